@@ -1,0 +1,1 @@
+//! The log of a process and the views of it: no async, no serde.

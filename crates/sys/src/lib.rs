@@ -1,0 +1,1 @@
+//! System calls behind safe functions; the one crate that may say `unsafe`.
