@@ -1,1 +1,20 @@
-//! Fixtures for the tests of the other crates, and `testchild`.
+//! Fixtures for the tests of the other crates, and `testchild`, a program that misbehaves on
+//! request.
+//!
+//! A test starts `testchild` with the actions it wants ([`argv`], [`script`]), hands it an
+//! [`Anchor`] to hold on to, and waits for conditions ([`Anchor::wait_for`], [`eventually`]),
+//! never for a time. What a helper does is written in `src/bin/testchild/main.rs`.
+
+mod anchor;
+mod condition;
+mod pattern;
+mod procfs;
+mod program;
+mod signal_sets;
+
+pub use anchor::{ANCHOR_VARIABLE, Anchor};
+pub use condition::{PATIENCE, eventually};
+pub use pattern::{pattern, pattern_bytes};
+pub use procfs::{children_of, is_alive, open_fds};
+pub use program::{argv, script, testchild};
+pub use signal_sets::SignalSets;

@@ -1,0 +1,52 @@
+//! The bytes that `testchild` writes when only their number matters.
+//!
+//! Each byte is a function of its offset in the stream, without a short period, so that a test
+//! can check any range and a lost, doubled or displaced piece shows wherever it is.
+
+use std::ops::Range;
+
+/// The pattern's byte at `offset` of a stream.
+pub fn pattern(offset: u64) -> u8 {
+    word(offset / 8)[(offset % 8) as usize]
+}
+
+/// The pattern's bytes at the offsets of `range`.
+pub fn pattern_bytes(range: Range<u64>) -> Vec<u8> {
+    let first_word = range.start / 8;
+    let skip = (range.start % 8) as usize;
+    let len = usize::try_from(range.end.saturating_sub(range.start)).expect("a range that fits");
+    let mut bytes: Vec<u8> = (first_word..).take((skip + len).div_ceil(8)).flat_map(word).collect();
+    bytes.truncate(skip + len);
+    bytes.drain(..skip);
+    bytes
+}
+
+/// Eight bytes of the pattern: the finaliser of splitmix64, a bijection, so no two words of a
+/// stream are alike.
+fn word(index: u64) -> [u8; 8] {
+    let mut mixed = index.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{pattern, pattern_bytes};
+
+    #[test]
+    fn a_range_of_the_pattern_is_its_bytes_one_by_one() {
+        for range in [0..0, 0..1, 3..8, 7..9, 8..24, 65_531..65_560] {
+            let one_by_one: Vec<u8> = range.clone().map(pattern).collect();
+            assert_eq!(pattern_bytes(range), one_by_one);
+        }
+    }
+
+    #[test]
+    fn a_displaced_piece_of_the_pattern_shows() {
+        let piece = pattern_bytes(0..64);
+        for displacement in [1, 8, 64, 4096, 65_536, 1 << 20, 1 << 32] {
+            assert_ne!(piece, pattern_bytes(displacement..displacement + 64));
+        }
+    }
+}
