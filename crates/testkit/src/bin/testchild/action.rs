@@ -1,0 +1,135 @@
+//! From arguments to actions.
+
+use std::ffi::OsString;
+use std::io;
+
+use crate::words::Words;
+use crate::{hold, input, leave, output, report, signals, terminal, tree};
+
+/// Performs the actions of `arguments` one after the other.
+pub(crate) fn perform_all(arguments: &[OsString]) -> io::Result<()> {
+    for action in split(arguments) {
+        perform(action).map_err(|error| {
+            let name = action.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+            io::Error::new(error.kind(), format!("{name}: {error}"))
+        })?;
+    }
+    Ok(())
+}
+
+/// Performs one action: its name and its arguments.
+pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
+    let (name, words) = Words::of(action)?;
+    match name {
+        "print" => output::print(words),
+        "eprint" => output::eprint(words),
+        "write-bytes" => output::write_bytes(words),
+        "flood" => output::flood(words),
+        "alternate" => output::alternate(words),
+        "abort-mid-write" => output::abort_mid_write(words),
+        "close-stdout" => output::close_stdout(words),
+        "close-stderr" => output::close_stderr(words),
+
+        "await-eof" => input::await_eof(words),
+        "cat" => input::cat(words),
+        "read-exactly" => input::read_exactly(words),
+        "close-stdin" => input::close_stdin(words),
+
+        "hold" => hold::hold(words),
+        "join" => hold::join(words),
+        "chatter" => hold::chatter(words),
+        "sleep-ms" => hold::sleep_ms(words),
+        "exit" => hold::exit(words),
+
+        "ignore" => signals::ignore(words),
+        "trap" => signals::trap(words),
+        "kill-self" => signals::kill_self(words),
+        "stop-self" => signals::stop_self(words),
+
+        "report" => report::report(words),
+        "print-env" => report::print_env(words),
+        "print-cwd" => report::print_cwd(words),
+        "is-tty" => terminal::is_tty(words),
+        "winsize" => terminal::winsize(words),
+        "print-winsize-on-winch" => terminal::print_winsize_on_winch(words),
+
+        "background" => tree::background(words),
+        "setsid-background" => tree::setsid_background(words),
+        "double-fork-background" => tree::double_fork_background(words),
+        "tree" => tree::tree(words),
+        "stubborn-tree" => tree::stubborn_tree(words),
+        "fork-bomb" => tree::fork_bomb(words),
+        "beget" => tree::beget(words),
+        "setsid" => tree::setsid(words),
+        "answer" => tree::answer(words),
+
+        "leave-tail" => leave::tail(words),
+        "leave-silent-holder" => leave::silent_holder(words),
+        "leave-chatty-holder" => leave::chatty_holder(words),
+
+        _ => Err(io::Error::other("there is no such action")),
+    }
+}
+
+/// Cuts `arguments` at each `then` that is not inside an action's own actions, which go from its
+/// name to its `end`.
+fn split(arguments: &[OsString]) -> Vec<&[OsString]> {
+    let mut actions = Vec::new();
+    let mut depth = 0;
+    let mut begin = 0;
+    let mut a_name_is_next = true;
+    for (index, word) in arguments.iter().enumerate() {
+        let was_next = std::mem::replace(&mut a_name_is_next, false);
+        match word.to_str() {
+            Some("then") => {
+                if depth == 0 {
+                    actions.push(&arguments[begin..index]);
+                    begin = index + 1;
+                }
+                a_name_is_next = true;
+            }
+            Some("end") => depth -= 1,
+            Some(name) if was_next && tree::has_actions_of_its_own(name) => {
+                depth += 1;
+                a_name_is_next = true;
+            }
+            _ => {}
+        }
+    }
+    if begin < arguments.len() {
+        actions.push(&arguments[begin..]);
+    }
+    actions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    fn check(line: &str, want: &[&str]) {
+        let words: Vec<_> = line.split_whitespace().map(Into::into).collect();
+        let actions: Vec<String> =
+            split(&words).iter().map(|a| a.join(" ".as_ref()).into_string().unwrap()).collect();
+        assert_eq!(actions, want);
+    }
+
+    #[test]
+    fn then_separates_actions() {
+        check("", &[]);
+        check("print hello", &["print hello"]);
+        check("print hello then exit 3", &["print hello", "exit 3"]);
+    }
+
+    #[test]
+    fn an_action_keeps_its_own_actions_together() {
+        check(
+            "background print a then setsid-background hold end then hold end then exit 0",
+            &["background print a then setsid-background hold end then hold end", "exit 0"],
+        );
+    }
+
+    #[test]
+    fn a_name_in_the_place_of_an_argument_is_an_argument() {
+        check("print background then exit 0", &["print background", "exit 0"]);
+    }
+}

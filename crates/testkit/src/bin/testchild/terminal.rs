@@ -1,0 +1,41 @@
+//! Actions about the terminal.
+//!
+//! - `is-tty`: which of `stdin stdout stderr` are terminals, or `none`, on a line.
+//! - `winsize`: `ROWS COLS` of stdin's terminal, on a line.
+//! - `print-winsize-on-winch`: prints `ready` on a line, waits for SIGWINCH, then as `winsize`.
+
+use std::io::{self, IsTerminal, Read};
+
+use signal_hook::consts::SIGWINCH;
+
+use crate::output::OUT;
+use crate::signals;
+use crate::words::Words;
+
+pub(crate) fn is_tty(words: Words<'_>) -> io::Result<()> {
+    words.done()?;
+    let streams = [
+        ("stdin", io::stdin().is_terminal()),
+        ("stdout", io::stdout().is_terminal()),
+        ("stderr", io::stderr().is_terminal()),
+    ];
+    let terminals: Vec<&str> = streams.iter().filter(|s| s.1).map(|s| s.0).collect();
+    let line = if terminals.is_empty() { "none".to_owned() } else { terminals.join(" ") };
+    OUT.write(format!("{line}\n").as_bytes())
+}
+
+pub(crate) fn winsize(words: Words<'_>) -> io::Result<()> {
+    words.done()?;
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdin())?;
+    OUT.write(format!("{} {}\n", size.ws_row, size.ws_col).as_bytes())
+}
+
+pub(crate) fn print_winsize_on_winch(words: Words<'_>) -> io::Result<()> {
+    words.done()?;
+    let mut arrivals = signals::arrivals_of(SIGWINCH)?;
+    // The test that never resizes must not leave a process behind: its terminal's end is
+    // SIGHUP, which kills.
+    OUT.write(b"ready\n")?;
+    arrivals.read_exact(&mut [0])?;
+    winsize(words)
+}
