@@ -1,1 +1,23 @@
-//! System calls behind safe functions; the one crate that may say `unsafe`.
+//! System calls behind safe functions: spawning, pidfds, groups, pipes, `/proc`.
+//!
+//! Nothing but system calls lives here: no policy, no async, no formats. It is the one crate that
+//! may say `unsafe`, because a child between clone and exec, a private descriptor table and
+//! `waitid` with resource usage have no safe form elsewhere.
+#![allow(unsafe_code, reason = "this crate exists to wrap system calls")]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("lastbyte runs on Linux; other systems need their own spawn, child and procfs");
+
+mod child;
+pub mod file;
+pub mod pipe;
+pub mod procfs;
+mod raw;
+pub mod readiness;
+mod signal;
+pub mod spawn;
+pub mod user;
+
+pub use child::{Child, Lost, Reaped, Status, Usage, own_peak_memory};
+pub use rustix::io::Errno;
+pub use signal::{Signal, UnknownSignal};

@@ -1,0 +1,252 @@
+//! A leader we started and have not reaped: it can be signalled safely, and is reaped last.
+//!
+//! While the exited leader is an unreaped zombie the kernel reuses neither its pid nor its group
+//! id, so a signal cannot hit a stranger. [`Child::reap`] consumes the child, and with it the
+//! right to signal by number:
+//!
+//! ```compile_fail
+//! fn signal_after_reaping(child: lastbyte_sys::Child) {
+//!     let reaped = child.reap();
+//!     child.signal_group(lastbyte_sys::Signal::KILL); // the child is gone: does not compile
+//! }
+//! ```
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::Signal;
+
+/// An unreaped child that leads a session and a process group of its own.
+///
+/// Dropped unreaped (a panic, a runtime that shuts down) it kills its group and is reaped by a
+/// thread made for that.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    /// `None` only once reaping has begun.
+    pidfd: Option<OwnedFd>,
+}
+
+/// How a leader ended, as the kernel tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Exited(i32),
+    Signalled { signal: Signal, core_dumped: bool },
+}
+
+/// Somebody else reaped the child and the kernel no longer knows its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the exit status was taken by another part of this program")]
+pub struct Lost;
+
+/// What a child used, as `waitid` counts it: itself and the children it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub user: Duration,
+    pub system: Duration,
+    /// Peak resident size in bytes. A child made with `CLONE_VM` starts with its spawner's peak,
+    /// so this is true only where it exceeds that.
+    pub peak_memory: u64,
+}
+
+/// The answer to reaping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reaped {
+    pub status: Status,
+    /// `None` when the status came from a second source, which has no usage.
+    pub usage: Option<Usage>,
+}
+
+impl Child {
+    pub(crate) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
+        Self { pid, pidfd: Some(pidfd) }
+    }
+
+    /// Its pid, which is also its group and session id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Its status if it has exited; it stays a zombie.
+    pub fn peek(&self) -> Result<Option<Status>, Lost> {
+        match wait(self.as_fd(), libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) {
+            Ok(answer) => Ok(answer.map(|(status, _)| status)),
+            Err(_) => second_source(self.as_fd()).map(Some),
+        }
+    }
+
+    /// Sends a signal to the leader alone. `false` when it has been reaped behind our back.
+    pub fn signal(&self, signal: Signal) -> bool {
+        send(self.as_fd(), signal).is_ok()
+    }
+
+    /// Sends a signal to every member of its group. `false` when the group is empty.
+    ///
+    /// The kernel counts the unreaped leader as a member, so `true` does not mean that anybody
+    /// alive got it.
+    pub fn signal_group(&self, signal: Signal) -> bool {
+        // SAFETY: kill(2) reads its two arguments and no memory. The number is ours: the leader is
+        // unreaped for as long as `self` exists, so the kernel cannot have reused it.
+        unsafe { libc::kill(-self.pid(), signal.number()) == 0 }
+    }
+
+    /// Waits for the exit if need be, takes the status and ends the zombie.
+    pub fn reap(mut self) -> Result<Reaped, Lost> {
+        let pidfd = self.pidfd.take().expect("taken only here and in drop");
+        reap(pidfd.as_fd())
+    }
+}
+
+impl AsFd for Child {
+    /// The pidfd: readable once the leader has exited.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_ref().expect("taken only by reap and drop").as_fd()
+    }
+}
+
+impl AsRawFd for Child {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let Some(pidfd) = self.pidfd.take() else { return };
+        self.signal_group(Signal::KILL);
+        // A killed leader is gone at once, unless it hangs in the kernel: waiting is for a thread.
+        // Where none can be had the zombie stays until this program ends.
+        _ = std::thread::Builder::new().spawn(move || reap(pidfd.as_fd()));
+    }
+}
+
+/// Kills and reaps a child of whom we have no pidfd, only the pid, which is ours until reaped.
+pub(crate) fn abandon(pid: Pid) {
+    _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    let wait = move || rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    // As in `drop`: without a thread the zombie stays until this program ends.
+    _ = std::thread::Builder::new().spawn(wait);
+}
+
+fn reap(pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
+    match wait(pidfd, libc::WEXITED) {
+        Ok(Some((status, usage))) => Ok(Reaped { status, usage: Some(usage) }),
+        Ok(None) | Err(_) => second_source(pidfd).map(|status| Reaped { status, usage: None }),
+    }
+}
+
+/// `waitid` on a pidfd with resource usage, which no safe wrapper offers.
+fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, Errno> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live, writable values of the types the call fills, and the
+        // descriptor is borrowed for its duration.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_waitid,
+                libc::P_PIDFD,
+                pidfd.as_raw_fd(),
+                info.as_mut_ptr(),
+                options,
+                usage.as_mut_ptr(),
+            )
+        };
+        if answer == 0 {
+            break;
+        }
+        match Errno::from_io_error(&std::io::Error::last_os_error()) {
+            Some(Errno::INTR) => {}
+            other => return Err(other.unwrap_or(Errno::CHILD)),
+        }
+    }
+    // SAFETY: all-zero is a valid siginfo_t, and the call has filled in what it had to say.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: all-zero is a valid rusage, and the call has filled it in.
+    let usage = unsafe { usage.assume_init() };
+    Ok(status_of(&info).map(|status| (status, usage_of(&usage))))
+}
+
+fn status_of(info: &libc::siginfo_t) -> Option<Status> {
+    // SAFETY: waitid fills the SIGCHLD members, and they are zero where it had nothing to report.
+    let pid = unsafe { info.si_pid() };
+    if pid == 0 {
+        return None;
+    }
+    // SAFETY: as above; si_status is part of the SIGCHLD members.
+    let status = unsafe { info.si_status() };
+    Some(match info.si_code {
+        libc::CLD_EXITED => Status::Exited(status),
+        code => Status::Signalled {
+            signal: Signal::from_number(status).unwrap_or(Signal::KILL),
+            core_dumped: code == libc::CLD_DUMPED,
+        },
+    })
+}
+
+fn usage_of(usage: &libc::rusage) -> Usage {
+    let time = |t: libc::timeval| {
+        Duration::new(t.tv_sec.unsigned_abs(), t.tv_usec.unsigned_abs() as u32 * 1000)
+    };
+    Usage {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        peak_memory: usage.ru_maxrss.unsigned_abs() * 1024,
+    }
+}
+
+/// The exit status of a process that somebody else reaped, from its pidfd (Linux 6.15 and later).
+fn second_source(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
+    const PIDFD_INFO_EXIT: u64 = 1 << 3;
+    // _IOWR(0xFF, 11, struct pidfd_info) for the first published size, 64 bytes.
+    const PIDFD_GET_INFO: u64 = 0xC040_FF0B;
+    // mask and cgroup id are 8 bytes each; eleven 4-byte ids; the exit code is the last word.
+    let mut info = [0u32; 16];
+    info[0] = PIDFD_INFO_EXIT as u32;
+    // SAFETY: the request's number carries the size of the buffer, 64 bytes, which is live and
+    // writable; the descriptor is borrowed for the call.
+    let answer = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as _, info.as_mut_ptr()) };
+    if answer != 0 || u64::from(info[0]) & PIDFD_INFO_EXIT == 0 {
+        return Err(Lost);
+    }
+    let code = info[15].cast_signed();
+    Ok(match libc::WIFEXITED(code) {
+        true => Status::Exited(libc::WEXITSTATUS(code)),
+        false => Status::Signalled {
+            signal: Signal::from_number(libc::WTERMSIG(code)).map_err(|_| Lost)?,
+            core_dumped: libc::WCOREDUMP(code),
+        },
+    })
+}
+
+/// `pidfd_send_signal`, for any signal number.
+pub(crate) fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
+    // SAFETY: the descriptor is borrowed for the call; a null siginfo means "as kill(2) would".
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal.number(),
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH)),
+    }
+}
+
+/// The peak resident size of this program so far, in bytes.
+pub fn own_peak_memory() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a live, writable rusage.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: all-zero is a valid rusage, and the call fills it in.
+    let usage = unsafe { usage.assume_init() };
+    usage.ru_maxrss.unsigned_abs() * 1024
+}

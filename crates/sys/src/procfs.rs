@@ -1,0 +1,156 @@
+//! What `/proc` tells about processes: who descends from whom, who holds a pipe, who is alive.
+//!
+//! A number read here may belong to another process a moment later. Whoever signals takes a
+//! [`Member`], which is a pidfd that was opened first and looked at again afterwards.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{FileType, fstat};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::Signal;
+use crate::child::send;
+
+/// One line of `/proc/PID/stat`, as far as it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    pub pid: i32,
+    /// The first 15 bytes of the program's name, made readable.
+    pub name: String,
+    pub state: u8,
+    pub parent: i32,
+    pub group: i32,
+    pub session: i32,
+    /// In clock ticks since boot: with the pid it names one process for ever.
+    pub start_time: u64,
+}
+
+/// A process that can be signalled without the risk of hitting a successor of its pid.
+#[derive(Debug)]
+pub struct Member {
+    pub stat: Stat,
+    pidfd: OwnedFd,
+}
+
+impl Stat {
+    /// Not a zombie and not dead.
+    pub fn alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+impl Member {
+    /// Takes hold of the process that `stat` describes; `None` when it is gone.
+    pub fn hold(stat: Stat) -> Option<Self> {
+        let pidfd = pidfd_open(Pid::from_raw(stat.pid)?, PidfdFlags::empty()).ok()?;
+        // Opened first, looked at second: the descriptor is of the process that has this start.
+        let again = read_stat(stat.pid).ok()?;
+        (again.start_time == stat.start_time).then_some(Self { stat: again, pidfd })
+    }
+
+    /// Sends a signal to this process and no other. `false` when it is gone or not ours to signal.
+    pub fn signal(&self, signal: Signal) -> bool {
+        send(self.pidfd.as_fd(), signal).is_ok()
+    }
+}
+
+impl AsRawFd for Member {
+    /// The pidfd: readable once the process has exited.
+    fn as_raw_fd(&self) -> RawFd {
+        self.pidfd.as_raw_fd()
+    }
+}
+
+/// Every process there is. One that ends meanwhile is left out.
+pub fn all() -> io::Result<impl Iterator<Item = Stat>> {
+    Ok(fs::read_dir("/proc")?.filter_map(|entry| {
+        let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        read_stat(pid).ok()
+    }))
+}
+
+/// One process.
+pub fn read_stat(pid: i32) -> io::Result<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat"))?;
+    parse_stat(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// Whether the environment that the process was started with has exactly this `NAME=value`.
+pub fn started_with(pid: i32, variable: &[u8]) -> bool {
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == variable))
+}
+
+/// Whether the process has one of these pipes open. Inodes as [`pipe_inode`] gives them.
+pub fn holds_any(pid: i32, pipes: &[u64]) -> bool {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    entries.flatten().any(|entry| {
+        fs::read_link(entry.path())
+            .is_ok_and(|target| pipes.iter().any(|inode| is_pipe(target.as_os_str(), *inode)))
+    })
+}
+
+/// The number by which `/proc/PID/fd` shows this pipe; `None` for anything but a pipe.
+pub fn pipe_inode(pipe: impl AsFd) -> Option<u64> {
+    let stat = fstat(pipe).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::Fifo).then_some(stat.st_ino)
+}
+
+fn is_pipe(target: &OsStr, inode: u64) -> bool {
+    target.as_bytes() == format!("pipe:[{inode}]").as_bytes()
+}
+
+/// The name is in parentheses and may itself hold spaces and parentheses: the last one ends it.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let open = text.iter().position(|byte| *byte == b'(')?;
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    let pid = std::str::from_utf8(text.get(..open)?).ok()?.trim().parse().ok()?;
+    let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+    let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    let start_time = fields.nth(15)?.parse().ok()?; // field 22, counted from 1
+    Some(Stat { pid, name, state, parent, group, session, start_time })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_is_read_whole() {
+        let text = b"42 (a) b (c) S 7 8 9 0 -1 1 2 3 4 5 6 7 8 9 10 11 12 13 1234 99\n";
+        let stat = parse_stat(text).expect("a well-formed line");
+        let want = Stat {
+            pid: 42,
+            name: "a) b (c".into(),
+            state: b'S',
+            parent: 7,
+            group: 8,
+            session: 9,
+            start_time: 1234,
+        };
+        assert_eq!(stat, want);
+    }
+
+    #[test]
+    fn a_cut_line_is_no_process() {
+        for text in ["", "42", "42 (a", "42 (a)", "42 (a) S 1 2", "x (a) S 1 2 3"] {
+            assert_eq!(parse_stat(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_listed_and_alive() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let stat = all().expect("/proc is there").find(|stat| stat.pid == own);
+        assert!(stat.expect("listed").alive());
+    }
+}

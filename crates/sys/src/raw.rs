@@ -1,0 +1,136 @@
+//! The two things that must be written in assembly: a system call that touches no `errno`, and a
+//! clone whose child starts in a function of ours on a stack of its own.
+//!
+//! A child made with `CLONE_VM` shares the parent's memory, thread-local `errno` included, so it
+//! may not go through libc. It is entered inside the assembly block: no Rust frame returns twice.
+
+use std::ffi::c_void;
+
+use rustix::io::Errno;
+
+/// What the child runs; it never returns.
+pub(crate) type Entry = unsafe extern "C" fn(*mut c_void) -> !;
+
+/// The kernel's answer as a result: values in `-4095..0` are error numbers.
+pub(crate) fn check(answer: isize) -> Result<usize, Errno> {
+    match answer {
+        -4095..=-1 => Err(Errno::from_raw_os_error(answer.unsigned_abs() as i32)),
+        value => Ok(value.unsigned_abs()),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    use super::Entry;
+    use std::arch::asm;
+    use std::ffi::c_void;
+
+    pub(crate) unsafe fn syscall(number: i64, args: [usize; 4]) -> isize {
+        let answer: isize;
+        // SAFETY: the instruction clobbers rcx and r11 only, which are declared; what the call
+        // itself does with the arguments is the caller's contract.
+        unsafe {
+            asm!("syscall", inlateout("rax") number as isize => answer,
+                in("rdi") args[0], in("rsi") args[1], in("rdx") args[2], in("r10") args[3],
+                lateout("rcx") _, lateout("r11") _, options(nostack));
+        }
+        answer
+    }
+
+    pub(crate) unsafe fn clone3(
+        args: *const libc::clone_args,
+        entry: Entry,
+        arg: *mut c_void,
+    ) -> isize {
+        let answer: isize;
+        // SAFETY: the parent falls through with only rax, rcx and r11 changed. The child has rax 0
+        // and an aligned stack of its own (the caller's contract) and leaves into `entry`, which
+        // never returns, so nothing of this frame is used twice.
+        unsafe {
+            asm!("syscall", "test rax, rax", "jnz 2f",
+                "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
+                inlateout("rax") libc::SYS_clone3 as isize => answer,
+                in("rdi") args, in("rsi") size_of::<libc::clone_args>(),
+                in("r12") arg, in("r13") entry,
+                lateout("rcx") _, lateout("r11") _);
+        }
+        answer
+    }
+
+    pub(crate) unsafe fn clone(
+        flags: usize,
+        stack_top: usize,
+        pidfd: *mut i32,
+        start: (Entry, *mut c_void),
+    ) -> isize {
+        let answer: isize;
+        // SAFETY: as in `clone3`; rdx is the place of the pidfd, r10 and r8 are unused.
+        unsafe {
+            asm!("syscall", "test rax, rax", "jnz 2f",
+                "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
+                inlateout("rax") libc::SYS_clone as isize => answer,
+                in("rdi") flags, in("rsi") stack_top, in("rdx") pidfd, in("r10") 0, in("r8") 0,
+                in("r12") start.1, in("r13") start.0,
+                lateout("rcx") _, lateout("r11") _);
+        }
+        answer
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    use super::Entry;
+    use std::arch::asm;
+    use std::ffi::c_void;
+
+    pub(crate) unsafe fn syscall(number: i64, args: [usize; 4]) -> isize {
+        let answer: isize;
+        // SAFETY: the instruction changes x0 only; what the call itself does with the arguments is
+        // the caller's contract.
+        unsafe {
+            asm!("svc #0", in("x8") number, inlateout("x0") args[0] => answer,
+                in("x1") args[1], in("x2") args[2], in("x3") args[3], options(nostack));
+        }
+        answer
+    }
+
+    pub(crate) unsafe fn clone3(
+        args: *const libc::clone_args,
+        entry: Entry,
+        arg: *mut c_void,
+    ) -> isize {
+        let answer: isize;
+        // SAFETY: the parent falls through with only x0 changed. The child has x0 0 and an aligned
+        // stack of its own (the caller's contract) and leaves into `entry`, which never returns.
+        unsafe {
+            asm!("svc #0", "cbnz x0, 2f",
+                "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
+                in("x8") libc::SYS_clone3, inlateout("x0") args => answer,
+                in("x1") size_of::<libc::clone_args>(), in("x20") arg, in("x21") entry);
+        }
+        answer
+    }
+
+    pub(crate) unsafe fn clone(
+        flags: usize,
+        stack_top: usize,
+        pidfd: *mut i32,
+        start: (Entry, *mut c_void),
+    ) -> isize {
+        let answer: isize;
+        // SAFETY: as in `clone3`; x2 is the place of the pidfd, x3 and x4 are unused.
+        unsafe {
+            asm!("svc #0", "cbnz x0, 2f",
+                "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
+                in("x8") libc::SYS_clone, inlateout("x0") flags => answer,
+                in("x1") stack_top, in("x2") pidfd, in("x3") 0, in("x4") 0,
+                in("x20") start.1, in("x21") start.0);
+        }
+        answer
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("lastbyte needs its clone written for this processor: see crates/sys/src/raw.rs");
+
+pub(crate) use arch::{clone, clone3, syscall};

@@ -1,0 +1,126 @@
+//! A signal by number, with the names people type.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A signal that exists on this system: 1 to 64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Signal(i32);
+
+/// The text or number names no signal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a signal: use a name like TERM or a number from 1 to 64")]
+pub struct UnknownSignal(pub String);
+
+impl Signal {
+    pub const HUP: Self = Self(libc::SIGHUP);
+    pub const INT: Self = Self(libc::SIGINT);
+    pub const QUIT: Self = Self(libc::SIGQUIT);
+    pub const KILL: Self = Self(libc::SIGKILL);
+    pub const PIPE: Self = Self(libc::SIGPIPE);
+    pub const TERM: Self = Self(libc::SIGTERM);
+    pub const CONT: Self = Self(libc::SIGCONT);
+    pub const STOP: Self = Self(libc::SIGSTOP);
+
+    /// The signal with this number, if there is one.
+    pub fn from_number(number: i32) -> Result<Self, UnknownSignal> {
+        match number {
+            1..=64 => Ok(Self(number)),
+            other => Err(UnknownSignal(other.to_string())),
+        }
+    }
+
+    /// Its number.
+    pub fn number(self) -> i32 {
+        self.0
+    }
+
+    /// Its name without `SIG`, or `None` for a real-time signal.
+    pub fn name(self) -> Option<&'static str> {
+        NAMES.iter().find(|(number, _)| *number == self.0).map(|(_, name)| *name)
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(out, "SIG{name}"),
+            None => write!(out, "signal {}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{self}")
+    }
+}
+
+impl FromStr for Signal {
+    type Err = UnknownSignal;
+
+    /// Accepts `TERM`, `SIGTERM` in any letter case, and numbers.
+    fn from_str(text: &str) -> Result<Self, UnknownSignal> {
+        let unknown = || UnknownSignal(text.to_owned());
+        if let Ok(number) = text.parse::<i32>() {
+            return Self::from_number(number).map_err(|_| unknown());
+        }
+        let upper = text.to_ascii_uppercase();
+        let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+        NAMES.iter().find(|(_, known)| *known == name).map(|(n, _)| Self(*n)).ok_or_else(unknown)
+    }
+}
+
+const NAMES: &[(i32, &str)] = &[
+    (libc::SIGHUP, "HUP"),
+    (libc::SIGINT, "INT"),
+    (libc::SIGQUIT, "QUIT"),
+    (libc::SIGILL, "ILL"),
+    (libc::SIGTRAP, "TRAP"),
+    (libc::SIGABRT, "ABRT"),
+    (libc::SIGBUS, "BUS"),
+    (libc::SIGFPE, "FPE"),
+    (libc::SIGKILL, "KILL"),
+    (libc::SIGUSR1, "USR1"),
+    (libc::SIGSEGV, "SEGV"),
+    (libc::SIGUSR2, "USR2"),
+    (libc::SIGPIPE, "PIPE"),
+    (libc::SIGALRM, "ALRM"),
+    (libc::SIGTERM, "TERM"),
+    (libc::SIGSTKFLT, "STKFLT"),
+    (libc::SIGCHLD, "CHLD"),
+    (libc::SIGCONT, "CONT"),
+    (libc::SIGSTOP, "STOP"),
+    (libc::SIGTSTP, "TSTP"),
+    (libc::SIGTTIN, "TTIN"),
+    (libc::SIGTTOU, "TTOU"),
+    (libc::SIGURG, "URG"),
+    (libc::SIGXCPU, "XCPU"),
+    (libc::SIGXFSZ, "XFSZ"),
+    (libc::SIGVTALRM, "VTALRM"),
+    (libc::SIGPROF, "PROF"),
+    (libc::SIGWINCH, "WINCH"),
+    (libc::SIGIO, "IO"),
+    (libc::SIGPWR, "PWR"),
+    (libc::SIGSYS, "SYS"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_read_as_people_write_it() {
+        for text in ["TERM", "SIGTERM", "sigterm", "term", "15"] {
+            assert_eq!(text.parse(), Ok(Signal::TERM), "{text}");
+        }
+        assert_eq!("40".parse::<Signal>().map(|s| s.to_string()), Ok("signal 40".into()));
+    }
+
+    #[test]
+    fn what_is_no_signal_is_refused_by_its_text() {
+        for text in ["", "0", "65", "-9", "SIGNOPE", "SIG", "99999999999"] {
+            assert_eq!(text.parse::<Signal>(), Err(UnknownSignal(text.into())));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Making the process: vfork-like, so that its cost does not grow with the spawner's memory.
+
+use std::ffi::c_void;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::process::Pid;
+
+use super::setup::{Setup, enter};
+use crate::raw::{check, clone, clone3, syscall};
+
+/// 64 KiB: the child's code is a handful of frames, in debug builds too.
+const STACK_SIZE: usize = 64 * 1024;
+
+/// Which system call makes the process; the child is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    Clone3,
+    /// For kernels and containers that refuse `clone3`.
+    Clone,
+}
+
+/// Memory for a child's stack, kept by a spawner from one child to the next.
+#[derive(Debug)]
+pub(super) struct Stack {
+    base: *mut c_void,
+}
+
+impl Stack {
+    pub(super) fn new() -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::STACK | MapFlags::NORESERVE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), STACK_SIZE, protection, flags) }?;
+        Ok(Self { base })
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no child runs on it: clone returns when it has left.
+        _ = unsafe { munmap(self.base, STACK_SIZE) };
+    }
+}
+
+/// Makes a process that runs [`enter`] on `stack`, and returns once it has executed its program
+/// or ended.
+pub(super) fn spawn(
+    setup: &Setup<'_>,
+    stack: &mut Stack,
+    mechanism: Mechanism,
+) -> Result<(Pid, OwnedFd), Errno> {
+    let setup = ptr::from_ref(setup).cast_mut().cast::<c_void>();
+    let mask = block_all_signals();
+    let answer = match mechanism {
+        Mechanism::Clone3 => with_clone3(setup, stack),
+        Mechanism::Clone => with_clone(setup, stack),
+    };
+    restore_signals(mask);
+    let (pid, pidfd) = answer?;
+    // SAFETY: the kernel made this descriptor for us in the call above and nobody else has it.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Ok((Pid::from_raw(pid).ok_or(Errno::CHILD)?, pidfd))
+}
+
+fn with_clone3(setup: *mut c_void, stack: &Stack) -> Result<(i32, i32), Errno> {
+    let mut pidfd = -1i32;
+    // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = FLAGS as u64;
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    args.stack = stack.base as u64;
+    args.stack_size = STACK_SIZE as u64;
+    // SAFETY: the arguments are live over the call; the stack is ours and unused, its size is a
+    // multiple of 16; `enter`'s contract holds: `setup` is borrowed by our caller, who is
+    // suspended (CLONE_VFORK) until the child has left, and all signals are blocked.
+    let pid = check(unsafe { clone3(&raw const args, enter, setup) })?;
+    Ok((pid as i32, pidfd))
+}
+
+fn with_clone(setup: *mut c_void, stack: &Stack) -> Result<(i32, i32), Errno> {
+    let mut pidfd = -1i32;
+    let flags = FLAGS | libc::SIGCHLD as usize;
+    let top = stack.base as usize + STACK_SIZE;
+    // SAFETY: as in `with_clone3`.
+    let pid = check(unsafe { clone(flags, top, &raw mut pidfd, (enter, setup)) })?;
+    Ok((pid as i32, pidfd))
+}
+
+const FLAGS: usize = (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD) as usize;
+
+/// Blocks even the signals libc keeps to itself: the child shares our memory, and a handler that
+/// ran in it would run in both.
+fn block_all_signals() -> u64 {
+    let all = u64::MAX;
+    set_mask(&all)
+}
+
+fn restore_signals(mask: u64) {
+    set_mask(&mask);
+}
+
+fn set_mask(mask: &u64) -> u64 {
+    let mut old = 0u64;
+    let (new, place) = (ptr::from_ref(mask) as usize, ptr::from_mut(&mut old) as usize);
+    let how = libc::SIG_SETMASK.unsigned_abs() as usize;
+    // SAFETY: both masks are live and 8 bytes, the kernel's own size for them.
+    unsafe { syscall(libc::SYS_rt_sigprocmask, [how, new, place, size_of::<u64>()]) };
+    old
+}

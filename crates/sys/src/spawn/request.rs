@@ -1,0 +1,107 @@
+//! What is asked of a spawn and what comes back.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use crate::Child;
+
+/// All that a child needs, ready to be used between clone and exec, where nothing can be allocated.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Paths to try in order, as `execvp` does for each folder of `PATH`.
+    pub programs: Vec<CString>,
+    pub argv: Vec<CString>,
+    /// `NAME=value` entries: the whole environment.
+    pub env: Vec<CString>,
+    pub cwd: CString,
+    pub stdin: Stdin,
+    pub output: Output,
+}
+
+/// Where the child's standard input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// `/dev/null`: end of file at once.
+    Null,
+    Pipe,
+}
+
+/// Where the child's standard output and error go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// One pipe for both, so that their order is exact.
+    Merged,
+    /// A pipe each.
+    Split,
+}
+
+/// A started leader and our ends of its pipes, which do not block.
+#[derive(Debug)]
+pub struct Spawned {
+    pub child: Child,
+    pub stdin: Option<OwnedFd>,
+    pub output: OutputEnds,
+}
+
+/// Our read ends, by kind of output.
+#[derive(Debug)]
+pub enum OutputEnds {
+    Merged(OwnedFd),
+    Split { stdout: OwnedFd, stderr: OwnedFd },
+}
+
+/// What never started: at which step, and what the kernel said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{step} failed")]
+pub struct Failure {
+    pub step: Step,
+    #[source]
+    pub errno: Errno,
+}
+
+/// The steps of a spawn, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[repr(u8)]
+pub enum Step {
+    #[error("making the pipes")]
+    Pipes = 1,
+    #[error("making the process")]
+    Clone,
+    #[error("making a session for the process")]
+    Session,
+    #[error("connecting the standard streams")]
+    Streams,
+    #[error("resetting the signals")]
+    Signals,
+    #[error("changing to the working directory")]
+    Cwd,
+    #[error("closing other descriptors")]
+    Descriptors,
+    #[error("executing the program")]
+    Program,
+    /// The command ran for a moment but this program had no room for its descriptors, so it was
+    /// killed.
+    #[error("taking over the descriptors")]
+    Handover,
+}
+
+impl Step {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Pipes,
+        Self::Clone,
+        Self::Session,
+        Self::Streams,
+        Self::Signals,
+        Self::Cwd,
+        Self::Descriptors,
+        Self::Program,
+        Self::Handover,
+    ];
+
+    /// The step with this number, as it crosses memory or a socket.
+    pub(super) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| *step as u8 == number)
+    }
+}

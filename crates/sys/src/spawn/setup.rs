@@ -1,0 +1,140 @@
+//! The child between clone and exec.
+//!
+//! It shares the spawner's memory and must leave it as it found it: raw system calls only, no
+//! allocation, no libc, no panic. What goes wrong is written into the shared [`Setup`], which the
+//! spawner reads once the kernel lets it go on.
+
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_void};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use rustix::io::Errno;
+
+use super::request::{Failure, Request, Step};
+use crate::raw::{check, syscall};
+
+/// The lists that exec takes: arrays of pointers that end with a null one.
+pub(super) struct Setup<'a> {
+    programs: Vec<*const c_char>,
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    cwd: &'a CString,
+    streams: [BorrowedFd<'a>; 3],
+    /// Written by the child, read by the spawner after it; the two never run at once.
+    failure: Cell<Option<Failure>>,
+}
+
+impl<'a> Setup<'a> {
+    /// The streams' descriptors must be above 2, so that none is overwritten before it is used.
+    pub(super) fn new(request: &'a Request, streams: [BorrowedFd<'a>; 3]) -> Self {
+        debug_assert!(streams.iter().all(|stream| stream.as_raw_fd() > 2));
+        Self {
+            programs: pointers(&request.programs),
+            argv: pointers(&request.argv),
+            env: pointers(&request.env),
+            cwd: &request.cwd,
+            streams,
+            failure: Cell::new(None),
+        }
+    }
+
+    /// What the child left behind: `None` when it reached its program.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failure.get()
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// Runs in the child, on its own stack.
+///
+/// # Safety
+/// `setup` points to a live [`Setup`] that nobody else touches until this process has executed
+/// its program or ended; all signals are blocked.
+pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
+    // SAFETY: live and untouched by others, by the contract above.
+    let setup = unsafe { &*setup.cast::<Setup<'_>>() };
+    let failure = match prepare(setup) {
+        Ok(()) => execute(setup),
+        Err(failure) => failure,
+    };
+    setup.failure.set(Some(failure));
+    loop {
+        // SAFETY: ends this process, which is no thread of the spawner's.
+        unsafe { syscall(libc::SYS_exit_group, [127, 0, 0, 0]) };
+    }
+}
+
+/// Everything before the program, in this order. The signal mask comes last: until then no signal
+/// can run anything here.
+fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
+    call(Step::Session, libc::SYS_setsid, [0; 4])?;
+    for (target, stream) in setup.streams.iter().enumerate() {
+        let source = stream.as_raw_fd().unsigned_abs() as usize;
+        call(Step::Streams, libc::SYS_dup3, [source, target, 0, 0])?;
+    }
+    reset_signals()?;
+    call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize, 0, 0, 0])?;
+    close_from(3)?;
+    let empty_mask = 0u64;
+    let how = libc::SIG_SETMASK.unsigned_abs() as usize;
+    let mask = ptr::from_ref(&empty_mask) as usize;
+    call(Step::Signals, libc::SYS_rt_sigprocmask, [how, mask, 0, size_of::<u64>()])
+}
+
+/// All dispositions to default: an ignored signal would otherwise stay ignored over exec.
+fn reset_signals() -> Result<(), Failure> {
+    // The kernel's own sigaction: handler, flags, restorer, mask. All zero is SIG_DFL.
+    let default = [0u64; 4];
+    for signal in 1..=64usize {
+        if signal != libc::SIGKILL as usize && signal != libc::SIGSTOP as usize {
+            let action = default.as_ptr() as usize;
+            call(Step::Signals, libc::SYS_rt_sigaction, [signal, action, 0, size_of::<u64>()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Closes every descriptor from `first` on. Kernels before 5.9 lack the call; there the spawner's
+/// private table, in which all is closed on exec, has to do.
+fn close_from(first: usize) -> Result<(), Failure> {
+    match call(Step::Descriptors, libc::SYS_close_range, [first, u32::MAX as usize, 0, 0]) {
+        Err(Failure { errno: Errno::NOSYS, .. }) => Ok(()),
+        answer => answer,
+    }
+}
+
+/// Tries each path; returns only if none could be executed.
+///
+/// The rules are those of `execvp`: a path that does not lead to a file is passed over, a file
+/// that may not be executed is remembered, anything else ends the search.
+fn execute(setup: &Setup<'_>) -> Failure {
+    let mut verdict = Errno::NOENT;
+    for program in &setup.programs {
+        if program.is_null() {
+            break;
+        }
+        let args =
+            [*program as usize, setup.argv.as_ptr() as usize, setup.env.as_ptr() as usize, 0];
+        match call(Step::Program, libc::SYS_execve, args) {
+            Err(Failure { errno: Errno::NOENT | Errno::NOTDIR, .. }) | Ok(()) => {}
+            Err(Failure { errno: Errno::ACCESS, .. }) => verdict = Errno::ACCESS,
+            Err(failure) => return failure,
+        }
+    }
+    Failure { step: Step::Program, errno: verdict }
+}
+
+/// One raw call. Every argument is a number or a pointer into the spawner's memory, which is live
+/// and still as long as this process has not executed its program.
+fn call(step: Step, number: i64, args: [usize; 4]) -> Result<(), Failure> {
+    // SAFETY: only `prepare` and `execute` come here, with arguments that fit their calls; the
+    // memory they point to is the `Setup`'s or this frame's.
+    match check(unsafe { syscall(number, args) }) {
+        Ok(_) => Ok(()),
+        Err(errno) => Err(Failure { step, errno }),
+    }
+}

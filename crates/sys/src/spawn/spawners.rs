@@ -1,0 +1,162 @@
+//! The threads that make children, each with a descriptor table of its own.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::answers::{Answers, send_failure, send_spawned};
+use super::clone::{Mechanism, Stack, spawn};
+use super::request::{Failure, Request, Step};
+use super::setup::Setup;
+use super::table::{Pipes, Table};
+use crate::Child;
+
+/// A handle on the spawner threads; they end when it is dropped.
+#[derive(Debug)]
+pub struct Spawners {
+    /// Unbounded: a request waits here only while its caller waits for the answer.
+    requests: Sender<(u64, Request)>,
+}
+
+impl Spawners {
+    /// Starts this many threads. Their answers are readable on the second value.
+    pub fn start(threads: usize, mechanism: Mechanism) -> io::Result<(Self, Answers)> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        crate::pipe::set_nonblocking(&ours)?;
+        let (requests, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let (ready, started) = channel();
+        for number in 0..threads {
+            let (queue, ready, socket) = (Arc::clone(&queue), ready.clone(), theirs.as_raw_fd());
+            thread::Builder::new()
+                .name(format!("spawner-{number}"))
+                .spawn(move || run(socket, mechanism, &queue, ready))?;
+        }
+        drop(ready);
+        // Until all have copied the descriptor table, `theirs` stays open in ours.
+        for answer in started {
+            answer?;
+        }
+        Ok((Self { requests }, Answers::new(ours)))
+    }
+
+    /// Asks for a child. The answer comes with this id, unless all spawners are gone (`false`).
+    pub fn submit(&self, id: u64, request: Request) -> bool {
+        self.requests.send((id, request)).is_ok()
+    }
+}
+
+type Queue = Mutex<Receiver<(u64, Request)>>;
+
+fn run(socket: RawFd, mechanism: Mechanism, queue: &Queue, ready: Sender<Result<(), Errno>>) {
+    block_signals();
+    let spawner = Table::enter(socket)
+        .and_then(|table| Ok(Spawner { table, stack: Stack::new()?, mechanism }));
+    match spawner {
+        Ok(mut spawner) => {
+            // The starter waits for every answer, so it is there.
+            _ = ready.send(Ok(()));
+            drop(ready);
+            spawner.serve(queue);
+        }
+        Err(errno) => _ = ready.send(Err(errno)),
+    }
+}
+
+struct Spawner {
+    table: Table,
+    stack: Stack,
+    mechanism: Mechanism,
+}
+
+impl Spawner {
+    fn serve(&mut self, queue: &Queue) {
+        loop {
+            // One thread at a time waits in the queue, the others for the lock.
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok((id, request)) = next else { return };
+            let attempt = catch_unwind(AssertUnwindSafe(|| self.answer(id, &request)));
+            let failed = attempt.unwrap_or(Err(PANICKED));
+            if let Err(failure) = failed {
+                // The program has gone away if this fails, and nobody waits.
+                _ = send_failure(self.table.socket.as_fd(), id, failure);
+            }
+        }
+    }
+
+    fn answer(&mut self, id: u64, request: &Request) -> Result<(), Failure> {
+        let pipes = self.table.open(request).map_err(failed_at(Step::Pipes))?;
+        let (pid, pidfd) = self.spawn_patiently(request, &pipes)?;
+        let descriptors: Vec<_> = [pidfd.as_fd()].into_iter().chain(pipes.ours()).collect();
+        let sent = send_spawned(self.table.socket.as_fd(), (id, request), pid, &descriptors);
+        sent.map_err(|errno| {
+            drop(Child::new(pid, pidfd)); // kills it: nobody will ever own it
+            Failure { step: Step::Handover, errno }
+        })
+    }
+
+    /// A program that was written a moment ago may still be open for writing in some child that is
+    /// between clone and exec: worth a short wait, as agents compile and run at once.
+    fn spawn_patiently(&mut self, request: &Request, pipes: &Pipes) -> Result<Started, Failure> {
+        for patience in [1, 5, 25] {
+            match self.spawn(request, pipes) {
+                Err(Failure { errno: Errno::TXTBSY, .. }) => pause(Duration::from_millis(patience)),
+                answer => return answer,
+            }
+        }
+        self.spawn(request, pipes)
+    }
+
+    fn spawn(&mut self, request: &Request, pipes: &Pipes) -> Result<Started, Failure> {
+        let setup = Setup::new(request, pipes.for_child());
+        let made = match spawn(&setup, &mut self.stack, self.mechanism) {
+            Err(Errno::NOSYS | Errno::PERM) if self.mechanism == Mechanism::Clone3 => {
+                self.mechanism = Mechanism::Clone;
+                spawn(&setup, &mut self.stack, self.mechanism)
+            }
+            answer => answer,
+        };
+        let (pid, pidfd) = made.map_err(failed_at(Step::Clone))?;
+        match setup.failure() {
+            None => Ok((pid, pidfd)),
+            Some(failure) => {
+                // It has ended itself; whatever its status, the failure says more.
+                _ = Child::new(pid, pidfd).reap();
+                Err(failure)
+            }
+        }
+    }
+}
+
+type Started = (rustix::process::Pid, std::os::fd::OwnedFd);
+
+const PANICKED: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
+
+fn failed_at(step: Step) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure { step, errno }
+}
+
+/// Signals of the program are for its other threads. libc keeps its own two unblocked.
+fn block_signals() {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the pointer is to a live, writable set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the set was filled in above; a null old set is allowed.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut()) };
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "time is the subject: the writer is in another child"
+)]
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
