@@ -1,0 +1,91 @@
+//! The newest bytes of a log whose disk failed, kept in memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::Stream;
+
+/// 256 KiB: enough to see how a command ended.
+pub(super) const TAIL: usize = 256 * 1024;
+
+/// Shared by the writer and the readers; exists only after the disk failed. It is the one place
+/// where a reader can meet the writer, for the time of a copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tail {
+    inner: Arc<OnceLock<Mutex<Inner>>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The offset of the first byte kept.
+    start: u64,
+    bytes: VecDeque<u8>,
+    /// The stream of each byte: with both streams in turn, runs would be larger.
+    streams: VecDeque<Stream>,
+}
+
+impl Tail {
+    /// Begins at this offset of the log.
+    pub(super) fn begin(&self, at: u64) {
+        self.inner.get_or_init(|| Mutex::new(Inner { start: at, ..Inner::default() }));
+    }
+
+    /// Appends, forgetting the oldest, and returns the offset of the first byte still there.
+    pub(super) fn append(&self, bytes: &[u8], stream: Stream) -> u64 {
+        let Some(mut inner) = self.lock() else { return 0 };
+        inner.bytes.extend(bytes);
+        inner.streams.extend(std::iter::repeat_n(stream, bytes.len()));
+        let excess = inner.bytes.len().saturating_sub(TAIL);
+        inner.bytes.drain(..excess);
+        inner.streams.drain(..excess);
+        inner.start += excess as u64;
+        inner.start
+    }
+
+    /// Copies what is there from `at` on; `None` when that is forgotten or not yet written.
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> Option<usize> {
+        let inner = self.lock()?;
+        let skip = usize::try_from(at.checked_sub(inner.start)?).ok()?;
+        let bytes = inner.bytes.range(skip.min(inner.bytes.len())..);
+        let count = bytes.len().min(into.len());
+        into.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        (count > 0).then_some(count)
+    }
+
+    /// The stream of the byte at `at` and how many follow it on the same stream, up to `most`.
+    pub(super) fn run(&self, at: u64, most: u64) -> Option<(Stream, u64)> {
+        let inner = self.lock()?;
+        let skip = usize::try_from(at.checked_sub(inner.start)?).ok()?;
+        let stream = *inner.streams.get(skip)?;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let same = inner.streams.range(skip..).take(most).take_while(|other| **other == stream);
+        Some((stream, same.count() as u64))
+    }
+
+    /// `None` while the disk is well: then nobody locks anything.
+    fn lock(&self) -> Option<MutexGuard<'_, Inner>> {
+        // A panic in the middle of a copy leaves nothing half done that a reader could not bear.
+        Some(self.inner.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_bytes_stay_at_their_offsets() {
+        let tail = Tail::default();
+        tail.begin(1000);
+        assert_eq!(tail.append(&vec![b'a'; TAIL], Stream::Out), 1000);
+        assert_eq!(tail.append(b"end", Stream::Err), 1003);
+        let last = 1000 + TAIL as u64;
+        let mut into = [0; 8];
+        assert_eq!(tail.read(last, &mut into), Some(3));
+        assert_eq!(&into[..3], b"end");
+        assert_eq!(tail.read(1000, &mut into), None, "forgotten");
+        assert_eq!(tail.read(last + 3, &mut into), None, "not yet written");
+        assert_eq!(tail.run(last, 100), Some((Stream::Err, 3)));
+        assert_eq!(tail.run(1003, 7), Some((Stream::Out, 7)));
+    }
+}

@@ -1,0 +1,32 @@
+//! The log of a process: append-only bytes in a plain file, in the order they arrived.
+//!
+//! A cursor is a byte offset and never changes its meaning: what the quota drops is dropped from
+//! the middle, as a hole in the file. The one [`Writer`] belongs to the process's owner; any
+//! number of [`Reader`]s look at the file without asking it, up to the [`Extent`] it published.
+//!
+//! ```text
+//!  0        head        dropped (a hole)         tail            len
+//!  ├──────────┤·································├────────────────┤
+//! ```
+
+mod extent;
+mod memory;
+mod place;
+mod quota;
+mod reader;
+mod runs;
+mod writer;
+
+pub use extent::{Dropped, Extent};
+pub use place::Place;
+pub use quota::{Quota, QuotaTooSmall};
+pub use reader::{Horizon, Piece, ReadError, Reader};
+pub use runs::Run;
+pub use writer::{Failed, Pulled, Streams, Writer};
+
+/// One of the two streams a command writes. A merged log and a pty have only `Out`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    Out,
+    Err,
+}

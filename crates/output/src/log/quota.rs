@@ -1,0 +1,123 @@
+//! How much of a log is kept: pure arithmetic over lengths.
+
+use std::ops::Range;
+
+/// What is dropped is dropped in whole blocks, so that the file system gives them back.
+pub(super) const BLOCK: u64 = 4096;
+
+/// How many bytes of output, index included, may lie on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    bytes: u64,
+    head: u64,
+}
+
+/// A log cannot keep both ends in so little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a quota of {given} bytes is too small: at least {least} are needed", least = Quota::LEAST)]
+pub struct QuotaTooSmall {
+    pub given: u64,
+}
+
+impl Quota {
+    /// 128 KiB.
+    pub const LEAST: u64 = 128 * 1024;
+    /// 64 MiB.
+    pub const DEFAULT: Self = Self { bytes: 64 << 20, head: 1 << 20 };
+    /// 1 MiB of head and 1 MiB of tail: what a running log falls to when all logs together are
+    /// too large.
+    pub const SQUEEZED: Self = Self { bytes: 2 << 20, head: 1 << 20 };
+
+    /// A quarter for the head, at most 1 MiB; the rest for the newest bytes.
+    pub fn new(bytes: u64) -> Result<Self, QuotaTooSmall> {
+        match bytes >= Self::LEAST {
+            true => Ok(Self { bytes, head: (bytes / 4).min(1 << 20) }),
+            false => Err(QuotaTooSmall { given: bytes }),
+        }
+    }
+
+    pub fn bytes(self) -> u64 {
+        self.bytes
+    }
+
+    /// How much is dropped at once: rare enough to cost little, small enough to keep most.
+    pub(super) fn step(self) -> u64 {
+        (self.bytes / 16).clamp(4 * BLOCK, 4 << 20)
+    }
+
+    /// What has to be gone of a region so that it fits: the old range, grown at its end; `None`
+    /// while it fits. `index` is what the runs of this log take on disk besides.
+    pub(super) fn cut(
+        self,
+        region: &Range<u64>,
+        gone: &Range<u64>,
+        index: u64,
+    ) -> Option<Range<u64>> {
+        let kept = (region.end - region.start) - (gone.end - gone.start) + index;
+        if kept <= self.bytes {
+            return None;
+        }
+        let start = match gone.is_empty() {
+            true => up(region.start + self.head),
+            false => gone.start,
+        };
+        let excess = kept - (self.bytes - self.step());
+        let end = down((start.max(gone.end) + excess).min(region.end));
+        (end > gone.end.max(start)).then_some(start..end)
+    }
+}
+
+fn up(offset: u64) -> u64 {
+    offset.next_multiple_of(BLOCK)
+}
+
+fn down(offset: u64) -> u64 {
+    offset - offset % BLOCK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_fits_is_not_cut() {
+        let quota = Quota::new(128 * 1024).expect("the least");
+        assert_eq!(quota.cut(&(0..128 * 1024), &(0..0), 0), None);
+        assert!(quota.cut(&(0..128 * 1024 + 1), &(0..0), 0).is_some());
+    }
+
+    #[test]
+    fn too_small_a_quota_is_refused_with_its_size() {
+        assert_eq!(Quota::new(1000), Err(QuotaTooSmall { given: 1000 }));
+    }
+
+    proptest! {
+        /// Whatever is appended, in whatever steps: head + dropped + tail = length, the head and
+        /// the newest bytes stay, what is dropped only grows, and what is kept stays bounded.
+        #[test]
+        fn both_ends_stay_and_the_middle_only_grows(
+            bytes in Quota::LEAST..1 << 22,
+            from in 0u64..100_000,
+            appends in prop::collection::vec(0u64..1 << 18, 1..200),
+        ) {
+            let quota = Quota::new(bytes).expect("large enough");
+            let (mut region, mut gone) = (from..from, 0..0);
+            for append in appends {
+                region.end += append;
+                if let Some(cut) = quota.cut(&region, &gone, 0) {
+                    prop_assert!(gone.is_empty() || cut.start == gone.start);
+                    prop_assert!(cut.end > gone.end && cut.end <= region.end);
+                    prop_assert!(cut.start.is_multiple_of(BLOCK) && cut.end.is_multiple_of(BLOCK));
+                    prop_assert!(cut.start >= region.start + bytes.min(4 << 20) / 4);
+                    gone = cut;
+                }
+                let kept = (region.end - region.start) - (gone.end - gone.start);
+                prop_assert!(kept <= bytes);
+                if !gone.is_empty() {
+                    prop_assert!(region.end - gone.end >= bytes / 4, "a tail worth having");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The looking side: bytes from a cursor, without asking the owner.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use super::memory::Tail;
+use super::runs::{self, Run};
+use super::{Extent, Place, Stream, Streams};
+
+/// Whoever knows how far the log goes at this instant.
+pub trait Horizon {
+    fn extent(&self) -> Extent;
+}
+
+/// What lies at a cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// So many bytes were copied.
+    Bytes(usize),
+    /// The bytes of this range, which begins at the cursor, are gone.
+    Dropped(Range<u64>),
+    /// The log goes no further in the extent that was asked for.
+    End,
+}
+
+/// The log's file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the log {path}", path = path.display())]
+pub struct ReadError {
+    pub path: PathBuf,
+    #[source]
+    pub source: io::Error,
+}
+
+/// A reader of one log. It opens the files when it first needs them and holds them while it lives.
+#[derive(Debug)]
+pub struct Reader {
+    place: Place,
+    streams: Streams,
+    tail: Tail,
+    log: OnceLock<File>,
+    runs: OnceLock<File>,
+}
+
+impl Reader {
+    pub(super) fn new(place: Place, streams: Streams, tail: Tail) -> Self {
+        Self { place, streams, tail, log: OnceLock::new(), runs: OnceLock::new() }
+    }
+
+    /// Another reader of the same log, with files of its own.
+    pub fn again(&self) -> Self {
+        Self::new(self.place.clone(), self.streams, self.tail.clone())
+    }
+
+    /// Copies bytes from `at` on, up to the end of `extent` or the next dropped range.
+    ///
+    /// `live` is asked again after the bytes were copied: what was dropped meanwhile may have been
+    /// read as zeros, and is told as dropped instead.
+    pub fn read(
+        &self,
+        extent: &Extent,
+        live: &dyn Horizon,
+        at: u64,
+        into: &mut [u8],
+    ) -> Result<Piece, ReadError> {
+        let end = match clear_until(extent, at) {
+            Ok(end) => end,
+            Err(piece) => return Ok(piece),
+        };
+        let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(into.len());
+        let count = self.copy(at, &mut into[..most])?;
+        let after = live.extent().dropped.after(at);
+        Ok(match after {
+            Some(gone) if gone.start <= at => Piece::Dropped(at..gone.end.min(extent.len)),
+            Some(gone) if gone.start < at + count as u64 => {
+                Piece::Bytes((gone.start - at) as usize)
+            }
+            _ if count == 0 => Piece::End,
+            _ => Piece::Bytes(count),
+        })
+    }
+
+    /// Which bytes of `range` are of which stream. The range must be below a published length and
+    /// clear of dropped ranges.
+    pub fn runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
+        match self.streams {
+            Streams::One if range.is_empty() => Ok(Vec::new()),
+            Streams::One => Ok(vec![Run { range, stream: Stream::Out, at_ms: 0 }]),
+            Streams::Split => self.split_runs(range),
+        }
+    }
+
+    /// Whether the log tells its streams apart.
+    pub fn streams(&self) -> Streams {
+        self.streams
+    }
+
+    /// From the file first: it has all there is, unless the disk failed.
+    fn copy(&self, at: u64, into: &mut [u8]) -> Result<usize, ReadError> {
+        if let Some(count) = self.tail.read(at, into) {
+            return Ok(count);
+        }
+        let file = open_once(&self.log, || self.place.log().to_owned())?;
+        file.read_at(into, at).map_err(|source| self.failed(source))
+    }
+
+    fn split_runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while let Some((stream, count)) = self.tail.run(at, range.end - at) {
+            found.push(Run { range: at..at + count, stream, at_ms: 0 });
+            at += count;
+        }
+        if found.is_empty() && !range.is_empty() {
+            let file = open_once(&self.runs, || self.place.runs())?;
+            return runs::read(file, &range).map_err(|source| self.failed(source));
+        }
+        Ok(found)
+    }
+
+    fn failed(&self, source: io::Error) -> ReadError {
+        ReadError { path: self.place.log().to_owned(), source }
+    }
+}
+
+/// Where the bytes that begin at `at` stop being there for sure; an `Err` is the whole answer.
+fn clear_until(extent: &Extent, at: u64) -> Result<u64, Piece> {
+    if at >= extent.len {
+        return Err(Piece::End);
+    }
+    match extent.dropped.after(at) {
+        Some(gone) if gone.start <= at => Err(Piece::Dropped(at..gone.end.min(extent.len))),
+        Some(gone) => Ok(gone.start.min(extent.len)),
+        None => Ok(extent.len),
+    }
+}
+
+fn open_once(cell: &OnceLock<File>, path: impl Fn() -> PathBuf) -> Result<&File, ReadError> {
+    if let Some(file) = cell.get() {
+        return Ok(file);
+    }
+    let path = path();
+    let file = File::open(&path).map_err(|source| ReadError { path, source })?;
+    Ok(cell.get_or_init(|| file))
+}

@@ -1,0 +1,279 @@
+//! The one side that appends: pipe in, file out, within the quota.
+//!
+//! Whoever owns a writer publishes its [`Extent`] after each append, and only then lets it give
+//! back what that extent calls dropped: so no reader meets a hole it was not told of.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+
+use lastbyte_sys::Errno;
+use lastbyte_sys::file::punch_hole;
+use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
+
+use super::memory::Tail;
+use super::runs::RunsWriter;
+use super::{Dropped, Extent, Place, Quota, Reader, Stream};
+
+/// Whether the log has an index of which bytes are of which stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    One,
+    Split,
+}
+
+/// What one step brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pulled {
+    Bytes(usize),
+    /// Nothing is ready.
+    Nothing,
+    /// The pipe is at its end.
+    End,
+}
+
+/// Why and from where on the disk did not take the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed {
+    pub errno: Errno,
+    pub at: u64,
+}
+
+/// The appending side of a log. There is one for each log.
+#[derive(Debug)]
+pub struct Writer {
+    place: Place,
+    streams: Streams,
+    store: Store,
+    /// Made with the log, so that readers made before a failure find it too.
+    tail: Tail,
+    len: u64,
+    quota: Quota,
+    /// Where late output begins; the region before it changes no more.
+    final_len: Option<u64>,
+    gone: Gone,
+    punched: Dropped,
+}
+
+/// Where bytes go.
+#[derive(Debug)]
+enum Store {
+    /// No byte has come yet, and no file exists.
+    Nowhere,
+    Disk {
+        log: File,
+        runs: Option<RunsWriter>,
+    },
+    /// For good: one gap, then the newest bytes in memory.
+    Memory(Failed),
+}
+
+/// The three ranges that can be gone.
+#[derive(Debug, Default)]
+struct Gone {
+    middle: Range<u64>,
+    late: Range<u64>,
+    failed: Range<u64>,
+}
+
+impl Writer {
+    pub fn new(place: Place, streams: Streams, quota: Quota) -> Self {
+        Self {
+            place,
+            streams,
+            store: Store::Nowhere,
+            tail: Tail::default(),
+            len: 0,
+            quota,
+            final_len: None,
+            gone: Gone::default(),
+            punched: Dropped::default(),
+        }
+    }
+
+    /// A reader of this log; any number can be made.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.place.clone(), self.streams, self.tail.clone())
+    }
+
+    /// Appends at most `most` bytes that lie ready in `pipe`; never waits for the pipe.
+    ///
+    /// A disk that does not take them is no error of this call: the log goes on in memory.
+    pub fn pull(&mut self, pipe: impl AsFd, stream: Stream, most: usize, now_ms: u64) -> Pulled {
+        if let Store::Memory(_) = self.store {
+            return self.pull_into_memory(pipe, stream, most);
+        }
+        match self.pull_onto_disk(&pipe, stream, most, now_ms) {
+            Ok(0) => Pulled::End,
+            Ok(count) => {
+                self.len += count as u64;
+                self.fit();
+                Pulled::Bytes(count)
+            }
+            Err(Errno::AGAIN) => Pulled::Nothing,
+            Err(errno) => {
+                self.fail(errno);
+                self.pull_into_memory(pipe, stream, most)
+            }
+        }
+    }
+
+    /// What a snapshot may say of this log.
+    pub fn extent(&self) -> Extent {
+        let Gone { middle, late, failed } = &self.gone;
+        let mut ranges = [middle.clone(), late.clone(), failed.clone()];
+        ranges.sort_by_key(|range| range.start);
+        Extent { len: self.len, dropped: Dropped::of(ranges) }
+    }
+
+    /// Gives back to the file system what has been published as dropped, and nothing else.
+    pub fn give_back(&mut self, published: &Extent) {
+        if published.dropped == self.punched {
+            return;
+        }
+        if let Err(errno) = self.punch(&published.dropped) {
+            // A log that cannot shrink must not grow either.
+            self.fail(errno);
+        }
+        self.punched = published.dropped.clone();
+    }
+
+    /// Fixes the length of the output proper: what follows is late output with a quota of its own.
+    pub fn finish(&mut self) -> u64 {
+        *self.final_len.get_or_insert(self.len)
+    }
+
+    /// Changes how much may be kept from now on.
+    pub fn set_quota(&mut self, quota: Quota) {
+        self.quota = quota;
+        self.fit();
+    }
+
+    /// What the disk did not take, if it failed.
+    pub fn failed(&self) -> Option<Failed> {
+        match self.store {
+            Store::Memory(failed) => Some(failed),
+            Store::Nowhere | Store::Disk { .. } => None,
+        }
+    }
+
+    /// What log and index take on disk, but for what is dropped.
+    pub fn kept(&self) -> u64 {
+        let index = match &self.store {
+            Store::Disk { runs: Some(runs), .. } => runs.kept(),
+            Store::Disk { runs: None, .. } | Store::Nowhere | Store::Memory(_) => 0,
+        };
+        self.len - self.extent().dropped.bytes() + index
+    }
+
+    fn pull_onto_disk(
+        &mut self,
+        pipe: impl AsFd,
+        stream: Stream,
+        most: usize,
+        now_ms: u64,
+    ) -> Result<usize, Errno> {
+        if self.opens_something(stream) {
+            // The file appears with the first byte, and a run with its own: look before.
+            match readiness(&pipe)? {
+                Readiness::Bytes => self.open(stream, now_ms).map_err(|error| errno_of(&error))?,
+                Readiness::Nothing => return Err(Errno::AGAIN),
+                Readiness::End => return Ok(0),
+            }
+        }
+        let Store::Disk { log, .. } = &self.store else { return Err(Errno::BADF) };
+        let most = most.min(usize::try_from(self.quota.step()).unwrap_or(usize::MAX));
+        splice_into_file(pipe, log, self.len, most)
+    }
+
+    /// Whether the next byte of this stream needs a file or a run that is not there yet.
+    fn opens_something(&self, stream: Stream) -> bool {
+        match &self.store {
+            Store::Nowhere => true,
+            Store::Disk { runs, .. } => runs.as_ref().is_some_and(|runs| !runs.goes_on(stream)),
+            Store::Memory(_) => false,
+        }
+    }
+
+    fn open(&mut self, stream: Stream, now_ms: u64) -> io::Result<()> {
+        if let Store::Nowhere = self.store {
+            self.store = create(&self.place, self.streams)?;
+        }
+        match &mut self.store {
+            Store::Disk { runs: Some(runs), .. } => runs.begin(self.len, stream, now_ms),
+            Store::Disk { runs: None, .. } | Store::Nowhere | Store::Memory(_) => Ok(()),
+        }
+    }
+
+    fn pull_into_memory(&mut self, pipe: impl AsFd, stream: Stream, most: usize) -> Pulled {
+        let mut chunk = vec![0; most.min(64 * 1024)];
+        let count = match read(pipe, &mut chunk) {
+            Ok(0) => return Pulled::End,
+            Ok(count) => count,
+            Err(Errno::AGAIN) => return Pulled::Nothing,
+            // A pipe that cannot be read has no more to give.
+            Err(_) => return Pulled::End,
+        };
+        self.len += count as u64;
+        match self.final_len {
+            // The tail in memory is the end of the output proper; late output must not push it out.
+            Some(final_len) if self.gone.failed.start < final_len => {
+                self.gone.late = final_len..self.len;
+            }
+            _ => self.gone.failed.end = self.tail.append(&chunk[..count], stream),
+        }
+        Pulled::Bytes(count)
+    }
+
+    /// Marks as gone what does not fit, in the region that still grows.
+    fn fit(&mut self) {
+        let index = match &self.store {
+            Store::Disk { runs, .. } => runs.as_ref().map_or(0, RunsWriter::kept),
+            Store::Nowhere | Store::Memory(_) => return,
+        };
+        let start = self.final_len.unwrap_or(0);
+        let gone = match self.final_len {
+            None => &mut self.gone.middle,
+            Some(_) => &mut self.gone.late,
+        };
+        if let Some(cut) = self.quota.cut(&(start..self.len), gone, index) {
+            *gone = cut;
+        }
+    }
+
+    fn punch(&mut self, dropped: &Dropped) -> Result<(), Errno> {
+        let Store::Disk { log, runs } = &mut self.store else { return Ok(()) };
+        for range in dropped.ranges() {
+            // Ranges grow at their end only: what begins alike was punched that far.
+            let known = self.punched.ranges().iter().find(|known| known.start == range.start);
+            let from = known.map_or(range.start, |known| known.end);
+            if from < range.end {
+                punch_hole(&*log, from, range.end - from)?;
+            }
+            if let Some(runs) = runs {
+                runs.give_back(range).map_err(|error| errno_of(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, errno: Errno) {
+        self.tail.begin(self.len);
+        self.gone.failed = self.len..self.len;
+        self.store = Store::Memory(Failed { errno, at: self.len });
+    }
+}
+
+fn create(place: &Place, streams: Streams) -> io::Result<Store> {
+    let log = File::options().read(true).write(true).create_new(true).open(place.log())?;
+    let runs = match streams {
+        Streams::One => None,
+        Streams::Split => Some(RunsWriter::create(&place.runs())?),
+    };
+    Ok(Store::Disk { log, runs })
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
