@@ -1,1 +1,48 @@
 //! The life of a process, from launch to ending.
+//!
+//! One owner task per process has the child, its pipes and the log's writer; nobody else changes
+//! anything. What it publishes is one immutable [`Snapshot`], so whoever sees a process as ended
+//! has its last byte. The engine never prints, reads no configuration and knows no protocol.
+
+mod clock;
+mod desk;
+mod directory;
+mod ending;
+mod engine;
+mod environment;
+mod id;
+mod launch;
+mod owner;
+mod plan;
+mod process;
+mod pump;
+mod retention;
+mod settings;
+mod snapshot;
+mod spawner;
+mod stdin;
+mod stop;
+mod tree;
+
+pub use desk::{Delivery, SignalError};
+pub use ending::{
+    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+};
+pub use engine::{
+    CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, StartError, Started, Survivors,
+};
+pub use environment::{Environment, EnvironmentProvider, ProviderError};
+pub use id::Id;
+pub use launch::{DrainRule, EnvEdit, Key, Launch, Program, Session, Stdin, Streams, Timeouts};
+pub use plan::{LaunchError, SpawnError, Warning};
+pub use process::{About, LogReader, Process};
+pub use pump::Drained;
+pub use retention::Retention;
+pub use settings::Settings;
+pub use snapshot::{Phase, Snapshot};
+pub use spawner::{InProcess, SpawnFuture, Spawner};
+pub use stdin::{StdinOpen, StdinState, WriteError, Written};
+pub use stop::{StopPolicy, StopProof, Verb};
+pub use tree::Survivor;
+
+pub use lastbyte_sys::{Errno, Signal};

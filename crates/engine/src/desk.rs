@@ -1,0 +1,145 @@
+//! What an owner has besides the process itself: the mailbox it answers and the snapshot it
+//! publishes.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use lastbyte_output::log::Extent;
+use lastbyte_sys::Signal;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::ending::{Ending, LostWhy, Times};
+use crate::snapshot::{Phase, Snapshot};
+use crate::stdin;
+use crate::stop::{Escalation, Verb};
+
+/// What a caller can ask of an owner; each has a reply.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Signal {
+        signal: Signal,
+        reply: oneshot::Sender<Delivery>,
+    },
+    Write(stdin::Write),
+    /// A stop begins; the answer says how to go about it.
+    Stopping {
+        verb: Verb,
+        reply: oneshot::Sender<StopTicket>,
+    },
+}
+
+/// Whom a signal reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The leader and its group.
+    Group,
+    /// So many that are left of the group.
+    Survivors(usize),
+    Nobody,
+}
+
+/// The owner is gone without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the process's owner went away")]
+pub struct SignalError;
+
+/// How a stop goes on from here.
+#[derive(Debug)]
+pub(crate) struct StopTicket {
+    pub(crate) escalation: Escalation,
+    /// Another stop is under way: this one does not wait out a grace.
+    pub(crate) hurry: bool,
+}
+
+/// Publishing and listening, for one process. Dropped before the ending it publishes that the
+/// process is lost, so that nobody waits for ever.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    /// Unbounded: every message is a caller who waits for its reply, and the bytes of writes are
+    /// counted by the stdin queue's permits.
+    mailbox: mpsc::UnboundedReceiver<Command>,
+    snapshot: watch::Sender<Snapshot>,
+    /// Set once, after the snapshot with the ending: who waits for that alone wakes once.
+    ending: watch::Sender<Option<Arc<Ending>>>,
+    pub(crate) started: Started,
+}
+
+/// When it began, on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    pub(crate) wall: SystemTime,
+    pub(crate) clock: tokio::time::Instant,
+}
+
+/// The caller's ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Counter {
+    pub(crate) mailbox: mpsc::UnboundedSender<Command>,
+    pub(crate) snapshot: watch::Receiver<Snapshot>,
+    pub(crate) ending: watch::Receiver<Option<Arc<Ending>>>,
+}
+
+impl Desk {
+    pub(crate) fn new(started: Started) -> (Self, Counter) {
+        let (sender, mailbox) = mpsc::unbounded_channel();
+        let (snapshot, snapshots) = watch::channel(Snapshot::first());
+        let (ending, endings) = watch::channel(None);
+        let counter = Counter { mailbox: sender, snapshot: snapshots, ending: endings };
+        (Self { mailbox, snapshot, ending, started }, counter)
+    }
+
+    /// The next command; waits for ever once nobody is left to send one. Cancel-safe.
+    pub(crate) async fn command(&mut self) -> Command {
+        match self.mailbox.recv().await {
+            Some(command) => command,
+            None => pending().await,
+        }
+    }
+
+    /// Publishes how far the log goes. Called after each append, never before.
+    pub(crate) fn publish_extent(&self, extent: Extent) {
+        self.snapshot.send_modify(|snapshot| snapshot.extent = extent);
+    }
+
+    /// From the instant of the leader's exit, for everybody at once.
+    pub(crate) fn publish_draining(&self) {
+        self.snapshot.send_modify(|snapshot| snapshot.phase = Phase::Draining);
+    }
+
+    /// State and final length in one value; then the signal for those who wait for nothing else.
+    pub(crate) fn publish_ending(&self, ending: Ending, extent: Extent, log_open: bool) {
+        let ending = Arc::new(ending);
+        let phase = Phase::Ended(Arc::clone(&ending));
+        self.snapshot.send_replace(Snapshot { phase, extent, log_open });
+        self.ending.send_replace(Some(ending));
+    }
+
+    /// No late output can come any more.
+    pub(crate) fn publish_closed(&self) {
+        self.snapshot.send_modify(|snapshot| snapshot.log_open = false);
+    }
+
+    fn publish_lost(&self) {
+        let now = SystemTime::now();
+        let times = Times {
+            started: self.started.wall,
+            exited: now,
+            ended: now,
+            ran: self.started.clock.elapsed(),
+            drained: Duration::ZERO,
+        };
+        let extent = self.snapshot.borrow().extent.clone();
+        self.publish_ending(Ending::lost(LostWhy::OwnerGone, &extent, times), extent, false);
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if self.ending.borrow().is_none() {
+            self.publish_lost();
+        } else {
+            self.publish_closed();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The map from id to handle, and what is done to many processes at once.
+
+mod close;
+mod list;
+mod registry;
+mod start;
+mod sweep;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, Semaphore, watch};
+
+pub use close::{CloseReport, Survivors};
+pub use list::{Filter, Page, PhaseIs};
+pub use registry::ForgetError;
+pub use start::{StartError, Started};
+
+use crate::pump::MOST_LARGE_PIPES;
+use crate::settings::Settings;
+use crate::spawner::{InProcess, Spawner};
+use crate::{Id, Process};
+use registry::Registry;
+
+/// Starts processes and knows those there are. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    spawner: Arc<dyn Spawner>,
+    /// The one lock of the engine: taken, read or changed, released; never over an await.
+    registry: Mutex<Registry>,
+    /// How many starts are under way.
+    starting: watch::Sender<usize>,
+    /// A process has ended: time to see what can be forgotten.
+    swept: Notify,
+    large_pipes: Arc<Semaphore>,
+}
+
+impl Engine {
+    /// An engine whose processes are children of this program. Must be called on a runtime.
+    pub fn new(settings: Settings) -> io::Result<Self> {
+        let spawner = InProcess::start(settings.spawners, settings.mechanism)?;
+        Self::with_spawner(settings, Arc::new(spawner))
+    }
+
+    /// An engine whose processes come from elsewhere.
+    pub fn with_spawner(settings: Settings, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
+        let logs = settings.state.join("logs");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
+        let inner = Inner {
+            settings,
+            spawner,
+            registry: Mutex::default(),
+            starting: watch::channel(0).0,
+            swept: Notify::new(),
+            large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
+        };
+        let engine = Self { inner: Arc::new(inner) };
+        tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner)));
+        Ok(engine)
+    }
+
+    /// The process with this id.
+    pub fn get(&self, id: Id) -> Option<Process> {
+        self.inner.registry().get(id)
+    }
+
+    /// Forgets an ended process and removes its log.
+    pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
+        let process = self.inner.registry().forget(id)?;
+        process.place().remove().map_err(|source| ForgetError::Remove { id, source })
+    }
+}
+
+impl Inner {
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        // Every change to the registry is complete in itself, so a panic leaves it whole.
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn logs(&self) -> PathBuf {
+        self.settings.state.join("logs")
+    }
+}

@@ -1,0 +1,90 @@
+//! The processes there are, by id and by client key. Plain data: the lock is the engine's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::start::Outcome;
+use crate::launch::{Key, Launch};
+use crate::snapshot::Phase;
+use crate::{Id, Process};
+
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    processes: BTreeMap<Id, Process>,
+    keys: HashMap<Key, Keyed>,
+    pub(super) closed: bool,
+}
+
+/// A start that carried a key: what was launched, and what came of it or will.
+#[derive(Debug, Clone)]
+pub(super) struct Keyed {
+    pub(super) launch: Arc<Launch>,
+    pub(super) outcome: watch::Receiver<Option<Outcome>>,
+}
+
+/// Why a process was not forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    #[error("there is no process {id}")]
+    NotFound { id: Id },
+    #[error("the process {id} has not ended")]
+    NotEnded { id: Id },
+    #[error("the output of the process {id} is still held open")]
+    Held { id: Id },
+    #[error("cannot remove the log of the process {id}")]
+    Remove {
+        id: Id,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Registry {
+    pub(super) fn get(&self, id: Id) -> Option<Process> {
+        self.processes.get(&id).cloned()
+    }
+
+    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &Process> {
+        self.processes.values()
+    }
+
+    /// Those started before the process with this id, newest first.
+    pub(super) fn before(&self, id: Option<Id>) -> impl Iterator<Item = &Process> {
+        let older = move |(other, _): &(&Id, &Process)| id.is_none_or(|id| **other < id);
+        self.processes.iter().rev().filter(older).map(|(_, process)| process)
+    }
+
+    pub(super) fn add(&mut self, process: Process) {
+        self.processes.insert(process.id(), process);
+    }
+
+    pub(super) fn keyed(&self, key: &Key) -> Option<Keyed> {
+        self.keys.get(key).cloned()
+    }
+
+    pub(super) fn reserve(&mut self, key: Key, keyed: Keyed) {
+        self.keys.insert(key, keyed);
+    }
+
+    pub(super) fn release(&mut self, key: &Key) {
+        self.keys.remove(key);
+    }
+
+    /// Takes an ended process out, with its key.
+    pub(super) fn forget(&mut self, id: Id) -> Result<Process, ForgetError> {
+        let process = self.processes.get(&id).ok_or(ForgetError::NotFound { id })?;
+        let snapshot = process.snapshot();
+        match snapshot.phase {
+            Phase::Running | Phase::Draining => return Err(ForgetError::NotEnded { id }),
+            Phase::Ended(_) if snapshot.log_open => return Err(ForgetError::Held { id }),
+            Phase::Ended(_) => {}
+        }
+        if let Some(key) = &process.about().key {
+            self.keys.remove(key);
+        }
+        self.processes.remove(&id).ok_or(ForgetError::NotFound { id })
+    }
+}

@@ -1,0 +1,257 @@
+//! Starting: one process for each key, whatever the callers do meanwhile.
+
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
+use lastbyte_sys::Errno;
+use lastbyte_sys::readiness::{self, Interest};
+use lastbyte_sys::spawn::{Spawned, Step};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::registry::Keyed;
+use super::{Engine, Inner};
+use crate::Id;
+use crate::desk::{Desk, Started as Begun};
+use crate::environment::Environment;
+use crate::launch::{Key, Launch, Streams};
+use crate::owner::{Core, Running, Timers, own};
+use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
+use crate::process::{About, Process, Shared};
+use crate::pump::Pump;
+use crate::stdin::StdinQueue;
+use crate::stop::{Escalation, StopPolicy, stop};
+use crate::tree::Tree;
+
+/// A process that runs, and whether this call started it.
+#[derive(Debug, Clone)]
+pub struct Started {
+    pub process: Process,
+    /// It was there already, under the same key.
+    pub attached: bool,
+    pub warnings: Vec<Warning>,
+}
+
+/// Why there is no process.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error("the key {key:?} was used for another launch", key = key.0)]
+    KeyConflict { key: Key },
+    #[error("the engine is closed")]
+    Closed,
+}
+
+/// What came of a start, for everybody who waits for it.
+pub(super) type Outcome = Result<Started, StartError>;
+
+impl Engine {
+    /// Starts a process, or finds the one that the same key and launch have started. The start
+    /// goes on when the caller goes away.
+    pub async fn start(&self, launch: Launch) -> Result<Started, StartError> {
+        let launch = Arc::new(launch);
+        let (outcome, waiting) = watch::channel(None);
+        match self.inner.reserve(&launch, &waiting)? {
+            Reserved::Ours(starting) => {
+                tokio::spawn(carry_out(starting, launch, outcome));
+                until_known(waiting).await
+            }
+            Reserved::Known(other) => {
+                until_known(other).await.map(|started| Started { attached: true, ..started })
+            }
+        }
+    }
+}
+
+/// Whoever started it first tells everybody.
+async fn until_known(mut outcome: Waiting) -> Outcome {
+    let known = outcome.wait_for(Option::is_some).await;
+    // A start that panicked tells nobody anything.
+    known.ok().and_then(|known| known.clone()).unwrap_or(Err(StartError::Spawn(GONE)))
+}
+
+const GONE: SpawnError = SpawnError::Step { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
+
+async fn carry_out(
+    starting: Starting,
+    launch: Arc<Launch>,
+    outcome: watch::Sender<Option<Outcome>>,
+) {
+    let result = starting.inner.start(&launch).await;
+    if let (Err(_), Some(key)) = (&result, &launch.key) {
+        // Nothing was started under it, so it can be tried again.
+        starting.inner.registry().release(key);
+    }
+    outcome.send_replace(Some(result));
+}
+
+type Waiting = watch::Receiver<Option<Outcome>>;
+
+enum Reserved {
+    /// The caller is to start it.
+    Ours(Starting),
+    /// Somebody has, or is about to.
+    Known(Waiting),
+}
+
+/// Counts a start as under way for as long as it lives.
+struct Starting {
+    inner: Arc<Inner>,
+}
+
+impl Starting {
+    fn new(inner: Arc<Inner>) -> Self {
+        inner.starting.send_modify(|count| *count += 1);
+        Self { inner }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.inner.starting.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Inner {
+    /// Decided under one lock: who starts it, and that closing waits for it.
+    fn reserve(
+        self: &Arc<Self>,
+        launch: &Arc<Launch>,
+        outcome: &Waiting,
+    ) -> Result<Reserved, StartError> {
+        let mut registry = self.registry();
+        let known = launch.key.as_ref().and_then(|key| registry.keyed(key));
+        match (known, &launch.key) {
+            (Some(known), _) if known.launch == *launch => {
+                return Ok(Reserved::Known(known.outcome));
+            }
+            (Some(_), Some(key)) => return Err(StartError::KeyConflict { key: key.clone() }),
+            _ if registry.closed => return Err(StartError::Closed),
+            (None, Some(key)) => {
+                let keyed = Keyed { launch: Arc::clone(launch), outcome: outcome.clone() };
+                registry.reserve(key.clone(), keyed);
+            }
+            (_, None) => {}
+        }
+        Ok(Reserved::Ours(Starting::new(Arc::clone(self))))
+    }
+
+    async fn start(self: &Arc<Self>, launch: &Launch) -> Outcome {
+        let id = Id::next();
+        let (base, warning) = self.base_environment().await;
+        let workdir = self.settings.workdir.as_deref();
+        let Plan { request, cwd, mut warnings } = Plan::new(id, launch, workdir, base)?;
+        warnings.extend(warning);
+        let named = Named::new(&request, &cwd);
+        let begun = Begun { wall: SystemTime::now(), clock: Instant::now() };
+        let spawned = self.spawner.spawn(request).await;
+        let spawned = spawned.map_err(|failure| SpawnError::of(failure, &named))?;
+        let about = about(id, launch, &spawned, named.into_cwd(), begun.wall);
+        let process = self.adopt(launch, spawned, about, begun).map_err(no_room)?;
+        self.register(&process).await?;
+        Ok(Started { process, attached: false, warnings })
+    }
+
+    /// The provider's environment if there is one and it answers, else our own.
+    async fn base_environment(&self) -> (Environment, Option<Warning>) {
+        let own = &self.settings.environment;
+        let Some(provider) = &self.settings.provider else { return (own.clone(), None) };
+        match provider.environment(own).await {
+            Ok(environment) => (environment, None),
+            Err(error) => (own.clone(), Some(Warning::Environment(error.0.to_string()))),
+        }
+    }
+
+    /// Gives a started child its owner.
+    fn adopt(
+        self: &Arc<Self>,
+        launch: &Launch,
+        spawned: Spawned,
+        about: About,
+        begun: Begun,
+    ) -> io::Result<Process> {
+        let Spawned { child, stdin, output } = spawned;
+        let tree = Tree::of(child.pid(), about.id);
+        let place = Place::new(&self.logs(), &about.id.to_string());
+        let streams = match launch.streams {
+            Streams::Merged => LogStreams::One,
+            Streams::Split => LogStreams::Split,
+        };
+        let writer = Writer::new(place.clone(), streams, launch.quota);
+        let log = writer.reader();
+        let (stdin, gate) = stdin.map(StdinQueue::new).transpose()?.unzip();
+        let running = Running {
+            core: Core {
+                pump: Pump::new(output, writer, Arc::clone(&self.large_pipes))?,
+                tree: tree.clone(),
+                drain: launch.drain,
+                escalation: Escalation::default(),
+            },
+            child: readiness::watch(child, Interest::READABLE)?,
+            stdin,
+            timers: Timers::new(launch.timeouts, begun.clock),
+            policy: launch.stop,
+            stopping: None,
+        };
+        let (desk, counter) = Desk::new(begun);
+        let engine = Arc::downgrade(self);
+        tokio::spawn(async move {
+            own(running, desk).await;
+            // Without an engine there is nothing to forget.
+            if let Some(engine) = engine.upgrade() {
+                engine.ended();
+            }
+        });
+        Ok(Process::new(Shared { about, counter, stdin: gate, tree, log, place }))
+    }
+
+    /// Enters it into the map, unless the engine was closed meanwhile: then nothing stays.
+    async fn register(&self, process: &Process) -> Result<(), StartError> {
+        let closed = {
+            let mut registry = self.registry();
+            if !registry.closed {
+                registry.add(process.clone());
+            }
+            registry.closed
+        };
+        if !closed {
+            return Ok(());
+        }
+        stop(process.tree().clone(), StopPolicy::KILL, Escalation::default()).await;
+        process.ended().await;
+        // A file that cannot be removed does not bring the process back.
+        _ = process.place().remove();
+        Err(StartError::Closed)
+    }
+}
+
+fn about(
+    id: Id,
+    launch: &Launch,
+    spawned: &Spawned,
+    cwd: std::path::PathBuf,
+    started: SystemTime,
+) -> About {
+    About {
+        id,
+        pid: spawned.child.pid(),
+        program: launch.program.clone(),
+        cwd,
+        session: launch.session.clone(),
+        key: launch.key.clone(),
+        labels: launch.labels.clone(),
+        started,
+        stop: launch.stop,
+    }
+}
+
+/// The runtime has no room for the descriptors; the child was dropped and so killed.
+fn no_room(error: io::Error) -> SpawnError {
+    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    SpawnError::Step { step: Step::Handover, errno }
+}

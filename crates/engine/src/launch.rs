@@ -1,0 +1,128 @@
+//! What to run, as a caller says it. Nothing here has been checked: that is the plan's work.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lastbyte_output::log::Quota;
+
+use crate::stop::StopPolicy;
+
+/// A command and everything that belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    pub program: Program,
+    /// `None` leaves it to the engine's rules for a default.
+    pub cwd: Option<PathBuf>,
+    /// Applied over the base environment, in order.
+    pub env: Vec<EnvEdit>,
+    /// Applied last; the edits cannot override it.
+    pub forced_env: Vec<(OsString, OsString)>,
+    pub stdin: Stdin,
+    pub streams: Streams,
+    pub timeouts: Timeouts,
+    pub stop: StopPolicy,
+    pub drain: DrainRule,
+    pub quota: Quota,
+    pub session: Option<Session>,
+    /// A start with the same key and the same launch is the same process.
+    pub key: Option<Key>,
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// The first is looked up in the child's `PATH` unless it has a slash.
+    Argv(Vec<OsString>),
+    /// Run by `sh -c`.
+    Shell(OsString),
+}
+
+/// One change to the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnvEdit {
+    Set(OsString, OsString),
+    Unset(OsString),
+}
+
+/// Whether the command can be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// It reads the end of file at once.
+    Closed,
+    Open,
+}
+
+/// How standard output and error reach the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    /// Through one pipe: their order is exact, they cannot be told apart.
+    Merged,
+    /// Through a pipe each: told apart, their order is that of arrival.
+    Split,
+}
+
+/// When a command is stopped for taking too long. A time past the end of the clock means never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Timeouts {
+    /// From the start.
+    pub wall: Option<Duration>,
+    /// From the last byte of output on any stream.
+    pub idle: Option<Duration>,
+}
+
+/// How long output is waited for after the leader's exit while somebody else holds its pipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrainRule {
+    /// Ended when no byte came for this long.
+    pub quiet_window: Duration,
+    /// Ended this long after the exit, whatever still comes.
+    pub limit: Duration,
+}
+
+/// The isolation boundary a process belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Session(pub String);
+
+/// A name the caller gives a start so that it can be repeated safely.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key(pub String);
+
+impl Launch {
+    /// A launch of this program with every setting at its default.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            cwd: None,
+            env: Vec::new(),
+            forced_env: Vec::new(),
+            stdin: Stdin::Closed,
+            streams: Streams::Merged,
+            timeouts: Timeouts::default(),
+            stop: StopPolicy::default(),
+            drain: DrainRule::default(),
+            quota: Quota::DEFAULT,
+            session: None,
+            key: None,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    /// Shell text, run by `sh -c`.
+    pub fn shell(text: impl Into<OsString>) -> Self {
+        Self::new(Program::Shell(text.into()))
+    }
+
+    /// A program and its arguments.
+    pub fn argv(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self::new(Program::Argv(argv.into_iter().map(Into::into).collect()))
+    }
+}
+
+impl Default for DrainRule {
+    fn default() -> Self {
+        Self { quiet_window: Duration::from_millis(50), limit: Duration::from_secs(2) }
+    }
+}

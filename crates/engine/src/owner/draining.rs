@@ -1,0 +1,144 @@
+//! From the leader's exit to its last byte.
+//!
+//! When the exit is seen, everything the leader wrote is in the pipes already: one pass that does
+//! not wait has it all. Only when somebody else holds a pipe is there anything to wait for.
+
+use std::time::SystemTime;
+
+use lastbyte_sys::Child;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout};
+
+use super::Core;
+use super::ended::Ended;
+use crate::clock::until;
+use crate::desk::{Command, Desk};
+use crate::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
+use crate::pump::Drained;
+
+/// The leader has exited and is not reaped, so that signals to its group are safe.
+#[derive(Debug)]
+pub(crate) struct Draining {
+    core: Core,
+    child: Child,
+    cause: Cause,
+    exited: (SystemTime, Instant),
+}
+
+/// The output proper is stored.
+#[derive(Debug)]
+pub(crate) struct DrainedProcess {
+    draining: Draining,
+    drained: Drained,
+}
+
+/// Past this the holders' names are not worth the wait.
+const HOLDERS_PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
+
+enum Event {
+    Stored(usize),
+    Command(Command),
+    Timer,
+}
+
+impl Draining {
+    pub(super) fn new(core: Core, child: Child, cause: Cause) -> Self {
+        Self { core, child, cause, exited: (SystemTime::now(), Instant::now()) }
+    }
+
+    pub(super) async fn until_drained(mut self, desk: &mut Desk) -> DrainedProcess {
+        let rule = self.core.drain;
+        let limit = self.exited.1.checked_add(rule.limit);
+        self.store_ready(desk);
+        let mut quiet = Instant::now().checked_add(rule.quiet_window);
+        while !self.core.pump.ended() {
+            match self.next(earlier(quiet, limit), desk).await {
+                Event::Stored(bytes) => {
+                    self.core.publish(desk);
+                    if bytes > 0 {
+                        quiet = Instant::now().checked_add(rule.quiet_window);
+                    }
+                }
+                Event::Command(command) => self.core.answer_late(command),
+                // Ready bytes beat the timer: they re-arm the quiet window, and at the limit they
+                // are the last ones.
+                Event::Timer => {
+                    let late = limit.is_some_and(|limit| limit <= Instant::now());
+                    if self.store_ready(desk) == 0 || late {
+                        break;
+                    }
+                    quiet = Instant::now().checked_add(rule.quiet_window);
+                }
+            }
+        }
+        let drained = self.core.pump.finish();
+        DrainedProcess { draining: self, drained }
+    }
+
+    async fn next(&mut self, deadline: Option<Instant>, desk: &mut Desk) -> Event {
+        tokio::select! {
+            bytes = self.core.pump.step() => Event::Stored(bytes),
+            command = desk.command() => Event::Command(command),
+            () = until(deadline) => Event::Timer,
+        }
+    }
+
+    fn store_ready(&mut self, desk: &Desk) -> usize {
+        let bytes = self.core.pump.pass();
+        self.core.publish(desk);
+        bytes
+    }
+}
+
+impl DrainedProcess {
+    /// Names the holders, reaps the leader and publishes the ending.
+    pub(super) async fn end(self, desk: &mut Desk) -> Ended {
+        let Self { draining, drained } = self;
+        let Draining { core, child, cause, exited } = draining;
+        let drained = match core.pump.ended() {
+            true => drained,
+            false => drained.held_by(holders(&core).await),
+        };
+        let (status, usage) = reap(child);
+        let times = Times {
+            started: desk.started.wall,
+            exited: exited.0,
+            ended: SystemTime::now(),
+            ran: exited.1.duration_since(desk.started.clock),
+            drained: exited.1.elapsed(),
+        };
+        let ending = Ending::new(status, cause, drained, times).with_usage(usage);
+        let log_open = ending.closing != Closing::Eof;
+        desk.publish_ending(ending, core.pump.extent(), log_open);
+        Ended { core }
+    }
+}
+
+/// Looked for off the runtime, and not for long: the final length is fixed already.
+async fn holders(core: &Core) -> Holders {
+    let (tree, pipes) = (core.tree.clone(), core.pump.pipe_inodes());
+    let look = spawn_blocking(move || tree.holders(&pipes));
+    match timeout(HOLDERS_PATIENCE, look).await {
+        Ok(Ok(holders)) => holders,
+        Ok(Err(_)) | Err(_) => Holders::Unknown,
+    }
+}
+
+fn reap(child: Child) -> (Status, Option<Usage>) {
+    match child.reap() {
+        Ok(reaped) => (reaped.status.into(), reaped.usage.map(usage_of)),
+        Err(lastbyte_sys::Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
+    }
+}
+
+/// A child that shares its spawner's memory until exec starts with the spawner's peak, so its own
+/// is known only where it is higher.
+fn usage_of(usage: lastbyte_sys::Usage) -> Usage {
+    let lastbyte_sys::Usage { user, system, peak_memory } = usage;
+    let own = peak_memory > lastbyte_sys::own_peak_memory();
+    Usage { user, system, peak_memory: own.then_some(peak_memory) }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}

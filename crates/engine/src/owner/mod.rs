@@ -1,0 +1,73 @@
+//! The owner of a process: one task, one short loop per phase, each phase a type that the next
+//! one consumes.
+//!
+//! ```text
+//!  Running ──leader exits──▶ Draining ──EOF, quiet, or limit──▶ Ended ──EOF──▶ (done)
+//! ```
+
+mod draining;
+mod ended;
+mod running;
+
+use lastbyte_sys::Signal;
+use tokio::task::spawn_blocking;
+
+pub(crate) use running::{Running, Timers};
+
+use crate::desk::{Command, Delivery, Desk, StopTicket};
+use crate::launch::DrainRule;
+use crate::pump::Pump;
+use crate::stdin::WriteError;
+use crate::stop::Escalation;
+use crate::tree::Tree;
+
+/// Takes a process from its start to its last late byte.
+pub(crate) async fn own(running: Running, mut desk: Desk) {
+    let draining = running.until_exited(&mut desk).await;
+    let drained = draining.until_drained(&mut desk).await;
+    let ended = drained.end(&mut desk).await;
+    ended.until_closed(&mut desk).await;
+}
+
+/// What every phase has.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) pump: Pump,
+    pub(crate) tree: Tree,
+    pub(crate) drain: DrainRule,
+    pub(crate) escalation: Escalation,
+}
+
+impl Core {
+    /// Publishes what the pump has stored, then lets it give back what that calls dropped.
+    fn publish(&mut self, desk: &Desk) {
+        let extent = self.pump.extent();
+        desk.publish_extent(extent.clone());
+        self.pump.give_back(&extent);
+    }
+
+    /// Answers a command that comes after the leader's exit.
+    fn answer_late(&self, command: Command) {
+        match command {
+            Command::Signal { signal, reply } => {
+                let tree = self.tree.clone();
+                // Judged by listing live members: a zombie takes any signal. A caller that went
+                // away does not need the answer.
+                spawn_blocking(move || _ = reply.send(signal_survivors(&tree, signal)));
+            }
+            // As above, for each reply here.
+            Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
+            Command::Stopping { reply, .. } => {
+                let escalation = Escalation::default();
+                _ = reply.send(StopTicket { escalation, hurry: false });
+            }
+        }
+    }
+}
+
+fn signal_survivors(tree: &Tree, signal: Signal) -> Delivery {
+    match tree.signal_group(signal) {
+        0 => Delivery::Nobody,
+        count => Delivery::Survivors(count),
+    }
+}

@@ -1,0 +1,180 @@
+//! While the leader runs.
+
+use std::time::Duration;
+
+use lastbyte_sys::{Child, Lost, Signal};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::draining::Draining;
+use super::{Core, signal_survivors};
+use crate::clock::until;
+use crate::desk::{Command, Delivery, Desk, StopTicket};
+use crate::ending::{Cause, Timeout};
+use crate::launch::Timeouts;
+use crate::stdin::{StdinQueue, WriteError};
+use crate::stop::{StopPolicy, Verb, stop};
+
+/// The leader is alive, as far as we know.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) core: Core,
+    pub(crate) child: AsyncFd<Child>,
+    pub(crate) stdin: Option<StdinQueue>,
+    pub(crate) timers: Timers,
+    pub(crate) policy: StopPolicy,
+    pub(crate) stopping: Option<Reason>,
+}
+
+/// Why the tree is being stopped; the first reason stays.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reason {
+    TimedOut(Timeout),
+    Stopped(Verb),
+}
+
+/// When it is too late. `None` is never, which a time past the end of the clock is, too.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    wall: Option<Instant>,
+    idle: Option<(Duration, Instant)>,
+}
+
+enum Event {
+    ChildReady,
+    Stored(usize),
+    Command(Command),
+    Timer(Timeout),
+    StdinMoved,
+}
+
+impl Running {
+    /// Pumps, answers and watches the clock until the leader has exited.
+    pub(super) async fn until_exited(mut self, desk: &mut Desk) -> Draining {
+        loop {
+            match self.next(desk).await {
+                Event::ChildReady => match self.child.get_ref().peek() {
+                    Ok(None) => {}
+                    Ok(Some(_)) | Err(Lost) => return self.exited(desk),
+                },
+                Event::Stored(bytes) => self.stored(bytes, desk),
+                Event::Command(command) => self.answer(command),
+                Event::Timer(which) => self.expired(which, desk),
+                Event::StdinMoved => {}
+            }
+        }
+    }
+
+    /// Every arm is cancel-safe.
+    async fn next(&mut self, desk: &mut Desk) -> Event {
+        let (deadline, which) = self.timers.next();
+        tokio::select! {
+            ready = self.child.readable() => {
+                // Cleared before it is judged: a pidfd stays ready once it is.
+                if let Ok(mut ready) = ready { ready.clear_ready(); }
+                Event::ChildReady
+            }
+            command = desk.command() => Event::Command(command),
+            bytes = self.core.pump.step() => Event::Stored(bytes),
+            () = step(self.stdin.as_mut()) => Event::StdinMoved,
+            () = until(deadline) => Event::Timer(which),
+        }
+    }
+
+    fn stored(&mut self, bytes: usize, desk: &Desk) {
+        self.core.publish(desk);
+        if bytes > 0 {
+            self.timers.heard_from(Instant::now());
+        }
+    }
+
+    fn answer(&mut self, command: Command) {
+        // Callers that went away do not need their replies.
+        match command {
+            Command::Signal { signal, reply } => self.signal(signal, reply),
+            Command::Write(write) => match &mut self.stdin {
+                Some(stdin) => stdin.take(write),
+                None => _ = write.reply.send(Err(WriteError::NotOpen)),
+            },
+            Command::Stopping { verb, reply } => {
+                let hurry = self.stopping.is_some();
+                self.begin_stop(Reason::Stopped(verb));
+                _ = reply.send(StopTicket { escalation: self.core.escalation.clone(), hurry });
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal, reply: oneshot::Sender<Delivery>) {
+        let child = self.child.get_ref();
+        if matches!(child.peek(), Ok(None)) {
+            child.signal_group(signal);
+            _ = reply.send(Delivery::Group);
+        } else {
+            // It has exited and we are about to see it: whoever is left of the group counts.
+            let tree = self.core.tree.clone();
+            tokio::task::spawn_blocking(move || _ = reply.send(signal_survivors(&tree, signal)));
+        }
+    }
+
+    /// Bytes that lie ready and an exit that is already there beat the timer.
+    fn expired(&mut self, which: Timeout, desk: &Desk) {
+        let bytes = self.core.pump.pass();
+        self.stored(bytes, desk);
+        let still_late = self.timers.next().0.is_some_and(|deadline| deadline <= Instant::now());
+        if still_late && matches!(self.child.get_ref().peek(), Ok(None)) {
+            self.begin_stop(Reason::TimedOut(which));
+            let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
+            tokio::spawn(stop(tree, self.policy, escalation));
+        }
+    }
+
+    /// From now on no timer runs: the command is on its way out.
+    fn begin_stop(&mut self, reason: Reason) {
+        self.stopping.get_or_insert(reason);
+        self.timers = Timers { wall: None, idle: None };
+    }
+
+    fn exited(self, desk: &Desk) -> Draining {
+        desk.publish_draining();
+        let cause = self.cause();
+        Draining::new(self.core, self.child.into_inner(), cause)
+    }
+
+    fn cause(&self) -> Cause {
+        let escalated = self.core.escalation.happened();
+        match self.stopping {
+            None => Cause::Own,
+            Some(Reason::TimedOut(which)) => Cause::TimedOut { which, escalated },
+            Some(Reason::Stopped(verb)) => Cause::Stopped { verb, escalated },
+        }
+    }
+}
+
+impl Timers {
+    pub(crate) fn new(timeouts: Timeouts, started: Instant) -> Self {
+        let idle = timeouts.idle.and_then(|idle| Some((idle, started.checked_add(idle)?)));
+        Self { wall: timeouts.wall.and_then(|wall| started.checked_add(wall)), idle }
+    }
+
+    /// The earlier of the two, and which it is.
+    fn next(&self) -> (Option<Instant>, Timeout) {
+        match (self.wall, self.idle) {
+            (Some(wall), Some((_, idle))) if idle < wall => (Some(idle), Timeout::Idle),
+            (None, Some((_, idle))) => (Some(idle), Timeout::Idle),
+            (wall, _) => (wall, Timeout::Wall),
+        }
+    }
+
+    /// Output came: the idle clock starts again.
+    fn heard_from(&mut self, now: Instant) {
+        self.idle = self.idle.and_then(|(idle, _)| Some((idle, now.checked_add(idle)?)));
+    }
+}
+
+async fn step(stdin: Option<&mut StdinQueue>) {
+    match stdin {
+        Some(stdin) => stdin.step().await,
+        None => std::future::pending().await,
+    }
+}

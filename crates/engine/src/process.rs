@@ -1,0 +1,215 @@
+//! A handle on a process: whoever has one can look, wait, read and command.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use lastbyte_output::log::{Extent, Horizon, Piece, Place, ReadError, Reader, Run};
+use lastbyte_sys::Signal;
+use tokio::sync::{oneshot, watch};
+use tokio::task::spawn_blocking;
+
+use crate::Id;
+use crate::desk::{Command, Counter, Delivery, SignalError, StopTicket};
+use crate::ending::Ending;
+use crate::launch::{Key, Program, Session};
+use crate::snapshot::Snapshot;
+use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
+use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
+use crate::tree::{Survivor, Tree};
+
+/// Cheap to clone; holds no lock and no descriptor.
+#[derive(Debug, Clone)]
+pub struct Process {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) about: About,
+    pub(crate) counter: Counter,
+    pub(crate) stdin: Option<StdinGate>,
+    pub(crate) tree: Tree,
+    pub(crate) log: Reader,
+    pub(crate) place: Place,
+}
+
+/// What stays the same over the life of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    pub id: Id,
+    pub pid: i32,
+    pub program: Program,
+    /// The directory it was started in.
+    pub cwd: std::path::PathBuf,
+    pub session: Option<Session>,
+    pub key: Option<Key>,
+    pub labels: BTreeMap<String, String>,
+    pub started: SystemTime,
+    pub stop: StopPolicy,
+}
+
+impl Process {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub fn id(&self) -> Id {
+        self.shared.about.id
+    }
+
+    pub fn about(&self) -> &About {
+        &self.shared.about
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.shared.place
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.shared.tree
+    }
+
+    /// What it is at this instant.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.counter.snapshot.borrow().clone()
+    }
+
+    /// Waits until the condition holds, and returns the snapshot in which it does. Also returns,
+    /// with the last snapshot there will be, when the log is closed for good.
+    pub async fn wait_for(&self, mut holds: impl FnMut(&Snapshot) -> bool) -> Snapshot {
+        let mut snapshots = self.shared.counter.snapshot.clone();
+        // The owner publishes its end before it goes, so an error comes with a final snapshot.
+        let met = snapshots.wait_for(|snapshot| holds(snapshot) || !snapshot.log_open).await;
+        met.map_or_else(|_| self.snapshot(), |snapshot| snapshot.clone())
+    }
+
+    /// Waits for bytes past a cursor, or for the log to close.
+    pub async fn until_past(&self, cursor: u64) -> Snapshot {
+        self.wait_for(|snapshot| snapshot.extent.len > cursor).await
+    }
+
+    /// Waits for the ending alone; wakes once.
+    pub async fn ended(&self) -> Arc<Ending> {
+        let mut endings = self.shared.counter.ending.clone();
+        loop {
+            let ending = endings.borrow_and_update().clone();
+            if let Some(ending) = ending {
+                return ending;
+            }
+            // An owner that goes away publishes a lost ending first.
+            _ = endings.changed().await;
+        }
+    }
+
+    /// A reader of the log, with files of its own.
+    pub fn reader(&self) -> LogReader {
+        LogReader { log: self.shared.log.again(), live: Live(self.shared.counter.snapshot.clone()) }
+    }
+
+    /// Sends a signal to the leader's group, or to what is left of it.
+    pub async fn signal(&self, signal: Signal) -> Result<Delivery, SignalError> {
+        if let Some(delivery) = self.ask(|reply| Command::Signal { signal, reply }).await {
+            return Ok(delivery);
+        }
+        // The owner has finished its work; survivors that hold no pipe may still be there.
+        let tree = self.shared.tree.clone();
+        let count = spawn_blocking(move || tree.signal_group(signal)).await;
+        match count.map_err(|_| SignalError)? {
+            0 => Ok(Delivery::Nobody),
+            count => Ok(Delivery::Survivors(count)),
+        }
+    }
+
+    /// Stops the whole tree by the launch's policy and proves it. Works in every phase.
+    pub async fn stop(&self, verb: Verb) -> StopProof {
+        self.stop_by(self.shared.about.stop, verb).await
+    }
+
+    /// As [`Process::stop`], by another policy. A second stop does not wait out a grace. Goes on
+    /// when the caller goes away.
+    pub async fn stop_by(&self, policy: StopPolicy, verb: Verb) -> StopProof {
+        let ticket = self.ask(|reply| Command::Stopping { verb, reply }).await;
+        let (escalation, hurry) = match ticket {
+            Some(StopTicket { escalation, hurry }) => (escalation, hurry),
+            None => (Escalation::default(), false),
+        };
+        let policy = if hurry { StopPolicy::KILL } else { policy };
+        let stopping = tokio::spawn(stop(self.shared.tree.clone(), policy, escalation));
+        // Only a runtime that shuts down keeps it from finishing, and then nobody asks.
+        stopping.await.unwrap_or_default()
+    }
+
+    /// Queues bytes for standard input. With an offset, bytes that were accepted before are not
+    /// written again. Refused at once when the queue has no room.
+    pub async fn write(&self, bytes: Vec<u8>, offset: Option<u64>) -> Result<Written, WriteError> {
+        self.write_then(bytes, offset, Then::KeepOpen).await
+    }
+
+    /// As [`Process::write`], and closes standard input behind the bytes.
+    pub async fn write_and_close(
+        &self,
+        bytes: Vec<u8>,
+        offset: Option<u64>,
+    ) -> Result<Written, WriteError> {
+        self.write_then(bytes, offset, Then::Close).await
+    }
+
+    /// How far standard input has come; `None` when it was never open.
+    pub fn stdin(&self) -> Option<watch::Receiver<StdinState>> {
+        self.shared.stdin.as_ref().map(|gate| gate.state.clone())
+    }
+
+    /// What lives of the tree. Looks through all processes, off the runtime.
+    pub async fn survivors(&self) -> Vec<Survivor> {
+        let tree = self.shared.tree.clone();
+        spawn_blocking(move || tree.survivors()).await.unwrap_or_default()
+    }
+
+    async fn write_then(
+        &self,
+        bytes: Vec<u8>,
+        offset: Option<u64>,
+        then: Then,
+    ) -> Result<Written, WriteError> {
+        let gate = self.shared.stdin.as_ref().ok_or(WriteError::NotOpen)?;
+        let permit = gate.reserve(bytes.len())?;
+        let write = |reply| Command::Write(Write { bytes, offset, then, permit, reply });
+        self.ask(write).await.unwrap_or(Err(WriteError::Exited))
+    }
+
+    /// `None` when the owner is gone.
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.counter.mailbox.send(command(reply)).ok()?;
+        answer.await.ok()
+    }
+}
+
+/// Reads a log at its own pace. Reading blocks for the time of a file read.
+#[derive(Debug)]
+pub struct LogReader {
+    log: Reader,
+    live: Live,
+}
+
+impl LogReader {
+    /// Copies bytes from `at` on, as far as `snapshot` goes.
+    pub fn read(&self, snapshot: &Snapshot, at: u64, into: &mut [u8]) -> Result<Piece, ReadError> {
+        self.log.read(&snapshot.extent, &self.live, at, into)
+    }
+
+    /// Which bytes of a range that was read are of which stream.
+    pub fn runs(&self, range: std::ops::Range<u64>) -> Result<Vec<Run>, ReadError> {
+        self.log.runs(range)
+    }
+}
+
+#[derive(Debug)]
+struct Live(watch::Receiver<Snapshot>);
+
+impl Horizon for Live {
+    fn extent(&self) -> Extent {
+        self.0.borrow().extent.clone()
+    }
+}

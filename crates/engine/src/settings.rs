@@ -1,0 +1,40 @@
+//! What an engine is told when it is made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lastbyte_sys::spawn::Mechanism;
+
+use crate::environment::{Environment, EnvironmentProvider};
+use crate::retention::Retention;
+
+/// Settings of an engine; `Settings::new` has the defaults.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The folder that logs are kept under. It is made, for this user alone, if need be.
+    pub state: PathBuf,
+    /// The directory of commands that name none, if it exists when they start. An absolute path.
+    pub workdir: Option<PathBuf>,
+    /// The base environment of commands.
+    pub environment: Environment,
+    /// Asked at each start for another base environment.
+    pub provider: Option<Arc<dyn EnvironmentProvider>>,
+    pub retention: Retention,
+    /// How many threads make children.
+    pub spawners: usize,
+    pub mechanism: Mechanism,
+}
+
+impl Settings {
+    pub fn new(state: impl Into<PathBuf>) -> Self {
+        Self {
+            state: state.into(),
+            workdir: None,
+            environment: Environment::own(),
+            provider: None,
+            retention: Retention::default(),
+            spawners: std::thread::available_parallelism().map_or(2, usize::from),
+            mechanism: Mechanism::Clone3,
+        }
+    }
+}

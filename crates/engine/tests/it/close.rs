@@ -1,0 +1,59 @@
+//! Closing an engine: nothing new, nothing left.
+
+use lastbyte_engine::{Cause, Launch, StartError, StopPolicy, Survivors, Verb};
+use lastbyte_testkit::is_alive;
+use tokio::task::JoinSet;
+
+use crate::fixture::{Fixture, finish, patiently};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_is_stopped_and_new_starts_are_refused() {
+    let fixture = Fixture::new();
+    let one = fixture.start("hold").await;
+    let two = fixture.start("background hold end then hold").await;
+    fixture.anchor.wait_for(3);
+    let report = patiently("close", fixture.engine.close(Survivors::Leave)).await;
+    assert_eq!(report.stopped.len(), 2);
+    assert!(report.stopped.iter().all(|(_, proof)| proof.left.is_empty()));
+    for process in [&one, &two] {
+        let (ending, _) = finish(process).await;
+        assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Close, escalated: false });
+    }
+    assert_eq!(fixture.anchor.count(), 0);
+    let refused = fixture.engine.start(fixture.launch("exit 0")).await;
+    assert_eq!(refused.map(|_| ()), Err(StartError::Closed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn survivors_are_left_or_stopped_as_the_caller_says() {
+    for (survivors, lives) in [(Survivors::Leave, true), (Survivors::Stop, false)] {
+        let fixture = Fixture::new();
+        finish(&fixture.start("leave-silent-holder").await).await;
+        let pids = fixture.anchor.wait_for(1);
+        patiently("close", fixture.engine.close(survivors)).await;
+        assert_eq!(is_alive(pids[0]), lives, "{survivors:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_races_with_the_close_leaves_nothing_behind() {
+    let fixture = Fixture::new();
+    let mut starts = JoinSet::new();
+    for _ in 0..40 {
+        let launch = Launch { stop: StopPolicy::KILL, ..fixture.launch("hold") };
+        let engine = fixture.engine.clone();
+        starts.spawn(async move { engine.start(launch).await });
+    }
+    tokio::task::yield_now().await;
+    patiently("close", fixture.engine.close(Survivors::Stop)).await;
+    for start in patiently("all are answered", starts.join_all()).await {
+        match start {
+            Ok(started) => assert!(started.process.snapshot().ending().is_some()),
+            Err(error) => assert_eq!(error, StartError::Closed),
+        }
+    }
+    fixture.anchor.wait_for_at_most(0);
+    let own = std::process::id();
+    let left: Vec<u32> = lastbyte_testkit::children_of(own);
+    assert_eq!(left, Vec::<u32>::new(), "no child, not even a zombie");
+}

@@ -1,0 +1,76 @@
+//! Signals: who gets them, and what the answer says, in each phase.
+
+use lastbyte_engine::{Delivery, DrainRule, Phase, Signal, Status, StopProof, Verb};
+
+use crate::fixture::{Fixture, HOUR, finish, patiently};
+use crate::namespace::{Reused, inside};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_runs_the_whole_group_gets_it() {
+    let fixture = Fixture::new();
+    let process = fixture.start("background hold end then hold").await;
+    fixture.anchor.wait_for(2);
+    assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Group));
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.status, Status::Signalled { signal: Signal::TERM, core_dumped: false });
+    fixture.anchor.wait_for_at_most(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_drains_what_is_left_of_the_group_gets_it() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("leave-silent-holder");
+    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    let process = fixture.start_launch(launch).await;
+    fixture.anchor.wait_for(1);
+    let draining = process.wait_for(|snapshot| snapshot.phase == Phase::Draining);
+    patiently("draining", draining).await;
+    assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Survivors(1)));
+    finish(&process).await;
+}
+
+/// While the zombie is held, `kill` returns 0 whoever is left; the answer must not believe it.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_drains_and_only_others_hold_it_nobody_gets_it() {
+    let fixture = Fixture::new();
+    // The holder is in a session and group of its own.
+    let mut launch = fixture.launch("setsid-background hold end then exit 0");
+    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    let process = fixture.start_launch(launch).await;
+    fixture.anchor.wait_for(1);
+    let draining = process.wait_for(|snapshot| snapshot.phase == Phase::Draining);
+    patiently("draining", draining).await;
+    assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Nobody));
+    fixture.anchor.tell("exit 0");
+    finish(&process).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_the_ending_survivors_of_the_group_get_it_and_then_nobody() {
+    let fixture = Fixture::new();
+    let process = fixture.start("leave-silent-holder").await;
+    finish(&process).await;
+    fixture.anchor.wait_for(1);
+    assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Survivors(1)));
+    fixture.anchor.wait_for_at_most(0);
+    let closed = patiently("the log closes", process.wait_for(|_| false)).await;
+    assert!(!closed.log_open);
+    assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Nobody));
+}
+
+/// The kernel gives the leader's old number to another process; the old one is signalled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reused_pid_is_never_signalled() {
+    let flags = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    if !inside("control::a_reused_pid_is_never_signalled", &flags) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let process = fixture.start("exit 0").await;
+    finish(&process).await;
+    let mut innocent = Reused::pid(process.about().pid);
+    assert_eq!(process.signal(Signal::KILL).await, Ok(Delivery::Nobody));
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!(proof, StopProof::default());
+    assert!(innocent.is_alive());
+}

@@ -1,0 +1,114 @@
+//! From the leader's exit to the ending: nothing lost, nothing waited for in vain.
+
+use std::time::Duration;
+
+use lastbyte_engine::{Closing, DrainRule, Holders, Phase, Status};
+use lastbyte_testkit::is_alive;
+
+use crate::fixture::{Fixture, HOUR, finish, patiently, read};
+
+fn holder_pids(closing: &Closing) -> Vec<u32> {
+    match closing {
+        Closing::Held(Holders::Known(holders)) => {
+            holders.iter().map(|holder| holder.pid.unsigned_abs()).collect()
+        }
+        other => panic!("expected known holders, got {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tail_of_a_background_child_is_kept_and_the_child_lives_on() {
+    let fixture = Fixture::new();
+    let process = fixture.start("leave-tail").await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!(String::from_utf8_lossy(&bytes), "tail");
+    assert_eq!(ending.status, Status::Exited(0));
+    let holder = fixture.anchor.wait_for(1);
+    assert_eq!(holder_pids(&ending.closing), holder);
+    assert!(is_alive(holder[0]), "ended while the holder still holds");
+    assert!(process.snapshot().log_open);
+
+    fixture.anchor.tell("print later");
+    let snapshot = patiently("late output", process.until_past(8)).await;
+    assert_eq!(snapshot.ending().map(|ending| ending.final_len), Some(4));
+    assert_eq!(snapshot.output_len(), 4, "late output is no part of the output");
+    assert_eq!(read(&process, &snapshot, 4..9), b"later");
+
+    fixture.anchor.tell("exit 0");
+    let closed = patiently("the log closes", process.wait_for(|_| false)).await;
+    assert!(!closed.log_open);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_holder_ends_at_the_quiet_window() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("leave-silent-holder");
+    // Were the limit waited for, the test would fail.
+    launch.drain = DrainRule { quiet_window: Duration::from_millis(50), limit: HOUR };
+    let process = fixture.start_launch(launch).await;
+    let (ending, _) = finish(&process).await;
+    assert_eq!(holder_pids(&ending.closing), fixture.anchor.wait_for(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chatty_holder_ends_at_the_limit_with_none_of_the_ready_bytes_lost() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("leave-chatty-holder 1");
+    // It is never quiet for an hour, so only the limit can end it.
+    launch.drain = DrainRule { quiet_window: HOUR, limit: Duration::from_millis(300) };
+    let process = fixture.start_launch(launch).await;
+    let (ending, bytes) = finish(&process).await;
+    assert!(matches!(ending.closing, Closing::Held(_)));
+    assert!(ending.times.drained >= Duration::from_millis(300));
+    let expected = lastbyte_testkit::pattern_bytes(0..ending.final_len);
+    assert!(bytes == expected, "{} bytes, with none missing among them", bytes.len());
+    assert!(!bytes.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flooding_holder_cannot_keep_a_command_from_ending() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("background flood end then exit 5");
+    launch.drain.limit = Duration::from_millis(200);
+    let process = fixture.start_launch(launch).await;
+    let ending = patiently("it ends under a flood", process.ended()).await;
+    assert_eq!(ending.status, Status::Exited(5));
+    patiently("the flood stops", process.stop(lastbyte_engine::Verb::Stop)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_of_file_waits_out_no_timer() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("print x");
+    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    let process = fixture.start_launch(launch).await;
+    assert_eq!(finish(&process).await.0.closing, Closing::Eof);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_redirected_its_output_holds_nothing() {
+    let fixture = Fixture::new();
+    let actions = "background close-stdout then close-stderr then hold end";
+    let mut launch = fixture.launch(actions);
+    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    let process = fixture.start_launch(launch).await;
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.closing, Closing::Eof);
+    let survivors = patiently("survivors", process.survivors()).await;
+    let pids: Vec<u32> = survivors.iter().map(|survivor| survivor.pid.unsigned_abs()).collect();
+    assert_eq!(pids, fixture.anchor.wait_for(1), "it is told as a survivor all the same");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_the_leaders_exit_the_phase_is_draining() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("leave-silent-holder");
+    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    let process = fixture.start_launch(launch).await;
+    let draining = process.wait_for(|snapshot| snapshot.phase != Phase::Running);
+    let snapshot = patiently("draining", draining).await;
+    assert_eq!(snapshot.phase, Phase::Draining);
+    fixture.anchor.wait_for(1);
+    fixture.anchor.tell("exit 0");
+    assert_eq!(finish(&process).await.0.closing, Closing::Eof);
+}

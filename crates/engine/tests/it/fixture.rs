@@ -1,0 +1,100 @@
+//! An engine in a temporary folder, with an anchor for the helpers it starts.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use lastbyte_engine::{
+    Ending, Engine, EnvEdit, Launch, Process, Settings, Snapshot, Started, Status,
+};
+use lastbyte_output::log::{Piece, Stream};
+use lastbyte_testkit::{Anchor, PATIENCE, script};
+
+/// Ends its helpers and removes its files when dropped.
+pub struct Fixture {
+    pub engine: Engine,
+    pub anchor: Anchor,
+    pub state: tempfile::TempDir,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let mut settings = Settings::new(state.path());
+        change(&mut settings);
+        Self { engine: Engine::new(settings).unwrap(), anchor: Anchor::listen(), state }
+    }
+
+    /// A launch of `testchild` with these actions, which knows the anchor.
+    pub fn launch(&self, actions: &str) -> Launch {
+        self.launch_argv(script(actions))
+    }
+
+    pub fn launch_argv(&self, argv: Vec<OsString>) -> Launch {
+        let (name, value) = self.anchor.env();
+        Launch { env: vec![EnvEdit::Set(name.into(), value)], ..Launch::argv(argv) }
+    }
+
+    pub async fn start(&self, actions: &str) -> Process {
+        self.start_launch(self.launch(actions)).await
+    }
+
+    pub async fn start_launch(&self, launch: Launch) -> Process {
+        let Started { process, .. } = self.engine.start(launch).await.expect("it starts");
+        process
+    }
+
+    /// How many logs lie in the state folder.
+    pub fn files(&self) -> usize {
+        std::fs::read_dir(self.state.path().join("logs")).unwrap().count()
+    }
+}
+
+/// Fails the test if it takes unreasonably long.
+pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited {PATIENCE:?} in vain: {what}"),
+    }
+}
+
+/// The ending, and the output proper.
+pub async fn finish(process: &Process) -> (std::sync::Arc<Ending>, Vec<u8>) {
+    let ending = patiently("the process ends", process.ended()).await;
+    let bytes = read(process, &process.snapshot(), 0..ending.final_len);
+    (ending, bytes)
+}
+
+pub async fn finish_text(process: &Process) -> (Status, String) {
+    let (ending, bytes) = finish(process).await;
+    (ending.status, String::from_utf8(bytes).unwrap())
+}
+
+/// These bytes of the log, all of which must be there.
+pub fn read(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>) -> Vec<u8> {
+    let reader = process.reader();
+    let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap()];
+    let mut done = 0;
+    while done < bytes.len() {
+        match reader.read(snapshot, range.start + done as u64, &mut bytes[done..]).unwrap() {
+            Piece::Bytes(count) => done += count,
+            other => panic!("{other:?} at {done} of {range:?}"),
+        }
+    }
+    bytes
+}
+
+/// The bytes of one stream, of a log that dropped nothing.
+pub fn read_stream(process: &Process, snapshot: &Snapshot, stream: Stream) -> Vec<u8> {
+    let all = read(process, snapshot, 0..snapshot.extent.len);
+    let runs = process.reader().runs(0..snapshot.extent.len).unwrap();
+    let of_stream = runs.into_iter().filter(|run| run.stream == stream);
+    of_stream
+        .flat_map(|run| all[run.range.start as usize..run.range.end as usize].to_vec())
+        .collect()
+}
+
+pub const HOUR: Duration = Duration::from_secs(3600);

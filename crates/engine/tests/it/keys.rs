@@ -1,0 +1,59 @@
+//! A retry is safe: one key, one process.
+
+use lastbyte_engine::{EnvEdit, Key, Launch, StartError, Started};
+use tokio::task::JoinSet;
+
+use crate::fixture::{Fixture, finish, patiently};
+
+fn keyed(fixture: &Fixture, actions: &str, key: &str) -> Launch {
+    Launch { key: Some(Key(key.into())), ..fixture.launch(actions) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_starts_with_one_key_are_one_process() {
+    let fixture = Fixture::new();
+    let mut starts = JoinSet::new();
+    for _ in 0..50 {
+        let (engine, launch) = (fixture.engine.clone(), keyed(&fixture, "join then hold", "k"));
+        starts.spawn(async move { engine.start(launch).await.expect("it starts") });
+    }
+    let started: Vec<Started> = patiently("all are answered", starts.join_all()).await;
+    assert_eq!(started.iter().filter(|one| !one.attached).count(), 1);
+    assert!(started.iter().all(|one| one.process.id() == started[0].process.id()));
+    assert_eq!(fixture.anchor.wait_for(1).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_is_kept_as_long_as_the_process_and_no_longer() {
+    let fixture = Fixture::new();
+    let first = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
+    finish(&first.process).await;
+    let again = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
+    assert!(again.attached && again.process.id() == first.process.id());
+    patiently("closed", first.process.wait_for(|_| false)).await;
+    fixture.engine.forget(first.process.id()).unwrap();
+    let new = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
+    assert!(!new.attached && new.process.id() != first.process.id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_launch_under_a_known_key_is_a_conflict() {
+    let fixture = Fixture::new();
+    fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
+    let mut other = keyed(&fixture, "print 1", "k");
+    other.env.push(EnvEdit::Set("A".into(), "b".into()));
+    for launch in [keyed(&fixture, "print 2", "k"), other] {
+        let error = fixture.engine.start(launch).await.expect_err("a conflict");
+        assert_eq!(error, StartError::KeyConflict { key: Key("k".into()) });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_whose_start_failed_can_be_used_again() {
+    let fixture = Fixture::new();
+    let mut broken = keyed(&fixture, "print 1", "k");
+    broken.cwd = Some("/no/such/folder".into());
+    fixture.engine.start(broken).await.expect_err("no such folder");
+    let started = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
+    assert!(!started.attached);
+}

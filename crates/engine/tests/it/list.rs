@@ -1,0 +1,86 @@
+//! Listing and forgetting.
+
+use std::time::{Duration, SystemTime};
+
+use lastbyte_engine::{Filter, ForgetError, Id, Launch, Page, PhaseIs, Retention, Session};
+
+use crate::fixture::{Fixture, finish, patiently};
+
+fn ids(page: &Page) -> Vec<Id> {
+    page.processes.iter().map(|(process, _)| process.id()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_come_first_a_page_at_a_time() {
+    let fixture = Fixture::new();
+    let mut started = Vec::new();
+    for _ in 0..5 {
+        started.insert(0, fixture.start("exit 0").await.id());
+    }
+    let all = Filter::default();
+    let first = fixture.engine.list(&all, None, 2);
+    assert_eq!((ids(&first), first.next), (started[..2].to_vec(), Some(started[1])));
+    let second = fixture.engine.list(&all, first.next, 2);
+    assert_eq!((ids(&second), second.next), (started[2..4].to_vec(), Some(started[3])));
+    let last = fixture.engine.list(&all, second.next, 2);
+    assert_eq!((ids(&last), last.next), (started[4..].to_vec(), None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_takes_sessions_phases_and_labels() {
+    let fixture = Fixture::new();
+    let launch = |actions: &str, session: &str, label: &str| Launch {
+        session: Some(Session(session.into())),
+        labels: [("l".to_owned(), label.to_owned())].into(),
+        ..fixture.launch(actions)
+    };
+    let a = fixture.start_launch(launch("exit 0", "s", "1")).await;
+    let b = fixture.start_launch(launch("hold", "s", "2")).await;
+    let c = fixture.start_launch(launch("hold", "t", "1")).await;
+    finish(&a).await;
+    let check = |filter: Filter, want: &[Id]| {
+        assert_eq!(ids(&fixture.engine.list(&filter, None, 10)), want, "{filter:?}");
+    };
+    let session = Some(Session("s".into()));
+    check(Filter { session: session.clone(), ..Filter::default() }, &[b.id(), a.id()]);
+    check(Filter { phase: Some(PhaseIs::Running), ..Filter::default() }, &[c.id(), b.id()]);
+    check(Filter { phase: Some(PhaseIs::Ended), session, label: None }, &[a.id()]);
+    let label = Some(("l".into(), "1".into()));
+    check(Filter { label, ..Filter::default() }, &[c.id(), a.id()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_has_ended_and_is_closed_can_be_forgotten() {
+    let fixture = Fixture::new();
+    let running = fixture.start("hold").await;
+    let held = fixture.start("leave-silent-holder").await;
+    finish(&held).await;
+    let forget = |id| fixture.engine.forget(id);
+    assert!(matches!(forget(running.id()), Err(ForgetError::NotEnded { .. })));
+    assert!(matches!(forget(held.id()), Err(ForgetError::Held { .. })));
+    let ended = fixture.start("print x").await;
+    finish(&ended).await;
+    assert_eq!(fixture.files(), 1);
+    forget(ended.id()).unwrap();
+    assert_eq!(fixture.files(), 0);
+    assert!(fixture.engine.get(ended.id()).is_none());
+    assert!(matches!(forget(ended.id()), Err(ForgetError::NotFound { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_forgets_what_the_rule_gives_up_and_nothing_held() {
+    let fixture = Fixture::with(|settings| {
+        settings.retention =
+            Retention { at_most: Duration::from_secs(100), ..Retention::default() };
+    });
+    let ended = fixture.start("print x").await;
+    finish(&ended).await;
+    patiently("closed", ended.wait_for(|_| false)).await;
+    let held = fixture.start("leave-silent-holder").await;
+    finish(&held).await;
+    fixture.engine.sweep(SystemTime::now() + Duration::from_secs(99));
+    assert!(fixture.engine.get(ended.id()).is_some());
+    fixture.engine.sweep(SystemTime::now() + Duration::from_secs(101));
+    assert!(fixture.engine.get(ended.id()).is_none());
+    assert!(fixture.engine.get(held.id()).is_some());
+}

@@ -1,0 +1,20 @@
+//! The engine with real children, one file for each thing it promises.
+#![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod bad_input;
+mod close;
+mod control;
+mod drain;
+mod environment;
+mod fixture;
+mod keys;
+mod list;
+mod namespace;
+mod output;
+mod owner_gone;
+mod spawning;
+mod stdin;
+mod stop;
+mod stress;
+mod timeouts;

@@ -1,0 +1,61 @@
+//! Tests that need a machine of their own run again in namespaces of theirs.
+#![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
+
+use std::process::Command;
+
+const INSIDE: &str = "LASTBYTE_TEST_INSIDE";
+
+/// Runs the test of this name again under `unshare` with these flags, and returns `false`; `true`
+/// when this is that run. Where namespaces are refused the test fails: it is never skipped.
+pub fn inside(test: &str, flags: &[&str]) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let mut unshare = Command::new("unshare");
+    if !is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    let status = unshare
+        .args(flags)
+        .arg(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .status()
+        .expect("unshare is installed");
+    assert!(status.success(), "{test} failed in its namespace, or namespaces are refused here");
+    false
+}
+
+/// A process with this pid, of which the namespace has to be ours alone.
+pub struct Reused(std::process::Child);
+
+impl Reused {
+    /// Makes the kernel give out this number next; a thread that starts meanwhile may take it.
+    pub fn pid(pid: i32) -> Self {
+        for _ in 0..50 {
+            std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
+            let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+            if child.id() == pid.unsigned_abs() {
+                return Self(child);
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        panic!("the number {pid} was never given out again");
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Reused {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}

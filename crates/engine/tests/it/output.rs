@@ -1,0 +1,101 @@
+//! What a command writes is what is read, in order and whole.
+
+use lastbyte_engine::{Closing, Kept, Phase, Status, Streams};
+use lastbyte_output::log::Stream;
+use lastbyte_testkit::pattern_bytes;
+
+use crate::fixture::{Fixture, finish, finish_text, patiently, read, read_stream};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_ends_with_its_code_and_its_output() {
+    let fixture = Fixture::new();
+    let process = fixture.start("print hello then exit 3").await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!(ending.status, Status::Exited(3));
+    assert_eq!(bytes, b"hello");
+    assert_eq!((&ending.closing, &ending.kept), (&Closing::Eof, &Kept::Whole));
+    assert!(!process.snapshot().log_open);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merged_streams_keep_their_order() {
+    let fixture = Fixture::new();
+    let process = fixture.start("print a then eprint b then print c then eprint d").await;
+    assert_eq!(finish_text(&process).await, (Status::Exited(0), "abcd".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn split_streams_are_told_apart() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("alternate 5000 then print out then eprint err");
+    launch.streams = Streams::Split;
+    let process = fixture.start_launch(launch).await;
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.final_len, 10_006);
+    let snapshot = process.snapshot();
+    for (stream, tail) in [(Stream::Out, b"out"), (Stream::Err, b"err")] {
+        let bytes = read_stream(&process, &snapshot, stream);
+        assert_eq!(bytes.len(), 5003);
+        assert_eq!(&bytes[5000..], tail);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_output_reads_back_byte_for_byte() {
+    let fixture = Fixture::new();
+    let process = fixture.start("write-bytes 5000000").await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!(ending.final_len, 5_000_000);
+    assert!(bytes == pattern_bytes(0..5_000_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_can_follow_while_it_runs() {
+    let fixture = Fixture::new();
+    let process = fixture.start("print first then hold").await;
+    let snapshot = patiently("the first bytes", process.until_past(4)).await;
+    assert_eq!(snapshot.phase, Phase::Running);
+    assert_eq!(read(&process, &snapshot, 0..5), b"first");
+    fixture.anchor.wait_for(1);
+    fixture.anchor.tell("print second");
+    let snapshot = patiently("more bytes", process.until_past(10)).await;
+    assert_eq!(read(&process, &snapshot, 5..11), b"second");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_command_leaves_no_file() {
+    let fixture = Fixture::new();
+    finish(&fixture.start("exit 0").await).await;
+    assert_eq!(fixture.files(), 0);
+    finish(&fixture.start("print x").await).await;
+    assert_eq!(fixture.files(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_not_text_are_kept_as_they_are() {
+    let fixture = Fixture::new();
+    let process = fixture.start(r"print \xff\0\xfe\r\n").await;
+    assert_eq!(finish(&process).await.1, b"\xff\0\xfe\r\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_closes_its_output_early_ends_when_it_exits() {
+    let fixture = Fixture::new();
+    let process = fixture.start("print bye then close-stdout then close-stderr then hold").await;
+    fixture.anchor.wait_for(1);
+    assert!(matches!(process.snapshot().phase, Phase::Running), "the end of output is no exit");
+    fixture.anchor.tell("exit 4");
+    assert_eq!(finish_text(&process).await, (Status::Exited(4), "bye".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ending_says_when_and_what_it_cost() {
+    let fixture = Fixture::new();
+    let process = fixture.start("write-bytes 1000000").await;
+    let (ending, _) = finish(&process).await;
+    let times = ending.times;
+    assert!(times.started <= times.exited && times.exited <= times.ended);
+    let usage = ending.usage.expect("reaped by us");
+    assert!(!(usage.user + usage.system).is_zero());
+    assert!(times.ran >= usage.user, "one thread cannot use more time than there was");
+}

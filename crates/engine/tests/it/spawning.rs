@@ -1,0 +1,48 @@
+//! Many spawns at once do not leak into each other.
+
+use lastbyte_engine::{Closing, DrainRule, Launch, Status};
+use lastbyte_testkit::open_fds;
+use tokio::task::JoinSet;
+
+use crate::fixture::{Fixture, HOUR, finish, patiently};
+
+/// Full size is 16 × 1,500; the environment variable sets it.
+fn runs_per_spawner() -> usize {
+    std::env::var("LASTBYTE_TEST_SPAWNS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+}
+
+/// With windows of an hour any end that is not an end of file would hang the test.
+#[tokio::test(flavor = "multi_thread")]
+async fn sixteen_spawners_never_hold_each_others_pipes() {
+    let fixture = Fixture::new();
+    let mut spawners = JoinSet::new();
+    for _ in 0..16 {
+        let engine = fixture.engine.clone();
+        spawners.spawn(async move {
+            for _ in 0..runs_per_spawner() {
+                let mut launch = Launch::argv(["/bin/true"]);
+                launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+                let process = engine.start(launch).await.expect("it starts").process;
+                let ending = patiently("an end of file", process.ended()).await;
+                assert_eq!((ending.status, &ending.closing), (Status::Exited(0), &Closing::Eof));
+            }
+        });
+    }
+    spawners.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finished_process_leaves_no_descriptor_behind() {
+    let fixture = Fixture::new();
+    finish(&fixture.start("print x").await).await;
+    let before = open_fds().len();
+    for _ in 0..20 {
+        finish(&fixture.start("print x then eprint y").await).await;
+    }
+    patiently("owners close what they had", async {
+        while open_fds().len() > before {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}

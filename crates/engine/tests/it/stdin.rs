@@ -1,0 +1,127 @@
+//! Writing to a command, and a command that does not read.
+
+use std::time::Duration;
+
+use lastbyte_engine::{
+    Cause, Launch, Signal, Status, Stdin, StdinOpen, StopPolicy, Timeout, Timeouts, Verb,
+    WriteError, Written,
+};
+
+use crate::fixture::{Fixture, finish, finish_text, patiently};
+
+const QUEUE: usize = 16 << 20;
+
+fn open(fixture: &Fixture, actions: &str) -> Launch {
+    Launch { stdin: Stdin::Open, ..fixture.launch(actions) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_is_read_up_to_the_end_of_file() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(open(&fixture, "cat then print !")).await;
+    assert_eq!(process.write(b"hello ".into(), None).await, Ok(Written { accepted: 6 }));
+    assert_eq!(process.write_and_close(b"world".into(), None).await, Ok(Written { accepted: 11 }));
+    assert_eq!(finish_text(&process).await, (Status::Exited(0), "hello world!".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closed_stdin_is_at_its_end_from_the_start() {
+    let fixture = Fixture::new();
+    let process = fixture.start("await-eof then print done").await;
+    assert_eq!(process.write(b"x".into(), None).await, Err(WriteError::NotOpen));
+    assert_eq!(finish_text(&process).await.1, "done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retried_offset_writes_once() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(open(&fixture, "cat")).await;
+    let write = |bytes: &str, at| process.write(bytes.into(), Some(at));
+    assert_eq!(write("abc", 0).await, Ok(Written { accepted: 3 }));
+    assert_eq!(write("abc", 0).await, Ok(Written { accepted: 3 }));
+    assert_eq!(write("bcde", 1).await, Ok(Written { accepted: 5 }), "only the new part counts");
+    assert_eq!(write("x", 6).await, Err(WriteError::Gap { given: 6, expected: 5 }));
+    assert_eq!(process.write_and_close(b"".into(), Some(5)).await, Ok(Written { accepted: 5 }));
+    assert_eq!(process.write_and_close(b"".into(), None).await, Ok(Written { accepted: 5 }));
+    assert_eq!(process.write(b"more".into(), None).await, Err(WriteError::Closed));
+    assert_eq!(finish_text(&process).await.1, "abcde");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_closes_its_stdin_is_reported() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(open(&fixture, "close-stdin then hold")).await;
+    fixture.anchor.wait_for(1);
+    process.write(b"nobody reads this".into(), None).await.unwrap();
+    let mut stdin = process.stdin().expect("it was opened");
+    let broken = stdin.wait_for(|state| state.open == StdinOpen::Broken);
+    patiently("EPIPE is told", broken).await.unwrap();
+    assert_eq!(process.write(b"more".into(), None).await, Err(WriteError::Broken));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_refuses_at_once_and_has_room_again_when_read() {
+    let fixture = Fixture::new();
+    let process =
+        fixture.start_launch(open(&fixture, "join then read-exactly 16777216 then hold")).await;
+    process.write(vec![b'x'; QUEUE], None).await.unwrap();
+    let mut stdin = process.stdin().expect("it was opened");
+    let written = stdin.wait_for(|state| state.written == QUEUE as u64);
+    patiently("all of it is read", written).await.unwrap();
+    process.write(vec![b'y'; 1000], None).await.unwrap();
+}
+
+/// 16 MiB wait for a command that never reads; nothing else may wait behind them.
+async fn stuffed(
+    fixture: &Fixture,
+    mut change: impl FnMut(&mut Launch),
+) -> lastbyte_engine::Process {
+    let mut launch = open(fixture, "hold");
+    change(&mut launch);
+    let process = fixture.start_launch(launch).await;
+    process.write(vec![0; QUEUE], None).await.unwrap();
+    let refused = process.write(vec![0; 100_000], None).await;
+    assert!(matches!(refused, Err(WriteError::QueueFull { bytes: 100_000, .. })), "{refused:?}");
+    process
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_never_reads_still_times_out() {
+    let fixture = Fixture::new();
+    let wall = Some(Duration::from_millis(300));
+    let process = stuffed(&fixture, |launch| launch.timeouts = Timeouts { wall, idle: None }).await;
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.cause, Cause::TimedOut { which: Timeout::Wall, escalated: false });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_never_reads_still_gets_signals() {
+    let fixture = Fixture::new();
+    let process = stuffed(&fixture, |_| {}).await;
+    patiently("signal", process.signal(Signal::INT)).await.unwrap();
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.status, Status::Signalled { signal: Signal::INT, core_dumped: false });
+    assert_eq!(process.write(b"x".into(), None).await, Err(WriteError::Exited));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_never_reads_can_be_stopped() {
+    let fixture = Fixture::new();
+    let process = stuffed(&fixture, |launch| launch.stop = StopPolicy::KILL).await;
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!(proof.left, []);
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: false });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_exits_without_reading_ends_at_once() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(open(&fixture, "join then hold")).await;
+    fixture.anchor.wait_for(1);
+    process.write(vec![0; 1 << 20], None).await.unwrap();
+    fixture.anchor.tell("exit 6");
+    assert_eq!(finish(&process).await.0.status, Status::Exited(6));
+    let state = *process.stdin().expect("opened").borrow();
+    assert_ne!(state.open, StdinOpen::Open, "whichever was seen first, the exit or EPIPE");
+}
