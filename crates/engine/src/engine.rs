@@ -40,7 +40,7 @@ struct Inner {
     /// How many starts are under way.
     starting: watch::Sender<usize>,
     /// A process has ended: time to see what can be forgotten.
-    swept: Notify,
+    ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
 }
 
@@ -60,11 +60,12 @@ impl Engine {
             spawner,
             registry: Mutex::default(),
             starting: watch::channel(0).0,
-            swept: Notify::new(),
+            ended: Arc::new(Notify::new()),
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
         };
         let engine = Self { inner: Arc::new(inner) };
-        tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner)));
+        let ended = Arc::clone(&engine.inner.ended);
+        tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner), ended));
         Ok(engine)
     }
 
@@ -88,5 +89,12 @@ impl Inner {
 
     fn logs(&self) -> PathBuf {
         self.settings.state.join("logs")
+    }
+}
+
+impl Drop for Inner {
+    /// Wakes the sweeper, which then finds no engine and goes.
+    fn drop(&mut self) {
+        self.ended.notify_one();
     }
 }

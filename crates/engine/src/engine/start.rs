@@ -199,13 +199,10 @@ impl Inner {
             stopping: None,
         };
         let (desk, counter) = Desk::new(begun);
-        let engine = Arc::downgrade(self);
+        let ended = Arc::clone(&self.ended);
         tokio::spawn(async move {
             own(running, desk).await;
-            // Without an engine there is nothing to forget.
-            if let Some(engine) = engine.upgrade() {
-                engine.ended();
-            }
+            ended.notify_one();
         });
         Ok(Process::new(Shared { about, counter, stdin: gate, tree, log, place }))
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::{Engine, Inner};
@@ -11,13 +12,13 @@ use crate::retention::Candidate;
 
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Sweeps until the engine is gone.
-pub(super) async fn keep_sweeping(engine: Weak<Inner>) {
-    while let Some(inner) = engine.upgrade() {
-        let engine = Engine { inner };
+/// Sweeps until the engine is gone, without keeping it from going.
+pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
+    loop {
         // Either way it is time to look.
-        _ = timeout(EVERY, engine.inner.swept.notified()).await;
-        engine.sweep(SystemTime::now());
+        _ = timeout(EVERY, ended.notified()).await;
+        let Some(inner) = engine.upgrade() else { return };
+        Engine { inner }.sweep(SystemTime::now());
     }
 }
 
@@ -29,12 +30,6 @@ impl Engine {
             // One that was forgotten meanwhile, or whose file is stuck, is no matter of a sweep.
             _ = self.forget(id);
         }
-    }
-}
-
-impl Inner {
-    pub(super) fn ended(self: &Arc<Self>) {
-        self.swept.notify_one();
     }
 }
 
