@@ -3,11 +3,16 @@
 //! A check is a function from the [`Workspace`] to its violations, in a file of its own, with
 //! tests that show a violation found. None of them changes a file.
 
+mod code;
 mod dependencies;
 mod direction;
+mod file_names;
 mod lints;
 mod locked;
+mod markers;
 mod permissions;
+mod tables_of_contents;
+mod unsafe_code;
 mod versions;
 mod workspace;
 
@@ -15,13 +20,17 @@ use std::process::ExitCode;
 
 use workspace::{Violation, Workspace};
 
-const CHECKS: [fn(&Workspace) -> Vec<Violation>; 7] = [
+const CHECKS: [fn(&Workspace) -> Vec<Violation>; 11] = [
     dependencies::each_has_a_reason,
     dependencies::each_is_used,
     direction::one_way,
+    file_names::say_what_is_inside,
     lints::are_the_workspaces,
     locked::are_few,
+    markers::are_absent,
     permissions::are_kept,
+    tables_of_contents::are_short,
+    unsafe_code::is_in_sys_alone,
     versions::stand_in_one_place,
 ];
 
