@@ -3,10 +3,12 @@
 //! A check is a function from the [`Workspace`] to its violations, in a file of its own, with
 //! tests that show a violation found. None of them changes a file.
 
+mod adr;
 mod code;
 mod dependencies;
 mod direction;
 mod file_names;
+mod links;
 mod lints;
 mod locked;
 mod markers;
@@ -20,11 +22,13 @@ use std::process::ExitCode;
 
 use workspace::{Violation, Workspace};
 
-const CHECKS: [fn(&Workspace) -> Vec<Violation>; 11] = [
+const CHECKS: [fn(&Workspace) -> Vec<Violation>; 13] = [
+    adr::numbered_and_listed,
     dependencies::each_has_a_reason,
     dependencies::each_is_used,
     direction::one_way,
     file_names::say_what_is_inside,
+    links::resolve,
     lints::are_the_workspaces,
     locked::are_few,
     markers::are_absent,
