@@ -15,7 +15,10 @@ pub fn pattern_bytes(range: Range<u64>) -> Vec<u8> {
     let first_word = range.start / 8;
     let skip = (range.start % 8) as usize;
     let len = usize::try_from(range.end.saturating_sub(range.start)).expect("a range that fits");
-    let mut bytes: Vec<u8> = (first_word..).take((skip + len).div_ceil(8)).flat_map(word).collect();
+    let mut bytes = vec![0; (skip + len).next_multiple_of(8)];
+    for (piece, index) in bytes.chunks_exact_mut(8).zip(first_word..) {
+        piece.copy_from_slice(&word(index));
+    }
     bytes.truncate(skip + len);
     bytes.drain(..skip);
     bytes
