@@ -1,16 +1,18 @@
-//! Tasks of the workspace: `cargo xtask tidy`.
+//! Tasks of the workspace: `cargo xtask tidy`, `cargo xtask bench [NAME…]`.
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 
+mod bench;
 mod tidy;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1);
-    let outcome = match task.as_deref() {
-        Some("tidy") => tidy::run(),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((task, [])) if task == "tidy" => tidy::run(),
+        Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
-            eprintln!("usage: cargo xtask tidy");
+            eprintln!("usage: cargo xtask tidy | cargo xtask bench [spawn|copy|idle]…");
             return ExitCode::from(2);
         }
     };

@@ -1,0 +1,65 @@
+//! What a running process costs while it is silent: memory, threads, descriptors.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use lastbyte_engine::{Engine, Launch, Settings, StopPolicy, Survivors};
+
+const SLEEPERS: usize = 2000;
+
+pub(super) fn run() -> Result<()> {
+    let state = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        let engine = Engine::new(Settings::new(state.path()))?;
+        // What is made once is made before the count.
+        start(&engine, 50).await?;
+        let before = Cost::now()?;
+        start(&engine, SLEEPERS).await?;
+        let after = Cost::now()?;
+        println!("idle: {SLEEPERS} silent `sleep`, merged output, closed stdin");
+        let each = |now: u64, then: u64| now.saturating_sub(then) as f64 / SLEEPERS as f64;
+        println!(
+            "  memory       {:.1} KB each (aim: at most 8)",
+            each(after.memory, before.memory) / 1e3
+        );
+        println!("  threads      {:.3} each (aim: 0)", each(after.threads, before.threads));
+        println!(
+            "  descriptors  {:.2} each (aim: at most 4)",
+            each(after.descriptors, before.descriptors)
+        );
+        engine.close(Survivors::Stop).await;
+        Ok(())
+    })
+}
+
+async fn start(engine: &Engine, count: usize) -> Result<()> {
+    for _ in 0..count {
+        let launch = Launch { stop: StopPolicy::KILL, ..Launch::argv(["sleep", "600"]) };
+        engine.start(launch).await?;
+    }
+    Ok(())
+}
+
+/// What this program uses at one instant.
+struct Cost {
+    memory: u64,
+    threads: u64,
+    descriptors: u64,
+}
+
+impl Cost {
+    fn now() -> Result<Self> {
+        let status = fs::read_to_string("/proc/self/status")?;
+        let field = |name: &str| -> Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|rest| rest.split_ascii_whitespace().next());
+            number.and_then(|number| number.parse().ok()).with_context(|| format!("no {name}"))
+        };
+        Ok(Self {
+            memory: field("VmRSS:")? * 1024,
+            threads: field("Threads:")?,
+            descriptors: fs::read_dir("/proc/self/fd")?.count() as u64,
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! `cargo xtask bench`: what the promises cost, each against a floor taken in the same run.
+//!
+//! The machines these run on are noisy, so nothing here asserts a time: a figure is a ratio of
+//! two medians whose samples were taken in turn.
+#![expect(clippy::print_stdout, reason = "figures are the result")]
+#![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
+
+mod copy;
+mod idle;
+mod samples;
+mod spawn;
+
+use anyhow::{Result, bail};
+
+/// Runs the named benchmarks, or all.
+pub(crate) fn run(names: &[String]) -> Result<()> {
+    let all = ["spawn", "copy", "idle"];
+    let chosen: Vec<&str> = match names {
+        [] => all.to_vec(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    for name in chosen {
+        match name {
+            "spawn" => spawn::run()?,
+            "copy" => copy::run()?,
+            "idle" => idle::run()?,
+            other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
+        }
+    }
+    Ok(())
+}
