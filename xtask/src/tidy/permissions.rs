@@ -11,7 +11,14 @@ const ONLY_FOR: [(&str, &[&str], &str); 6] = [
     ("serde_json", TALKERS, "keep values plain and let the edge serialise them"),
     (
         "tokio",
-        &["lastbyte-cli", "lastbyte-client", "lastbyte-engine", "lastbyte-server", "xtask"],
+        &[
+            "lastbyte-cli",
+            "lastbyte-client",
+            "lastbyte-engine",
+            "lastbyte-server",
+            "lastbyte-sys", // only to register descriptors, which is unsafe: ADR 4
+            "xtask",
+        ],
         "stay synchronous and let the engine wait",
     ),
 ];
