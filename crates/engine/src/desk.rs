@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_output::log::Extent;
-use lastbyte_sys::Signal;
+use lastbyte_sys::pty::WindowSize;
+use lastbyte_sys::{Errno, Signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ending::{Ending, LostWhy, Times};
@@ -22,6 +23,10 @@ pub(crate) enum Command {
         reply: oneshot::Sender<Delivery>,
     },
     Write(stdin::Write),
+    Resize {
+        size: WindowSize,
+        reply: oneshot::Sender<Result<(), ResizeError>>,
+    },
     /// A stop begins; the answer says how to go about it.
     Stopping {
         verb: Verb,
@@ -43,6 +48,19 @@ pub enum Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the process's owner went away")]
 pub struct SignalError;
+
+/// Why a terminal was not resized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResizeError {
+    #[error("the process has no terminal")]
+    NoTerminal,
+    #[error("the process has exited")]
+    Exited,
+    #[error("the size of a terminal must be greater than 0")]
+    Zero,
+    #[error("the terminal refused the size")]
+    Refused(#[source] Errno),
+}
 
 /// How a stop goes on from here.
 #[derive(Debug)]

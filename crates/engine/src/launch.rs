@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_output::log::Quota;
+use lastbyte_sys::pty::WindowSize;
 
 use crate::stop::StopPolicy;
 
@@ -62,6 +63,8 @@ pub enum Streams {
     Merged,
     /// Through a pipe each: told apart, their order is that of arrival.
     Split,
+    /// On a terminal of this size, which is standard input too where that is open.
+    Pty(WindowSize),
 }
 
 /// When a command is stopped for taking too long. A time past the end of the clock means never.

@@ -24,7 +24,7 @@ mod stdin;
 mod stop;
 mod tree;
 
-pub use desk::{Delivery, SignalError};
+pub use desk::{Delivery, ResizeError, SignalError};
 pub use ending::{
     Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
@@ -45,4 +45,5 @@ pub use stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use stop::{StopPolicy, StopProof, Verb};
 pub use tree::Survivor;
 
+pub use lastbyte_sys::pty::WindowSize;
 pub use lastbyte_sys::{Errno, Signal};

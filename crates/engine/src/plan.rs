@@ -120,6 +120,7 @@ impl Plan {
             output: match launch.streams {
                 Streams::Merged => Output::Merged,
                 Streams::Split => Output::Split,
+                Streams::Pty(size) => Output::Pty(size),
             },
         };
         Ok(Self { request, cwd, warnings: warning.into_iter().collect() })

@@ -6,11 +6,12 @@ use std::time::SystemTime;
 
 use lastbyte_output::log::{Extent, Horizon, Piece, Place, ReadError, Reader, Run};
 use lastbyte_sys::Signal;
+use lastbyte_sys::pty::WindowSize;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use crate::Id;
-use crate::desk::{Command, Counter, Delivery, SignalError, StopTicket};
+use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
 use crate::ending::Ending;
 use crate::launch::{Key, Program, Session};
 use crate::snapshot::Snapshot;
@@ -153,6 +154,12 @@ impl Process {
         offset: Option<u64>,
     ) -> Result<Written, WriteError> {
         self.write_then(bytes, offset, Then::Close).await
+    }
+
+    /// Changes the size of its terminal; the foreground group gets SIGWINCH.
+    pub async fn resize(&self, size: WindowSize) -> Result<(), ResizeError> {
+        let resized = self.ask(|reply| Command::Resize { size, reply }).await;
+        resized.unwrap_or(Err(ResizeError::Exited))
     }
 
     /// How far standard input has come; `None` when it was never open.

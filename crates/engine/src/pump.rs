@@ -4,29 +4,25 @@
 //! step is dropped. The pump says when all pipes are at their end; it never decides that a
 //! process has ended, but without it nobody can.
 
+mod source;
+
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use lastbyte_output::log::{Extent, Pulled, Stream, Writer};
-use lastbyte_sys::pipe::{self, Readiness};
-use lastbyte_sys::procfs::pipe_inode;
-use lastbyte_sys::readiness::{self, Interest};
+use lastbyte_sys::Errno;
+use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::spawn::OutputEnds;
-use tokio::io::unix::AsyncFd;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use crate::ending::{Closing, Holders, Kept};
+use source::Source;
 
 /// Moves at most this much before the owner looks at exit, mailbox and timers.
 const STEP: usize = 1 << 20;
-/// A pipe that was found full this often in a row is worth a larger buffer.
-const HOT: u32 = 8;
-const LARGE_PIPE: usize = 1 << 20;
 /// An unprivileged user can have 64 large pipes; past that all his new pipes shrink to two pages.
 pub(crate) const MOST_LARGE_PIPES: usize = 16;
 
@@ -39,15 +35,6 @@ pub(crate) struct Pump {
     turn: usize,
     moved_since_yield: usize,
     large_pipes: Arc<Semaphore>,
-}
-
-#[derive(Debug)]
-struct Source {
-    pipe: AsyncFd<OwnedFd>,
-    stream: Stream,
-    full_in_a_row: u32,
-    /// Held while the pipe is large.
-    large: Option<OwnedSemaphorePermit>,
 }
 
 /// Proof that the output of a leader that has exited is stored. Only a pump makes one.
@@ -83,10 +70,11 @@ impl Pump {
         large_pipes: Arc<Semaphore>,
     ) -> io::Result<Self> {
         let sources = match ends {
-            OutputEnds::Merged(pipe) => vec![Source::new(pipe, Stream::Out)?],
+            OutputEnds::Merged(pipe) => vec![Source::pipe(pipe, Stream::Out)?],
             OutputEnds::Split { stdout, stderr } => {
-                vec![Source::new(stdout, Stream::Out)?, Source::new(stderr, Stream::Err)?]
+                vec![Source::pipe(stdout, Stream::Out)?, Source::pipe(stderr, Stream::Err)?]
             }
+            OutputEnds::Pty(ours) => vec![Source::pty(ours)?],
         };
         Ok(Self { sources, writer, turn: 0, moved_since_yield: 0, large_pipes })
     }
@@ -116,7 +104,7 @@ impl Pump {
         let mut moved = 0;
         sources.retain(|source| {
             moved += source.pass(writer);
-            pipe::readiness(&source.pipe) != Ok(Readiness::End)
+            !source.ended()
         });
         moved
     }
@@ -143,7 +131,12 @@ impl Pump {
 
     /// The open pipes, as `/proc` names them.
     pub(crate) fn pipe_inodes(&self) -> Vec<u64> {
-        self.sources.iter().filter_map(|source| pipe_inode(&source.pipe)).collect()
+        self.sources.iter().filter_map(Source::inode).collect()
+    }
+
+    /// Changes the size of the terminal; `None` when there is none (any more).
+    pub(crate) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
+        self.sources.iter().find_map(|source| source.resize(size))
     }
 
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<usize> {
@@ -166,59 +159,4 @@ impl Pump {
         }
         Poll::Pending
     }
-}
-
-impl Source {
-    fn new(pipe: OwnedFd, stream: Stream) -> io::Result<Self> {
-        let pipe = readiness::watch(pipe, Interest::READABLE)?;
-        Ok(Self { pipe, stream, full_in_a_row: 0, large: None })
-    }
-
-    /// `Pending` has always registered the waker.
-    fn poll_pull(&mut self, writer: &mut Writer, context: &mut Context<'_>) -> Poll<Pulled> {
-        loop {
-            let mut ready = match self.pipe.poll_read_ready(context) {
-                Poll::Ready(Ok(ready)) => ready,
-                // The runtime is shutting down, and with it this owner.
-                Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
-            };
-            match writer.pull(self.pipe.get_ref(), self.stream, STEP, now_ms()) {
-                Pulled::Nothing => ready.clear_ready(),
-                pulled => return Poll::Ready(pulled),
-            }
-        }
-    }
-
-    fn pass(&self, writer: &mut Writer) -> usize {
-        let ready = pipe::ready(&self.pipe).unwrap_or(0);
-        let mut left = usize::try_from(ready).unwrap_or(usize::MAX);
-        let mut moved = 0;
-        while left > 0 {
-            match writer.pull(self.pipe.get_ref(), self.stream, left, now_ms()) {
-                Pulled::Bytes(count) => {
-                    moved += count;
-                    left = left.saturating_sub(count);
-                }
-                Pulled::Nothing | Pulled::End => break,
-            }
-        }
-        moved
-    }
-
-    fn grow_if_hot(&mut self, moved: usize, large_pipes: &Arc<Semaphore>) {
-        const USUAL: usize = 64 * 1024;
-        self.full_in_a_row = if moved >= USUAL { self.full_in_a_row + 1 } else { 0 };
-        if self.full_in_a_row != HOT || self.large.is_some() {
-            return;
-        }
-        let Ok(permit) = Arc::clone(large_pipes).try_acquire_owned() else { return };
-        if pipe::grow(&self.pipe, LARGE_PIPE).is_ok() {
-            self.large = Some(permit);
-        }
-    }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -92,6 +92,7 @@ pub(crate) struct StdinQueue {
     queue: VecDeque<Piece>,
     accepted: u64,
     then: Then,
+    end_of_file: EndOfFile,
     state: watch::Sender<StdinState>,
 }
 
@@ -99,8 +100,17 @@ pub(crate) struct StdinQueue {
 struct Piece {
     bytes: Vec<u8>,
     done: usize,
-    /// Given back with the piece.
-    _permit: OwnedSemaphorePermit,
+    /// Given back with the piece; `None` for the end of file on a terminal, which is no input.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// How the command learns that no more comes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EndOfFile {
+    /// The pipe is closed.
+    Close,
+    /// This byte is typed: a terminal has no other way.
+    Type(u8),
 }
 
 impl StdinGate {
@@ -113,12 +123,18 @@ impl StdinGate {
 }
 
 impl StdinQueue {
-    pub(crate) fn new(end: OwnedFd) -> io::Result<(Self, StdinGate)> {
+    pub(crate) fn new(end: OwnedFd, end_of_file: EndOfFile) -> io::Result<(Self, StdinGate)> {
         let first = StdinState { written: 0, open: StdinOpen::Open };
         let (state, watched) = watch::channel(first);
         let pipe = readiness::watch(end, Interest::WRITABLE)?;
-        let queue = VecDeque::new();
-        let queue = Self { pipe: Some(pipe), queue, accepted: 0, then: Then::KeepOpen, state };
+        let queue = Self {
+            pipe: Some(pipe),
+            queue: VecDeque::new(),
+            accepted: 0,
+            then: Then::KeepOpen,
+            end_of_file,
+            state,
+        };
         let room = Arc::new(Semaphore::new(QUEUE_BYTES));
         Ok((queue, StdinGate { room, state: watched }))
     }
@@ -130,12 +146,11 @@ impl StdinQueue {
         if let Ok(known) = answer {
             self.accepted += (bytes.len() - known) as u64;
             if known < bytes.len() {
-                self.queue.push_back(Piece { bytes, done: known, _permit: permit });
+                self.queue.push_back(Piece { bytes, done: known, permit: Some(permit) });
             }
-            if then == Then::Close {
-                self.then = Then::Close;
+            if then == Then::Close && self.then == Then::KeepOpen {
+                self.close_behind();
             }
-            self.close_if_done();
         }
         // A caller that went away does not need to know.
         _ = reply.send(answer.map(|_| Written { accepted: self.accepted }));
@@ -160,6 +175,15 @@ impl StdinQueue {
         }
     }
 
+    /// Nothing can follow what is queued.
+    fn close_behind(&mut self) {
+        self.then = Then::Close;
+        if let EndOfFile::Type(byte) = self.end_of_file {
+            self.queue.push_back(Piece { bytes: vec![byte], done: 0, permit: None });
+        }
+        self.close_if_done();
+    }
+
     /// Writes a piece when the command's pipe has room; waits for ever when there is nothing to
     /// write. Cancel-safe: progress is kept in the queue.
     pub(crate) async fn step(&mut self) {
@@ -175,13 +199,15 @@ impl StdinQueue {
     }
 
     fn wrote(&mut self, count: usize) {
-        if let Some(piece) = self.queue.front_mut() {
-            piece.done += count;
-            if piece.done == piece.bytes.len() {
-                self.queue.pop_front();
-            }
+        let Some(piece) = self.queue.front_mut() else { return };
+        piece.done += count;
+        let input = piece.permit.is_some();
+        if piece.done == piece.bytes.len() {
+            self.queue.pop_front();
         }
-        self.state.send_modify(|state| state.written += count as u64);
+        if input {
+            self.state.send_modify(|state| state.written += count as u64);
+        }
         self.close_if_done();
     }
 

@@ -12,6 +12,7 @@ mod child;
 pub mod file;
 pub mod pipe;
 pub mod procfs;
+pub mod pty;
 mod raw;
 pub mod readiness;
 mod signal;

@@ -74,7 +74,8 @@ pub fn grow(pipe: impl AsFd, bytes: usize) -> Result<usize, Errno> {
     rustix::pipe::fcntl_setpipe_size(pipe, bytes)
 }
 
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+/// Calls again when a signal came in between.
+pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
             Err(Errno::INTR) => {}

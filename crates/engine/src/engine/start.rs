@@ -1,13 +1,15 @@
 //! Starting: one process for each key, whatever the callers do meanwhile.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
 use lastbyte_sys::Errno;
+use lastbyte_sys::pty;
 use lastbyte_sys::readiness::{self, Interest};
-use lastbyte_sys::spawn::{Spawned, Step};
+use lastbyte_sys::spawn::{OutputEnds, Spawned, Step};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -16,12 +18,12 @@ use super::{Engine, Inner};
 use crate::Id;
 use crate::desk::{Desk, Started as Begun};
 use crate::environment::Environment;
-use crate::launch::{Key, Launch, Streams};
+use crate::launch::{Key, Launch, Stdin, Streams};
 use crate::owner::{Core, Running, Timers, own};
 use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::process::{About, Process, Shared};
 use crate::pump::Pump;
-use crate::stdin::StdinQueue;
+use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::stop::{Escalation, StopPolicy, stop};
 use crate::tree::Tree;
 
@@ -179,12 +181,12 @@ impl Inner {
         let tree = Tree::of(child.pid(), about.id);
         let place = Place::new(&self.logs(), &about.id.to_string());
         let streams = match launch.streams {
-            Streams::Merged => LogStreams::One,
+            Streams::Merged | Streams::Pty(_) => LogStreams::One,
             Streams::Split => LogStreams::Split,
         };
         let writer = Writer::new(place.clone(), streams, launch.quota);
         let log = writer.reader();
-        let (stdin, gate) = stdin.map(StdinQueue::new).transpose()?.unzip();
+        let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
         let running = Running {
             core: Core {
                 pump: Pump::new(output, writer, Arc::clone(&self.large_pipes))?,
@@ -224,6 +226,22 @@ impl Inner {
         // A file that cannot be removed does not bring the process back.
         _ = process.place().remove();
         Err(StartError::Closed)
+    }
+}
+
+/// The way into the command, if it was asked for: its pipe, or the terminal.
+fn input(
+    asked: Stdin,
+    pipe: Option<OwnedFd>,
+    output: &OutputEnds,
+) -> io::Result<Option<(StdinQueue, StdinGate)>> {
+    match (asked, output, pipe) {
+        (Stdin::Open, OutputEnds::Pty(ours), _) => {
+            let byte = pty::end_of_file(ours)?;
+            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte)).map(Some)
+        }
+        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close).map(Some),
+        (Stdin::Open | Stdin::Closed, _, None) => Ok(None),
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 pub(crate) use running::{Running, Timers};
 
-use crate::desk::{Command, Delivery, Desk, StopTicket};
+use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::launch::DrainRule;
 use crate::pump::Pump;
 use crate::stdin::WriteError;
@@ -57,6 +57,7 @@ impl Core {
             }
             // As above, for each reply here.
             Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
+            Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {
                 let escalation = Escalation::default();
                 _ = reply.send(StopTicket { escalation, hurry: false });

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::{Child, Lost, Signal};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 use super::draining::Draining;
 use super::{Core, signal_survivors};
 use crate::clock::until;
-use crate::desk::{Command, Delivery, Desk, StopTicket};
+use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::ending::{Cause, Timeout};
 use crate::launch::Timeouts;
 use crate::stdin::{StdinQueue, WriteError};
@@ -97,12 +98,21 @@ impl Running {
                 Some(stdin) => stdin.take(write),
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
+            Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
             Command::Stopping { verb, reply } => {
                 let hurry = self.stopping.is_some();
                 self.begin_stop(Reason::Stopped(verb));
                 _ = reply.send(StopTicket { escalation: self.core.escalation.clone(), hurry });
             }
         }
+    }
+
+    fn resize(&self, size: WindowSize) -> Result<(), ResizeError> {
+        if size.rows == 0 || size.cols == 0 {
+            return Err(ResizeError::Zero);
+        }
+        let resized = self.core.pump.resize(size).ok_or(ResizeError::NoTerminal)?;
+        resized.map_err(ResizeError::Refused)
     }
 
     fn signal(&self, signal: Signal, reply: oneshot::Sender<Delivery>) {

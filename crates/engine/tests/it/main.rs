@@ -13,6 +13,7 @@ mod list;
 mod namespace;
 mod output;
 mod owner_gone;
+mod pty;
 mod spawning;
 mod stdin;
 mod stop;

@@ -83,13 +83,14 @@ pub(super) fn send_spawned(
     pid: Pid,
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    let stdin = match request.stdin {
-        Stdin::Null => 0,
-        Stdin::Pipe => WITH_STDIN,
+    let stdin = match (request.stdin, request.output) {
+        (Stdin::Null, _) | (Stdin::Pipe, Output::Pty(_)) => 0,
+        (Stdin::Pipe, Output::Merged | Output::Split) => WITH_STDIN,
     };
     let output = match request.output {
         Output::Merged => 0,
         Output::Split => WITH_STDERR,
+        Output::Pty(_) => PTY,
     };
     let pipes = stdin | output;
     send(socket, Message { id, step: 0, number: pid.as_raw_nonzero().get(), pipes }, descriptors)
@@ -99,6 +100,7 @@ const BODY: usize = 14;
 const MOST_DESCRIPTORS: usize = 4;
 const WITH_STDIN: u8 = 1;
 const WITH_STDERR: u8 = 2;
+const PTY: u8 = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Message {
@@ -147,8 +149,9 @@ impl Message {
         let mut next = || descriptors.next().ok_or(no_room);
         let stdin = (self.pipes & WITH_STDIN != 0).then(&mut next).transpose()?;
         let stdout = next()?;
-        let output = match self.pipes & WITH_STDERR {
+        let output = match self.pipes & (WITH_STDERR | PTY) {
             0 => OutputEnds::Merged(stdout),
+            PTY => OutputEnds::Pty(stdout),
             _ => OutputEnds::Split { stdout, stderr: next()? },
         };
         Ok(Spawned { child, stdin, output })

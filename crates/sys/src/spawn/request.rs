@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use crate::Child;
+use crate::pty::WindowSize;
 
 /// All that a child needs, ready to be used between clone and exec, where nothing can be allocated.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub enum Output {
     Merged,
     /// A pipe each.
     Split,
+    /// A pty of this size, which also is standard input where that is a [`Stdin::Pipe`].
+    Pty(WindowSize),
 }
 
 /// A started leader and our ends of its pipes, which do not block.
@@ -49,7 +52,12 @@ pub struct Spawned {
 #[derive(Debug)]
 pub enum OutputEnds {
     Merged(OwnedFd),
-    Split { stdout: OwnedFd, stderr: OwnedFd },
+    Split {
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    },
+    /// Our end of the pty, for both directions.
+    Pty(OwnedFd),
 }
 
 /// What never started: at which step, and what the kernel said.
@@ -67,12 +75,16 @@ pub struct Failure {
 pub enum Step {
     #[error("making the pipes")]
     Pipes = 1,
+    #[error("opening a pty")]
+    Pty,
     #[error("making the process")]
     Clone,
     #[error("making a session for the process")]
     Session,
     #[error("connecting the standard streams")]
     Streams,
+    #[error("taking the terminal as its own")]
+    Terminal,
     #[error("resetting the signals")]
     Signals,
     #[error("changing to the working directory")]
@@ -88,11 +100,13 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Pipes,
+        Self::Pty,
         Self::Clone,
         Self::Session,
         Self::Streams,
+        Self::Terminal,
         Self::Signals,
         Self::Cwd,
         Self::Descriptors,

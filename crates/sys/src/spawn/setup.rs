@@ -11,7 +11,7 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-use super::request::{Failure, Request, Step};
+use super::request::{Failure, Output, Request, Step};
 use crate::raw::{check, syscall};
 
 /// The lists that exec takes: arrays of pointers that end with a null one.
@@ -21,6 +21,7 @@ pub(super) struct Setup<'a> {
     env: Vec<*const c_char>,
     cwd: &'a CString,
     streams: [BorrowedFd<'a>; 3],
+    output: Output,
     /// Written by the child, read by the spawner after it; the two never run at once.
     failure: Cell<Option<Failure>>,
 }
@@ -35,6 +36,7 @@ impl<'a> Setup<'a> {
             env: pointers(&request.env),
             cwd: &request.cwd,
             streams,
+            output: request.output,
             failure: Cell::new(None),
         }
     }
@@ -75,6 +77,10 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     for (target, stream) in setup.streams.iter().enumerate() {
         let source = stream.as_raw_fd().unsigned_abs() as usize;
         call(Step::Streams, libc::SYS_dup3, [source, target, 0, 0])?;
+    }
+    if let Output::Pty(_) = setup.output {
+        // Standard output, since standard input may be closed. The session has no terminal yet.
+        call(Step::Terminal, libc::SYS_ioctl, [1, libc::TIOCSCTTY as usize, 0, 0])?;
     }
     reset_signals()?;
     call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize, 0, 0, 0])?;

@@ -93,7 +93,7 @@ impl Spawner {
     }
 
     fn answer(&mut self, id: u64, request: &Request) -> Result<(), Failure> {
-        let pipes = self.table.open(request).map_err(failed_at(Step::Pipes))?;
+        let pipes = self.table.open(request)?;
         let (pid, pidfd) = self.spawn_patiently(request, &pipes)?;
         let descriptors: Vec<_> = [pidfd.as_fd()].into_iter().chain(pipes.ours()).collect();
         let sent = send_spawned(self.table.socket.as_fd(), (id, request), pid, &descriptors);

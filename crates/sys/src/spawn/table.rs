@@ -6,8 +6,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags, dup2, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::request::{Output, Request, Stdin};
+use super::request::{Failure, Output, Request, Stdin, Step};
 use crate::pipe::{pipe, set_nonblocking};
+use crate::pty::{self, WindowSize};
 
 /// What a spawner keeps open: its end of the answers' socket and `/dev/null`.
 #[derive(Debug)]
@@ -44,23 +45,47 @@ impl Table {
     }
 
     /// Opens what this request needs. Ours do not block; all are closed on exec.
-    pub(super) fn open(&self, request: &Request) -> Result<Pipes, Errno> {
+    pub(super) fn open(&self, request: &Request) -> Result<Pipes, Failure> {
         let mut pipes = Pipes { child: Vec::with_capacity(3), ours: Vec::with_capacity(3) };
-        match request.stdin {
-            Stdin::Null => pipes.child.push(self.null.try_clone().map_err(errno)?),
-            Stdin::Pipe => {
-                let (read, write) = pipe()?;
-                set_nonblocking(&write)?;
-                pipes.child.push(read);
-                pipes.ours.push(write);
-            }
-        }
-        pipes.add_output()?;
         match request.output {
-            Output::Merged => pipes.child.push(pipes.child[1].try_clone().map_err(errno)?),
-            Output::Split => pipes.add_output()?,
-        }
+            Output::Pty(size) => self.add_terminal(&mut pipes, request.stdin, size),
+            Output::Merged | Output::Split => self.add_pipes(&mut pipes, request),
+        }?;
         Ok(pipes)
+    }
+
+    fn add_pipes(&self, pipes: &mut Pipes, request: &Request) -> Result<(), Failure> {
+        let failed = |errno| Failure { step: Step::Pipes, errno };
+        match request.stdin {
+            Stdin::Null => pipes.child.push(clone(&self.null).map_err(failed)?),
+            Stdin::Pipe => pipes.add_input().map_err(failed)?,
+        }
+        pipes.add_output().map_err(failed)?;
+        if request.output == Output::Split {
+            return pipes.add_output().map_err(failed);
+        }
+        pipes.child.push(clone(&pipes.child[1]).map_err(failed)?);
+        Ok(())
+    }
+
+    fn add_terminal(
+        &self,
+        pipes: &mut Pipes,
+        stdin: Stdin,
+        size: WindowSize,
+    ) -> Result<(), Failure> {
+        let failed = |errno| Failure { step: Step::Pty, errno };
+        let (ours, terminal) = pty::open(size).map_err(failed)?;
+        set_nonblocking(&ours).map_err(failed)?;
+        let input = match stdin {
+            Stdin::Null => &self.null,
+            Stdin::Pipe => &terminal,
+        };
+        pipes.child.push(clone(input).map_err(failed)?);
+        pipes.child.push(clone(&terminal).map_err(failed)?);
+        pipes.child.push(terminal);
+        pipes.ours.push(ours);
+        Ok(())
     }
 }
 
@@ -71,6 +96,14 @@ impl Pipes {
 
     pub(super) fn ours(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.ours.iter().map(AsFd::as_fd)
+    }
+
+    fn add_input(&mut self) -> Result<(), Errno> {
+        let (read, write) = pipe()?;
+        set_nonblocking(&write)?;
+        self.child.push(read);
+        self.ours.push(write);
+        Ok(())
     }
 
     fn add_output(&mut self) -> Result<(), Errno> {
@@ -117,6 +150,10 @@ fn replace_standard_stream(number: RawFd, null: &OwnedFd) -> Result<(), Errno> {
     let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
     dup2(null, &mut target)?;
     fcntl_setfd(&*target, FdFlags::empty())
+}
+
+fn clone(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
+    fd.try_clone().map_err(errno)
 }
 
 fn errno(error: std::io::Error) -> Errno {

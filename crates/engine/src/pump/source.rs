@@ -1,0 +1,156 @@
+//! Where output comes from: a pipe, or a pty through a pipe.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lastbyte_output::log::{Pulled, Stream, Writer};
+use lastbyte_sys::Errno;
+use lastbyte_sys::pipe::{self, Readiness};
+use lastbyte_sys::procfs::pipe_inode;
+use lastbyte_sys::pty::{self, WindowSize};
+use lastbyte_sys::readiness::{self, Interest};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::STEP;
+
+/// One open end of a command's output.
+#[derive(Debug)]
+pub(super) struct Source {
+    end: AsyncFd<OwnedFd>,
+    stream: Stream,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Pipe {
+        full_in_a_row: u32,
+        /// Held while the pipe is large.
+        large: Option<OwnedSemaphorePermit>,
+    },
+    /// A pty cannot be spliced into a file, only into a pipe: this one, which is empty between
+    /// steps.
+    Pty { read: OwnedFd, write: OwnedFd },
+}
+
+/// A pipe that was found full this often in a row is worth a larger buffer.
+const HOT: u32 = 8;
+const USUAL_PIPE: usize = 64 * 1024;
+const LARGE_PIPE: usize = 1 << 20;
+/// More than the kernel holds back of a pty's output: a pass ends there even under a flood.
+const MOST_OF_A_PTY: usize = 256 * 1024;
+
+impl Source {
+    pub(super) fn pipe(end: OwnedFd, stream: Stream) -> io::Result<Self> {
+        Self::new(end, stream, Kind::Pipe { full_in_a_row: 0, large: None })
+    }
+
+    pub(super) fn pty(ours: OwnedFd) -> io::Result<Self> {
+        let (read, write) = pipe::pipe()?;
+        pipe::set_nonblocking(&read)?;
+        Self::new(ours, Stream::Out, Kind::Pty { read, write })
+    }
+
+    fn new(end: OwnedFd, stream: Stream, kind: Kind) -> io::Result<Self> {
+        Ok(Self { end: readiness::watch(end, Interest::READABLE)?, stream, kind })
+    }
+
+    /// Stores one step of what is ready. `Pending` has always registered the waker.
+    pub(super) fn poll_pull(
+        &mut self,
+        writer: &mut Writer,
+        context: &mut Context<'_>,
+    ) -> Poll<Pulled> {
+        loop {
+            let mut ready = match self.end.poll_read_ready(context) {
+                Poll::Ready(Ok(ready)) => ready,
+                // The runtime is shutting down, and with it this owner.
+                Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
+            };
+            match pull(self.end.get_ref(), &self.kind, self.stream, writer, STEP) {
+                Pulled::Nothing => ready.clear_ready(),
+                pulled => return Poll::Ready(pulled),
+            }
+        }
+    }
+
+    /// Stores what lies ready at this instant and no more; returns how many bytes.
+    pub(super) fn pass(&self, writer: &mut Writer) -> usize {
+        let mut left = match self.kind {
+            Kind::Pipe { .. } => {
+                pipe::ready(&self.end).unwrap_or(0).try_into().unwrap_or(usize::MAX)
+            }
+            // What a pty has ready cannot be asked for, only read until there is nothing.
+            Kind::Pty { .. } => MOST_OF_A_PTY,
+        };
+        let mut moved = 0;
+        while left > 0 {
+            match pull(self.end.get_ref(), &self.kind, self.stream, writer, left) {
+                Pulled::Bytes(count) => {
+                    moved += count;
+                    left = left.saturating_sub(count);
+                }
+                Pulled::Nothing | Pulled::End => break,
+            }
+        }
+        moved
+    }
+
+    /// Nobody can write to it any more, and nothing is left in it.
+    pub(super) fn ended(&self) -> bool {
+        pipe::readiness(&self.end) == Ok(Readiness::End)
+    }
+
+    /// As `/proc` names it.
+    pub(super) fn inode(&self) -> Option<u64> {
+        pipe_inode(&self.end)
+    }
+
+    /// `None` for a pipe.
+    pub(super) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
+        match self.kind {
+            Kind::Pipe { .. } => None,
+            Kind::Pty { .. } => Some(pty::resize(&self.end, size)),
+        }
+    }
+
+    /// Asks for a larger buffer when the pipe keeps being full, as long as there are some to give.
+    pub(super) fn grow_if_hot(&mut self, moved: usize, large_pipes: &Arc<Semaphore>) {
+        let Kind::Pipe { full_in_a_row, large } = &mut self.kind else { return };
+        *full_in_a_row = if moved >= USUAL_PIPE { *full_in_a_row + 1 } else { 0 };
+        if *full_in_a_row != HOT || large.is_some() {
+            return;
+        }
+        let Ok(permit) = Arc::clone(large_pipes).try_acquire_owned() else { return };
+        if pipe::grow(&self.end, LARGE_PIPE).is_ok() {
+            *large = Some(permit);
+        }
+    }
+}
+
+fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
+    let Kind::Pty { read, write } = kind else {
+        return writer.pull(end, stream, most, now_ms());
+    };
+    let moved = match pty::splice_into_pipe(end, write, most.min(USUAL_PIPE)) {
+        Ok(0) => return Pulled::End,
+        Ok(moved) => moved,
+        Err(Errno::AGAIN) => return Pulled::Nothing,
+        // A pty that cannot be read has no more to give.
+        Err(_) => return Pulled::End,
+    };
+    let mut left = moved;
+    while let (1.., Pulled::Bytes(count)) = (left, writer.pull(read, stream, left, now_ms())) {
+        left -= count;
+    }
+    Pulled::Bytes(moved)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,170 @@
+//! Commands on a terminal.
+
+use lastbyte_engine::{
+    Closing, Launch, LaunchError, ResizeError, Signal, StartError, Status, Stdin, Streams,
+    WindowSize,
+};
+use lastbyte_testkit::pattern_bytes;
+use tokio::task::JoinSet;
+
+use crate::fixture::{Fixture, finish, finish_text, patiently, read};
+
+fn size(rows: u16, cols: u16) -> WindowSize {
+    WindowSize { rows, cols }
+}
+
+fn on_terminal(fixture: &Fixture, actions: &str) -> Launch {
+    let streams = Streams::Pty(size(24, 80));
+    Launch { streams, stdin: Stdin::Open, ..fixture.launch(actions) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_three_streams_are_the_terminal_and_it_is_the_commands_own() {
+    let fixture = Fixture::new();
+    let process =
+        fixture.start_launch(on_terminal(&fixture, "is-tty then winsize then report")).await;
+    let (status, text) = finish_text(&process).await;
+    assert_eq!(status, Status::Exited(0));
+    assert!(text.starts_with("stdin stdout stderr\r\n24 80\r\n"), "{text}");
+    assert!(text.contains("\"has_ctty\":true") && text.contains("\"fds\":[0,1,2]"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_stdin_closed_only_the_output_is_a_terminal() {
+    let fixture = Fixture::new();
+    let launch = Launch { stdin: Stdin::Closed, ..on_terminal(&fixture, "await-eof then is-tty") };
+    let process = fixture.start_launch(launch).await;
+    assert_eq!(finish_text(&process).await, (Status::Exited(0), "stdout stderr\r\n".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_is_told_exactly() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(on_terminal(&fixture, "print x then kill-self 9")).await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!(ending.status, Status::Signalled { signal: Signal::KILL, core_dumped: false });
+    assert_eq!((bytes.as_slice(), &ending.closing), (b"x".as_slice(), &Closing::Eof));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_directory_is_an_error_on_a_terminal_too() {
+    let fixture = Fixture::new();
+    let cwd = Some("/no/such/folder".into());
+    let launch = Launch { cwd, ..on_terminal(&fixture, "exit 0") };
+    let error = fixture.engine.start(launch).await.expect_err("no such folder");
+    assert!(matches!(error, StartError::Launch(LaunchError::Cwd { .. })), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_is_echoed_and_read_and_its_end_is_typed_too() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(on_terminal(&fixture, "cat then print done")).await;
+    process.write(b"hello\n".into(), None).await.unwrap();
+    process.write_and_close(b"".into(), None).await.unwrap();
+    let (status, text) = finish_text(&process).await;
+    assert_eq!((status, text.as_str()), (Status::Exited(0), "hello\r\nhello\r\ndone"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_size_reaches_the_command_as_a_signal() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(on_terminal(&fixture, "print-winsize-on-winch")).await;
+    patiently("it listens", process.until_past("ready".len() as u64)).await;
+    process.resize(size(50, 132)).await.unwrap();
+    let (_, text) = finish_text(&process).await;
+    assert!(text.contains("50 132"), "{text}");
+    assert_eq!(process.resize(size(1, 1)).await, Err(ResizeError::Exited));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_size_of_zero_or_a_process_without_a_terminal_is_refused() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(on_terminal(&fixture, "hold")).await;
+    assert_eq!(process.resize(size(0, 80)).await, Err(ResizeError::Zero));
+    let process = fixture.start("hold").await;
+    assert_eq!(process.resize(size(10, 10)).await, Err(ResizeError::NoTerminal));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_output_is_whole() {
+    let fixture = Fixture::new();
+    // A terminal turns a newline into two characters; the pattern is sent as it is after stty raw.
+    let child = lastbyte_testkit::testchild();
+    let text = format!("stty raw && exec {} write-bytes 3000000", child.display());
+    let launch = Launch { program: Launch::shell(text).program, ..on_terminal(&fixture, "exit 0") };
+    let process = fixture.start_launch(launch).await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!((ending.status, ending.final_len), (Status::Exited(0), 3_000_000));
+    assert!(bytes == pattern_bytes(0..3_000_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_terminals_at_once_all_finish_with_their_last_byte() {
+    let fixture = Fixture::new();
+    let mut all = JoinSet::new();
+    for number in 0..200 {
+        let launch = on_terminal(&fixture, &format!("print start{number} then print end{number}"));
+        let engine = fixture.engine.clone();
+        all.spawn(async move { (number, engine.start(launch).await.expect("it starts").process) });
+    }
+    while let Some(started) = all.join_next().await {
+        let (number, process) = started.unwrap();
+        let want = format!("start{number}end{number}");
+        assert_eq!(finish_text(&process).await, (Status::Exited(0), want));
+    }
+}
+
+/// As on any terminal: when the session leader exits, the foreground group gets SIGHUP.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_background_child_is_hung_up_when_the_leader_exits() {
+    let fixture = Fixture::new();
+    let launch = on_terminal(&fixture, "background hold end then print x");
+    let process = fixture.start_launch(launch).await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(0), b"x".as_slice()));
+    fixture.anchor.wait_for_at_most(0);
+    let closed = patiently("nobody holds the terminal", process.wait_for(|_| false)).await;
+    assert!(!closed.log_open);
+}
+
+/// A child that ignores SIGHUP keeps a line that is dead: it holds it, and nothing waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_ignores_the_hangup_holds_a_dead_line() {
+    let fixture = Fixture::new();
+    let launch = on_terminal(&fixture, "background ignore 1 then hold end then print x");
+    let process = fixture.start_launch(launch).await;
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(0), b"x".as_slice()));
+    fixture.anchor.wait_for(1);
+    assert!(matches!(ending.closing, Closing::Held(_)), "{ending:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_has_job_control() {
+    let fixture = Fixture::new();
+    let launch = Launch {
+        program: Launch::argv(["bash", "--norc", "-i"]).program,
+        ..on_terminal(&fixture, "exit 0")
+    };
+    let process = fixture.start_launch(launch).await;
+    // A stopped job can be brought back, which needs a controlling terminal and a group of its own.
+    process.write(b"sleep 600 &\nkill -STOP %1; wait -n; jobs\n".into(), None).await.unwrap();
+    let seen = |process: &lastbyte_engine::Process, snapshot: &lastbyte_engine::Snapshot| {
+        String::from_utf8_lossy(&read(process, snapshot, 0..snapshot.extent.len)).into_owned()
+    };
+    patiently("the job is told as stopped", async {
+        let mut cursor = 0;
+        loop {
+            let snapshot = process.until_past(cursor).await;
+            cursor = snapshot.extent.len;
+            let text = seen(&process, &snapshot);
+            assert!(!text.contains("no job control"), "{text}");
+            if text.contains("Stopped") {
+                break;
+            }
+        }
+    })
+    .await;
+    process.write(b"kill -KILL %1; exit 7\nexit 7\n".into(), None).await.unwrap();
+    assert_eq!(finish(&process).await.0.status, Status::Exited(7));
+}
