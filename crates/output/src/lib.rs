@@ -1,1 +1,3 @@
 //! The log of a process and the views of it: no async, no serde.
+
+pub mod decode;
