@@ -1,0 +1,5 @@
+//! The promises of the views, as properties.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod chopped;
+mod raw;
