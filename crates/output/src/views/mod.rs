@@ -9,6 +9,8 @@
 //! of the other stream end nothing: they are not there, and a range that reaches over them covers
 //! them.
 
+mod back;
+pub mod head_tail;
 mod only;
 mod piece;
 pub mod raw;

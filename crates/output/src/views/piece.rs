@@ -25,6 +25,18 @@ impl Piece {
         self.bytes.extend_from_slice(chunk.bytes);
     }
 
+    /// This piece and then `next`.
+    pub(super) fn joined(mut self, next: Self) -> Self {
+        let shift = self.len();
+        self.stretches.extend(next.stretches.iter().map(|(start, at)| (start + shift, *at)));
+        self.bytes.extend_from_slice(&next.bytes);
+        self
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -55,6 +67,20 @@ impl Piece {
 
     pub(super) fn range(&self) -> Range<u64> {
         self.places(0..self.len())
+    }
+
+    /// Leaves the bytes from `index` on.
+    pub(super) fn keep_from(&mut self, index: usize) {
+        let place = self.place(index);
+        self.bytes.drain(..index);
+        self.stretches.retain_mut(|(start, _)| {
+            let stays = *start > index;
+            *start = start.saturating_sub(index);
+            stays
+        });
+        if !self.bytes.is_empty() {
+            self.stretches.insert(0, (0, place));
+        }
     }
 }
 
