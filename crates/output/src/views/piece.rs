@@ -69,6 +69,11 @@ impl Piece {
         self.places(0..self.len())
     }
 
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+        self.stretches.retain(|(start, _)| *start < len);
+    }
+
     /// Leaves the bytes from `index` on.
     pub(super) fn keep_from(&mut self, index: usize) {
         let place = self.place(index);
@@ -149,5 +154,16 @@ mod tests {
         assert_eq!(piece().places(1..3), 11..13);
         assert_eq!(piece().places(2..4), 12..21);
         assert_eq!(piece().places(3..3), 20..20);
+    }
+
+    #[test]
+    fn what_is_cut_off_changes_no_place() {
+        for cut in 0..=6 {
+            let (mut front, mut back) = (piece(), piece());
+            front.truncate(cut);
+            back.keep_from(cut);
+            assert_eq!([places(&front), places(&back)].concat(), places(&piece()));
+            assert_eq!([front.bytes(), back.bytes()].concat(), b"abcdef");
+        }
     }
 }

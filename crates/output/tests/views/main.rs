@@ -3,4 +3,5 @@
 
 mod chopped;
 mod coder;
+mod head_tail;
 mod raw;
