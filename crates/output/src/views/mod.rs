@@ -11,6 +11,7 @@
 
 mod back;
 pub mod head_tail;
+pub mod lines;
 mod only;
 mod piece;
 pub mod raw;

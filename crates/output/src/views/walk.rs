@@ -15,6 +15,22 @@ pub(super) struct Chunk<'a> {
     pub(super) bytes: &'a [u8],
 }
 
+impl<'a> Chunk<'a> {
+    /// Takes the first `count` bytes off.
+    pub(super) fn take(&mut self, count: usize) -> Self {
+        let (taken, rest) = self.bytes.split_at(count);
+        let taken = Self { at: self.at, bytes: taken };
+        *self = Chunk { at: self.at + count as u64, bytes: rest };
+        taken
+    }
+
+    /// Takes the bytes up to the next newline and with it off, or all if there is none.
+    pub(super) fn take_line(&mut self) -> Self {
+        let newline = self.bytes.iter().position(|byte| *byte == b'\n');
+        self.take(newline.map_or(self.bytes.len(), |at| at + 1))
+    }
+}
+
 /// What comes next in a source.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
@@ -40,6 +56,10 @@ impl<'s> Walk<'s> {
     /// How far the walk has got.
     pub(super) fn at(&self) -> u64 {
         self.at
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Step<'_>>> {
+        self.next_up_to(CHUNK)
     }
 
     /// The next step, of no more than `most` bytes.

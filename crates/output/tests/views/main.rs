@@ -4,4 +4,5 @@
 mod chopped;
 mod coder;
 mod head_tail;
+mod lines;
 mod raw;
