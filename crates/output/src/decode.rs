@@ -85,6 +85,9 @@ impl Assembler {
 
     /// What `byte` completes: a bad sequence that it does not go on with, itself, both or nothing.
     pub(crate) fn take(&mut self, byte: u8) -> impl Iterator<Item = Decoded> + use<> {
+        if !self.is_holding() && byte.is_ascii() {
+            return None.into_iter().chain(Some(Decoded::Char(char::from(byte))));
+        }
         self.held[self.len] = byte;
         self.len += 1;
         let (broken, own) = match self.look() {

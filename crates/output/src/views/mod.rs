@@ -16,7 +16,9 @@ mod only;
 mod piece;
 pub mod raw;
 mod source;
+pub mod text;
 mod walk;
 
 pub use only::{Only, Run};
 pub use source::{Read, Slice, Source};
+pub use walk::Chunk;

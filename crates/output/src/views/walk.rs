@@ -10,9 +10,9 @@ pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Bytes and where they lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk<'a> {
-    pub(super) at: u64,
-    pub(super) bytes: &'a [u8],
+pub struct Chunk<'a> {
+    pub at: u64,
+    pub bytes: &'a [u8],
 }
 
 impl<'a> Chunk<'a> {

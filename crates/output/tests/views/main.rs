@@ -6,3 +6,4 @@ mod coder;
 mod head_tail;
 mod lines;
 mod raw;
+mod text;
