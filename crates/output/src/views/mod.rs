@@ -15,6 +15,7 @@ pub mod lines;
 mod only;
 mod piece;
 pub mod raw;
+pub mod search;
 mod source;
 pub mod text;
 mod walk;

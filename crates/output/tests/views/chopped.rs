@@ -32,6 +32,11 @@ impl Source for Chopped {
 }
 
 impl Chopped {
+    /// The bytes whole, at once.
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, dropped: Vec::new(), sizes: vec![usize::MAX], turn: Cell::new(0) }
+    }
+
     /// The parts that are there, with where they start.
     pub(crate) fn kept(&self) -> Vec<(u64, &[u8])> {
         let starts = [0].into_iter().chain(self.dropped.iter().map(|gone| gone.end));
@@ -50,12 +55,7 @@ pub(crate) fn whole(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Valu
         prop::collection::vec(1..8_usize, 1..8),
         prop::collection::vec(1..70_000_usize, 1..4),
     ];
-    (bytes, sizes).prop_map(|(bytes, sizes)| Chopped {
-        bytes,
-        dropped: Vec::new(),
-        sizes,
-        turn: Cell::new(0),
-    })
+    (bytes, sizes).prop_map(|(bytes, sizes)| Chopped { sizes, ..Chopped::new(bytes) })
 }
 
 /// The bytes of `bytes`, up to three ranges dropped, in any chunks.

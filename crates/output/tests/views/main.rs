@@ -6,4 +6,5 @@ mod coder;
 mod head_tail;
 mod lines;
 mod raw;
+mod search;
 mod text;
