@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use lastbyte_output::views::search::{
-    Found, FoundLine, Hit, Match, Query, Stopped, compile, search,
+use lastbyte_output::views::{
+    Chunk,
+    search::{Found, FoundLine, Hit, Match, Query, Stopped, Watcher, compile, search},
 };
 use proptest::prelude::*;
 
@@ -125,5 +126,25 @@ proptest! {
         }
         let want = model(&source, &whole).into_iter().map(|found| (found.line, found.hits));
         prop_assert_eq!(lines, want.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_watcher_sees_the_first_match_in_any_chunks(
+        bytes in output(),
+        sizes in prop::collection::vec(1..9_usize, 1..5),
+        pattern in prop::sample::select(vec!["ab", "ca?b", "€", "^b"]),
+    ) {
+        let source = Chopped::new(bytes);
+        let query = query(pattern);
+        let mut watcher = Watcher::new(query.regex.clone());
+        let (mut at, mut turn, mut seen) = (0, 0, None);
+        while seen.is_none() && at < source.bytes.len() {
+            turn += 1;
+            let end = source.bytes.len().min(at + sizes[turn % sizes.len()]);
+            seen = watcher.feed(Chunk { at: at as u64, bytes: &source.bytes[at..end] });
+            at = end;
+        }
+        let want = model(&source, &query).first().map(|found| found.hits[0].range.start);
+        prop_assert_eq!(seen.map(|range| range.start), want);
     }
 }

@@ -8,6 +8,7 @@
 mod pattern;
 mod searcher;
 mod splitter;
+mod watcher;
 
 use std::{io, ops::Range};
 
@@ -17,6 +18,7 @@ use super::Source;
 use searcher::Searcher;
 
 pub use pattern::{PatternError, compile};
+pub use watcher::Watcher;
 
 /// What to look for, and how far to go.
 #[derive(Debug, Clone)]

@@ -32,6 +32,11 @@ impl Splitter {
         if chunk.bytes.is_empty() { None } else { self.feed(chunk) }
     }
 
+    /// The line so far.
+    pub(super) fn open_line(&self) -> &Piece {
+        &self.line
+    }
+
     /// Ends the line here, if there is one.
     pub(super) fn end_line(&mut self) -> Option<Piece> {
         Some(std::mem::take(&mut self.line)).filter(|line| !line.is_empty())
