@@ -4,7 +4,10 @@
 mod chopped;
 mod coder;
 mod head_tail;
+mod huge;
 mod lines;
+mod only;
 mod raw;
 mod search;
+mod stale;
 mod text;

@@ -22,7 +22,8 @@ pub struct HeadTail {
     /// What lies between head and tail.
     pub omitted: Option<Range<u64>>,
     pub tail: Vec<u8>,
-    /// What of the omitted is dropped and cannot be fetched.
+    /// What of the omitted cannot be fetched, as the source lists it. What is dropped while the
+    /// view reads is omitted all the same.
     pub dropped: Vec<Range<u64>>,
 }
 
