@@ -17,6 +17,11 @@ fn check_sum(source: &Chopped, max_bytes: usize) {
         }
         None => assert_eq!((head, tail), (source.end(), 0)),
     }
+    if let [gone] = &source.dropped[..]
+        && source.bytes.len() - (gone.end - gone.start) as usize <= max_bytes
+    {
+        assert_eq!(head..source.end() - tail, *gone);
+    }
     let fits = source.bytes.len() <= max_bytes && source.dropped.is_empty();
     assert_eq!(fits, head == source.end());
 }

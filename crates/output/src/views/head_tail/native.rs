@@ -27,7 +27,8 @@ pub struct HeadTail {
     pub dropped: Vec<Range<u64>>,
 }
 
-/// At most `max_bytes`, half of them from the head. If all fits, all of it is the head.
+/// At most `max_bytes`, half of them from the head, more if a dropped range leaves the tail short.
+/// If all fits, all of it is the head.
 ///
 /// A cut prefers the end of a line if one is near, within an eighth of the part's budget, and
 /// never falls into a character; bytes that are no character are cut anywhere. Head and tail each
@@ -45,7 +46,12 @@ pub fn native(source: &dyn Source, max_bytes: usize) -> io::Result<HeadTail> {
         let head = head.into_bytes();
         return Ok(HeadTail { total, head, omitted: None, tail: vec![], dropped: vec![] });
     }
-    let cut = head_cut(head.bytes(), max_bytes / 2);
+    let mut head_limit = max_bytes / 2;
+    if after_head.is_some() {
+        let tail = last_bytes(source, head.range().end..total, max_bytes)?;
+        head_limit = head_limit.max(max_bytes - tail.len());
+    }
+    let cut = head_cut(head.bytes(), head_limit);
     let from = if head.is_empty() { 0 } else { head.place(cut) };
     head.truncate(cut);
     let tail = tail(source, from..total, max_bytes - head.len())?;
@@ -168,6 +174,14 @@ mod tests {
             (b"ab".as_slice(), b"gh".as_slice())
         );
         assert_eq!((view.omitted, view.dropped), (Some(2..6), vec![2..4, 5..6]));
+    }
+
+    #[test]
+    fn what_is_left_is_not_cut_if_it_fits() {
+        for (gone, max_bytes) in [(6..7, 7), (1..2, 7), (2..5, 5)] {
+            let view = native(&Slice::new(b"abcdefgh").without(gone.clone()), max_bytes).unwrap();
+            assert_eq!(view.omitted, Some(gone));
+        }
     }
 
     #[test]
