@@ -1,0 +1,192 @@
+//! Head and tail without a byte of our own: nothing invented between them, no character cut, the
+//! counts exact, and the cut named by its range.
+
+use std::{io, ops::Range};
+
+use super::super::{
+    Source,
+    back::last_bytes,
+    piece::{Part, Parts, Piece},
+};
+use crate::decode::character_across;
+
+/// How many bytes past a cut must be seen to know whether it falls into a character.
+const BEYOND: usize = 3;
+
+/// The beginning and the end of a log. Of a log that shows all its streams, the lengths of head,
+/// omitted range and tail add up to its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadTail {
+    pub total: u64,
+    pub head: Vec<u8>,
+    /// What lies between head and tail.
+    pub omitted: Option<Range<u64>>,
+    pub tail: Vec<u8>,
+    /// What of the omitted cannot be fetched, as the source lists it. What is dropped while the
+    /// view reads is omitted all the same.
+    pub dropped: Vec<Range<u64>>,
+}
+
+/// At most `max_bytes`, half of them from the head, more if a dropped range leaves the tail short.
+/// If all fits, all of it is the head.
+///
+/// A cut prefers the end of a line if one is near, within an eighth of the part's budget, and
+/// never falls into a character; bytes that are no character are cut anywhere. Head and tail each
+/// stop at a dropped range, uncut; what the head leaves of the budget goes to the tail.
+pub fn native(source: &dyn Source, max_bytes: usize) -> io::Result<HeadTail> {
+    let total = source.end();
+    let Parts { parts, next } = Parts::read(source, 0..total, max_bytes.saturating_add(BEYOND))?;
+    let mut parts = parts.into_iter();
+    let (mut head, after_head) = match parts.next() {
+        Some(Part::Kept(piece)) => (piece, parts.next()),
+        other => (Piece::default(), other),
+    };
+    let whole = next == total && after_head.is_none() && head.len() <= max_bytes;
+    if whole {
+        let head = head.into_bytes();
+        return Ok(HeadTail { total, head, omitted: None, tail: vec![], dropped: vec![] });
+    }
+    let mut head_limit = max_bytes / 2;
+    if after_head.is_some() {
+        let tail = last_bytes(source, head.range().end..total, max_bytes)?;
+        head_limit = head_limit.max(max_bytes - tail.len());
+    }
+    let cut = head_cut(head.bytes(), head_limit);
+    let from = if head.is_empty() { 0 } else { head.place(cut) };
+    head.truncate(cut);
+    let tail = tail(source, from..total, max_bytes - head.len())?;
+    let omitted = from..if tail.is_empty() { total } else { tail.place(0) };
+    let dropped = overlaps(source.dropped(), &omitted);
+    Ok(HeadTail {
+        total,
+        head: head.into_bytes(),
+        omitted: Some(omitted),
+        tail: tail.into_bytes(),
+        dropped,
+    })
+}
+
+fn tail(source: &dyn Source, range: Range<u64>, limit: usize) -> io::Result<Piece> {
+    let mut tail = last_bytes(source, range, limit.saturating_add(BEYOND))?;
+    let cut = tail_cut(tail.bytes(), limit);
+    tail.keep_from(cut);
+    Ok(tail)
+}
+
+/// Where to cut `bytes` so that at most `limit` of them are left in front.
+fn head_cut(bytes: &[u8], limit: usize) -> usize {
+    if bytes.len() <= limit {
+        return bytes.len();
+    }
+    let near = limit - limit / 8..limit;
+    let line_end = bytes[near.clone()].iter().rposition(|byte| *byte == b'\n');
+    match (line_end, character_across(bytes, limit)) {
+        (Some(newline), _) => near.start + newline + 1,
+        (None, Some(character)) => character.start,
+        (None, None) => limit,
+    }
+}
+
+/// Where to cut `bytes` so that at most `limit` of them are left behind.
+fn tail_cut(bytes: &[u8], limit: usize) -> usize {
+    let Some(cut) = bytes.len().checked_sub(limit).filter(|cut| *cut > 0) else {
+        return 0;
+    };
+    // A newline just before the cut makes it the start of a line already.
+    let near = cut - 1..cut + limit / 8;
+    let line_end = bytes[near.clone()].iter().position(|byte| *byte == b'\n');
+    match (line_end, character_across(bytes, cut)) {
+        (Some(newline), _) => near.start + newline + 1,
+        (None, Some(character)) => character.end,
+        (None, None) => cut,
+    }
+}
+
+/// The parts of `ranges` within `within`.
+fn overlaps(ranges: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>> {
+    let clip = |range: &Range<u64>| range.start.max(within.start)..range.end.min(within.end);
+    ranges.iter().map(clip).filter(|range| !range.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::super::Slice, *};
+
+    #[test]
+    fn what_fits_is_not_cut() {
+        for max_bytes in [6, 7, 100] {
+            let view = native(&Slice::new("a\nbé\n".as_bytes()), max_bytes).unwrap();
+            let head = "a\nbé\n".as_bytes().to_vec();
+            let want = HeadTail { total: 6, head, omitted: None, tail: vec![], dropped: vec![] };
+            assert_eq!(view, want);
+        }
+    }
+
+    fn check(input: &str, max_bytes: usize, want_head: &str, want_tail: &str) {
+        let view = native(&Slice::new(input.as_bytes()), max_bytes).unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let omitted = view.omitted.unwrap();
+        assert_eq!((text(view.head).as_str(), text(view.tail).as_str()), (want_head, want_tail));
+        assert_eq!(omitted, want_head.len() as u64..(input.len() - want_tail.len()) as u64);
+    }
+
+    #[test]
+    fn a_cut_falls_on_no_character() {
+        check("€€€€", 8, "€", "€");
+        check("a€€€", 8, "a€", "€");
+        check("€€", 1, "", "");
+        check("abcdef", 0, "", "");
+    }
+
+    #[test]
+    fn a_cut_prefers_a_line_end_that_is_near() {
+        check("abcdefg\nABCDEFGH\nhijklmno", 16, "abcdefg\n", "hijklmno");
+        check(
+            "0123456789abcdef012\n\nbcdefghijklmnop",
+            32,
+            "0123456789abcdef",
+            "\nbcdefghijklmnop",
+        );
+        check("abcdef\n1ABCDEFGH2\nijklmno", 16, "abcdef\n1", "ijklmno");
+        check(
+            "abcdefg\nijklmno\nABCDEFGHIJKLMNOPQRST",
+            32,
+            "abcdefg\nijklmno\n",
+            "EFGHIJKLMNOPQRST",
+        );
+        check("0123456789abcd\nfABCDEFGHIJKLMNOPQRST", 32, "0123456789abcd\n", "DEFGHIJKLMNOPQRST");
+    }
+
+    #[test]
+    fn bytes_that_are_no_character_are_cut_anywhere() {
+        let view = native(&Slice::new(&[0x80; 10]), 4).unwrap();
+        assert_eq!(
+            (view.head, view.omitted, view.tail),
+            (vec![0x80; 2], Some(2..8), vec![0x80; 2])
+        );
+    }
+
+    #[test]
+    fn a_dropped_range_is_omitted_and_told_even_if_the_rest_fits() {
+        let view = native(&Slice::new(b"abcdefgh").without(2..4).without(5..6), 100).unwrap();
+        assert_eq!(
+            (view.head.as_slice(), view.tail.as_slice()),
+            (b"ab".as_slice(), b"gh".as_slice())
+        );
+        assert_eq!((view.omitted, view.dropped), (Some(2..6), vec![2..4, 5..6]));
+    }
+
+    #[test]
+    fn what_is_left_is_not_cut_if_it_fits() {
+        for (gone, max_bytes) in [(6..7, 7), (1..2, 7), (2..5, 5)] {
+            let view = native(&Slice::new(b"abcdefgh").without(gone.clone()), max_bytes).unwrap();
+            assert_eq!(view.omitted, Some(gone));
+        }
+    }
+
+    #[test]
+    fn a_log_of_which_nothing_is_left_is_all_omitted() {
+        let view = native(&Slice::new(b"abcd").without(0..4), 100).unwrap();
+        assert_eq!((view.omitted, view.dropped.len()), (Some(0..4), 1));
+    }
+}

@@ -1,0 +1,105 @@
+//! Lines: the first, the last, or a range of them by number.
+//!
+//! A line ends behind its newline, at the end of the log or at a dropped range; a last line without
+//! newline is a line. Numbers count from 0 the lines that are there: how many went with a dropped
+//! range nobody knows, so behind one a number says less.
+//!
+//! The text of a line is what the log has, without the newline. The budget counts text and one byte
+//! between lines. A line that does not fit is not given, unless it is the only one: then it is cut,
+//! the first lines at its end and the last lines at its beginning.
+
+mod gatherer;
+mod last;
+
+use std::{io, ops::Range};
+
+use super::Source;
+use super::walk::Walk;
+use gatherer::Gatherer;
+
+pub use last::last;
+
+/// Lines in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lines {
+    pub lines: Vec<Line>,
+    /// What is left in the direction of reading, behind the lines or, of the last ones, before
+    /// them.
+    pub rest: Option<Range<u64>>,
+    /// The dropped ranges that were met on the way to the lines and between them.
+    pub dropped: Vec<Range<u64>>,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Where it lies, newline included.
+    pub range: Range<u64>,
+    pub text: Vec<u8>,
+    /// The part of the range that is not in the text because it did not fit.
+    pub cut: Option<Range<u64>>,
+}
+
+/// The first `count` lines, at most `max_bytes` of them.
+pub fn first(source: &dyn Source, count: u64, max_bytes: usize) -> io::Result<Lines> {
+    range(source, 0..count, max_bytes)
+}
+
+/// The lines with these numbers, at most `max_bytes` of them.
+pub fn range(source: &dyn Source, numbers: Range<u64>, max_bytes: usize) -> io::Result<Lines> {
+    let walk = Walk::new(source, 0..source.end());
+    Gatherer::new(numbers, max_bytes).gather(walk, source.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Slice, *};
+
+    fn line(start: u64, text: &[u8], end: u64) -> Line {
+        Line { range: start..end, text: text.to_vec(), cut: None }
+    }
+
+    #[test]
+    fn a_last_line_without_newline_is_a_line() {
+        let source = Slice::new(b"a\n\r\nb");
+        let want = [line(0, b"a", 2), line(2, b"\r", 4), line(4, b"b", 5)];
+        let all = Lines { lines: want.to_vec(), rest: None, dropped: vec![] };
+        assert_eq!(first(&source, 3, 100).unwrap(), all);
+        assert_eq!(first(&source, u64::MAX, 100).unwrap(), all);
+        assert_eq!(last(&source, 3, 100).unwrap(), all);
+        assert_eq!(last(&source, u64::MAX, 100).unwrap(), all);
+    }
+
+    #[test]
+    fn the_rest_is_named() {
+        let source = Slice::new(b"a\nb\nc\nd\n");
+        let rest = |lines: Lines| (lines.lines.len(), lines.rest);
+        assert_eq!(rest(first(&source, 2, 100).unwrap()), (2, Some(4..8)));
+        assert_eq!(rest(range(&source, 1..3, 100).unwrap()), (2, Some(6..8)));
+        assert_eq!(rest(range(&source, 2..9, 100).unwrap()), (2, None));
+        assert_eq!(rest(range(&source, 9..12, 100).unwrap()), (0, None));
+        assert_eq!(rest(last(&source, 1, 100).unwrap()), (1, Some(0..6)));
+        assert_eq!(rest(first(&source, 9, 4).unwrap()), (2, Some(4..8)));
+        assert_eq!(rest(last(&source, 9, 4).unwrap()), (2, Some(0..4)));
+        assert_eq!(rest(first(&source, 0, 100).unwrap()), (0, Some(0..8)));
+        assert_eq!(rest(last(&source, 0, 100).unwrap()), (0, Some(0..8)));
+    }
+
+    #[test]
+    fn a_line_longer_than_the_budget_is_cut_and_says_where() {
+        let source = Slice::new("€bcdef€\n".as_bytes());
+        let cut = |lines: Lines| lines.lines.into_iter().map(|line| (line.text, line.cut)).next();
+        assert_eq!(cut(first(&source, 1, 4).unwrap()), Some(("€b".into(), Some(4..12))));
+        assert_eq!(cut(first(&source, 1, 10).unwrap()), Some(("€bcdef".into(), Some(8..12))));
+        assert_eq!(cut(last(&source, 1, 4).unwrap()), Some(("f€".into(), Some(0..7))));
+        assert_eq!(cut(last(&source, 1, 10).unwrap()), Some(("bcdef€".into(), Some(0..3))));
+        assert_eq!(cut(last(&source, 1, 11).unwrap()), Some(("€bcdef€".into(), None)));
+    }
+
+    #[test]
+    fn empty_lines_use_the_budget_too() {
+        let source = Slice::new(&[b'\n'; 50]);
+        assert_eq!(first(&source, 50, 9).unwrap().lines.len(), 10);
+        assert_eq!(last(&source, 50, 9).unwrap().lines.len(), 10);
+    }
+}

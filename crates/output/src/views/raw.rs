@@ -1,0 +1,91 @@
+//! The bytes themselves: a range, or what came after a cursor.
+
+use std::{io, ops::Range};
+
+use super::Source;
+use super::piece::{Part, Parts};
+
+/// What lies in a range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raw {
+    pub segments: Vec<Segment>,
+    /// The cursor to go on from; it stands still when there was nothing to read.
+    pub next: u64,
+}
+
+/// Bytes that are there, or a range that is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// `range` is as long as `bytes`, or longer by the other stream's bytes that it covers.
+    Bytes {
+        range: Range<u64>,
+        bytes: Vec<u8>,
+    },
+    Dropped(Range<u64>),
+}
+
+/// The bytes of `range`, at most `max_bytes` of them. Raw bytes are cut anywhere, also within a
+/// character.
+pub fn range(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Raw> {
+    let Parts { parts, next } = Parts::read(source, range, max_bytes)?;
+    Ok(Raw { segments: parts.into_iter().map(Segment::from).collect(), next })
+}
+
+/// What came after `cursor`, at most `max_bytes` of it.
+pub fn since(source: &dyn Source, cursor: u64, max_bytes: usize) -> io::Result<Raw> {
+    range(source, cursor..source.end(), max_bytes)
+}
+
+impl From<Part> for Segment {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Kept(piece) => Self::Bytes { range: piece.range(), bytes: piece.into_bytes() },
+            Part::Dropped(range) => Self::Dropped(range),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Only, Run, Slice},
+        *,
+    };
+
+    fn bytes(range: Range<u64>, bytes: &[u8]) -> Segment {
+        Segment::Bytes { range, bytes: bytes.to_vec() }
+    }
+
+    #[test]
+    fn a_dropped_range_is_an_answer() {
+        let source = Slice::new(b"abcdefgh").without(2..5);
+        let want = [bytes(0..2, b"ab"), Segment::Dropped(2..5), bytes(5..8, b"fgh")];
+        assert_eq!(since(&source, 0, 100).unwrap(), Raw { segments: want.to_vec(), next: 8 });
+        let want = [Segment::Dropped(3..5), bytes(5..6, b"f")];
+        assert_eq!(since(&source, 3, 1).unwrap(), Raw { segments: want.to_vec(), next: 6 });
+    }
+
+    #[test]
+    fn a_cursor_at_or_past_the_end_stands_still() {
+        let source = Slice::new(b"abc");
+        for cursor in [3, 4, u64::MAX] {
+            let want = Raw { segments: vec![], next: cursor };
+            assert_eq!(since(&source, cursor, 100).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn one_stream_is_one_segment_that_covers_the_other() {
+        let source = Slice::new(b"oEoEEo");
+        let only = Only::new(&source, |at| match source_byte(at) {
+            b'o' => Run::Wanted { until: at + 1 },
+            _ => Run::Other { until: at + 1 },
+        });
+        let want = Raw { segments: vec![bytes(0..6, b"ooo")], next: 6 };
+        assert_eq!(since(&only, 0, 100).unwrap(), want);
+    }
+
+    fn source_byte(at: u64) -> u8 {
+        b"oEoEEo"[at as usize]
+    }
+}

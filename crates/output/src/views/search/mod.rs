@@ -1,0 +1,171 @@
+//! Search by regex, line by line, from a cursor, with bounded work.
+//!
+//! A match lies within one line. A line ends behind its newline, at the end of the log or at a
+//! dropped range; one longer than 64 KiB is looked at as lines of 64 KiB, and a match over such a
+//! border is not found. Neither `\n` nor the `\r` before it is part of the text, so `$` works on
+//! what a terminal wrote. The search sees nothing before its cursor.
+
+mod pattern;
+mod searcher;
+mod splitter;
+mod watcher;
+
+use std::{io, ops::Range};
+
+use regex::bytes::Regex;
+
+use super::Source;
+use searcher::Searcher;
+
+pub use pattern::{PatternError, compile};
+pub use watcher::Watcher;
+
+/// What to look for, and how far to go.
+#[derive(Debug, Clone)]
+pub struct Query {
+    pub regex: Regex,
+    /// Where to start: the beginning of a line, or a line is looked at from here.
+    pub from: u64,
+    /// How many lines to give before and after a line that matches.
+    pub before: u8,
+    pub after: u8,
+    /// How many lines that match to give.
+    pub max_matches: usize,
+    /// How much text to give. The first match is given whatever its length; context that does
+    /// not fit is left out.
+    pub max_bytes: usize,
+    /// How much to read; the line in which this many bytes are reached is looked at as a whole.
+    pub max_scanned: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub matches: Vec<Match>,
+    /// The dropped ranges met.
+    pub dropped: Vec<Range<u64>>,
+    /// Where to go on. A last line that did not match and may still grow is to be looked at again.
+    pub next: u64,
+    pub stopped: Stopped,
+}
+
+/// Why the search went no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// At the end of the log.
+    End,
+    /// With `max_matches` found.
+    Matches,
+    /// With `max_bytes` given.
+    Bytes,
+    /// With `max_scanned` read.
+    Work,
+}
+
+/// A line that matches. A line of context is given once, with the match before it if it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// How many lines lie between the start of the search and this one.
+    pub number: u64,
+    pub line: FoundLine,
+    /// Where in the line: the first 64.
+    pub hits: Vec<Hit>,
+    pub before: Vec<FoundLine>,
+    pub after: Vec<FoundLine>,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundLine {
+    /// Where it lies, newline included.
+    pub range: Range<u64>,
+    pub text: Vec<u8>,
+}
+
+/// A place where the regex matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// In the text of the line.
+    pub text: Range<usize>,
+    /// In the log.
+    pub range: Range<u64>,
+}
+
+/// Searches until a limit is met or the log ends.
+pub fn search(source: &dyn Source, query: &Query) -> io::Result<Found> {
+    Searcher::new(query).search(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Only, Run, Slice},
+        *,
+    };
+
+    fn query(pattern: &str) -> Query {
+        Query {
+            regex: compile(pattern).unwrap(),
+            from: 0,
+            before: 0,
+            after: 0,
+            max_matches: 100,
+            max_bytes: 10_000,
+            max_scanned: u64::MAX,
+        }
+    }
+
+    /// The lines found, the cursor and the reason.
+    fn check(input: &[u8], query: &Query, want: (&[&str], u64, Stopped)) {
+        let found = search(&Slice::new(input), query).unwrap();
+        let text = |line: &Match| String::from_utf8(line.line.text.clone()).unwrap();
+        let lines: Vec<String> = found.matches.iter().map(text).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!((lines.as_slice(), found.next, found.stopped), want);
+    }
+
+    #[test]
+    fn each_limit_stops_and_says_where_to_go_on() {
+        let input = b"a1\nb\na2\nc\na3\n";
+        check(input, &query("a"), (&["a1", "a2", "a3"], 13, Stopped::End));
+        check(input, &Query { from: 5, ..query("a") }, (&["a2", "a3"], 13, Stopped::End));
+        check(input, &Query { max_matches: 0, ..query("a") }, (&[], 0, Stopped::Matches));
+        check(input, &Query { max_matches: 2, ..query("a") }, (&["a1", "a2"], 8, Stopped::Matches));
+        check(input, &Query { max_bytes: 5, ..query("a") }, (&["a1", "a2"], 10, Stopped::Bytes));
+        check(input, &Query { max_bytes: 0, ..query("a") }, (&["a1"], 5, Stopped::Bytes));
+        check(input, &Query { max_scanned: 4, ..query("a") }, (&["a1"], 5, Stopped::Work));
+        check(input, &Query { max_scanned: 0, ..query("a") }, (&["a1"], 3, Stopped::Work));
+    }
+
+    #[test]
+    fn a_last_line_that_may_still_grow_is_looked_at_again_unless_it_matched() {
+        check(b"b\nrea", &query("ready"), (&[], 2, Stopped::End));
+        check(b"b\nready", &query("ready"), (&["ready"], 7, Stopped::End));
+        check(b"b\r\nready\r\n", &query("^b$|y$"), (&["b", "ready"], 10, Stopped::End));
+    }
+
+    #[test]
+    fn context_that_does_not_fit_is_left_out() {
+        let query = Query { before: 2, after: 2, max_bytes: 7, ..query("hit") };
+        let found = search(&Slice::new(b"aaa\nbb\nhit\ncc\ndd\n"), &query).unwrap();
+        let texts = |lines: &[FoundLine]| lines.iter().map(|line| line.text.clone()).collect();
+        let context: (Vec<_>, Vec<_>) =
+            (texts(&found.matches[0].before), texts(&found.matches[0].after));
+        assert_eq!(context, (vec![b"bb".to_vec()], vec![b"cc".to_vec()]));
+    }
+
+    #[test]
+    fn one_stream_is_searched_past_the_other_and_its_places_are_the_logs() {
+        let log = b"reEEEady\nE\nno";
+        let slice = Slice::new(log);
+        let only = Only::new(&slice, |at| match log[at as usize] {
+            b'E' => Run::Other { until: at + 1 },
+            _ => Run::Wanted { until: at + 1 },
+        });
+        let found = search(&only, &query("e.*y|ea")).unwrap();
+        let line = FoundLine { range: 0..9, text: b"ready".to_vec() };
+        let hits = vec![Hit { text: 1..5, range: 1..8 }];
+        let want = Match { number: 0, line, hits, before: vec![], after: vec![] };
+        assert_eq!((found.matches, found.next), (vec![want], 11));
+    }
+}

@@ -1,0 +1,55 @@
+//! A pattern of a stranger's into a regex that cannot hurt.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// The longest pattern in bytes.
+const LONGEST: usize = 4 * 1024;
+/// How large a compiled pattern may be, and its cache while it runs.
+const LARGEST: usize = 1024 * 1024;
+
+/// Why a pattern is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PatternError {
+    #[error("the pattern has {length} bytes, more than {LONGEST}")]
+    TooLong { length: usize },
+    #[error("the pattern is larger than {LARGEST} bytes when compiled")]
+    TooLarge,
+    #[error("the pattern is not a regex")]
+    Syntax(#[source] regex::Error),
+}
+
+/// Compiles a pattern in the syntax of the `regex` crate, whose matching takes linear time. With
+/// it come Unicode classes; `(?-u)` matches bytes.
+pub fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    if pattern.len() > LONGEST {
+        return Err(PatternError::TooLong { length: pattern.len() });
+    }
+    let mut builder = RegexBuilder::new(pattern);
+    builder.size_limit(LARGEST).dfa_size_limit(LARGEST);
+    builder.build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => PatternError::TooLarge,
+        error => PatternError::Syntax(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_would_hurt_is_refused_and_says_why() {
+        assert!(matches!(compile(r"(\w{100}){100}"), Err(PatternError::TooLarge)));
+        assert!(matches!(compile("(?:a{1000}){1000}"), Err(PatternError::TooLarge)));
+        assert!(matches!(compile("a("), Err(PatternError::Syntax(_))));
+        let long = "a".repeat(4097);
+        assert!(matches!(compile(&long), Err(PatternError::TooLong { length: 4097 })));
+        assert!(matches!(compile(&"(".repeat(4096)), Err(PatternError::Syntax(_))));
+    }
+
+    #[test]
+    fn an_ordinary_pattern_is_not() {
+        for pattern in ["", r"(?i)error\b.*\w+", r"^\s*at \S+ \(.*:\d+\)$", r"(?-u)\xFF"] {
+            assert!(compile(pattern).is_ok(), "{pattern}");
+        }
+    }
+}

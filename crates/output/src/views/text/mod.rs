@@ -1,0 +1,221 @@
+//! The log as text to read: escape sequences removed, overwritten lines resolved, repeated lines
+//! folded.
+//!
+//! A line is what a terminal shows of it at the end: `\r` and `\b` move the cursor back, later
+//! characters overwrite earlier ones and the rest of a longer earlier text stays, `CSI K` erases.
+//! It is no terminal: every character is one cell, the cursor never leaves its line nor the text
+//! in it, no blank is invented and nothing that scrolled by is taken away. Of control characters
+//! the text has only tabs.
+//!
+//! A sequence ends with its line at the latest, so that an unfinished one hides little.
+
+mod cells;
+mod cleaner;
+mod escapes;
+
+use std::{
+    io,
+    ops::{ControlFlow, Range},
+};
+
+use super::Source;
+use super::walk::{Step, Walk};
+
+pub use cleaner::{CleanLine, Cleaner};
+
+/// The lines of a range as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    pub lines: Vec<TextLine>,
+    /// What is left of the range because the budget was used up.
+    pub rest: Option<Range<u64>>,
+    /// The dropped ranges met; each ends the line before it.
+    pub dropped: Vec<Range<u64>>,
+}
+
+/// A line as text, and how often it came in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextLine {
+    pub text: String,
+    /// The bytes that it was made of, newline included.
+    pub range: Range<u64>,
+    /// The range to fetch if the text has not all of it.
+    pub cut: Option<Range<u64>>,
+    pub repeats: Option<Repeats>,
+}
+
+/// The lines that were folded into the one before them because they read the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeats {
+    pub count: u64,
+    pub range: Range<u64>,
+}
+
+/// The text of `range`, at most `max_bytes` of it, one byte for each line's end included.
+///
+/// A line that does not fit is left to the rest, unless it is the only one: then it is cut. A last
+/// line without newline is a line, if there is anything to see of it.
+pub fn text(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Text> {
+    let end = range.end.min(source.end());
+    let mut walk = Walk::new(source, range);
+    let (mut cleaner, mut page) = (Cleaner::default(), Page::new(max_bytes));
+    let mut going = ControlFlow::Continue(());
+    while going.is_continue()
+        && let Some(step) = walk.next()?
+    {
+        going = match step {
+            Step::Bytes(mut chunk) => loop {
+                match cleaner.feed(&mut chunk).map(|line| page.add(line)) {
+                    Some(ControlFlow::Continue(())) => {}
+                    Some(full) => break full,
+                    None => break ControlFlow::Continue(()),
+                }
+            },
+            Step::Dropped(range) => page.add_dropped(cleaner.end_line(), range),
+        };
+    }
+    if going.is_continue() {
+        going = cleaner.end_line().map_or(going, |line| page.add(line));
+    }
+    let rest = going.break_value().map(|from| from..end);
+    Ok(Text { lines: page.lines, rest, dropped: page.dropped })
+}
+
+/// Folds lines and keeps to the budget.
+struct Page {
+    max_bytes: usize,
+    used: usize,
+    lines: Vec<TextLine>,
+    dropped: Vec<Range<u64>>,
+}
+
+impl Page {
+    fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, used: 0, lines: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// Breaks, with the line's start, if it does not fit.
+    fn add(&mut self, line: CleanLine) -> ControlFlow<u64> {
+        let dropped_to = self.dropped.last().map_or(0, |gone| gone.end);
+        if let Some(last) = self.lines.last_mut()
+            && last.range.start >= dropped_to
+            && last.is_repeated_by(&line)
+        {
+            last.repeat(line.range);
+            return ControlFlow::Continue(());
+        }
+        let CleanLine { mut text, range, mut cut } = line;
+        if self.used + text.len() > self.max_bytes {
+            if !self.lines.is_empty() {
+                return ControlFlow::Break(range.start);
+            }
+            text.truncate(text.floor_char_boundary(self.max_bytes));
+            cut = Some(range.clone());
+            self.used = self.max_bytes;
+        }
+        self.used += text.len() + 1;
+        self.lines.push(TextLine { text, range, cut, repeats: None });
+        ControlFlow::Continue(())
+    }
+
+    fn add_dropped(&mut self, line: Option<CleanLine>, range: Range<u64>) -> ControlFlow<u64> {
+        if let Some(line) = line {
+            self.add(line)?;
+        }
+        self.dropped.push(range);
+        ControlFlow::Continue(())
+    }
+}
+
+impl TextLine {
+    fn is_repeated_by(&self, line: &CleanLine) -> bool {
+        self.cut.is_none() && line.cut.is_none() && self.text == line.text
+    }
+
+    fn repeat(&mut self, range: Range<u64>) {
+        let repeats =
+            self.repeats.get_or_insert_with(|| Repeats { count: 0, range: range.clone() });
+        repeats.count += 1;
+        repeats.range.end = range.end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Slice, *};
+
+    fn check(input: &[u8], want: &[&str]) {
+        let text = text(&Slice::new(input), 0..u64::MAX, usize::MAX / 2).unwrap();
+        let lines: Vec<&str> = text.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(lines, want, "{}", input.escape_ascii());
+    }
+
+    #[test]
+    fn escape_sequences_are_removed() {
+        check(b"\x1b[1;31mred\x1b[0m \x1b[?25lx", &["red x"]);
+        check(b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b]8;;\x1b\\c", &["abc"]);
+        check(b"\x1bPq#1\x1b\\a\x1b_x\x1b\\b\x1b^x\x1b\\c\x1bXx\x1b\\d", &["abcd"]);
+        check(b"\x1b(Ba\x1b7b\x1b#8c\x1b=", &["abc"]);
+        check(b"\x9b1ma\x9dtitle\x9cb\x84c", &["abc"]);
+        check(b"a\x07\0\x7fb\tc \xC2\x9b1m", &["ab\tc 1m"]);
+    }
+
+    #[test]
+    fn characters_with_such_bytes_are_not_sequences() {
+        check("\u{1F600}\u{201D}\u{DB}".as_bytes(), &["\u{1F600}\u{201D}\u{DB}"]);
+        check(b"a\xFFb\xE2\x82", &["a\u{FFFD}b\u{FFFD}"]);
+    }
+
+    #[test]
+    fn a_sequence_without_end_ends_with_its_line_or_its_bound() {
+        check(b"a\x1b]0;never\nb\x1b[12\nc\x1b\nd\x1bPx", &["a", "b", "c", "d"]);
+        check(b"a\x1b[1\x18b\x1b]x\x1b[31mc", &["abc"]);
+        check(&[b"\x1b[", [b'1'; 66].as_slice()].concat(), &["11"]);
+        check(&[b"\x1b", [b' '; 66].as_slice(), b"x"].concat(), &[" x"]);
+        check(&[b"\x1b]", vec![b'x'; 65_538].as_slice()].concat(), &["xx"]);
+    }
+
+    #[test]
+    fn an_overwritten_line_reads_as_on_a_terminal() {
+        check(b" 10%\r 50%\r100%\r\n", &["100%"]);
+        check(b"longer\rabc\n", &["abcger"]);
+        check(b"longer\r\x1b[Kabc\n", &["abc"]);
+        check(b"longer\x1b[2Kabc\n", &["abc"]);
+        check(b"ab\x08c\x08\x08\x08\x08d\n", &["dc"]);
+        check(b"abcdef\x1b[3GX\x1b[CY\x1b[3DZ", &["abZdYf"]);
+        check(b"ab\x1b[9Gc\x1b[9Cd", &["abcd"]);
+    }
+
+    #[test]
+    fn repeated_lines_are_folded_and_say_where_they_were() {
+        let source = Slice::new(b"a\nb\nb\n\x1b[1mb\nb").without(0..2);
+        let view = text(&source, 0..u64::MAX, 100).unwrap();
+        let repeats = Some(Repeats { count: 3, range: 4..13 });
+        let line = TextLine { text: "b".into(), range: 2..4, cut: None, repeats };
+        assert_eq!((view.lines, view.dropped.first()), (vec![line], Some(&(0..2))));
+    }
+
+    #[test]
+    fn lines_on_both_sides_of_a_dropped_range_are_not_folded() {
+        let view = text(&Slice::new(b"b\nxxb\n").without(2..4), 0..u64::MAX, 100).unwrap();
+        assert_eq!(view.lines.len(), 2);
+        assert!(view.lines.iter().all(|line| line.repeats.is_none()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let ranges = |input: &str, max_bytes| {
+            let view = text(&Slice::new(input.as_bytes()), 0..u64::MAX, max_bytes).unwrap();
+            let lines: Vec<_> = view.lines.into_iter().map(|line| (line.text, line.cut)).collect();
+            (lines, view.rest)
+        };
+        let whole = |text: &str| (text.to_owned(), None);
+        assert_eq!(ranges("ab\ncd\n", 5), (vec![whole("ab"), whole("cd")], None));
+        assert_eq!(ranges("ab\ncd\n", 4), (vec![whole("ab")], Some(3..6)));
+        assert_eq!(ranges("a€\n\n", 3), (vec![("a".to_owned(), Some(0..5))], Some(5..6)));
+        let long = "x".repeat(65_537);
+        let cut = vec![(long[1..].to_owned(), Some(0..65_537))];
+        assert_eq!(ranges(&long, 100_000), (cut, None));
+        assert_eq!(ranges(&format!("{long}\r\x1b[Kab"), 100_000), (vec![whole("ab")], None));
+    }
+}

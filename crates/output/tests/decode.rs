@@ -1,0 +1,45 @@
+//! Decoding in any chunks is decoding the whole.
+
+use lastbyte_output::decode::{Decoder, unfinished};
+use proptest::prelude::*;
+
+/// Bytes that are nearly text: whole characters, parts of characters and stray bytes.
+fn nearly_text() -> impl Strategy<Value = Vec<u8>> {
+    let part = prop_oneof![
+        any::<char>().prop_map(|character| character.to_string().into_bytes()),
+        any::<u8>().prop_map(|byte| vec![byte]),
+        Just(b"\xF0\x9F\x98".to_vec()),
+        Just(b"\xED\xA0".to_vec()),
+    ];
+    prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_chunking_decodes_like_the_whole(
+        bytes in nearly_text(),
+        sizes in prop::collection::vec(1..6_usize, 1..20),
+    ) {
+        let (mut decoder, mut text) = (Decoder::default(), String::new());
+        let mut rest = bytes.as_slice();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (chunk, after) = rest.split_at(rest.len().min(*size));
+            decoder.push(chunk, &mut text);
+            rest = after;
+        }
+        decoder.finish(&mut text);
+        prop_assert_eq!(text, String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn what_is_not_unfinished_decodes_alone(bytes in nearly_text(), more in nearly_text()) {
+        let (whole, held) = bytes.split_at(bytes.len() - unfinished(&bytes));
+        let apart = String::from_utf8_lossy(whole).into_owned()
+            + &String::from_utf8_lossy(&[held, more.as_slice()].concat());
+        let together = [bytes.as_slice(), &more].concat();
+        prop_assert_eq!(apart, String::from_utf8_lossy(&together));
+    }
+}

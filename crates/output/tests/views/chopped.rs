@@ -1,0 +1,85 @@
+//! A source that reads short, so that a chunk border falls anywhere, and a log to put in it.
+
+use std::{cell::Cell, io, ops::Range};
+
+use lastbyte_output::views::{Read, Slice, Source};
+use proptest::prelude::*;
+
+/// Bytes, what is dropped of them, and how long each read is.
+#[derive(Debug, Clone)]
+pub(crate) struct Chopped {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) dropped: Vec<Range<u64>>,
+    sizes: Vec<usize>,
+    turn: Cell<usize>,
+}
+
+impl Source for Chopped {
+    fn end(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn dropped(&self) -> &[Range<u64>] {
+        &self.dropped
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
+        self.turn.set(self.turn.get() + 1);
+        let room = into.len().min(self.sizes[self.turn.get() % self.sizes.len()]);
+        let slice = Slice::new(&self.bytes);
+        self.dropped.iter().cloned().fold(slice, Slice::without).read_at(at, &mut into[..room])
+    }
+}
+
+impl Chopped {
+    /// The bytes whole, at once.
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, dropped: Vec::new(), sizes: vec![usize::MAX], turn: Cell::new(0) }
+    }
+
+    /// The parts that are there, with where they start.
+    pub(crate) fn kept(&self) -> Vec<(u64, &[u8])> {
+        let starts = [0].into_iter().chain(self.dropped.iter().map(|gone| gone.end));
+        let ends = self.dropped.iter().map(|gone| gone.start).chain([self.end()]);
+        starts
+            .zip(ends)
+            .filter(|(start, end)| start < end)
+            .map(|(start, end)| (start, &self.bytes[start as usize..end as usize]))
+            .collect()
+    }
+}
+
+/// The bytes of `bytes`, whole, in any chunks.
+pub(crate) fn whole(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Chopped> {
+    let sizes = prop_oneof![
+        prop::collection::vec(1..8_usize, 1..8),
+        prop::collection::vec(1..70_000_usize, 1..4),
+    ];
+    (bytes, sizes).prop_map(|(bytes, sizes)| Chopped { sizes, ..Chopped::new(bytes) })
+}
+
+/// The bytes of `bytes`, up to three ranges dropped, in any chunks.
+pub(crate) fn with_holes(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Chopped> {
+    let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
+    (whole(bytes), cuts).prop_map(|(source, cuts)| {
+        let mut cuts: Vec<u64> =
+            cuts.iter().map(|cut| cut.index(source.bytes.len() + 1) as u64).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let dropped = cuts.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect();
+        Chopped { dropped, ..source }
+    })
+}
+
+/// Something like output: lines, long ones too, characters, bad bytes.
+pub(crate) fn output() -> impl Strategy<Value = Vec<u8>> {
+    let part = prop_oneof![
+        4 => "[a-c ]{0,6}".prop_map(String::into_bytes),
+        4 => Just(b"\n".to_vec()),
+        1 => Just(b"\r\n".to_vec()),
+        2 => Just("é€😀".as_bytes().to_vec()),
+        1 => any::<u8>().prop_map(|byte| vec![byte]),
+        1 => (1..400_usize).prop_map(|len| vec![b'x'; len]),
+    ];
+    prop::collection::vec(part, 0..60).prop_map(|parts| parts.concat())
+}

@@ -1,0 +1,13 @@
+//! The promises of the views, as properties.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod chopped;
+mod coder;
+mod head_tail;
+mod huge;
+mod lines;
+mod only;
+mod raw;
+mod search;
+mod stale;
+mod text;

@@ -1,0 +1,150 @@
+//! Search against a model that has all lines of the log.
+
+use std::ops::Range;
+
+use lastbyte_output::views::{
+    Chunk,
+    search::{Found, FoundLine, Hit, Match, Query, Stopped, Watcher, compile, search},
+};
+use proptest::prelude::*;
+
+use crate::chopped::{Chopped, output, with_holes};
+
+fn pattern() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "a",
+        "ab|bc",
+        "a.*c",
+        "^b",
+        "c$",
+        "x{30,}",
+        "^$",
+        "é",
+        "(?-u)\\xA9",
+        "q",
+    ])
+}
+
+fn query(pattern: &str) -> Query {
+    Query {
+        regex: compile(pattern).unwrap(),
+        from: 0,
+        before: 0,
+        after: 0,
+        max_matches: usize::MAX,
+        max_bytes: usize::MAX,
+        max_scanned: u64::MAX,
+    }
+}
+
+/// The lines of each part that is kept; none is longer than 64 KiB.
+fn all_lines(source: &Chopped) -> Vec<Vec<FoundLine>> {
+    let lines = |(start, kept): (u64, &[u8])| {
+        let mut at = start;
+        let line = |line: &[u8]| {
+            let range = at..at + line.len() as u64;
+            at = range.end;
+            let text = match line {
+                [text @ .., b'\r', b'\n'] | [text @ .., b'\n'] | text => text.to_vec(),
+            };
+            FoundLine { range, text }
+        };
+        kept.split_inclusive(|byte| *byte == b'\n').map(line).collect()
+    };
+    source.kept().into_iter().map(lines).collect()
+}
+
+fn hits(query: &Query, line: &FoundLine) -> Vec<Hit> {
+    let place = |range: Range<usize>| {
+        line.range.start + range.start as u64..line.range.start + range.end as u64
+    };
+    let found = query.regex.find_iter(&line.text).take(64);
+    found.map(|found| Hit { text: found.range(), range: place(found.range()) }).collect()
+}
+
+/// Every match with its context: lines before it that were not given yet, lines after it up to
+/// the next match.
+fn model(source: &Chopped, query: &Query) -> Vec<Match> {
+    let (mut matches, mut number) = (Vec::new(), 0);
+    for part in all_lines(source) {
+        let hits: Vec<_> = part.iter().map(|line| hits(query, line)).collect();
+        let mut given = 0;
+        for index in (0..part.len()).filter(|index| !hits[*index].is_empty()) {
+            let from = index.saturating_sub(query.before.into()).max(given);
+            let next = hits[index + 1..].iter().position(|hits| !hits.is_empty());
+            let until = next.map_or(part.len(), |next| index + 1 + next);
+            let until = until.min(index + 1 + usize::from(query.after));
+            given = until;
+            matches.push(Match {
+                number: number + index as u64,
+                line: part[index].clone(),
+                hits: hits[index].clone(),
+                before: part[from..index].to_vec(),
+                after: part[index + 1..until].to_vec(),
+            });
+        }
+        number += part.len() as u64;
+    }
+    matches
+}
+
+proptest! {
+    #[test]
+    fn it_finds_what_a_search_of_the_whole_finds(
+        source in with_holes(output()),
+        pattern in pattern(),
+        before in 0..4_u8,
+        after in 0..4_u8,
+    ) {
+        let query = Query { before, after, ..query(pattern) };
+        let found = search(&source, &query).unwrap();
+        prop_assert_eq!(found.stopped, Stopped::End);
+        prop_assert_eq!(&found.dropped, &source.dropped);
+        prop_assert_eq!(found.matches, model(&source, &query));
+    }
+
+    #[test]
+    fn going_on_from_cursor_to_cursor_finds_the_same(
+        source in with_holes(output()),
+        pattern in pattern(),
+        max_matches in 1..4_usize,
+        max_scanned in 1..200_u64,
+        max_bytes in 0..100_usize,
+        after in 0..3_u8,
+    ) {
+        let whole = query(pattern);
+        let (mut lines, mut from) = (Vec::new(), 0);
+        loop {
+            let limits = Query { from, max_matches, max_scanned, max_bytes, after, ..whole.clone() };
+            let Found { matches, next, stopped, .. } = search(&source, &limits).unwrap();
+            lines.extend(matches.into_iter().map(|found| (found.line, found.hits)));
+            if stopped == Stopped::End {
+                break;
+            }
+            prop_assert!(next > from);
+            from = next;
+        }
+        let want = model(&source, &whole).into_iter().map(|found| (found.line, found.hits));
+        prop_assert_eq!(lines, want.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_watcher_sees_the_first_match_in_any_chunks(
+        bytes in output(),
+        sizes in prop::collection::vec(1..9_usize, 1..5),
+        pattern in prop::sample::select(vec!["ab", "ca?b", "€", "^b"]),
+    ) {
+        let source = Chopped::new(bytes);
+        let query = query(pattern);
+        let mut watcher = Watcher::new(query.regex.clone());
+        let (mut at, mut turn, mut seen) = (0, 0, None);
+        while seen.is_none() && at < source.bytes.len() {
+            turn += 1;
+            let end = source.bytes.len().min(at + sizes[turn % sizes.len()]);
+            seen = watcher.feed(Chunk { at: at as u64, bytes: &source.bytes[at..end] });
+            at = end;
+        }
+        let want = model(&source, &query).first().map(|found| found.hits[0].range.start);
+        prop_assert_eq!(seen.map(|range| range.start), want);
+    }
+}

@@ -1,0 +1,61 @@
+//! A range that is dropped while a view reads: the source's list does not have it, reads do.
+
+use std::{io, ops::Range};
+
+use lastbyte_output::views::{
+    Read, Source,
+    head_tail::{HeadTail, coder, native},
+    lines,
+    search::{Query, compile, search},
+    text::text,
+};
+use proptest::prelude::*;
+
+use crate::chopped::{Chopped, output, with_holes};
+
+struct Stale<'a>(&'a Chopped);
+
+impl Source for Stale<'_> {
+    fn end(&self) -> u64 {
+        self.0.end()
+    }
+
+    fn dropped(&self) -> &[Range<u64>] {
+        &[]
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
+        self.0.read_at(at, into)
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_range_dropped_meanwhile_is_told_like_one_dropped_before(
+        source in with_holes(output()),
+        count in 0..20_u64,
+        max_bytes in 0..400_usize,
+    ) {
+        let stale = Stale(&source);
+        let whole = 0..source.end();
+        let query = Query {
+            regex: compile("a|^$").unwrap(),
+            from: 0,
+            before: 1,
+            after: 1,
+            max_matches: 10,
+            max_bytes,
+            max_scanned: 1000,
+        };
+        prop_assert_eq!(coder(&stale).unwrap(), coder(&source).unwrap());
+        let want = HeadTail { dropped: vec![], ..native(&source, max_bytes).unwrap() };
+        prop_assert_eq!(native(&stale, max_bytes).unwrap(), want);
+        let want = lines::first(&source, count, max_bytes).unwrap();
+        prop_assert_eq!(lines::first(&stale, count, max_bytes).unwrap(), want);
+        let want = lines::last(&source, count, max_bytes).unwrap();
+        prop_assert_eq!(lines::last(&stale, count, max_bytes).unwrap(), want);
+        let want = text(&source, whole.clone(), max_bytes).unwrap();
+        prop_assert_eq!(text(&stale, whole, max_bytes).unwrap(), want);
+        prop_assert_eq!(search(&stale, &query).unwrap(), search(&source, &query).unwrap());
+    }
+}
