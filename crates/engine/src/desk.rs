@@ -15,7 +15,7 @@ use crate::snapshot::{Phase, Snapshot};
 use crate::stdin;
 use crate::stop::{Escalation, Verb};
 
-/// What a caller can ask of an owner; each has a reply.
+/// What can be asked of an owner; each but the last has a reply.
 #[derive(Debug)]
 pub(crate) enum Command {
     Signal {
@@ -32,6 +32,8 @@ pub(crate) enum Command {
         verb: Verb,
         reply: oneshot::Sender<StopTicket>,
     },
+    /// The log is to keep only its ends.
+    Squeeze,
 }
 
 /// Whom a signal reached.
@@ -74,8 +76,8 @@ pub(crate) struct StopTicket {
 /// process is lost, so that nobody waits for ever.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    /// Unbounded: every message is a caller who waits for its reply, and the bytes of writes are
-    /// counted by the stdin queue's permits.
+    /// Unbounded: every message is a caller who waits for its reply (or the sweeper, which comes
+    /// seldom), and the bytes of writes are counted by the stdin queue's permits.
     mailbox: mpsc::UnboundedReceiver<Command>,
     snapshot: watch::Sender<Snapshot>,
     /// Set once, after the snapshot with the ending: who waits for that alone wakes once.

@@ -19,6 +19,7 @@ pub use list::{Filter, Page, PhaseIs};
 pub use registry::ForgetError;
 pub use start::{StartError, Started};
 
+use crate::disk::Disk;
 use crate::pump::MOST_LARGE_PIPES;
 use crate::settings::Settings;
 use crate::spawner::{InProcess, Spawner};
@@ -42,6 +43,7 @@ struct Inner {
     /// A process has ended: time to see what can be forgotten.
     ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
+    disk: Arc<Disk>,
 }
 
 impl Engine {
@@ -55,12 +57,14 @@ impl Engine {
     pub fn with_spawner(settings: Settings, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
+        let ended = Arc::new(Notify::new());
         let inner = Inner {
+            disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             settings,
             spawner,
             registry: Mutex::default(),
             starting: watch::channel(0).0,
-            ended: Arc::new(Notify::new()),
+            ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
         };
         let engine = Self { inner: Arc::new(inner) };

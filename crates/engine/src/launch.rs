@@ -26,6 +26,7 @@ pub struct Launch {
     pub stop: StopPolicy,
     pub drain: DrainRule,
     pub quota: Quota,
+    pub on_quota: OnQuota,
     pub session: Option<Session>,
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
@@ -76,6 +77,16 @@ pub struct Timeouts {
     pub idle: Option<Duration>,
 }
 
+/// What happens to output that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnQuota {
+    /// The middle is dropped; the command never waits.
+    Drop,
+    /// Nothing that a pinned reader has not read is dropped: the command waits while the slowest
+    /// one is a quota behind. The log is pinned from its first byte, for whoever takes that pin.
+    Block,
+}
+
 /// How long output is waited for after the leader's exit while somebody else holds its pipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainRule {
@@ -107,6 +118,7 @@ impl Launch {
             stop: StopPolicy::default(),
             drain: DrainRule::default(),
             quota: Quota::DEFAULT,
+            on_quota: OnQuota::Drop,
             session: None,
             key: None,
             labels: BTreeMap::new(),

@@ -7,12 +7,14 @@
 mod clock;
 mod desk;
 mod directory;
+mod disk;
 mod ending;
 mod engine;
 mod environment;
 mod id;
 mod launch;
 mod owner;
+mod pins;
 mod plan;
 mod process;
 mod pump;
@@ -33,7 +35,10 @@ pub use engine::{
 };
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use id::Id;
-pub use launch::{DrainRule, EnvEdit, Key, Launch, Program, Session, Stdin, Streams, Timeouts};
+pub use launch::{
+    DrainRule, EnvEdit, Key, Launch, OnQuota, Program, Session, Stdin, Streams, Timeouts,
+};
+pub use pins::Pin;
 pub use plan::{LaunchError, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;

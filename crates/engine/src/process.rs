@@ -1,7 +1,7 @@
 //! A handle on a process: whoever has one can look, wait, read and command.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Extent, Horizon, Piece, Place, ReadError, Reader, Run};
@@ -12,8 +12,10 @@ use tokio::task::spawn_blocking;
 
 use crate::Id;
 use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
+use crate::disk::Share;
 use crate::ending::Ending;
 use crate::launch::{Key, Program, Session};
+use crate::pins::{Pin, Pins};
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
@@ -33,6 +35,10 @@ pub(crate) struct Shared {
     pub(crate) tree: Tree,
     pub(crate) log: Reader,
     pub(crate) place: Place,
+    pub(crate) share: Arc<Share>,
+    pub(crate) pins: Option<Pins>,
+    /// Holds everything back until somebody takes it.
+    pub(crate) first_pin: Mutex<Option<Pin>>,
 }
 
 /// What stays the same over the life of a process.
@@ -65,6 +71,17 @@ impl Process {
 
     pub(crate) fn place(&self) -> &Place {
         &self.shared.place
+    }
+
+    /// What its log takes on disk.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.shared.share.bytes()
+    }
+
+    /// Lets its log keep only its ends.
+    pub(crate) fn squeeze(&self) {
+        // An owner that is gone has nothing that grows.
+        _ = self.shared.counter.mailbox.send(Command::Squeeze);
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -106,6 +123,14 @@ impl Process {
     /// A reader of the log, with files of its own.
     pub fn reader(&self) -> LogReader {
         LogReader { log: self.shared.log.again(), live: Live(self.shared.counter.snapshot.clone()) }
+    }
+
+    /// Pins the log for a reader that must miss nothing: the first one from its first byte, any
+    /// other from where it ends now. `None` unless it was launched to block.
+    pub fn pin(&self) -> Option<Pin> {
+        let pins = self.shared.pins.as_ref()?;
+        let first = self.shared.first_pin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Some(first.unwrap_or_else(|| pins.pin(self.snapshot().extent.len)))
     }
 
     /// Sends a signal to the leader's group, or to what is left of it.

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use lastbyte_output::log::{Extent, Pulled, Stream, Writer};
+use lastbyte_output::log::{Extent, Pulled, Quota, Stream, Writer};
 use lastbyte_sys::Errno;
 use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::spawn::OutputEnds;
@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use crate::ending::{Closing, Holders, Kept};
+use crate::pins::Pins;
 use source::Source;
 
 /// Moves at most this much before the owner looks at exit, mailbox and timers.
@@ -35,6 +36,8 @@ pub(crate) struct Pump {
     turn: usize,
     moved_since_yield: usize,
     large_pipes: Arc<Semaphore>,
+    /// Who holds the output back, where the launch lets readers do so.
+    pins: Option<Pins>,
 }
 
 /// Proof that the output of a leader that has exited is stored. Only a pump makes one.
@@ -68,6 +71,7 @@ impl Pump {
         ends: OutputEnds,
         writer: Writer,
         large_pipes: Arc<Semaphore>,
+        pins: Option<Pins>,
     ) -> io::Result<Self> {
         let sources = match ends {
             OutputEnds::Merged(pipe) => vec![Source::pipe(pipe, Stream::Out)?],
@@ -76,7 +80,7 @@ impl Pump {
             }
             OutputEnds::Pty(ours) => vec![Source::pty(ours)?],
         };
-        Ok(Self { sources, writer, turn: 0, moved_since_yield: 0, large_pipes })
+        Ok(Self { sources, writer, turn: 0, moved_since_yield: 0, large_pipes, pins })
     }
 
     /// Every pipe is at its end.
@@ -92,6 +96,7 @@ impl Pump {
             yield_now().await;
             self.moved_since_yield = 0;
         }
+        self.until_room().await;
         let moved = poll_fn(|context| self.poll_step(context)).await;
         self.moved_since_yield += moved;
         moved
@@ -100,7 +105,8 @@ impl Pump {
     /// Stores what lies ready in every pipe at this instant and no more, so that it ends even
     /// under a flood. Returns how many bytes.
     pub(crate) fn pass(&mut self) -> usize {
-        let Self { sources, writer, .. } = self;
+        let Self { sources, writer, pins, .. } = self;
+        writer.keep_from(pins.as_ref().and_then(Pins::floor));
         let mut moved = 0;
         sources.retain(|source| {
             moved += source.pass(writer);
@@ -116,6 +122,18 @@ impl Pump {
     /// Gives back what `published` calls dropped.
     pub(crate) fn give_back(&mut self, published: &Extent) {
         self.writer.give_back(published);
+    }
+
+    /// What the log takes on disk.
+    pub(crate) fn kept(&self) -> u64 {
+        self.writer.kept()
+    }
+
+    /// Lets the log keep only its ends from now on.
+    pub(crate) fn squeeze(&mut self) {
+        if self.writer.quota().bytes() > Quota::SQUEEZED.bytes() {
+            self.writer.set_quota(Quota::SQUEEZED);
+        }
     }
 
     /// Fixes the final length. What the pump stores from now on is late output.
@@ -137,6 +155,13 @@ impl Pump {
     /// Changes the size of the terminal; `None` when there is none (any more).
     pub(crate) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
         self.sources.iter().find_map(|source| source.resize(size))
+    }
+
+    /// Waits while the slowest pinned reader is a quota behind. Cancel-safe.
+    async fn until_room(&mut self) {
+        let Some(pins) = &self.pins else { return };
+        pins.until_room(self.writer.extent().len, self.writer.quota().bytes()).await;
+        self.writer.keep_from(pins.floor());
     }
 
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<usize> {

@@ -92,6 +92,19 @@ impl Retention {
     }
 }
 
+/// As many of these, oldest first, as it takes to be rid of so many bytes.
+pub(crate) fn oldest_first(mut candidates: Vec<Candidate>, excess: u64) -> Vec<Id> {
+    candidates.retain(|candidate| candidate.bytes > 0);
+    candidates.sort_by_key(|candidate| (candidate.ended, candidate.id));
+    let mut rid = 0;
+    let needed = candidates.iter().take_while(|candidate| {
+        let wanted = rid < excess;
+        rid += candidate.bytes;
+        wanted
+    });
+    needed.map(|candidate| candidate.id).collect()
+}
+
 /// A clock that was set back makes nothing older.
 fn age(candidate: &Candidate, now: SystemTime) -> Duration {
     now.duration_since(candidate.ended).unwrap_or_default()
@@ -155,6 +168,14 @@ mod tests {
     fn bytes_past_the_bound_go_oldest_first() {
         let all = [candidate("a", 0, 600), candidate("b", 1, 300), candidate("c", 2, 600)];
         check(&all, 50, &[0]);
+    }
+
+    #[test]
+    fn room_is_made_by_the_oldest_that_have_any() {
+        let all = [candidate("a", 3, 500), candidate("a", 1, 0), candidate("a", 2, 300)];
+        assert_eq!(oldest_first(all.to_vec(), 0), []);
+        assert_eq!(oldest_first(all.to_vec(), 300), [all[2].id]);
+        assert_eq!(oldest_first(all.to_vec(), 301), [all[2].id, all[0].id]);
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct Settings {
     /// Asked at each start for another base environment.
     pub provider: Option<Arc<dyn EnvironmentProvider>>,
     pub retention: Retention,
+    /// Of all logs together, in bytes. Past it ended processes are forgotten, oldest first, then
+    /// every running log falls to 1 MiB of head and 1 MiB of tail.
+    pub disk_quota: u64,
     /// How many threads make children.
     pub spawners: usize,
     pub mechanism: Mechanism,
@@ -33,6 +36,7 @@ impl Settings {
             environment: Environment::own(),
             provider: None,
             retention: Retention::default(),
+            disk_quota: 4 << 30,
             spawners: std::thread::available_parallelism().map_or(2, usize::from),
             mechanism: Mechanism::Clone3,
         }

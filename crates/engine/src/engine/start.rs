@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
@@ -18,8 +18,9 @@ use super::{Engine, Inner};
 use crate::Id;
 use crate::desk::{Desk, Started as Begun};
 use crate::environment::Environment;
-use crate::launch::{Key, Launch, Stdin, Streams};
+use crate::launch::{Key, Launch, OnQuota, Stdin, Streams};
 use crate::owner::{Core, Running, Timers, own};
+use crate::pins::Pins;
 use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::process::{About, Process, Shared};
 use crate::pump::Pump;
@@ -186,13 +187,20 @@ impl Inner {
         };
         let writer = Writer::new(place.clone(), streams, launch.quota);
         let log = writer.reader();
+        let share = Arc::new(self.disk.share());
+        let pins = match launch.on_quota {
+            OnQuota::Drop => None,
+            OnQuota::Block => Some(Pins::new()),
+        };
+        let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
         let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
         let running = Running {
             core: Core {
-                pump: Pump::new(output, writer, Arc::clone(&self.large_pipes))?,
+                pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
                 tree: tree.clone(),
                 drain: launch.drain,
                 escalation: Escalation::default(),
+                share: Arc::clone(&share),
             },
             child: readiness::watch(child, Interest::READABLE)?,
             stdin,
@@ -206,7 +214,17 @@ impl Inner {
             own(running, desk).await;
             ended.notify_one();
         });
-        Ok(Process::new(Shared { about, counter, stdin: gate, tree, log, place }))
+        Ok(Process::new(Shared {
+            about,
+            counter,
+            stdin: gate,
+            tree,
+            log,
+            place,
+            share,
+            pins,
+            first_pin,
+        }))
     }
 
     /// Enters it into the map, unless the engine was closed meanwhile: then nothing stays.

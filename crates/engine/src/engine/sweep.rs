@@ -4,13 +4,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Engine, Inner};
 use crate::Process;
-use crate::retention::Candidate;
+use crate::retention::{Candidate, oldest_first};
 
 const EVERY: Duration = Duration::from_secs(60);
+const AT_MOST_EVERY: Duration = Duration::from_millis(20);
 
 /// Sweeps until the engine is gone, without keeping it from going.
 pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
@@ -19,6 +20,8 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         _ = timeout(EVERY, ended.notified()).await;
         let Some(inner) = engine.upgrade() else { return };
         Engine { inner }.sweep(SystemTime::now());
+        // A flood on a full disk calls at every step; looking that often would help nobody.
+        sleep_until(Instant::now() + AT_MOST_EVERY).await;
     }
 }
 
@@ -30,6 +33,20 @@ impl Engine {
             // One that was forgotten meanwhile, or whose file is stuck, is no matter of a sweep.
             _ = self.forget(id);
         }
+        if self.inner.disk.excess() > 0 {
+            self.make_room();
+        }
+    }
+
+    /// Ended logs go first, oldest first; then every running one keeps only its ends.
+    fn make_room(&self) {
+        let candidates = self.inner.registry().all().filter_map(candidate).collect();
+        for id in oldest_first(candidates, self.inner.disk.excess()) {
+            _ = self.forget(id); // as above
+        }
+        if self.inner.disk.excess() > 0 {
+            self.inner.registry().all().for_each(Process::squeeze);
+        }
     }
 }
 
@@ -40,6 +57,6 @@ fn candidate(process: &Process) -> Option<Candidate> {
         id: process.id(),
         session: process.about().session.clone(),
         ended: ending.times.ended,
-        bytes: snapshot.extent.len - snapshot.extent.dropped.bytes(),
+        bytes: process.disk_bytes(),
     })
 }

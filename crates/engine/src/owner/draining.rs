@@ -59,7 +59,7 @@ impl Draining {
                         quiet = Instant::now().checked_add(rule.quiet_window);
                     }
                 }
-                Event::Command(command) => self.core.answer_late(command),
+                Event::Command(command) => self.core.answer_late(command, desk),
                 // Ready bytes beat the timer: they re-arm the quiet window, and at the limit they
                 // are the last ones.
                 Event::Timer => {

@@ -24,7 +24,7 @@ impl Ended {
             };
             match event {
                 Event::Stored => self.core.publish(desk),
-                Event::Command(command) => self.core.answer_late(command),
+                Event::Command(command) => self.core.answer_late(command, desk),
             }
         }
         desk.publish_closed();

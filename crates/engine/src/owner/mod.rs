@@ -9,12 +9,15 @@ mod draining;
 mod ended;
 mod running;
 
+use std::sync::Arc;
+
 use lastbyte_sys::Signal;
 use tokio::task::spawn_blocking;
 
 pub(crate) use running::{Running, Timers};
 
 use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
+use crate::disk::Share;
 use crate::launch::DrainRule;
 use crate::pump::Pump;
 use crate::stdin::WriteError;
@@ -36,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) tree: Tree,
     pub(crate) drain: DrainRule,
     pub(crate) escalation: Escalation,
+    /// Shared with the handle, which has it after the owner is gone.
+    pub(crate) share: Arc<Share>,
 }
 
 impl Core {
@@ -44,10 +49,17 @@ impl Core {
         let extent = self.pump.extent();
         desk.publish_extent(extent.clone());
         self.pump.give_back(&extent);
+        self.share.set(self.pump.kept());
+    }
+
+    /// All logs together are too large: this one keeps only its ends from now on.
+    fn squeeze(&mut self, desk: &Desk) {
+        self.pump.squeeze();
+        self.publish(desk);
     }
 
     /// Answers a command that comes after the leader's exit.
-    fn answer_late(&self, command: Command) {
+    fn answer_late(&mut self, command: Command, desk: &Desk) {
         match command {
             Command::Signal { signal, reply } => {
                 let tree = self.tree.clone();
@@ -57,6 +69,7 @@ impl Core {
             }
             // As above, for each reply here.
             Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
+            Command::Squeeze => self.squeeze(desk),
             Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {
                 let escalation = Escalation::default();

@@ -60,7 +60,7 @@ impl Running {
                     Ok(Some(_)) | Err(Lost) => return self.exited(desk),
                 },
                 Event::Stored(bytes) => self.stored(bytes, desk),
-                Event::Command(command) => self.answer(command),
+                Event::Command(command) => self.answer(command, desk),
                 Event::Timer(which) => self.expired(which, desk),
                 Event::StdinMoved => {}
             }
@@ -90,7 +90,7 @@ impl Running {
         }
     }
 
-    fn answer(&mut self, command: Command) {
+    fn answer(&mut self, command: Command, desk: &Desk) {
         // Callers that went away do not need their replies.
         match command {
             Command::Signal { signal, reply } => self.signal(signal, reply),
@@ -98,6 +98,7 @@ impl Running {
                 Some(stdin) => stdin.take(write),
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
+            Command::Squeeze => self.core.squeeze(desk),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
             Command::Stopping { verb, reply } => {
                 let hurry = self.stopping.is_some();

@@ -45,11 +45,13 @@ impl Quota {
         (self.bytes / 16).clamp(4 * BLOCK, 4 << 20)
     }
 
-    /// What has to be gone of a region so that it fits: the old range, grown at its end; `None`
-    /// while it fits. `index` is what the runs of this log take on disk besides.
+    /// What has to be gone of a region so that it fits: the old range, grown at its end but not
+    /// past `limit`; `None` while it fits or cannot be helped. `index` is what the runs of this
+    /// log take on disk besides.
     pub(super) fn cut(
         self,
         region: &Range<u64>,
+        limit: u64,
         gone: &Range<u64>,
         index: u64,
     ) -> Option<Range<u64>> {
@@ -62,7 +64,7 @@ impl Quota {
             false => gone.start,
         };
         let excess = kept - (self.bytes - self.step());
-        let end = down((start.max(gone.end) + excess).min(region.end));
+        let end = down((start.max(gone.end) + excess).min(limit));
         (end > gone.end.max(start)).then_some(start..end)
     }
 }
@@ -83,8 +85,8 @@ mod tests {
     #[test]
     fn what_fits_is_not_cut() {
         let quota = Quota::new(128 * 1024).expect("the least");
-        assert_eq!(quota.cut(&(0..128 * 1024), &(0..0), 0), None);
-        assert!(quota.cut(&(0..128 * 1024 + 1), &(0..0), 0).is_some());
+        assert_eq!(quota.cut(&(0..128 * 1024), 128 * 1024, &(0..0), 0), None);
+        assert!(quota.cut(&(0..128 * 1024 + 1), 128 * 1024 + 1, &(0..0), 0).is_some());
     }
 
     #[test]
@@ -105,7 +107,7 @@ mod tests {
             let (mut region, mut gone) = (from..from, 0..0);
             for append in appends {
                 region.end += append;
-                if let Some(cut) = quota.cut(&region, &gone, 0) {
+                if let Some(cut) = quota.cut(&region, region.end, &gone, 0) {
                     prop_assert!(gone.is_empty() || cut.start == gone.start);
                     prop_assert!(cut.end > gone.end && cut.end <= region.end);
                     prop_assert!(cut.start.is_multiple_of(BLOCK) && cut.end.is_multiple_of(BLOCK));

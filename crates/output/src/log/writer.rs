@@ -54,6 +54,8 @@ pub struct Writer {
     final_len: Option<u64>,
     gone: Gone,
     punched: Dropped,
+    /// From here on nothing may be dropped: a pinned reader has not read it.
+    keep_from: u64,
 }
 
 /// Where bytes go.
@@ -89,6 +91,7 @@ impl Writer {
             final_len: None,
             gone: Gone::default(),
             punched: Dropped::default(),
+            keep_from: u64::MAX,
         }
     }
 
@@ -148,6 +151,15 @@ impl Writer {
     pub fn set_quota(&mut self, quota: Quota) {
         self.quota = quota;
         self.fit();
+    }
+
+    /// Drops nothing from this offset on, whatever the quota says, until told otherwise.
+    pub fn keep_from(&mut self, offset: Option<u64>) {
+        self.keep_from = offset.unwrap_or(u64::MAX);
+    }
+
+    pub fn quota(&self) -> Quota {
+        self.quota
     }
 
     /// What the disk did not take, if it failed.
@@ -237,7 +249,8 @@ impl Writer {
             None => &mut self.gone.middle,
             Some(_) => &mut self.gone.late,
         };
-        if let Some(cut) = self.quota.cut(&(start..self.len), gone, index) {
+        let end = self.len.min(self.keep_from);
+        if let Some(cut) = self.quota.cut(&(start..self.len), end, gone, index) {
             *gone = cut;
         }
     }

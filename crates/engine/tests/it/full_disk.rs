@@ -1,0 +1,95 @@
+//! A disk that is full costs output, never a command.
+#![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
+
+use lastbyte_engine::{Engine, EnvEdit, Errno, Kept, Launch, Settings, Status, Streams};
+use lastbyte_output::log::Stream;
+use lastbyte_testkit::{Anchor, pattern_bytes, script};
+
+use crate::fixture::{finish, patiently, read, read_stream};
+use crate::namespace::inside;
+
+/// 4 MiB that belong to this test alone, in a mount namespace of its own.
+fn small_disk(folder: &std::path::Path) {
+    let mut mount = std::process::Command::new("mount");
+    let status = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder).status();
+    assert!(status.expect("mount is installed").success());
+}
+
+const MOUNTS: [&str; 2] = ["--mount", "--propagation=private"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_finishes_and_the_ending_says_what_is_missing() {
+    let name = "full_disk::the_command_finishes_and_the_ending_says_what_is_missing";
+    if !inside(name, &MOUNTS) {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    small_disk(state.path());
+    let anchor = Anchor::listen();
+    let engine = Engine::new(Settings::new(state.path())).unwrap();
+    let (variable, value) = anchor.env();
+    let launch = |actions: &str| Launch {
+        env: vec![EnvEdit::Set(variable.into(), value.clone())],
+        ..Launch::argv(script(actions))
+    };
+    // Before, during and after: others are unharmed.
+    let early = engine.start(launch("print early then hold")).await.unwrap().process;
+    patiently("its first bytes", early.until_past(4)).await;
+
+    let total = 20_000_000;
+    let process = engine.start(launch(&format!("write-bytes {total}"))).await.unwrap().process;
+    let ending = patiently("it ends", process.ended()).await;
+    assert_eq!((ending.status, ending.final_len), (Status::Exited(0), total));
+    let Kept::Failed { failed, dropped } = &ending.kept else { panic!("{:?}", ending.kept) };
+    assert_eq!(failed.errno, Errno::NOSPC);
+    let [gap] = dropped.ranges() else { panic!("{dropped:?}") };
+    assert_eq!(gap.start, failed.at);
+    let snapshot = process.snapshot();
+    assert!(read(&process, &snapshot, 0..gap.start) == pattern_bytes(0..gap.start));
+    assert!(read(&process, &snapshot, gap.end..total) == pattern_bytes(gap.end..total));
+    assert!(total - gap.end >= 256 << 10, "a tail of 256 KiB is kept in memory");
+
+    let mut split = launch("write-bytes 1000 then write-bytes 2000 err");
+    split.streams = Streams::Split;
+    let after = engine.start(split).await.unwrap().process;
+    let (ending, _) = finish(&after).await;
+    assert!(matches!(ending.kept, Kept::Failed { .. }), "{:?}", ending.kept);
+    let snapshot = after.snapshot();
+    assert!(read_stream(&after, &snapshot, Stream::Out) == pattern_bytes(0..1000));
+    assert!(read_stream(&after, &snapshot, Stream::Err) == pattern_bytes(0..2000));
+
+    anchor.tell("exit 3");
+    let (ending, bytes) = finish(&early).await;
+    assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(3), b"early".as_slice()));
+
+    engine.forget(process.id()).unwrap();
+    let again = engine.start(launch("print again")).await.unwrap().process;
+    let (ending, bytes) = finish(&again).await;
+    assert_eq!((&ending.kept, bytes.as_slice()), (&Kept::Whole, b"again".as_slice()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper() {
+    let name = "full_disk::late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper";
+    if !inside(name, &MOUNTS) {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    small_disk(state.path());
+    let anchor = Anchor::listen();
+    let engine = Engine::new(Settings::new(state.path())).unwrap();
+    let (variable, value) = anchor.env();
+    let mut launch = Launch::argv(script("write-bytes 6000000 then leave-silent-holder"));
+    launch.env = vec![EnvEdit::Set(variable.into(), value)];
+    let process = engine.start(launch).await.unwrap().process;
+    let ending = patiently("it ends", process.ended()).await;
+    let tail = 6_000_000 - (200 << 10)..6_000_000;
+    let before = read(&process, &process.snapshot(), tail.clone());
+    assert!(before == pattern_bytes(tail.clone()));
+    anchor.wait_for(1);
+    anchor.tell("write-bytes 3000000");
+    let late = process.wait_for(|snapshot| snapshot.extent.len == 9_000_000);
+    let snapshot = patiently("late output", late).await;
+    assert_eq!(ending.final_len, 6_000_000);
+    assert!(read(&process, &snapshot, tail) == before);
+}
