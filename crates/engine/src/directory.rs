@@ -18,9 +18,11 @@ pub(crate) fn choose(
     if let Some(path) = asked {
         return check(path).map(|()| (path.to_owned(), None));
     }
-    let home = base.get(OsStr::new("HOME")).map(PathBuf::from);
-    let candidates = [configured.map(Path::to_owned), home, lastbyte_sys::user::home()];
-    let found = candidates.into_iter().flatten().find(|path| path.is_absolute() && path.is_dir());
+    let usable = |path: &PathBuf| path.is_absolute() && path.is_dir();
+    let home = || base.get(OsStr::new("HOME")).map(PathBuf::from).filter(usable);
+    let found = configured.map(Path::to_owned).filter(usable);
+    // Asked last: the user database may be at the other end of a network.
+    let found = found.or_else(home).or_else(|| lastbyte_sys::user::home().filter(usable));
     Ok(match found {
         Some(path) => (path, None),
         None => (PathBuf::from("/"), Some(Warning::NoHome)),

@@ -80,8 +80,11 @@ impl Engine {
 
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
-        let process = self.inner.registry().forget(id)?;
-        process.place().remove().map_err(|source| ForgetError::Remove { id, source })
+        let process = self.inner.registry().forgettable(id)?;
+        // The files first: while one is stuck the process stays, and can be tried again.
+        process.place().remove().map_err(|source| ForgetError::Remove { id, source })?;
+        self.inner.registry().remove(id);
+        Ok(())
     }
 }
 

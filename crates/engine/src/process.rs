@@ -231,9 +231,14 @@ impl LogReader {
         self.log.read(&snapshot.extent, &self.live, at, into)
     }
 
-    /// Which bytes of a range that was read are of which stream.
-    pub fn runs(&self, range: std::ops::Range<u64>) -> Result<Vec<Run>, ReadError> {
-        self.log.runs(range)
+    /// As [`LogReader::read`], with the stream of each byte that was copied.
+    pub fn read_runs(
+        &self,
+        snapshot: &Snapshot,
+        at: u64,
+        into: &mut [u8],
+    ) -> Result<(Piece, Vec<Run>), ReadError> {
+        self.log.read_runs(&snapshot.extent, &self.live, at, into)
     }
 }
 

@@ -10,6 +10,7 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use lastbyte_output::log::{Extent, Pulled, Quota, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -17,6 +18,7 @@ use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::spawn::OutputEnds;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
 
 use crate::ending::{Closing, Holders, Kept};
 use crate::pins::Pins;
@@ -24,6 +26,8 @@ use source::Source;
 
 /// Moves at most this much before the owner looks at exit, mailbox and timers.
 const STEP: usize = 1 << 20;
+/// How long a shortage of descriptors is given before the next try.
+const SHORTAGE: Duration = Duration::from_millis(10);
 /// An unprivileged user can have 64 large pipes; past that all his new pipes shrink to two pages.
 pub(crate) const MOST_LARGE_PIPES: usize = 16;
 
@@ -38,6 +42,11 @@ pub(crate) struct Pump {
     large_pipes: Arc<Semaphore>,
     /// Who holds the output back, where the launch lets readers do so.
     pins: Option<Pins>,
+}
+
+enum Step {
+    Moved(usize),
+    NotNow,
 }
 
 /// Proof that the output of a leader that has exited is stored. Only a pump makes one.
@@ -97,9 +106,15 @@ impl Pump {
             self.moved_since_yield = 0;
         }
         self.until_room().await;
-        let moved = poll_fn(|context| self.poll_step(context)).await;
-        self.moved_since_yield += moved;
-        moved
+        loop {
+            match poll_fn(|context| self.poll_step(context)).await {
+                Step::Moved(moved) => {
+                    self.moved_since_yield += moved;
+                    return moved;
+                }
+                Step::NotNow => sleep_until(Instant::now() + SHORTAGE).await,
+            }
+        }
     }
 
     /// Stores what lies ready in every pipe at this instant and no more, so that it ends even
@@ -136,6 +151,11 @@ impl Pump {
         }
     }
 
+    /// From now on nothing is put off: the leader has exited, and its bytes are to be stored.
+    pub(crate) fn hurry(&mut self) {
+        self.writer.hurry();
+    }
+
     /// Fixes the final length. What the pump stores from now on is late output.
     pub(crate) fn finish(&mut self) -> Drained {
         let closing = match self.ended() {
@@ -164,7 +184,7 @@ impl Pump {
         self.writer.keep_from(pins.floor());
     }
 
-    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<usize> {
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         let count = self.sources.len();
         for nth in 0..count {
             let index = (self.turn + nth) % count;
@@ -173,12 +193,13 @@ impl Pump {
                 Poll::Ready(Pulled::Bytes(moved)) => {
                     source.grow_if_hot(moved, &self.large_pipes);
                     self.turn = index + 1;
-                    return Poll::Ready(moved);
+                    return Poll::Ready(Step::Moved(moved));
                 }
                 Poll::Ready(Pulled::End) => {
                     self.sources.remove(index);
-                    return Poll::Ready(0);
+                    return Poll::Ready(Step::Moved(0));
                 }
+                Poll::Ready(Pulled::NotNow) => return Poll::Ready(Step::NotNow),
                 Poll::Ready(Pulled::Nothing) | Poll::Pending => {}
             }
         }

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::readiness::{self, Interest};
@@ -23,7 +23,9 @@ pub trait Spawner: Send + Sync + fmt::Debug {
 /// A spawn under way.
 pub type SpawnFuture<'a> = Pin<Box<dyn Future<Output = Result<Spawned, Failure>> + Send + 'a>>;
 
-type Pending = Mutex<HashMap<u64, oneshot::Sender<Result<Spawned, Failure>>>>;
+/// Who waits for which answer; `None` once nobody delivers any more.
+type Pending = Mutex<Option<HashMap<u64, Reply>>>;
+type Reply = oneshot::Sender<Result<Spawned, Failure>>;
 
 /// Children of this very program, made by threads with descriptor tables of their own.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl InProcess {
     /// Must be called on a runtime, which from then on delivers the answers.
     pub fn start(threads: usize, mechanism: Mechanism) -> io::Result<Self> {
         let (spawners, answers) = Spawners::start(threads, mechanism)?;
-        let pending = Arc::new(Pending::default());
+        let pending = Arc::new(Mutex::new(Some(HashMap::new())));
         let answers = readiness::watch(answers, Interest::READABLE)?;
         tokio::spawn(deliver(answers, Arc::clone(&pending)));
         Ok(Self { spawners, pending, next: AtomicU64::new(0) })
@@ -48,11 +50,11 @@ impl Spawner for InProcess {
     fn spawn(&self, request: Request) -> SpawnFuture<'_> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        lock(&self.pending).insert(id, reply);
-        if !self.spawners.submit(id, request) {
-            lock(&self.pending).remove(&id);
+        let waiting = lock(&self.pending).as_mut().map(|pending| pending.insert(id, reply));
+        if waiting.is_none() || !self.spawners.submit(id, request) {
+            lock(&self.pending).as_mut().and_then(|pending| pending.remove(&id));
         }
-        // No answer means that spawners or courier are gone, and with them every hope of one.
+        // A reply that is dropped means that spawners or courier are gone.
         Box::pin(async move { answer.await.unwrap_or(Err(NO_SPAWNER)) })
     }
 }
@@ -61,23 +63,32 @@ const NO_SPAWNER: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVE
 
 /// Hands each answer to whoever waits for it. One that nobody takes is dropped, which kills it.
 async fn deliver(answers: AsyncFd<Answers>, pending: Arc<Pending>) {
+    let _guard = NoMoreAnswers(Arc::clone(&pending));
     while let Ok(mut ready) = answers.readable().await {
         match answers.get_ref().receive() {
             Ok(Some(answer)) => {
-                let reply = lock(&pending).remove(&answer.id);
+                let reply = lock(&pending).as_mut().and_then(|all| all.remove(&answer.id));
                 if let Some(reply) = reply {
                     _ = reply.send(answer.result); // given back and dropped: killed
                 }
             }
             Err(Errno::AGAIN) => ready.clear_ready(),
+            Err(Errno::INTR | Errno::NOMEM | Errno::NOBUFS) => tokio::task::yield_now().await,
             Ok(None) | Err(_) => break,
         }
     }
-    lock(&pending).clear();
 }
 
-fn lock(
-    pending: &Pending,
-) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Spawned, Failure>>>> {
+/// Answers everybody who waits, and everybody who would, when the courier goes: at the end of its
+/// loop or with its runtime.
+struct NoMoreAnswers(Arc<Pending>);
+
+impl Drop for NoMoreAnswers {
+    fn drop(&mut self) {
+        *lock(&self.0) = None;
+    }
+}
+
+fn lock(pending: &Pending) -> MutexGuard<'_, Option<HashMap<u64, Reply>>> {
     pending.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -84,14 +84,19 @@ impl Child {
         send(self.as_fd(), signal).is_ok()
     }
 
-    /// Sends a signal to every member of its group. `false` when the group is empty.
+    /// Sends a signal to every member of its group. `false` when the group is empty, or when the
+    /// leader was reaped behind our back and its number may be somebody else's.
     ///
     /// The kernel counts the unreaped leader as a member, so `true` does not mean that anybody
     /// alive got it.
     pub fn signal_group(&self, signal: Signal) -> bool {
-        // SAFETY: kill(2) reads its two arguments and no memory. The number is ours: the leader is
-        // unreaped for as long as `self` exists, so the kernel cannot have reused it.
-        unsafe { libc::kill(-self.pid(), signal.number()) == 0 }
+        self.unreaped() && signal_group(self.pid, signal)
+    }
+
+    /// Whether the number still is its own: it is not where another part of the program waits for
+    /// children that are not its own, or ignores SIGCHLD.
+    fn unreaped(&self) -> bool {
+        self.pidfd.as_ref().is_some_and(|pidfd| unreaped(pidfd.as_fd()))
     }
 
     /// Waits for the exit if need be, takes the status and ends the zombie.
@@ -116,8 +121,8 @@ impl AsRawFd for Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        let Some(pidfd) = self.pidfd.take() else { return };
         self.signal_group(Signal::KILL);
+        let Some(pidfd) = self.pidfd.take() else { return };
         // A killed leader is gone at once, unless it hangs in the kernel: waiting is for a thread.
         // Where none can be had the zombie stays until this program ends.
         _ = std::thread::Builder::new().spawn(move || reap(pidfd.as_fd()));
@@ -130,6 +135,15 @@ pub(crate) fn abandon(pid: Pid) {
     let wait = move || rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
     // As in `drop`: without a thread the zombie stays until this program ends.
     _ = std::thread::Builder::new().spawn(wait);
+}
+
+fn unreaped(pidfd: BorrowedFd<'_>) -> bool {
+    wait(pidfd, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT).is_ok()
+}
+
+fn signal_group(pid: Pid, signal: Signal) -> bool {
+    // SAFETY: kill(2) reads its two arguments and no memory.
+    unsafe { libc::kill(-pid.as_raw_nonzero().get(), signal.number()) == 0 }
 }
 
 fn reap(pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {

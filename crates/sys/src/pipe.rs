@@ -54,6 +54,16 @@ pub enum Readiness {
 
 /// Looks without taking a byte.
 pub fn readiness(pipe: impl AsFd) -> Result<Readiness, Errno> {
+    match look(&pipe)? {
+        // The kernel looks at the bytes first and at the writers second, without a lock: one that
+        // wrote and closed in between shows as an end with a byte still there. Without writers
+        // the second answer is final.
+        Readiness::End => look(&pipe),
+        answer => Ok(answer),
+    }
+}
+
+fn look(pipe: impl AsFd) -> Result<Readiness, Errno> {
     let mut polled = [PollFd::new(&pipe, PollFlags::IN)];
     retry(|| poll(&mut polled, Some(&Timespec::default())))?;
     let events = polled[0].revents();

@@ -137,3 +137,24 @@ fn a_status_that_somebody_else_took_is_still_known_or_said_to_be_lost() {
     let known = spawned.child.peek();
     assert!(matches!(known, Ok(Some(Status::Exited(9))) | Err(lastbyte_sys::Lost)), "{known:?}");
 }
+
+#[test]
+fn a_child_whose_answer_nobody_takes_is_killed() {
+    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3).expect("threads");
+    assert!(spawners.submit(7, request(&["/bin/sleep", "60"])));
+    wait_for(&answers, PollFlags::IN);
+    drop(answers);
+    lastbyte_testkit::eventually("no child is left", || {
+        lastbyte_testkit::children_of(std::process::id()).is_empty()
+    });
+}
+
+#[test]
+fn a_child_that_somebody_else_reaped_is_not_signalled_by_its_number() {
+    let spawned = spawn(request(&["/bin/true"]), Mechanism::Clone3).expect("it starts");
+    wait_for(&spawned.child, PollFlags::IN);
+    assert!(spawned.child.signal_group(Signal::TERM), "the zombie is ours, and so is the number");
+    let pid = rustix::process::Pid::from_raw(spawned.child.pid());
+    rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).expect("taken");
+    assert!(!spawned.child.signal_group(Signal::TERM), "the number may be anybody's");
+}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -53,8 +54,8 @@ impl Registry {
 
     /// Those started before the process with this id, newest first.
     pub(super) fn before(&self, id: Option<Id>) -> impl Iterator<Item = &Process> {
-        let older = move |(other, _): &(&Id, &Process)| id.is_none_or(|id| **other < id);
-        self.processes.iter().rev().filter(older).map(|(_, process)| process)
+        let end = id.map_or(Bound::Unbounded, Bound::Excluded);
+        self.processes.range((Bound::Unbounded, end)).rev().map(|(_, process)| process)
     }
 
     pub(super) fn add(&mut self, process: Process) {
@@ -73,8 +74,8 @@ impl Registry {
         self.keys.remove(key);
     }
 
-    /// Takes an ended process out, with its key.
-    pub(super) fn forget(&mut self, id: Id) -> Result<Process, ForgetError> {
+    /// The process, if it may be forgotten.
+    pub(super) fn forgettable(&self, id: Id) -> Result<Process, ForgetError> {
         let process = self.processes.get(&id).ok_or(ForgetError::NotFound { id })?;
         let snapshot = process.snapshot();
         match snapshot.phase {
@@ -82,9 +83,13 @@ impl Registry {
             Phase::Ended(_) if snapshot.log_open => return Err(ForgetError::Held { id }),
             Phase::Ended(_) => {}
         }
-        if let Some(key) = &process.about().key {
-            self.keys.remove(key);
+        Ok(process.clone())
+    }
+
+    /// Takes a process out, with its key.
+    pub(super) fn remove(&mut self, id: Id) {
+        if let Some(key) = self.processes.remove(&id).and_then(|gone| gone.about().key.clone()) {
+            self.keys.remove(&key);
         }
-        self.processes.remove(&id).ok_or(ForgetError::NotFound { id })
     }
 }

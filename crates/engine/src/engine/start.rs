@@ -85,11 +85,13 @@ async fn carry_out(
     launch: Arc<Launch>,
     outcome: watch::Sender<Option<Outcome>>,
 ) {
+    let mut starting = starting;
     let result = starting.inner.start(&launch).await;
-    if let (Err(_), Some(key)) = (&result, &launch.key) {
-        // Nothing was started under it, so it can be tried again.
-        starting.inner.registry().release(key);
+    if result.is_ok() {
+        starting.key = None;
     }
+    // The key is free again before anybody hears that it failed.
+    drop(starting);
     outcome.send_replace(Some(result));
 }
 
@@ -102,20 +104,25 @@ enum Reserved {
     Known(Waiting),
 }
 
-/// Counts a start as under way for as long as it lives.
+/// Counts a start as under way for as long as it lives, and holds its key.
 struct Starting {
     inner: Arc<Inner>,
+    /// Released with this, unless something was started under it: then it can be tried again.
+    key: Option<Key>,
 }
 
 impl Starting {
-    fn new(inner: Arc<Inner>) -> Self {
+    fn new(inner: Arc<Inner>, key: Option<Key>) -> Self {
         inner.starting.send_modify(|count| *count += 1);
-        Self { inner }
+        Self { inner, key }
     }
 }
 
 impl Drop for Starting {
     fn drop(&mut self) {
+        if let Some(key) = &self.key {
+            self.inner.registry().release(key);
+        }
         self.inner.starting.send_modify(|count| *count -= 1);
     }
 }
@@ -141,7 +148,7 @@ impl Inner {
             }
             (_, None) => {}
         }
-        Ok(Reserved::Ours(Starting::new(Arc::clone(self))))
+        Ok(Reserved::Ours(Starting::new(Arc::clone(self), launch.key.clone())))
     }
 
     async fn start(self: &Arc<Self>, launch: &Launch) -> Outcome {

@@ -11,7 +11,8 @@ use crate::Process;
 use crate::retention::{Candidate, oldest_first};
 
 const EVERY: Duration = Duration::from_secs(60);
-const AT_MOST_EVERY: Duration = Duration::from_millis(20);
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+const UNDER_PRESSURE: Duration = Duration::from_millis(20);
 
 /// Sweeps until the engine is gone, without keeping it from going.
 pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
@@ -19,9 +20,13 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         // Either way it is time to look.
         _ = timeout(EVERY, ended.notified()).await;
         let Some(inner) = engine.upgrade() else { return };
-        Engine { inner }.sweep(SystemTime::now());
-        // A flood on a full disk calls at every step; looking that often would help nobody.
-        sleep_until(Instant::now() + AT_MOST_EVERY).await;
+        let engine = Engine { inner };
+        engine.sweep(SystemTime::now());
+        // A look costs time for every process there is. Endings can wait a second for theirs; a
+        // disk that fills up calls at every step, and cannot.
+        let pause = if engine.inner.disk.excess() > 0 { UNDER_PRESSURE } else { AT_MOST_EVERY };
+        drop(engine);
+        sleep_until(Instant::now() + pause).await;
     }
 }
 

@@ -32,8 +32,7 @@ enum Kind {
         /// Held while the pipe is large.
         large: Option<OwnedSemaphorePermit>,
     },
-    /// A pty cannot be spliced into a file, only into a pipe: this one, which is empty between
-    /// steps.
+    /// A pty cannot be spliced into a file, only into a pipe: this one.
     Pty { read: OwnedFd, write: OwnedFd },
 }
 
@@ -94,7 +93,7 @@ impl Source {
                     moved += count;
                     left = left.saturating_sub(count);
                 }
-                Pulled::Nothing | Pulled::End => break,
+                Pulled::Nothing | Pulled::End | Pulled::NotNow => break,
             }
         }
         moved
@@ -102,7 +101,11 @@ impl Source {
 
     /// Nobody can write to it any more, and nothing is left in it.
     pub(super) fn ended(&self) -> bool {
-        pipe::readiness(&self.end) == Ok(Readiness::End)
+        let is_empty = match &self.kind {
+            Kind::Pipe { .. } => true,
+            Kind::Pty { read, .. } => pipe::ready(read) == Ok(0),
+        };
+        is_empty && pipe::readiness(&self.end) == Ok(Readiness::End)
     }
 
     /// As `/proc` names it.
@@ -136,6 +139,11 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
     let Kind::Pty { read, write } = kind else {
         return writer.pull(end, stream, most, now_ms());
     };
+    // What an earlier step could not store is still in the pipe, and goes first.
+    match writer.pull(read, stream, most, now_ms()) {
+        Pulled::Nothing | Pulled::End => {}
+        pulled => return pulled,
+    }
     let moved = match pty::splice_into_pipe(end, write, most.min(USUAL_PIPE)) {
         Ok(0) => return Pulled::End,
         Ok(moved) => moved,
@@ -143,11 +151,7 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
         // A pty that cannot be read has no more to give.
         Err(_) => return Pulled::End,
     };
-    let mut left = moved;
-    while let (1.., Pulled::Bytes(count)) = (left, writer.pull(read, stream, left, now_ms())) {
-        left -= count;
-    }
-    Pulled::Bytes(moved)
+    writer.pull(read, stream, moved, now_ms())
 }
 
 fn now_ms() -> u64 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lastbyte_engine::{
     Ending, Engine, EnvEdit, Launch, Process, Settings, Snapshot, Started, Status,
 };
-use lastbyte_output::log::{Piece, Stream};
+use lastbyte_output::log::{Piece, Run, Stream};
 use lastbyte_testkit::{Anchor, PATIENCE, script};
 
 /// Ends its helpers and removes its files when dropped.
@@ -90,11 +90,25 @@ pub fn read(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>)
 /// The bytes of one stream, of a log that dropped nothing.
 pub fn read_stream(process: &Process, snapshot: &Snapshot, stream: Stream) -> Vec<u8> {
     let all = read(process, snapshot, 0..snapshot.extent.len);
-    let runs = process.reader().runs(0..snapshot.extent.len).unwrap();
-    let of_stream = runs.into_iter().filter(|run| run.stream == stream);
+    let of_stream = runs(process, snapshot, 0..snapshot.extent.len);
+    let of_stream = of_stream.into_iter().filter(|run| run.stream == stream);
     of_stream
         .flat_map(|run| all[run.range.start as usize..run.range.end as usize].to_vec())
         .collect()
+}
+
+/// The runs of a range, all of which must be there.
+pub fn runs(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>) -> Vec<Run> {
+    let (reader, mut found) = (process.reader(), Vec::new());
+    let (mut at, mut chunk) = (range.start, vec![0; 10_000]);
+    while at < range.end {
+        let most = chunk.len().min((range.end - at) as usize);
+        let (piece, runs) = reader.read_runs(snapshot, at, &mut chunk[..most]).unwrap();
+        let Piece::Bytes(count) = piece else { panic!("{piece:?} at {at} of {range:?}") };
+        found.extend(runs);
+        at += count as u64;
+    }
+    found
 }
 
 pub const HOUR: Duration = Duration::from_secs(3600);

@@ -15,8 +15,20 @@ pub(super) struct Tail {
     inner: Arc<OnceLock<Mutex<Inner>>>,
 }
 
+/// What lies at an offset in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copied {
+    Bytes(usize),
+    /// Pushed out by newer bytes, which may not have been published yet.
+    Forgotten {
+        until: u64,
+    },
+}
+
 #[derive(Debug, Default)]
 struct Inner {
+    /// Where the disk failed and this tail began.
+    began: u64,
     /// The offset of the first byte kept.
     start: u64,
     bytes: VecDeque<u8>,
@@ -27,7 +39,7 @@ struct Inner {
 impl Tail {
     /// Begins at this offset of the log.
     pub(super) fn begin(&self, at: u64) {
-        self.inner.get_or_init(|| Mutex::new(Inner { start: at, ..Inner::default() }));
+        self.inner.get_or_init(|| Mutex::new(Inner { began: at, start: at, ..Inner::default() }));
     }
 
     /// Appends, forgetting the oldest, and returns the offset of the first byte still there.
@@ -42,18 +54,28 @@ impl Tail {
         inner.start
     }
 
-    /// Copies what is there from `at` on; `None` when that is forgotten or not yet written.
-    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> Option<usize> {
+    /// Where the bytes of the disk end and those of the memory begin; `None` while the disk is well.
+    pub(super) fn began(&self) -> Option<u64> {
+        Some(self.lock()?.began)
+    }
+
+    /// Copies what is there from `at` on; `None` when the disk has it, if anybody.
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> Option<Copied> {
         let inner = self.lock()?;
-        let skip = usize::try_from(at.checked_sub(inner.start)?).ok()?;
+        at.checked_sub(inner.began)?;
+        let Some(skip) = at.checked_sub(inner.start) else {
+            return Some(Copied::Forgotten { until: inner.start });
+        };
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         let bytes = inner.bytes.range(skip.min(inner.bytes.len())..);
         let count = bytes.len().min(into.len());
         into.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
-        (count > 0).then_some(count)
+        Some(Copied::Bytes(count))
     }
 
     /// The stream of the byte at `at` and how many follow it on the same stream, up to `most`.
     pub(super) fn run(&self, at: u64, most: u64) -> Option<(Stream, u64)> {
+        let most = Some(most).filter(|most| *most > 0)?;
         let inner = self.lock()?;
         let skip = usize::try_from(at.checked_sub(inner.start)?).ok()?;
         let stream = *inner.streams.get(skip)?;
@@ -81,10 +103,12 @@ mod tests {
         assert_eq!(tail.append(b"end", Stream::Err), 1003);
         let last = 1000 + TAIL as u64;
         let mut into = [0; 8];
-        assert_eq!(tail.read(last, &mut into), Some(3));
+        assert_eq!(tail.read(999, &mut into), None, "the disk has that");
+        assert_eq!(tail.read(last, &mut into), Some(Copied::Bytes(3)));
         assert_eq!(&into[..3], b"end");
-        assert_eq!(tail.read(1000, &mut into), None, "forgotten");
-        assert_eq!(tail.read(last + 3, &mut into), None, "not yet written");
+        assert_eq!(tail.read(1000, &mut into), Some(Copied::Forgotten { until: 1003 }));
+        assert_eq!(tail.read(last + 3, &mut into), Some(Copied::Bytes(0)), "not yet written");
+        assert_eq!(tail.run(last, 0), None, "no run is empty");
         assert_eq!(tail.run(last, 100), Some((Stream::Err, 3)));
         assert_eq!(tail.run(1003, 7), Some((Stream::Out, 7)));
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use super::memory::Tail;
+use super::memory::{Copied, Tail};
 use super::runs::{self, Run};
 use super::{Extent, Place, Stream, Streams};
 
@@ -67,26 +67,62 @@ impl Reader {
         at: u64,
         into: &mut [u8],
     ) -> Result<Piece, ReadError> {
+        self.look((extent, live), at, into, |_| Ok(())).map(|(piece, ())| piece)
+    }
+
+    /// As [`Reader::read`], with the stream of each byte that was copied.
+    pub fn read_runs(
+        &self,
+        extent: &Extent,
+        live: &dyn Horizon,
+        at: u64,
+        into: &mut [u8],
+    ) -> Result<(Piece, Vec<Run>), ReadError> {
+        let (piece, mut runs) = self.look((extent, live), at, into, |range| self.runs(range))?;
+        let end = match piece {
+            Piece::Bytes(count) => at + count as u64,
+            Piece::Dropped(_) | Piece::End => at,
+        };
+        runs.retain(|run| run.range.start < end);
+        if let Some(last) = runs.last_mut() {
+            last.range.end = last.range.end.min(end);
+        }
+        Ok((piece, runs))
+    }
+
+    /// Copies, looks up what else there is to know of the range, and only then asks what was
+    /// dropped meanwhile.
+    fn look<T: Default>(
+        &self,
+        (extent, live): (&Extent, &dyn Horizon),
+        at: u64,
+        into: &mut [u8],
+        also: impl FnOnce(Range<u64>) -> Result<T, ReadError>,
+    ) -> Result<(Piece, T), ReadError> {
         let end = match clear_until(extent, at) {
             Ok(end) => end,
-            Err(piece) => return Ok(piece),
+            Err(piece) => return Ok((piece, T::default())),
         };
         let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(into.len());
-        let count = self.copy(at, &mut into[..most])?;
-        let after = live.extent().dropped.after(at);
-        Ok(match after {
+        let count = match self.copy(at, &mut into[..most])? {
+            Copied::Bytes(count) => count,
+            Copied::Forgotten { until } => {
+                return Ok((Piece::Dropped(at..until.min(extent.len)), T::default()));
+            }
+        };
+        let known = also(at..at + count as u64)?;
+        let piece = match live.extent().dropped.after(at) {
             Some(gone) if gone.start <= at => Piece::Dropped(at..gone.end.min(extent.len)),
             Some(gone) if gone.start < at + count as u64 => {
                 Piece::Bytes((gone.start - at) as usize)
             }
-            _ if count == 0 => Piece::End,
             _ => Piece::Bytes(count),
-        })
+        };
+        Ok((piece, known))
     }
 
-    /// Which bytes of `range` are of which stream. The range must be below a published length and
-    /// clear of dropped ranges.
-    pub fn runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
+    /// Which bytes of a range are of which stream.
+    fn runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
         match self.streams {
             Streams::One if range.is_empty() => Ok(Vec::new()),
             Streams::One => Ok(vec![Run { range, stream: Stream::Out, at_ms: 0 }]),
@@ -99,25 +135,27 @@ impl Reader {
         self.streams
     }
 
-    /// From the file first: it has all there is, unless the disk failed.
-    fn copy(&self, at: u64, into: &mut [u8]) -> Result<usize, ReadError> {
-        if let Some(count) = self.tail.read(at, into) {
-            return Ok(count);
+    /// From memory what came after the disk failed, from the file all else.
+    fn copy(&self, at: u64, into: &mut [u8]) -> Result<Copied, ReadError> {
+        if let Some(copied) = self.tail.read(at, into) {
+            return Ok(copied);
         }
         let file = open_once(&self.log, || self.place.log().to_owned())?;
-        file.read_at(into, at).map_err(|source| self.failed(source))
+        let count = file.read_at(into, at).map_err(|source| self.failed(source))?;
+        Ok(Copied::Bytes(count))
     }
 
     fn split_runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
+        let on_disk = range.start..self.tail.began().unwrap_or(u64::MAX).min(range.end);
         let mut found = Vec::new();
-        let mut at = range.start;
+        if !on_disk.is_empty() {
+            let file = open_once(&self.runs, || self.place.runs())?;
+            found = runs::read(file, &on_disk).map_err(|source| self.failed(source))?;
+        }
+        let mut at = on_disk.end.max(range.start);
         while let Some((stream, count)) = self.tail.run(at, range.end - at) {
             found.push(Run { range: at..at + count, stream, at_ms: 0 });
             at += count;
-        }
-        if found.is_empty() && !range.is_empty() {
-            let file = open_once(&self.runs, || self.place.runs())?;
-            return runs::read(file, &range).map_err(|source| self.failed(source));
         }
         Ok(found)
     }

@@ -13,7 +13,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use lastbyte_sys::file::{next_data, punch_hole};
 
@@ -54,9 +53,9 @@ const HEADER: usize = 16;
 const LONGEST_RECORD: usize = 20;
 
 impl RunsWriter {
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        Ok(Self { file, len: 0, last: None, first_kept: 0, given_back: 0 })
+    /// Begins an index in an empty file.
+    pub(super) fn new(file: File) -> Self {
+        Self { file, len: 0, last: None, first_kept: 0, given_back: 0 }
     }
 
     /// Whether the run that is being written is of this stream.
@@ -283,8 +282,7 @@ mod tests {
     proptest! {
         #[test]
         fn runs_read_back_as_they_were_written(lengths in prop::collection::vec(1u64..1 << 20, 1..3000)) {
-            let folder = tempfile::tempdir().expect("folder");
-            let mut writer = RunsWriter::create(&folder.path().join("runs")).expect("create");
+            let mut writer = RunsWriter::new(tempfile::tempfile().expect("file"));
             let want = write(&mut writer, &lengths);
             let total: u64 = lengths.iter().sum();
             prop_assert_eq!(&read(&writer.file, &(0..total)).expect("read"), &want);
@@ -299,8 +297,7 @@ mod tests {
 
     #[test]
     fn blocks_of_dropped_bytes_are_given_back_and_the_rest_stays_readable() {
-        let folder = tempfile::tempdir().expect("folder");
-        let mut writer = RunsWriter::create(&folder.path().join("runs")).expect("create");
+        let mut writer = RunsWriter::new(tempfile::tempfile().expect("file"));
         let want = write(&mut writer, &[1; 100_000]);
         let before = writer.kept();
         writer.give_back(&(10_000..90_000)).expect("punch");
@@ -311,8 +308,7 @@ mod tests {
 
     #[test]
     fn of_two_records_for_one_offset_the_last_holds() {
-        let folder = tempfile::tempdir().expect("folder");
-        let mut writer = RunsWriter::create(&folder.path().join("runs")).expect("create");
+        let mut writer = RunsWriter::new(tempfile::tempfile().expect("file"));
         for stream in [Stream::Out, Stream::Err, Stream::Out] {
             writer.begin(0, stream, 7).expect("write");
         }

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::file::punch_hole;
@@ -31,6 +33,9 @@ pub enum Pulled {
     Nothing,
     /// The pipe is at its end.
     End,
+    /// Something is ready, but this program has no descriptor to spare for the file: try again in
+    /// a moment.
+    NotNow,
 }
 
 /// Why and from where on the disk did not take the output.
@@ -56,6 +61,8 @@ pub struct Writer {
     punched: Dropped,
     /// From here on nothing may be dropped: a pinned reader has not read it.
     keep_from: u64,
+    /// How often a shortage of descriptors is waited out before it counts as a failure.
+    patience: u32,
 }
 
 /// Where bytes go.
@@ -79,6 +86,8 @@ struct Gone {
     failed: Range<u64>,
 }
 
+const PATIENCE: u32 = 1000;
+
 impl Writer {
     pub fn new(place: Place, streams: Streams, quota: Quota) -> Self {
         Self {
@@ -92,6 +101,7 @@ impl Writer {
             gone: Gone::default(),
             punched: Dropped::default(),
             keep_from: u64::MAX,
+            patience: PATIENCE,
         }
     }
 
@@ -115,6 +125,11 @@ impl Writer {
                 Pulled::Bytes(count)
             }
             Err(Errno::AGAIN) => Pulled::Nothing,
+            // Others end and give theirs back, so a shortage passes; the bytes wait in the pipe.
+            Err(Errno::MFILE | Errno::NFILE) if self.patience > 0 => {
+                self.patience -= 1;
+                Pulled::NotNow
+            }
             Err(errno) => {
                 self.fail(errno);
                 self.pull_into_memory(pipe, stream, most)
@@ -156,6 +171,11 @@ impl Writer {
     /// Drops nothing from this offset on, whatever the quota says, until told otherwise.
     pub fn keep_from(&mut self, offset: Option<u64>) {
         self.keep_from = offset.unwrap_or(u64::MAX);
+    }
+
+    /// Whoever drains takes what is there now: nothing is put off any more.
+    pub fn hurry(&mut self) {
+        self.patience = 0;
     }
 
     pub fn quota(&self) -> Quota {
@@ -279,12 +299,17 @@ impl Writer {
 }
 
 fn create(place: &Place, streams: Streams) -> io::Result<Store> {
-    let log = File::options().read(true).write(true).create_new(true).open(place.log())?;
+    let log = create_file(place.log())?;
     let runs = match streams {
         Streams::One => None,
-        Streams::Split => Some(RunsWriter::create(&place.runs())?),
+        Streams::Split => Some(RunsWriter::new(create_file(&place.runs())?)),
     };
     Ok(Store::Disk { log, runs })
+}
+
+/// For this user alone. One that is there already is left over from an attempt that got no further.
+fn create_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn errno_of(error: &io::Error) -> Errno {

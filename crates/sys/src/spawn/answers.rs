@@ -56,6 +56,17 @@ impl Answers {
     }
 }
 
+impl Drop for Answers {
+    /// A child whose answer nobody takes belongs to nobody: each is killed as it is taken out.
+    fn drop(&mut self) {
+        // From here on the spawners cannot send, and kill what they have just made.
+        _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        while let Ok(Some(answer)) = self.receive() {
+            drop(answer);
+        }
+    }
+}
+
 impl AsFd for Answers {
     /// Readable when there is an answer.
     fn as_fd(&self) -> BorrowedFd<'_> {

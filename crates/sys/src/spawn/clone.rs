@@ -5,7 +5,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rustix::process::Pid;
 
 use super::setup::{Setup, enter};
@@ -28,20 +28,27 @@ pub(super) struct Stack {
     base: *mut c_void,
 }
 
+/// Below the stack, never mapped: an overflow is a fault, not a write into somebody's memory.
+const GUARD_SIZE: usize = 64 * 1024;
+
 impl Stack {
     pub(super) fn new() -> Result<Self, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::STACK | MapFlags::NORESERVE;
+        let size = GUARD_SIZE + STACK_SIZE;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
-        let base = unsafe { mmap_anonymous(ptr::null_mut(), STACK_SIZE, protection, flags) }?;
+        let map = unsafe { mmap_anonymous(ptr::null_mut(), size, ProtFlags::empty(), flags) }?;
+        let base = map.wrapping_byte_add(GUARD_SIZE);
+        // SAFETY: the range is the upper part of the mapping made above.
+        unsafe { mprotect(base, STACK_SIZE, MprotectFlags::READ | MprotectFlags::WRITE) }?;
         Ok(Self { base })
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
+        let map = self.base.wrapping_byte_sub(GUARD_SIZE);
         // SAFETY: the mapping is ours, and no child runs on it: clone returns when it has left.
-        _ = unsafe { munmap(self.base, STACK_SIZE) };
+        _ = unsafe { munmap(map, GUARD_SIZE + STACK_SIZE) };
     }
 }
 

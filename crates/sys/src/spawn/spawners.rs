@@ -34,17 +34,17 @@ impl Spawners {
         let (requests, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let (ready, started) = channel();
-        for number in 0..threads {
+        let threads = (0..threads).map(|number| {
             let (queue, ready, socket) = (Arc::clone(&queue), ready.clone(), theirs.as_raw_fd());
-            thread::Builder::new()
-                .name(format!("spawner-{number}"))
-                .spawn(move || run(socket, mechanism, &queue, ready))?;
-        }
+            let builder = thread::Builder::new().name(format!("spawner-{number}"));
+            builder.spawn(move || run(socket, mechanism, &queue, ready)).map(drop)
+        });
+        let threads: Vec<io::Result<()>> = threads.collect();
         drop(ready);
-        // Until all have copied the descriptor table, `theirs` stays open in ours.
-        for answer in started {
-            answer?;
-        }
+        // Until all have copied the descriptor table or failed, `theirs` stays open in ours.
+        let started: Vec<Result<(), Errno>> = started.into_iter().collect();
+        threads.into_iter().collect::<io::Result<()>>()?;
+        started.into_iter().collect::<Result<(), Errno>>()?;
         Ok((Self { requests }, Answers::new(ours)))
     }
 
@@ -93,8 +93,10 @@ impl Spawner {
     }
 
     fn answer(&mut self, id: u64, request: &Request) -> Result<(), Failure> {
-        let pipes = self.table.open(request)?;
+        let mut pipes = self.table.open(request)?;
         let (pid, pidfd) = self.spawn_patiently(request, &pipes)?;
+        // Before anybody can wait for their end.
+        pipes.close_childs();
         let descriptors: Vec<_> = [pidfd.as_fd()].into_iter().chain(pipes.ours()).collect();
         let sent = send_spawned(self.table.socket.as_fd(), (id, request), pid, &descriptors);
         sent.map_err(|errno| {
