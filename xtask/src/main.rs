@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Some((task, [])) if task == "tidy" => tidy::run(),
         Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
-            eprintln!("usage: cargo xtask tidy | cargo xtask bench [spawn|copy|idle]…");
+            eprintln!("usage: cargo xtask tidy | cargo xtask bench [NAME]…");
             return ExitCode::from(2);
         }
     };

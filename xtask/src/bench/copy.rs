@@ -13,7 +13,7 @@ use lastbyte_output::log::Quota;
 use super::samples::Samples;
 
 const BYTES: u64 = 1 << 30;
-const ROUNDS: usize = 11;
+const ROUNDS: usize = 7;
 
 pub(super) fn run() -> Result<()> {
     let folder = tempfile::tempdir()?;

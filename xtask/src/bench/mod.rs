@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
 
 mod copy;
+mod fairness;
 mod idle;
 mod samples;
 mod spawn;
@@ -14,7 +15,7 @@ use anyhow::{Result, bail};
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle"];
+    let all = ["spawn", "copy", "idle", "fairness"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -24,6 +25,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "spawn" => spawn::run()?,
             "copy" => copy::run()?,
             "idle" => idle::run()?,
+            "fairness" => fairness::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }
