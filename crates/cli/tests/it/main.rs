@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod background;
+mod broken_pipe;
 mod environment;
 mod exit_codes;
 mod harness;
 mod help;
 mod signals;
+mod stdin;
 mod streams;
 mod timeouts;
 mod usage;
