@@ -10,6 +10,7 @@ compile_error!("lastbyte runs on Linux; other systems need their own spawn, chil
 
 mod child;
 pub mod file;
+pub mod own_signals;
 pub mod pipe;
 pub mod procfs;
 pub mod pty;

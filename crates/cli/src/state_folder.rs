@@ -1,0 +1,223 @@
+//! The private folder of one run: locked while the run lives, removed at its end, and removed by
+//! the next run if it was left behind.
+//!
+//! ```text
+//! <state>/lastbyte/runs/lock        held for the moment in which a folder is made or looked for
+//!                      /<pid>-<time>/lock      held for as long as the run lives
+//! ```
+//!
+//! Folders are made and locked under the outer lock, and leftovers are claimed under it: a folder
+//! whose own lock is free has no owner, not even one who is about to lock it.
+
+use std::env;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::bail;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
+
+/// A folder with a lock that we hold; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct StateFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl StateFolder {
+    /// Makes a folder where this user keeps state, else in the temporary directory, and removes
+    /// what earlier runs have left there.
+    pub(crate) fn create() -> anyhow::Result<Self> {
+        Self::create_in(state_home().as_deref(), &env::temp_dir())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn create_in(state_home: Option<&Path>, temp: &Path) -> anyhow::Result<Self> {
+        let mut refusals = Vec::new();
+        if let Some(state_home) = state_home {
+            let base = state_home.join("lastbyte");
+            match make_private(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => refusals.push(format!("{}: {error}", base.display())),
+            }
+        }
+        let base = temp.join(format!("lastbyte-{}", geteuid().as_raw()));
+        match require_private(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
+            Ok(folder) => return Ok(folder),
+            Err(error) => refusals.push(format!("{}: {error}", base.display())),
+        }
+        bail!("cannot make a folder for the output: {}", refusals.join("; "))
+    }
+
+    fn create_under(runs: &Path) -> io::Result<Self> {
+        make_private(runs)?;
+        let outer = open_lock(runs)?;
+        rustix::io::retry_on_intr(|| flock(&outer, FlockOperation::LockExclusive))?;
+        let leftovers = claim_leftovers(runs);
+        let folder = Self::create_locked(runs);
+        // Others need not wait while leftovers are removed.
+        drop(outer);
+        drop(leftovers);
+        folder
+    }
+
+    fn create_locked(runs: &Path) -> io::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let path = runs.join(format!("{}-{}", std::process::id(), now.as_nanos()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Self::claim(path)
+    }
+
+    /// Takes a folder that nobody holds.
+    fn claim(path: PathBuf) -> io::Result<Self> {
+        let lock = open_lock(&path)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for StateFolder {
+    fn drop(&mut self) {
+        // What cannot be removed is a leftover for the next run.
+        _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The folders whose runs are gone. What cannot be looked at is not ours to remove.
+fn claim_leftovers(runs: &Path) -> Vec<StateFolder> {
+    let entries = fs::read_dir(runs).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.filter_map(|entry| StateFolder::claim(entry.path()).ok()).collect()
+}
+
+fn open_lock(folder: &Path) -> io::Result<File> {
+    let path = folder.join("lock");
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Anybody can make a folder in a shared directory: only one that is ours alone will do.
+fn require_private(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    let ours = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
+    match ours {
+        true => Ok(()),
+        false => Err(io::Error::other("this is not a folder of this user alone")),
+    }
+}
+
+/// Where this user's programs keep their state.
+fn state_home() -> Option<PathBuf> {
+    // The specification says to ignore what is not absolute.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn folders(runs: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    }
+
+    #[test]
+    fn a_folder_is_private_and_goes_with_its_owner() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = StateFolder::create_in(Some(home.path()), Path::new("/nowhere")).unwrap();
+        let runs = home.path().join("lastbyte/runs");
+        assert_eq!(folders(&runs), [folder.path()]);
+        assert_eq!((mode(&runs), mode(folder.path())), (0o700, 0o700));
+        fs::create_dir(folder.path().join("logs")).unwrap();
+        drop(folder);
+        assert_eq!(folders(&runs), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_leftover_is_swept_and_a_living_one_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let create = || StateFolder::create_in(Some(home.path()), Path::new("/nowhere")).unwrap();
+        let living = create();
+        let runs = home.path().join("lastbyte/runs");
+        let (locked_once, never_locked) = (runs.join("1-1"), runs.join("2-2"));
+        fs::create_dir_all(locked_once.join("logs")).unwrap();
+        fs::write(locked_once.join("lock"), "").unwrap();
+        fs::create_dir(&never_locked).unwrap();
+        let new = create();
+        let mut want = [living.path(), new.path()];
+        want.sort();
+        let mut left = folders(&runs);
+        left.sort();
+        assert_eq!(left, want);
+    }
+
+    #[test]
+    fn runs_that_start_and_end_at_once_never_sweep_each_other() {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let folder =
+                            StateFolder::create_in(Some(home.path()), Path::new("/nowhere"));
+                        let folder = folder.unwrap();
+                        fs::write(folder.path().join("log"), "output").unwrap();
+                        std::thread::yield_now();
+                        assert_eq!(fs::read(folder.path().join("log")).unwrap(), b"output");
+                    }
+                });
+            }
+        });
+        assert_eq!(folders(&home.path().join("lastbyte/runs")), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn without_a_home_the_folder_is_in_the_temporary_directory() {
+        let temp = tempfile::tempdir().unwrap();
+        for home in [None, Some(Path::new("/dev/null"))] {
+            let folder = StateFolder::create_in(home, temp.path()).unwrap();
+            let base = temp.path().join(format!("lastbyte-{}", geteuid().as_raw()));
+            assert!(folder.path().starts_with(base.join("runs")));
+            assert_eq!(mode(&base), 0o700);
+        }
+    }
+
+    #[test]
+    fn a_temporary_folder_that_others_can_reach_is_refused() {
+        let name = format!("lastbyte-{}", geteuid().as_raw());
+        let (open, linked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(open.path().join(&name)).unwrap();
+        fs::set_permissions(open.path().join(&name), PermissionsExt::from_mode(0o755)).unwrap();
+        let target = linked.path().join("private, but somebody's");
+        make_private(&target).unwrap();
+        symlink(target, linked.path().join(&name)).unwrap();
+        for temp in [open, linked] {
+            let error = StateFolder::create_in(None, temp.path()).unwrap_err().to_string();
+            let want = format!(
+                "cannot make a folder for the output: {}: this is not a folder of this user alone",
+                temp.path().join(&name).display()
+            );
+            assert_eq!(error, want);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What the program says itself, on standard error. Nobody listening is no reason to fail.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the command left standard error in the middle of a line.
+static MID_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Makes the next line begin on a line of its own.
+pub(crate) fn after_a_partial_line() {
+    MID_LINE.store(true, Ordering::Relaxed);
+}
+
+/// `lastbyte: ` and the text.
+pub(crate) fn line(text: impl Display) {
+    write(&format!("lastbyte: {text}\n"));
+}
+
+/// A value as one line of JSON.
+pub(crate) fn json(value: &impl serde::Serialize) {
+    match serde_json::to_string(value) {
+        Ok(json) => write(&format!("{json}\n")),
+        Err(error) => line(format_args!("cannot write JSON: {error}")),
+    }
+}
+
+fn write(line: &str) {
+    let begin = if MID_LINE.swap(false, Ordering::Relaxed) { "\n" } else { "" };
+    // One write, so that no other writer gets in between; there is nobody to tell of its failure.
+    _ = std::io::stderr().write_all(format!("{begin}{line}").as_bytes());
+}

@@ -1,0 +1,40 @@
+use lastbyte_testkit::is_alive;
+
+use crate::harness::{Fixture, finish};
+
+#[test]
+fn a_background_child_is_named_and_lives_on() {
+    let fixture = Fixture::new();
+    let finished = finish(fixture.run_testchild("print done then leave-silent-holder"));
+    let pids = fixture.anchor.pids();
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "done"));
+    let [pid] = pids.as_slice() else { panic!("one helper, not {pids:?}") };
+    let line = format!(
+        "lastbyte: still running: testchild (pid {pid}); later output has no reader, and writing it gives SIGPIPE\n"
+    );
+    assert_eq!(finished.stderr, line);
+    assert!(is_alive(*pid));
+}
+
+#[test]
+fn what_a_background_child_writes_at_once_is_still_delivered() {
+    let fixture = Fixture::new();
+    let finished = finish(fixture.run_testchild("leave-tail"));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "tail"));
+}
+
+#[test]
+fn a_background_child_that_holds_no_output_is_not_spoken_of() {
+    let fixture = Fixture::new();
+    let actions = "background close-stdout then close-stderr then hold end then exit 0";
+    let finished = finish(fixture.run_testchild(actions));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    assert!(is_alive(fixture.anchor.wait_for(1)[0]));
+}
+
+#[test]
+fn the_line_about_a_background_child_has_a_line_of_its_own() {
+    let fixture = Fixture::new();
+    let finished = finish(fixture.run_testchild("eprint unfinished then leave-silent-holder"));
+    assert!(finished.stderr.starts_with("unfinished\nlastbyte: still running: "), "{finished:?}");
+}

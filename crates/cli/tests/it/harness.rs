@@ -1,0 +1,109 @@
+//! The program in a home of its own, with an anchor for the helpers it starts.
+#![expect(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use lastbyte_testkit::{Anchor, testchild};
+use rustix::process::{Pid, Signal, kill_process};
+
+pub const LASTBYTE: &str = env!("CARGO_BIN_EXE_lastbyte");
+
+/// Ends its helpers and removes its files when dropped.
+pub struct Fixture {
+    pub anchor: Anchor,
+    pub home: tempfile::TempDir,
+}
+
+/// How a program ended and what it wrote.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        Self { anchor: Anchor::listen(), home: tempfile::tempdir().unwrap() }
+    }
+
+    /// Where the program keeps the folders of its runs.
+    pub fn runs(&self) -> PathBuf {
+        self.home.path().join("state/lastbyte/runs")
+    }
+
+    /// The names of those folders.
+    pub fn folders(&self) -> Vec<OsString> {
+        let entries = std::fs::read_dir(self.runs()).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.path().is_dir());
+        folders.map(|entry| entry.file_name()).collect()
+    }
+
+    /// Some program with nothing to read, in a home of its own.
+    pub fn program(&self, program: &str) -> Command {
+        let (name, anchor) = self.anchor.env();
+        let mut command = Command::new(program);
+        command.env("HOME", self.home.path()).env("XDG_STATE_HOME", self.home.path().join("state"));
+        command.env(name, anchor).env("LASTBYTE", LASTBYTE).env("TESTCHILD", testchild());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// `lastbyte run` with these arguments.
+    pub fn run(&self, arguments: &[&str]) -> Command {
+        let mut command = self.program(LASTBYTE);
+        command.arg("run").args(arguments);
+        command
+    }
+
+    /// `lastbyte run` of a `testchild` with these actions.
+    pub fn run_testchild(&self, actions: &str) -> Command {
+        let mut command = self.run(&["--"]);
+        command.arg(testchild()).args(actions.split_whitespace());
+        command
+    }
+
+    /// A shell script that knows `$LASTBYTE` and `$TESTCHILD`.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut command = self.program("sh");
+        command.args(["-c", script]);
+        command
+    }
+}
+
+pub fn start(mut command: Command) -> Child {
+    command.spawn().unwrap()
+}
+
+pub fn finish(mut command: Command) -> Finished {
+    let output = command.output().unwrap();
+    Finished {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// What `lastbyte run` with these arguments comes to.
+#[track_caller]
+pub fn check(arguments: &[&str], code: i32, stdout: &str, stderr: &str) {
+    let finished = finish(Fixture::new().run(arguments));
+    let want = Finished { code: Some(code), stdout: stdout.into(), stderr: stderr.into() };
+    assert_eq!(finished, want, "{arguments:?}");
+}
+
+/// Reads exactly this text.
+#[track_caller]
+pub fn expect(from: &mut impl Read, text: &str) {
+    let mut read = vec![0; text.len()];
+    from.read_exact(&mut read).unwrap();
+    assert_eq!(String::from_utf8_lossy(&read), text);
+}
+
+pub fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}

@@ -1,0 +1,78 @@
+use lastbyte_testkit::testchild;
+use serde_json::{Value, json};
+
+use crate::harness::{Fixture, finish};
+
+/// The last line of standard error, and the exit code.
+fn report(fixture: &Fixture, options: &[&str], actions: &str) -> (Value, Option<i32>) {
+    let mut command = fixture.run(&["--json"]);
+    command.args(options).arg("--").arg(testchild()).args(actions.split_whitespace());
+    let finished = finish(command);
+    let line = finished.stderr.lines().last().expect("a line");
+    (serde_json::from_str(line).expect("JSON"), finished.code)
+}
+
+#[test]
+fn a_report_has_everything_that_is_known() {
+    let fixture = Fixture::new();
+    let (report, code) = report(&fixture, &["--cwd", "/"], "print abc then eprint de then exit 3");
+    assert_eq!(code, Some(3));
+    assert_eq!(report["status"], json!({"kind": "exited", "code": 3}));
+    assert_eq!(report["cause"], json!({"kind": "own"}));
+    assert_eq!(report["closing"], json!({"kind": "eof"}));
+    assert_eq!(report["kept"], json!({"kind": "whole"}));
+    assert_eq!(report["final_len"], 5);
+    assert_eq!(report["cwd"], "/");
+    assert_eq!(report["id"].as_str().map(str::len), Some(36));
+    assert!(report["pid"].as_u64() > Some(1));
+    let times = &report["times"];
+    let time = |name: &str| times[name].as_u64().unwrap_or_else(|| panic!("{name} in {times}"));
+    assert!(time("started_unix_ns") < time("exited_unix_ns"));
+    assert!(time("exited_unix_ns") <= time("ended_unix_ns"));
+    assert!(time("ran_ns") > 0 && time("drained_ns") < time("ran_ns") + 1_000_000_000);
+    assert!(report["usage"]["user_ns"].is_u64() && report["usage"]["system_ns"].is_u64());
+    assert!(report["usage"].get("peak_memory").is_none_or(Value::is_u64));
+}
+
+#[test]
+fn a_report_says_whose_doing_an_end_was() {
+    let fixture = Fixture::new();
+    let (report, code) = report(&fixture, &["--timeout", "100ms"], "hold");
+    assert_eq!(code, Some(124));
+    let signalled =
+        json!({"kind": "signalled", "signal": 15, "name": "SIGTERM", "core_dumped": false});
+    assert_eq!(report["status"], signalled);
+    assert_eq!(report["cause"], json!({"kind": "timed_out", "which": "wall", "escalated": false}));
+}
+
+#[test]
+fn a_report_names_those_who_hold_the_output() {
+    let fixture = Fixture::new();
+    let (report, _) = report(&fixture, &[], "eprint unfinished then leave-silent-holder");
+    let pid = fixture.anchor.pids()[0];
+    let holders = json!([{"pid": pid, "name": "testchild"}]);
+    assert_eq!(report["closing"], json!({"kind": "held", "holders": holders}));
+}
+
+#[test]
+fn a_report_comes_last_and_a_summary_before_it() {
+    let fixture = Fixture::new();
+    let finished = finish(fixture.run(&["--json", "--summary", "printf x >&2; exit 3"]));
+    let lines: Vec<&str> = finished.stderr.lines().collect();
+    let [x, summary, report] = lines.as_slice() else { panic!("three lines, not {lines:?}") };
+    assert_eq!(*x, "x");
+    assert!(summary.starts_with("lastbyte: exit code 3, on its own, after 0."), "{summary}");
+    assert!(summary.contains("; 1 bytes of output; cpu 0."), "{summary}");
+    assert!(report.starts_with('{'));
+}
+
+#[test]
+fn a_summary_says_who_still_runs() {
+    let fixture = Fixture::new();
+    let mut command = fixture.run(&["--summary", "--"]);
+    command.arg(testchild()).arg("leave-silent-holder");
+    let finished = finish(command);
+    let pid = fixture.anchor.pids()[0];
+    let end = format!("; still running: testchild (pid {pid})\n");
+    assert!(finished.stderr.ends_with(&end), "{finished:?}");
+}

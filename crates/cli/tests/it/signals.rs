@@ -1,0 +1,100 @@
+use rustix::process::Signal;
+
+use crate::harness::{Fixture, expect, finish, send, start};
+
+#[test]
+fn a_signal_is_passed_on_to_the_command() {
+    let fixture = Fixture::new();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+        let number = signal.as_raw();
+        let actions = format!("trap {number} exit 7 then print ready then hold");
+        let mut child = start(fixture.run_testchild(&actions));
+        expect(child.stdout.as_mut().unwrap(), "ready");
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(7), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_command_that_dies_of_a_signal_is_told_so() {
+    let fixture = Fixture::new();
+    let mut child = start(fixture.run_testchild("print ready then hold"));
+    expect(child.stdout.as_mut().unwrap(), "ready");
+    send(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn the_second_signal_kills_the_whole_tree() {
+    let fixture = Fixture::new();
+    let tree = "setsid-background ignore 2 15 then hold end";
+    let actions =
+        format!("{tree} then ignore 15 then trap 2 print first then print ready then hold");
+    let mut child = start(fixture.run_testchild(&actions));
+    expect(child.stdout.as_mut().unwrap(), "ready");
+    fixture.anchor.wait_for(2);
+    send(&child, Signal::INT);
+    expect(child.stdout.as_mut().unwrap(), "first");
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(137));
+    fixture.anchor.wait_for_at_most(0);
+}
+
+#[test]
+fn a_signal_is_heard_while_nobody_reads_the_output() {
+    let fixture = Fixture::new();
+    let actions = "trap 15 exit 7 then write-bytes 1000000 then eprint ready then hold";
+    let mut child = start(fixture.run_testchild(actions));
+    expect(child.stderr.as_mut().unwrap(), "ready");
+    send(&child, Signal::TERM);
+    fixture.anchor.wait_for_at_most(0);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(7), 1_000_000));
+}
+
+#[test]
+fn a_signal_after_the_commands_end_is_meant_for_us() {
+    let fixture = Fixture::new();
+    let mut child = start(fixture.run(&["head -c 1000000 /dev/zero; echo end >&2"]));
+    expect(child.stderr.as_mut().unwrap(), "end\n");
+    // The first may still find the command; the output that nobody reads keeps us either way.
+    lastbyte_testkit::eventually("the program ends", || {
+        send(&child, Signal::TERM);
+        matches!(child.try_wait(), Ok(Some(_)))
+    });
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(fixture.folders(), Vec::<std::ffi::OsString>::new());
+}
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let fixture = Fixture::new();
+    let actions = "trap 2 print int then trap 15 exit 9 then print ready then hold";
+    let script = format!(r#"trap '' INT; exec "$LASTBYTE" run -- "$TESTCHILD" {actions}"#);
+    let mut child = start(fixture.shell(&script));
+    expect(child.stdout.as_mut().unwrap(), "ready");
+    send(&child, Signal::INT);
+    send(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(9), b"".as_slice()));
+}
+
+#[test]
+fn a_signal_that_was_blocked_at_the_start_is_heard() {
+    let fixture = Fixture::new();
+    let script = r#"exec env --block-signal=TERM "$LASTBYTE" run -- "$TESTCHILD" trap 15 exit 9 then print ready then hold"#;
+    let mut child = start(fixture.shell(script));
+    expect(child.stdout.as_mut().unwrap(), "ready");
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn a_status_is_known_although_the_starter_ignored_child_exits() {
+    let fixture = Fixture::new();
+    let script = r#"exec env --ignore-signal=CHLD "$LASTBYTE" run --json 'exit 3'"#;
+    let finished = finish(fixture.shell(script));
+    assert_eq!(finished.code, Some(3));
+    // Cpu times come with the status alone, not from a second source.
+    assert!(finished.stderr.contains("user_ns"), "{finished:?}");
+}

@@ -1,0 +1,41 @@
+use std::process::Stdio;
+
+use crate::harness::{Fixture, finish, start};
+
+#[test]
+fn a_command_whose_time_is_over_is_stopped_and_124() {
+    let fixture = Fixture::new();
+    for option in ["--timeout", "--idle-timeout"] {
+        let script =
+            format!(r#"exec "$LASTBYTE" run {option} 100ms -- "$TESTCHILD" print out then hold"#);
+        let finished = finish(fixture.shell(&script));
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(124), "out"), "{option}");
+        fixture.anchor.wait_for_at_most(0);
+    }
+}
+
+#[test]
+fn a_command_that_is_stopped_and_exits_with_zero_still_timed_out() {
+    let fixture = Fixture::new();
+    let script = r#"exec "$LASTBYTE" run --timeout 200ms -- "$TESTCHILD" trap 15 exit 0 then hold"#;
+    assert_eq!(finish(fixture.shell(script)).code, Some(124));
+}
+
+#[test]
+fn a_command_that_keeps_writing_is_not_idle() {
+    let fixture = Fixture::new();
+    let script = r#"exec "$LASTBYTE" run --idle-timeout 2s 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done'"#;
+    let finished = finish(fixture.shell(script));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "1\n2\n3\n4\n5\n6\n"));
+}
+
+#[test]
+fn input_that_never_ends_does_not_delay_a_timeout() {
+    let fixture = Fixture::new();
+    let mut command = fixture.run(&["--timeout", "100ms", "exec sleep 60"]);
+    command.stdin(Stdio::piped());
+    let mut child = start(command);
+    let input = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(124));
+    drop(input);
+}

@@ -1,0 +1,111 @@
+use crate::harness::{Fixture, LASTBYTE, check, finish};
+
+const EXAMPLE: &str = "
+Give it as one shell text, or as a program and its arguments after `--`:
+  lastbyte run 'make test | tail -5'
+  lastbyte run -- make test
+";
+
+/// A call that is refused in the words of this first line.
+#[track_caller]
+fn refused(arguments: &[&str], line: &str) {
+    check(arguments, 2, "", &format!("lastbyte: {line}\n"));
+}
+
+#[track_caller]
+fn refused_with_example(arguments: &[&str], line: &str) {
+    refused(arguments, &format!("{line}\n{}", EXAMPLE.trim_end()));
+}
+
+#[track_caller]
+fn refused_with_fix(arguments: &[&str], line: &str, quoted: &str, plain: &str) {
+    let fix = format!(
+        "\n\nQuote the command, or put it after `--`:\n  lastbyte run {quoted}\n  lastbyte run -- {plain}"
+    );
+    refused(arguments, &format!("{line}{fix}"));
+}
+
+#[test]
+fn a_call_without_a_command_shows_how_to_give_one() {
+    refused_with_example(&[], "no command is given");
+    refused_with_example(&["--"], "no command is given");
+    refused_with_example(&["--summary"], "no command is given");
+    refused_with_example(&[""], "the command is empty");
+    refused_with_example(&["--", ""], "the program's name is empty");
+}
+
+#[test]
+fn two_commands_are_one_too_many() {
+    let line = "there is a shell text and a program after `--`, but only one of them can be run";
+    refused_with_example(&["x", "--", "y"], line);
+}
+
+#[test]
+fn a_command_that_was_not_quoted_is_shown_quoted() {
+    let line = |count| format!("a shell text is one argument, not {count}");
+    refused_with_fix(&["echo", "hello"], &line(2), "'echo hello'", "echo hello");
+    refused_with_fix(
+        &["--timeout", "2s", "grep", "a b", "x"],
+        &line(3),
+        r"'grep '\''a b'\'' x'",
+        "grep 'a b' x",
+    );
+}
+
+#[test]
+fn an_option_of_the_command_is_not_taken_for_ours() {
+    let line = |option| format!("{option} is not an option of `lastbyte run`");
+    refused_with_fix(&["ls", "-l"], &line("-l"), "'ls -l'", "ls -l");
+    refused_with_fix(&["df", "-h"], &line("-h"), "'df -h'", "df -h");
+    refused_with_fix(&["x", "--help"], &line("--help"), "'x --help'", "x --help");
+    let arguments = ["--cwd", "/", "ls", "--colour"];
+    refused_with_fix(&arguments, &line("--colour"), "'ls --colour'", "ls --colour");
+}
+
+#[test]
+fn our_options_may_follow_the_text() {
+    check(&["echo $A", "--timeout", "1h", "--env", "A=b"], 0, "b\n", "");
+}
+
+#[test]
+fn what_follows_the_dashes_is_the_commands_alone() {
+    check(&["--", "echo", "--timeout", "--", "-h"], 0, "--timeout -- -h\n", "");
+}
+
+#[test]
+fn an_option_that_is_almost_ours_is_named() {
+    let finished = finish(Fixture::new().run(&["x", "--timout", "2s"]));
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.stderr.contains("a similar argument exists: '--timeout'"), "{finished:?}");
+}
+
+#[test]
+fn a_time_that_is_none_is_refused_with_what_is() {
+    let accepted = "a time is a number with a unit, ms, s, m or h: 500ms, 2s, 1.5m, 1h";
+    for option in ["--timeout", "--idle-timeout"] {
+        for time in ["2", "-2s", "1h30m", "soon"] {
+            let line = format!("invalid value '{time}' for '{option} <TIME>': {accepted}");
+            refused(
+                &[option, time, "x"],
+                &format!("{line}\n\nFor more information, try '--help'."),
+            );
+        }
+    }
+}
+
+#[test]
+fn an_environment_edit_that_makes_no_sense_is_refused() {
+    let line = |given| {
+        format!("--env takes NAME=VALUE, not {given:?}; to remove a variable use --unset NAME")
+    };
+    refused(&["--env", "NAME", "x"], &line("NAME"));
+    refused(&["--env", "=value", "x"], &line("=value"));
+    refused(&["--unset", "A=B", "x"], "--unset takes the name of a variable, not \"A=B\"");
+}
+
+#[test]
+fn a_program_without_a_command_shows_its_help_and_fails() {
+    let finished = finish(Fixture::new().program(LASTBYTE));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
+    assert!(finished.stderr.contains("Usage: lastbyte <COMMAND>"), "{finished:?}");
+}
