@@ -37,13 +37,17 @@ pub(crate) async fn attend(
     streams: Streams,
     signals: &mut Signals,
 ) -> anyhow::Result<Finished> {
-    let start =
-        |stream| deliver::start(process, stream).context("cannot start a thread for output");
+    // Both begin at the first byte, which stays until both have written it.
+    let pin = process.pin().context("the log is not held back for its readers")?;
+    let start = |stream| {
+        deliver::start(process, stream, pin.clone()).context("cannot start a thread for output")
+    };
     let stdout = start(Stream::Out)?;
     let stderr = match streams {
-        Streams::Merged => None,
+        Streams::Merged | Streams::Pty(_) => None,
         Streams::Split => Some(start(Stream::Err)?),
     };
+    drop(pin);
     let mut finished = pin!(until_finished(process, stdout, stderr));
     let mut passed_on = 0;
     loop {

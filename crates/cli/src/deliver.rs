@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use lastbyte_engine::{LogReader, Process, Snapshot};
+use lastbyte_engine::{LogReader, Pin, Process, Snapshot};
 use lastbyte_output::log::{Piece, ReadError, Run, Stream};
 use lastbyte_sys::Errno;
 use tokio::runtime::Handle;
@@ -43,9 +43,9 @@ pub(crate) enum DeliverError {
 pub(crate) type Outcome = oneshot::Receiver<Result<Delivered, DeliverError>>;
 
 /// Begins to write one stream of the process to our own. Must be called on a runtime.
-pub(crate) fn start(process: &Process, stream: Stream) -> io::Result<Outcome> {
+pub(crate) fn start(process: &Process, stream: Stream, pin: Pin) -> io::Result<Outcome> {
     let (outcome, received) = oneshot::channel();
-    let delivery = Delivery::new(process.clone(), stream);
+    let delivery = Delivery::new(process.clone(), stream, pin);
     let runtime = Handle::current();
     std::thread::Builder::new().name(delivery.name.into()).spawn(move || {
         // Nobody waits for it when the program is on its way out.
@@ -57,6 +57,8 @@ pub(crate) fn start(process: &Process, stream: Stream) -> io::Result<Outcome> {
 struct Delivery {
     process: Process,
     reader: LogReader,
+    /// Holds the output back while our own reader is slow.
+    pin: Pin,
     stream: Stream,
     to: BorrowedFd<'static>,
     name: &'static str,
@@ -69,7 +71,7 @@ struct Delivery {
 const PIECE: usize = 64 * 1024;
 
 impl Delivery {
-    fn new(process: Process, stream: Stream) -> Self {
+    fn new(process: Process, stream: Stream, pin: Pin) -> Self {
         let (to, name) = match stream {
             Stream::Out => (rustix::stdio::stdout(), "standard output"),
             Stream::Err => (rustix::stdio::stderr(), "standard error"),
@@ -77,6 +79,7 @@ impl Delivery {
         Self {
             reader: process.reader(),
             process,
+            pin,
             stream,
             to,
             name,
@@ -103,18 +106,20 @@ impl Delivery {
     fn step(&mut self, snapshot: &Snapshot) -> Result<(), DeliverError> {
         let left = snapshot.output_len() - self.cursor;
         let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-        match self.reader.read(snapshot, self.cursor, &mut self.buffer[..most])? {
+        let (piece, runs) =
+            self.reader.read_runs(snapshot, self.cursor, &mut self.buffer[..most])?;
+        match piece {
             Piece::Bytes(count) => {
-                let end = self.cursor + count as u64;
-                for run in self.reader.runs(self.cursor..end)? {
+                for run in runs {
                     self.write(&run)?;
                 }
-                self.cursor = end;
+                self.cursor += count as u64;
             }
             Piece::Dropped(gone) => self.skip(gone.end.min(snapshot.output_len())),
             // The file is shorter than its log: somebody cut it.
             Piece::End => self.skip(snapshot.output_len()),
         }
+        self.pin.advance(self.cursor);
         Ok(())
     }
 

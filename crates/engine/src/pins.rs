@@ -43,6 +43,10 @@ impl Pins {
         pin
     }
 
+    fn cursor(&self, number: u64) -> u64 {
+        self.lock().by_pin.get(&number).copied().unwrap_or(u64::MAX)
+    }
+
     /// The lowest pinned cursor.
     pub(crate) fn floor(&self) -> Option<u64> {
         *self.floor.borrow()
@@ -73,6 +77,13 @@ impl Pin {
     /// Everything before this cursor has been read.
     pub fn advance(&self, cursor: u64) {
         self.pins.set(|by_pin| _ = by_pin.insert(self.number, cursor));
+    }
+}
+
+impl Clone for Pin {
+    /// Another pin at the same cursor.
+    fn clone(&self) -> Self {
+        self.pins.pin(self.pins.cursor(self.number))
     }
 }
 

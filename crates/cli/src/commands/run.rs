@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, EnvEdit, Launch, Program, Settings, Stdin, Streams, Survivors, Timeouts,
+    Engine, EnvEdit, Launch, OnQuota, Program, Settings, Stdin, Streams, Survivors, Timeouts,
 };
-use lastbyte_output::log::Quota;
 use tokio::runtime::Builder;
 
 use crate::attend::attend;
@@ -142,8 +141,8 @@ impl Args {
                 false => Streams::Split,
             },
             timeouts: Timeouts { wall: self.timeout, idle: self.idle_timeout },
-            // Nothing is dropped, however slow the reader of our output is.
-            quota: Quota::new(u64::MAX / 2).expect("it is large enough"),
+            // Nothing is dropped, however slow the reader of our output is: the command waits.
+            on_quota: OnQuota::Block,
             ..Launch::new(self.program()?)
         })
     }
