@@ -11,7 +11,7 @@ use lastbyte_output::log::Stream;
 
 use crate::deliver::{self, DeliverError, Delivered, Outcome};
 use crate::signals::Signals;
-use crate::{exit_code, tell};
+use crate::{exit_code, tell, terminal};
 
 /// The command has ended and its output was written as far as somebody reads it.
 #[derive(Debug)]
@@ -50,14 +50,24 @@ pub(crate) async fn attend(
     drop(pin);
     let mut finished = pin!(until_finished(process, stdout, stderr));
     let mut passed_on = 0;
+    let mut resized = terminal::size_changes().context("cannot listen for signals")?;
     loop {
         tokio::select! {
             finished = &mut finished => return finished,
+            _ = resized.recv() => follow_size(process, streams).await,
             signal = signals.next() => {
                 passed_on += 1;
                 pass_on(process, signal, passed_on).await?;
             }
         }
+    }
+}
+
+/// Gives the command's terminal the size of ours.
+async fn follow_size(process: &Process, streams: Streams) {
+    if let Streams::Pty(_) = streams {
+        // A command that has just exited needs no size.
+        _ = process.resize(terminal::size()).await;
     }
 }
 

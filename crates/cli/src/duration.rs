@@ -2,8 +2,19 @@
 
 use std::time::Duration;
 
-/// Reads `500ms`, `2s`, `1.5m` or `1h`. A time too long to be counted is as long as can be.
+/// Reads `500ms`, `2s`, `1.5m` or `1h`, and refuses no time at all.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let duration = parse_or_zero(text)?;
+    match duration.is_zero() {
+        true => {
+            Err("a time of zero leaves the command none; leave the option out for no limit".into())
+        }
+        false => Ok(duration),
+    }
+}
+
+/// Reads a time that may be none. One too long to be counted is as long as can be.
+pub(crate) fn parse_or_zero(text: &str) -> Result<Duration, String> {
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
     let seconds_per_unit = match unit {
@@ -14,13 +25,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         _ => return Err(ACCEPTED.into()),
     };
     let number: f64 = number.parse().map_err(|_| ACCEPTED)?;
-    let duration = Duration::try_from_secs_f64(number * seconds_per_unit).unwrap_or(Duration::MAX);
-    match duration.is_zero() {
-        true => {
-            Err("a time of zero leaves the command none; leave the option out for no limit".into())
-        }
-        false => Ok(duration),
-    }
+    Ok(Duration::try_from_secs_f64(number * seconds_per_unit).unwrap_or(Duration::MAX))
 }
 
 const ACCEPTED: &str = "a time is a number with a unit, ms, s, m or h: 500ms, 2s, 1.5m, 1h";
@@ -61,6 +66,7 @@ mod tests {
     fn no_time_at_all_is_refused() {
         for text in ["0s", "0.0h", "0.0000001ms"] {
             assert!(parse(text).is_err_and(|error| error.contains("zero")), "{text}");
+            assert_eq!(parse_or_zero(text), Ok(Duration::ZERO), "{text}");
         }
     }
 }

@@ -9,9 +9,11 @@ mod feed;
 mod own_streams;
 mod report;
 mod signals;
+mod size;
 mod state_folder;
 mod summary;
 mod tell;
+mod terminal;
 mod usage;
 
 use std::process::ExitCode;

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, EnvEdit, Launch, OnQuota, Program, Settings, Stdin, Streams, Survivors, Timeouts,
+    Engine, EnvEdit, Launch, OnQuota, Program, Settings, Signal, Stdin, StopPolicy, Streams,
+    Survivors, Timeouts,
 };
+use lastbyte_output::log::Quota;
 use tokio::runtime::Builder;
 
 use crate::attend::attend;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{duration, exit_code, feed, own_streams, report, summary, tell, usage};
+use crate::{duration, exit_code, feed, own_streams, report, size, summary, tell, terminal, usage};
 
 /// Run a command and wait for its end
 ///
@@ -61,6 +63,23 @@ pub(crate) struct Args {
     /// Remove an environment variable; can be repeated, and --env wins over it
     #[arg(long, value_name = "NAME")]
     unset: Vec<OsString>,
+
+    /// Run the command on a terminal of its own, which is ours passed through: every key goes to
+    /// it, Ctrl-C too, and it follows the size of ours
+    #[arg(long)]
+    tty: bool,
+
+    /// Let the command wait when this much of its output is unread, like 64MiB (the default)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
+    quota: Option<Quota>,
+
+    /// Stop the command with this signal when it runs out of time; TERM unless given
+    #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true)]
+    stop_signal: Option<Signal>,
+
+    /// Kill it with all it has started this long after that signal; 5s unless given, 0s at once
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
+    grace: Option<Duration>,
 
     /// At the end, say in a line on standard error how it went
     #[arg(long)]
@@ -109,7 +128,11 @@ impl Args {
         }
         let process = started.process;
         feed::start(&process).context("cannot start a thread for standard input")?;
-        let finished = attend(&process, streams, signals).await?;
+        // Put back before anything is said, and whatever attending comes to.
+        let raw = matches!(streams, Streams::Pty(_)).then(terminal::Raw::enter);
+        let finished = attend(&process, streams, signals).await;
+        drop(raw);
+        let finished = finished?;
         let code = finished.exit_code().unwrap_or_else(|error| {
             tell::line(format_args!("{error:#}"));
             exit_code::OWN_FAILURE
@@ -132,14 +155,20 @@ impl Args {
         Ok(Launch {
             cwd: Some(self.directory()),
             env: self.env_edits()?,
-            stdin: match own_streams::stdin_is_a_terminal() {
+            stdin: match own_streams::stdin_is_a_terminal() && !self.tty {
                 true => Stdin::Closed,
                 false => Stdin::Open,
             },
             streams: match own_streams::are_the_same_file() {
+                _ if self.tty => Streams::Pty(terminal::size()),
                 true => Streams::Merged,
                 false => Streams::Split,
             },
+            stop: StopPolicy {
+                signal: self.stop_signal.unwrap_or(StopPolicy::default().signal),
+                grace: self.grace.unwrap_or(StopPolicy::default().grace),
+            },
+            quota: self.quota.unwrap_or(Quota::DEFAULT),
             timeouts: Timeouts { wall: self.timeout, idle: self.idle_timeout },
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,

@@ -15,4 +15,5 @@ mod state;
 mod stdin;
 mod streams;
 mod timeouts;
+mod tty;
 mod usage;

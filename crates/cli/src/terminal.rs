@@ -1,0 +1,48 @@
+//! Our own terminal, lent to the command: raw while it runs, as it was afterwards.
+
+use std::io;
+
+use lastbyte_engine::WindowSize;
+use rustix::stdio::{stderr, stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Standard input's terminal in raw mode: every key goes to the command, Ctrl-C too. Put back as it
+/// was when this is dropped, by a panic as well.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    before: Termios,
+}
+
+/// What a terminal has that nobody told of its size.
+const USUAL: WindowSize = WindowSize { rows: 24, cols: 80 };
+
+impl Raw {
+    /// `None` when standard input is no terminal, or not ours to change.
+    pub(crate) fn enter() -> Option<Self> {
+        let before = tcgetattr(stdin()).ok()?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing put back.
+        _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// The size of whichever of our streams is a terminal.
+pub(crate) fn size() -> WindowSize {
+    let sizes = [stdout(), stdin(), stderr()].into_iter().filter_map(|fd| tcgetwinsize(fd).ok());
+    let mut known = sizes.filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    known.next().map_or(USUAL, |size| WindowSize { rows: size.ws_row, cols: size.ws_col })
+}
+
+/// Hears when our terminal is given another size. Must be called on a runtime.
+pub(crate) fn size_changes() -> io::Result<Signal> {
+    signal(SignalKind::window_change())
+}
