@@ -1,8 +1,10 @@
 //! Our own terminal, lent to the command: raw while it runs, as it was afterwards.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use lastbyte_engine::WindowSize;
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -11,6 +13,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// was when this is dropped, by a panic as well.
 #[derive(Debug)]
 pub(crate) struct Raw {
+    /// Ours alone: standard input itself is let go when the command takes no more.
+    terminal: OwnedFd,
     before: Termios,
 }
 
@@ -20,18 +24,19 @@ const USUAL: WindowSize = WindowSize { rows: 24, cols: 80 };
 impl Raw {
     /// `None` when standard input is no terminal, or not ours to change.
     pub(crate) fn enter() -> Option<Self> {
-        let before = tcgetattr(stdin()).ok()?;
+        let terminal = fcntl_dupfd_cloexec(stdin(), 3).ok()?;
+        let before = tcgetattr(&terminal).ok()?;
         let mut raw = before.clone();
         raw.make_raw();
-        tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
-        Some(Self { before })
+        tcsetattr(&terminal, OptionalActions::Now, &raw).ok()?;
+        Some(Self { terminal, before })
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing put back.
-        _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
