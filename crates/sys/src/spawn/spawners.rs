@@ -93,8 +93,10 @@ impl Spawner {
     }
 
     fn answer(&mut self, id: u64, request: &Request) -> Result<(), Failure> {
-        let pipes = self.table.open(request).map_err(failed_at(Step::Pipes))?;
+        let mut pipes = self.table.open(request).map_err(failed_at(Step::Pipes))?;
         let (pid, pidfd) = self.spawn_patiently(request, &pipes)?;
+        // Before anybody hears of the child: a copy held here would keep its pipes from their end.
+        pipes.close_the_childs();
         let descriptors: Vec<_> = [pidfd.as_fd()].into_iter().chain(pipes.ours()).collect();
         let sent = send_spawned(self.table.socket.as_fd(), (id, request), pid, &descriptors);
         sent.map_err(|errno| {

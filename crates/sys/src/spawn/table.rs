@@ -69,6 +69,10 @@ impl Pipes {
         [self.child[0].as_fd(), self.child[1].as_fd(), self.child[2].as_fd()]
     }
 
+    pub(super) fn close_the_childs(&mut self) {
+        self.child.clear();
+    }
+
     pub(super) fn ours(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.ours.iter().map(AsFd::as_fd)
     }
