@@ -121,6 +121,7 @@ impl Plan {
                 Streams::Merged => Output::Merged,
                 Streams::Split => Output::Split,
             },
+            leaf: None, // given at the spawn
         };
         Ok(Self { request, cwd, warnings: warning.into_iter().collect() })
     }

@@ -18,6 +18,8 @@ pub struct Request {
     pub cwd: CString,
     pub stdin: Stdin,
     pub output: Output,
+    /// The cgroup leaf that the child is born in; its folder must exist.
+    pub leaf: Option<CString>,
 }
 
 /// Where the child's standard input comes from.
@@ -67,6 +69,8 @@ pub struct Failure {
 pub enum Step {
     #[error("making the pipes")]
     Pipes = 1,
+    #[error("making the process in a cgroup of its own")]
+    Leaf,
     #[error("making the process")]
     Clone,
     #[error("making a session for the process")]
@@ -88,8 +92,9 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Pipes,
+        Self::Leaf,
         Self::Clone,
         Self::Session,
         Self::Streams,
