@@ -81,6 +81,13 @@ pub(crate) fn reaped(pid: Pid) {
     }
 }
 
+/// Whether this child of ours, which has run at least one instruction, is an unreaped leader.
+pub(crate) fn is_leader(pid: i32) -> bool {
+    let mut leaders = leaders();
+    let announced = |birth: &Arc<Birth>| birth.0.load(Ordering::SeqCst) == pid;
+    leaders.births.iter().any(announced) || leaders.unreaped().contains_key(&pid)
+}
+
 impl Leaders {
     fn unreaped(&mut self) -> &mut HashMap<i32, usize> {
         self.unreaped.get_or_insert_default()

@@ -12,6 +12,7 @@ pub mod cgroup;
 mod child;
 pub mod file;
 mod leaders;
+pub mod orphans;
 pub mod pipe;
 pub mod procfs;
 mod raw;
