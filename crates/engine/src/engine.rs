@@ -22,6 +22,7 @@ pub use start::{StartError, Started};
 use crate::pump::MOST_LARGE_PIPES;
 use crate::settings::Settings;
 use crate::spawner::{InProcess, Spawner};
+use crate::tree::{Reach, Trees};
 use crate::{Id, Process};
 use registry::Registry;
 
@@ -35,6 +36,7 @@ pub struct Engine {
 struct Inner {
     settings: Settings,
     spawner: Arc<dyn Spawner>,
+    trees: Trees,
     /// The one lock of the engine: taken, read or changed, released; never over an await.
     registry: Mutex<Registry>,
     /// How many starts are under way.
@@ -56,6 +58,7 @@ impl Engine {
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
         let inner = Inner {
+            trees: Trees::new(settings.reach, settings.mechanism)?,
             settings,
             spawner,
             registry: Mutex::default(),
@@ -74,9 +77,15 @@ impl Engine {
         self.inner.registry().get(id)
     }
 
+    /// How the trees of its processes are reached: the best that was found when it was made.
+    pub fn reach(&self) -> Reach {
+        self.inner.trees.reach()
+    }
+
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
         let process = self.inner.registry().forget(id)?;
+        process.tree().give_back_if_empty();
         process.place().remove().map_err(|source| ForgetError::Remove { id, source })
     }
 }

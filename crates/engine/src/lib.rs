@@ -43,6 +43,6 @@ pub use snapshot::{Phase, Snapshot};
 pub use spawner::{InProcess, SpawnFuture, Spawner};
 pub use stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use stop::{StopPolicy, StopProof, Verb};
-pub use tree::Survivor;
+pub use tree::{Reach, ReachChoice, Survivor};
 
 pub use lastbyte_sys::{Errno, Signal};

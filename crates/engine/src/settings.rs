@@ -7,6 +7,7 @@ use lastbyte_sys::spawn::Mechanism;
 
 use crate::environment::{Environment, EnvironmentProvider};
 use crate::retention::Retention;
+use crate::tree::ReachChoice;
 
 /// Settings of an engine; `Settings::new` has the defaults.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct Settings {
     /// How many threads make children.
     pub spawners: usize,
     pub mechanism: Mechanism,
+    /// How trees are reached when they are stopped.
+    pub reach: ReachChoice,
 }
 
 impl Settings {
@@ -35,6 +38,7 @@ impl Settings {
             retention: Retention::default(),
             spawners: std::thread::available_parallelism().map_or(2, usize::from),
             mechanism: Mechanism::Clone3,
+            reach: ReachChoice::Best,
         }
     }
 }
