@@ -12,6 +12,7 @@ mod engine;
 mod environment;
 mod id;
 mod launch;
+mod orphans;
 mod owner;
 mod plan;
 mod process;
@@ -34,6 +35,7 @@ pub use engine::{
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use id::Id;
 pub use launch::{DrainRule, EnvEdit, Key, Launch, Program, Session, Stdin, Streams, Timeouts};
+pub use orphans::OrphanReaper;
 pub use plan::{LaunchError, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;

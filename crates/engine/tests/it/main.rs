@@ -12,6 +12,7 @@ mod keys;
 mod leaves;
 mod list;
 mod namespace;
+mod orphans;
 mod output;
 mod owner_gone;
 mod spawning;
