@@ -9,12 +9,13 @@ mod copy;
 mod idle;
 mod samples;
 mod spawn;
+mod tree;
 
 use anyhow::{Result, bail};
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle"];
+    let all = ["spawn", "copy", "idle", "tree"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -24,6 +25,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "spawn" => spawn::run()?,
             "copy" => copy::run()?,
             "idle" => idle::run()?,
+            "tree" => tree::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }
