@@ -23,6 +23,7 @@ use crate::disk::Disk;
 use crate::pump::MOST_LARGE_PIPES;
 use crate::settings::Settings;
 use crate::spawner::{InProcess, Spawner};
+use crate::tree::{Reach, Trees};
 use crate::{Id, Process};
 use registry::Registry;
 
@@ -36,6 +37,7 @@ pub struct Engine {
 struct Inner {
     settings: Settings,
     spawner: Arc<dyn Spawner>,
+    trees: Trees,
     /// The one lock of the engine: taken, read or changed, released; never over an await.
     registry: Mutex<Registry>,
     /// How many starts are under way.
@@ -60,6 +62,7 @@ impl Engine {
         let ended = Arc::new(Notify::new());
         let inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
+            trees: Trees::new(settings.reach, settings.mechanism)?,
             settings,
             spawner,
             registry: Mutex::default(),
@@ -78,12 +81,18 @@ impl Engine {
         self.inner.registry().get(id)
     }
 
+    /// How the trees of its processes are reached: the best that was found when it was made.
+    pub fn reach(&self) -> Reach {
+        self.inner.trees.reach()
+    }
+
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
         let process = self.inner.registry().forgettable(id)?;
         // The files first: while one is stuck the process stays, and can be tried again.
         process.place().remove().map_err(|source| ForgetError::Remove { id, source })?;
         self.inner.registry().remove(id);
+        process.tree().give_back_if_empty();
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod engine;
 mod environment;
 mod id;
 mod launch;
+mod orphans;
 mod owner;
 mod pins;
 mod plan;
@@ -38,6 +39,7 @@ pub use id::Id;
 pub use launch::{
     DrainRule, EnvEdit, Key, Launch, OnQuota, Program, Session, Stdin, Streams, Timeouts,
 };
+pub use orphans::OrphanReaper;
 pub use pins::Pin;
 pub use plan::{LaunchError, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
@@ -48,7 +50,7 @@ pub use snapshot::{Phase, Snapshot};
 pub use spawner::{InProcess, SpawnFuture, Spawner};
 pub use stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use stop::{StopPolicy, StopProof, Verb};
-pub use tree::Survivor;
+pub use tree::{Reach, ReachChoice, Survivor};
 
 pub use lastbyte_sys::pty::WindowSize;
 pub use lastbyte_sys::{Errno, Signal};

@@ -77,6 +77,11 @@ pub enum Warning {
         "the environment provider failed, so the command has the server's own environment: {0}"
     )]
     Environment(String),
+    #[error(
+        "the command could not be given a cgroup of its own, so its tree is found by looking \
+         through all processes: {0}"
+    )]
+    NoLeaf(Errno),
 }
 
 /// Ready to be spawned.
@@ -122,6 +127,7 @@ impl Plan {
                 Streams::Split => Output::Split,
                 Streams::Pty(size) => Output::Pty(size),
             },
+            leaf: None, // given at the spawn
         };
         Ok(Self { request, cwd, warnings: warning.into_iter().collect() })
     }

@@ -163,7 +163,8 @@ impl Process {
         let policy = if hurry { StopPolicy::KILL } else { policy };
         let stopping = tokio::spawn(stop(self.shared.tree.clone(), policy, escalation));
         // Only a runtime that shuts down keeps it from finishing, and then nobody asks.
-        stopping.await.unwrap_or_default()
+        let reach = self.shared.tree.reach();
+        stopping.await.unwrap_or_else(|_| StopProof::nobody(reach))
     }
 
     /// Queues bytes for standard input. With an offset, bytes that were accepted before are not

@@ -7,6 +7,7 @@ use lastbyte_sys::spawn::Mechanism;
 
 use crate::environment::{Environment, EnvironmentProvider};
 use crate::retention::Retention;
+use crate::tree::ReachChoice;
 
 /// Settings of an engine; `Settings::new` has the defaults.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct Settings {
     /// How many threads make children.
     pub spawners: usize,
     pub mechanism: Mechanism,
+    /// How trees are reached when they are stopped.
+    pub reach: ReachChoice,
 }
 
 impl Settings {
@@ -39,6 +42,7 @@ impl Settings {
             disk_quota: 4 << 30,
             spawners: std::thread::available_parallelism().map_or(2, usize::from),
             mechanism: Mechanism::Clone3,
+            reach: ReachChoice::Best,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::Signal;
+use crate::{Signal, leaders};
 
 /// An unreaped child that leads a session and a process group of its own.
 ///
@@ -102,7 +102,7 @@ impl Child {
     /// Waits for the exit if need be, takes the status and ends the zombie.
     pub fn reap(mut self) -> Result<Reaped, Lost> {
         let pidfd = self.pidfd.take().expect("taken only here and in drop");
-        reap(pidfd.as_fd())
+        reap(self.pid, pidfd.as_fd())
     }
 }
 
@@ -125,14 +125,19 @@ impl Drop for Child {
         let Some(pidfd) = self.pidfd.take() else { return };
         // A killed leader is gone at once, unless it hangs in the kernel: waiting is for a thread.
         // Where none can be had the zombie stays until this program ends.
-        _ = std::thread::Builder::new().spawn(move || reap(pidfd.as_fd()));
+        let pid = self.pid;
+        _ = std::thread::Builder::new().spawn(move || reap(pid, pidfd.as_fd()));
     }
 }
 
 /// Kills and reaps a child of whom we have no pidfd, only the pid, which is ours until reaped.
 pub(crate) fn abandon(pid: Pid) {
     _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-    let wait = move || rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    let wait = move || {
+        // Whether by us or by others, it is reaped when this returns.
+        _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+        leaders::reaped(pid);
+    };
     // As in `drop`: without a thread the zombie stays until this program ends.
     _ = std::thread::Builder::new().spawn(wait);
 }
@@ -146,11 +151,19 @@ fn signal_group(pid: Pid, signal: Signal) -> bool {
     unsafe { libc::kill(-pid.as_raw_nonzero().get(), signal.number()) == 0 }
 }
 
-fn reap(pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
-    match wait(pidfd, libc::WEXITED) {
+fn reap(pid: Pid, pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
+    let answer = wait(pidfd, libc::WEXITED);
+    leaders::reaped(pid);
+    match answer {
         Ok(Some((status, usage))) => Ok(Reaped { status, usage: Some(usage) }),
         Ok(None) | Err(_) => second_source(pidfd).map(|status| Reaped { status, usage: None }),
     }
+}
+
+/// Waits for a child that sends no signal at its end, and ends the zombie.
+pub(crate) fn wait_for_clone(pidfd: BorrowedFd<'_>) -> Option<Status> {
+    let answer = wait(pidfd, libc::WEXITED | libc::__WALL);
+    answer.ok().flatten().map(|(status, _)| status)
 }
 
 /// `waitid` on a pidfd with resource usage, which no safe wrapper offers.

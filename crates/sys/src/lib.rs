@@ -8,8 +8,11 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("lastbyte runs on Linux; other systems need their own spawn, child and procfs");
 
+pub mod cgroup;
 mod child;
 pub mod file;
+mod leaders;
+pub mod orphans;
 pub mod own_signals;
 pub mod pipe;
 pub mod procfs;

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Signal;
@@ -27,29 +28,39 @@ pub struct Stat {
     pub session: i32,
     /// In clock ticks since boot: with the pid it names one process for ever.
     pub start_time: u64,
+    /// How many threads it has; not more than one for a zombie.
+    pub threads: u64,
 }
 
 /// A process that can be signalled without the risk of hitting a successor of its pid.
 #[derive(Debug)]
 pub struct Member {
-    pub stat: Stat,
+    pub pid: i32,
     pidfd: OwnedFd,
 }
 
 impl Stat {
-    /// Not a zombie and not dead.
+    /// Not a zombie and not dead. A first thread that has exited before the others shows as a
+    /// zombie, too, and is none.
     pub fn alive(&self) -> bool {
-        !matches!(self.state, b'Z' | b'X' | b'x')
+        !matches!(self.state, b'Z' | b'X' | b'x') || self.threads > 1
     }
 }
 
 impl Member {
     /// Takes hold of the process that `stat` describes; `None` when it is gone.
-    pub fn hold(stat: Stat) -> Option<Self> {
-        let pidfd = pidfd_open(Pid::from_raw(stat.pid)?, PidfdFlags::empty()).ok()?;
+    pub fn hold(stat: &Stat) -> Option<Self> {
+        let member = Self::open(stat.pid)?;
         // Opened first, looked at second: the descriptor is of the process that has this start.
         let again = read_stat(stat.pid).ok()?;
-        (again.start_time == stat.start_time).then_some(Self { stat: again, pidfd })
+        (again.start_time == stat.start_time).then_some(member)
+    }
+
+    /// Takes hold of whoever has this number. The caller has to make sure, afterwards, that the
+    /// number still means whom he means.
+    pub fn open(pid: i32) -> Option<Self> {
+        let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, pidfd })
     }
 
     /// Sends a signal to this process and no other. `false` when it is gone or not ours to signal.
@@ -65,12 +76,19 @@ impl AsRawFd for Member {
     }
 }
 
-/// Every process there is. One that ends meanwhile is left out.
-pub fn all() -> io::Result<impl Iterator<Item = Stat>> {
-    Ok(fs::read_dir("/proc")?.filter_map(|entry| {
-        let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        read_stat(pid).ok()
-    }))
+/// Every process there is. One that ends meanwhile is left out; any other failure is one of the
+/// whole look, so that nobody is taken for gone who could only not be seen.
+pub fn all() -> io::Result<Vec<Stat>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        match read_stat(pid) {
+            Err(error) if is_gone(&error) => {}
+            stat => all.push(stat?),
+        }
+    }
+    Ok(all)
 }
 
 /// One process.
@@ -79,10 +97,22 @@ pub fn read_stat(pid: i32) -> io::Result<Stat> {
     parse_stat(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// Whether the environment that the process was started with has exactly this `NAME=value`.
-pub fn started_with(pid: i32, variable: &[u8]) -> bool {
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == variable))
+/// The value that this variable had in the environment the process was started with. None for
+/// those that are gone or not ours to look at.
+pub fn started_with(pid: i32, name: &str) -> io::Result<Option<Vec<u8>>> {
+    let environ = match fs::read(format!("/proc/{pid}/environ")) {
+        Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(None);
+        }
+        environ => environ?,
+    };
+    let value =
+        |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+    Ok(environ.split(|byte| *byte == 0).find_map(value))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 
 /// Whether the process has one of these pipes open. Inodes as [`pipe_inode`] gives them.
@@ -116,8 +146,10 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    let start_time = fields.nth(15)?.parse().ok()?; // field 22, counted from 1
-    Some(Stat { pid, name, state, parent, group, session, start_time })
+    // Fields 20 and 22, counted from 1.
+    let threads = fields.nth(13)?.parse().ok()?;
+    let start_time = fields.nth(1)?.parse().ok()?;
+    Some(Stat { pid, name, state, parent, group, session, start_time, threads })
 }
 
 #[cfg(test)]
@@ -136,8 +168,22 @@ mod tests {
             group: 8,
             session: 9,
             start_time: 1234,
+            threads: 12,
         };
         assert_eq!(stat, want);
+    }
+
+    #[test]
+    fn a_zombie_lives_as_long_as_another_of_its_threads_does() {
+        let check = |state: &str, threads: u64, want: bool| {
+            let text =
+                format!("42 (a) {state} 7 8 9 0 -1 1 2 3 4 5 6 7 8 9 10 11 {threads} 0 1234 99\n");
+            assert_eq!(parse_stat(text.as_bytes()).unwrap().alive(), want, "{text}");
+        };
+        check("S", 1, true);
+        check("Z", 1, false);
+        check("Z", 0, false);
+        check("Z", 2, true);
     }
 
     #[test]
@@ -150,7 +196,7 @@ mod tests {
     #[test]
     fn this_process_is_listed_and_alive() {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let stat = all().expect("/proc is there").find(|stat| stat.pid == own);
+        let stat = all().expect("/proc is there").into_iter().find(|stat| stat.pid == own);
         assert!(stat.expect("listed").alive());
     }
 }

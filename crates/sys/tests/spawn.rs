@@ -22,6 +22,7 @@ fn request(argv: &[&str]) -> Request {
         cwd: c"/".into(),
         stdin: Stdin::Null,
         output: Output::Merged,
+        leaf: None,
     }
 }
 

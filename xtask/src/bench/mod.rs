@@ -10,12 +10,13 @@ mod fairness;
 mod idle;
 mod samples;
 mod spawn;
+mod tree;
 
 use anyhow::{Result, bail};
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -26,6 +27,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "copy" => copy::run()?,
             "idle" => idle::run()?,
             "fairness" => fairness::run()?,
+            "tree" => tree::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }

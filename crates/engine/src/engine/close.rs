@@ -1,10 +1,10 @@
 //! Closing: no new starts, and everything that runs is stopped with proof.
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::Engine;
-use crate::snapshot::Phase;
 use crate::stop::{StopProof, Verb};
+use crate::tree::{Tree, with_survivors};
 use crate::{Id, Process};
 
 /// What becomes of processes that outlived their leader.
@@ -14,7 +14,7 @@ pub enum Survivors {
     Leave,
 }
 
-/// What was stopped, and with what result.
+/// What was stopped, and with what result. An ended process that nobody survived is not among it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CloseReport {
     pub stopped: Vec<(Id, StopProof)>,
@@ -29,21 +29,35 @@ impl Engine {
         // The sender is in the engine, which is here.
         _ = starting.wait_for(|count| *count == 0).await;
         let mut stops = JoinSet::new();
-        for process in self.to_stop(survivors) {
+        for process in self.to_stop(survivors).await {
             stops.spawn(async move {
                 let proof = process.stop(Verb::Close).await;
                 process.ended().await;
                 (process.id(), proof)
             });
         }
-        CloseReport { stopped: stops.join_all().await }
+        let stopped = stops.join_all().await;
+        self.inner.trees.close();
+        CloseReport { stopped }
     }
 
-    fn to_stop(&self, survivors: Survivors) -> Vec<Process> {
-        let concerned = |process: &&Process| match process.snapshot().phase {
-            Phase::Running | Phase::Draining => true,
-            Phase::Ended(_) => survivors == Survivors::Stop,
-        };
-        self.inner.registry().all().filter(concerned).cloned().collect()
+    async fn to_stop(&self, survivors: Survivors) -> Vec<Process> {
+        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let has_ended = |process: &Process| process.snapshot().ending().is_some();
+        let (ended, mut to_stop): (Vec<_>, Vec<_>) = all.into_iter().partition(has_ended);
+        if survivors == Survivors::Stop {
+            to_stop.extend(survived(ended).await);
+        }
+        to_stop
     }
+}
+
+/// Those of the ended that somebody of their tree has outlived: looked for together, since most of
+/// them have nobody and there may be many.
+async fn survived(ended: Vec<Process>) -> Vec<Process> {
+    let trees: Vec<Tree> = ended.iter().map(|process| process.tree().clone()).collect();
+    let alive = spawn_blocking(move || with_survivors(&trees)).await;
+    // A look that panicked excuses nobody.
+    let alive = alive.unwrap_or_else(|_| vec![true; ended.len()]);
+    ended.into_iter().zip(alive).filter(|(_, alive)| *alive).map(|(process, _)| process).collect()
 }

@@ -26,7 +26,7 @@ use crate::process::{About, Process, Shared};
 use crate::pump::Pump;
 use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::stop::{Escalation, StopPolicy, stop};
-use crate::tree::Tree;
+use crate::tree::{KillOnDrop, Plot, Tree};
 
 /// A process that runs, and whether this call started it.
 #[derive(Debug, Clone)]
@@ -152,17 +152,36 @@ impl Inner {
     }
 
     async fn start(self: &Arc<Self>, launch: &Launch) -> Outcome {
+        let outcome = match self.trees.plot() {
+            Ok(plot) => self.start_on(plot, launch).await,
+            Err(error) => Err(step(Step::Leaf, &error).into()),
+        };
+        match (outcome, self.trees.plot_without_leaf()) {
+            (Err(StartError::Spawn(SpawnError::Step { step: Step::Leaf, errno })), Some(plot)) => {
+                let mut started = self.start_on(plot, launch).await?;
+                started.warnings.push(Warning::NoLeaf(errno));
+                Ok(started)
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn start_on(self: &Arc<Self>, plot: Plot, launch: &Launch) -> Outcome {
         let id = Id::next();
         let (base, warning) = self.base_environment().await;
         let workdir = self.settings.workdir.as_deref();
-        let Plan { request, cwd, mut warnings } = Plan::new(id, launch, workdir, base)?;
+        let Plan { mut request, cwd, mut warnings } = Plan::new(id, launch, workdir, base)?;
+        request.leaf = plot.leaf();
         warnings.extend(warning);
         let named = Named::new(&request, &cwd);
         let begun = Begun { wall: SystemTime::now(), clock: Instant::now() };
         let spawned = self.spawner.spawn(request).await;
         let spawned = spawned.map_err(|failure| SpawnError::of(failure, &named))?;
         let about = about(id, launch, &spawned, named.into_cwd(), begun.wall);
-        let process = self.adopt(launch, spawned, about, begun).map_err(no_room)?;
+        let tree = plot.grow(about.pid, id);
+        let process = self.adopt(launch, (spawned, tree), about, begun);
+        // The runtime has no room for the descriptors; the child was dropped and so killed.
+        let process = process.map_err(|error| step(Step::Handover, &error))?;
         self.register(&process).await?;
         Ok(Started { process, attached: false, warnings })
     }
@@ -181,12 +200,12 @@ impl Inner {
     fn adopt(
         self: &Arc<Self>,
         launch: &Launch,
-        spawned: Spawned,
+        (spawned, tree): (Spawned, Tree),
         about: About,
         begun: Begun,
     ) -> io::Result<Process> {
         let Spawned { child, stdin, output } = spawned;
-        let tree = Tree::of(child.pid(), about.id);
+        let guard = KillOnDrop::new(tree.clone());
         let place = Place::new(&self.logs(), &about.id.to_string());
         let streams = match launch.streams {
             Streams::Merged | Streams::Pty(_) => LogStreams::One,
@@ -205,6 +224,7 @@ impl Inner {
             core: Core {
                 pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
                 tree: tree.clone(),
+                guard,
                 drain: launch.drain,
                 escalation: Escalation::default(),
                 share: Arc::clone(&share),
@@ -216,9 +236,10 @@ impl Inner {
             stopping: None,
         };
         let (desk, counter) = Desk::new(begun);
-        let ended = Arc::clone(&self.ended);
+        let (ended, grown) = (Arc::clone(&self.ended), tree.clone());
         tokio::spawn(async move {
             own(running, desk).await;
+            grown.give_back_if_empty();
             ended.notify_one();
         });
         Ok(Process::new(Shared {
@@ -290,8 +311,7 @@ fn about(
     }
 }
 
-/// The runtime has no room for the descriptors; the child was dropped and so killed.
-fn no_room(error: io::Error) -> SpawnError {
-    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    SpawnError::Step { step: Step::Handover, errno }
+fn step(step: Step, error: &io::Error) -> SpawnError {
+    let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+    SpawnError::Step { step, errno }
 }

@@ -38,6 +38,7 @@ impl Engine {
             // One that was forgotten meanwhile, or whose file is stuck, is no matter of a sweep.
             _ = self.forget(id);
         }
+        self.reclaim_leaves();
         if self.inner.disk.excess() > 0 {
             self.make_room();
         }
@@ -52,6 +53,15 @@ impl Engine {
         if self.inner.disk.excess() > 0 {
             self.inner.registry().all().for_each(Process::squeeze);
         }
+    }
+
+    /// Survivors that hold no pipe go unnoticed; here it is seen that they have gone.
+    fn reclaim_leaves(&self) {
+        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        for process in all.iter().filter(|process| process.snapshot().ending().is_some()) {
+            process.tree().give_back_if_empty();
+        }
+        self.inner.trees.reclaim();
     }
 }
 

@@ -15,6 +15,7 @@ use crate::clock::until;
 use crate::desk::{Command, Desk};
 use crate::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::pump::Drained;
+use crate::tree::Tree;
 
 /// The leader has exited and is not reaped, so that signals to its group are safe.
 #[derive(Debug)]
@@ -95,12 +96,13 @@ impl DrainedProcess {
     /// Names the holders, reaps the leader and publishes the ending.
     pub(super) async fn end(self, desk: &mut Desk) -> Ended {
         let Self { draining, drained } = self;
-        let Draining { core, child, cause, exited } = draining;
+        let Draining { mut core, child, cause, exited } = draining;
         let drained = match core.pump.ended() {
             true => drained,
             false => drained.held_by(holders(&core).await),
         };
-        let (status, usage) = reap(child);
+        let (status, usage) = reap(child, &core.tree);
+        core.guard.disarm();
         let times = Times {
             started: desk.started.wall,
             exited: exited.0,
@@ -125,19 +127,19 @@ async fn holders(core: &Core) -> Holders {
     }
 }
 
-fn reap(child: Child) -> (Status, Option<Usage>) {
+fn reap(child: Child, tree: &Tree) -> (Status, Option<Usage>) {
     match child.reap() {
-        Ok(reaped) => (reaped.status.into(), reaped.usage.map(usage_of)),
+        Ok(reaped) => (reaped.status.into(), reaped.usage.map(|usage| usage_of(usage, tree))),
         Err(lastbyte_sys::Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
     }
 }
 
 /// A child that shares its spawner's memory until exec starts with the spawner's peak, so its own
-/// is known only where it is higher.
-fn usage_of(usage: lastbyte_sys::Usage) -> Usage {
+/// is known only where it is higher, or where the tree's leaf counts it.
+fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
-    let own = peak_memory > lastbyte_sys::own_peak_memory();
-    Usage { user, system, peak_memory: own.then_some(peak_memory) }
+    let own = (peak_memory > lastbyte_sys::own_peak_memory()).then_some(peak_memory);
+    Usage { user, system, peak_memory: own.or_else(|| tree.peak_memory()) }
 }
 
 fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {

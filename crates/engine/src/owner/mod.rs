@@ -22,7 +22,7 @@ use crate::launch::DrainRule;
 use crate::pump::Pump;
 use crate::stdin::WriteError;
 use crate::stop::Escalation;
-use crate::tree::Tree;
+use crate::tree::{KillOnDrop, Tree};
 
 /// Takes a process from its start to its last late byte.
 pub(crate) async fn own(running: Running, mut desk: Desk) {
@@ -37,6 +37,8 @@ pub(crate) async fn own(running: Running, mut desk: Desk) {
 pub(crate) struct Core {
     pub(crate) pump: Pump,
     pub(crate) tree: Tree,
+    /// Ends the tree if the owner goes before the leader is reaped.
+    pub(crate) guard: KillOnDrop,
     pub(crate) drain: DrainRule,
     pub(crate) escalation: Escalation,
     /// Shared with the handle, which has it after the owner is gone.

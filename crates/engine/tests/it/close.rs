@@ -1,6 +1,6 @@
 //! Closing an engine: nothing new, nothing left.
 
-use lastbyte_engine::{Cause, Launch, StartError, StopPolicy, Survivors, Verb};
+use lastbyte_engine::{Cause, Launch, Reach, ReachChoice, StartError, StopPolicy, Survivors, Verb};
 use lastbyte_testkit::is_alive;
 use tokio::task::JoinSet;
 
@@ -32,6 +32,28 @@ async fn survivors_are_left_or_stopped_as_the_caller_says() {
         let pids = fixture.anchor.wait_for(1);
         patiently("close", fixture.engine.close(survivors)).await;
         assert_eq!(is_alive(pids[0]), lives, "{survivors:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_that_have_ended_only_those_with_survivors_are_stopped() {
+    for reach in [Reach::Leaf, Reach::Scan] {
+        let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
+        let mut survived = Vec::new();
+        for number in 0..30 {
+            let holds = number % 10 == 0;
+            let actions = if holds { "setsid-background hold end then exit 0" } else { "exit 0" };
+            let process = fixture.start(actions).await;
+            finish(&process).await;
+            survived.extend(holds.then(|| process.id()));
+        }
+        fixture.anchor.wait_for(3);
+        let report = patiently("close", fixture.engine.close(Survivors::Stop)).await;
+        let mut stopped: Vec<_> = report.stopped.iter().map(|(id, _)| *id).collect();
+        stopped.sort();
+        assert_eq!(stopped, survived, "{reach:?}");
+        assert!(report.stopped.iter().all(|(_, proof)| proof.gone.len() == 1));
+        fixture.anchor.wait_for_at_most(0);
     }
 }
 

@@ -2,24 +2,32 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{Engine, LostWhy, Settings, Status};
+use lastbyte_engine::{Engine, LostWhy, Reach, ReachChoice, Settings, Status};
 use lastbyte_testkit::{Anchor, eventually, is_alive, script};
 
 #[test]
 fn a_runtime_that_shuts_down_kills_the_tree_and_readers_see_lost() {
+    // Who left the group is not reached by group.
+    check(Reach::Leaf, "setsid-background hold end then double-fork-background hold end then hold");
+    check(Reach::Scan, "setsid-background hold end then double-fork-background hold end then hold");
+    check(Reach::Group, "background hold end then background hold end then hold");
+}
+
+fn check(reach: Reach, actions: &str) {
     let state = tempfile::tempdir().unwrap();
     let anchor = Anchor::listen();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (name, value) = anchor.env();
     let process = runtime.block_on(async {
-        let engine = Engine::new(Settings::new(state.path())).unwrap();
-        let mut launch = lastbyte_engine::Launch::argv(script("background hold end then hold"));
+        let reach = ReachChoice::Only(reach);
+        let engine = Engine::new(Settings { reach, ..Settings::new(state.path()) }).unwrap();
+        let mut launch = lastbyte_engine::Launch::argv(script(actions));
         launch.env = vec![lastbyte_engine::EnvEdit::Set(name.into(), value)];
         engine.start(launch).await.expect("it starts").process
     });
-    let pids = anchor.wait_for(2);
+    let pids = anchor.wait_for(3);
     runtime.shutdown_timeout(Duration::from_secs(10));
-    eventually("the whole group is dead", || pids.iter().all(|pid| !is_alive(*pid)));
+    eventually("the whole tree is dead", || pids.iter().all(|pid| !is_alive(*pid)));
     let snapshot = process.snapshot();
     let ending = snapshot.ending().expect("readers see an end");
     assert_eq!(ending.status, Status::Lost(LostWhy::OwnerGone));

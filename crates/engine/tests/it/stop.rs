@@ -24,7 +24,8 @@ async fn the_stop_signal_is_enough_for_a_command_that_heeds_it() {
     let process = fixture.start_launch(launch(&fixture, "hold", HOUR)).await;
     let pids = sorted(fixture.anchor.wait_for(1));
     let proof = patiently("stop", process.stop(Verb::Stop)).await;
-    assert_eq!(proof, StopProof { signalled: pids.clone(), gone: pids, left: vec![] });
+    let reach = fixture.engine.reach();
+    assert_eq!(proof, StopProof { signalled: pids.clone(), gone: pids, left: vec![], reach });
     let (ending, _) = finish(&process).await;
     assert_eq!(ending.status, Status::Signalled { signal: Signal::TERM, core_dumped: false });
     assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: false });
@@ -86,7 +87,8 @@ async fn survivors_of_an_ended_process_can_be_stopped() {
     finish(&process).await;
     let survivors = sorted(fixture.anchor.wait_for(1));
     let proof = patiently("stop", process.stop(Verb::Stop)).await;
-    assert_eq!(proof, StopProof { signalled: survivors.clone(), gone: survivors, left: vec![] });
+    let (signalled, gone, reach) = (survivors.clone(), survivors, fixture.engine.reach());
+    assert_eq!(proof, StopProof { signalled, gone, left: vec![], reach });
     fixture.anchor.wait_for_at_most(0);
     let ending = process.ended().await;
     assert_eq!(ending.cause, Cause::Own, "the leader had ended by itself");

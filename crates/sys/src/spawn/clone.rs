@@ -1,14 +1,15 @@
 //! Making the process: vfork-like, so that its cost does not grow with the spawner's memory.
 
 use std::ffi::c_void;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rustix::process::Pid;
 
-use super::setup::{Setup, enter};
+use super::setup::{Setup, enter, leave};
+use crate::Status;
 use crate::raw::{check, clone, clone3, syscall};
 
 /// 64 KiB: the child's code is a handful of frames, in debug builds too.
@@ -53,17 +54,19 @@ impl Drop for Stack {
 }
 
 /// Makes a process that runs [`enter`] on `stack`, and returns once it has executed its program
-/// or ended.
+/// or ended. Only `clone3` can make it in a leaf.
 pub(super) fn spawn(
     setup: &Setup<'_>,
     stack: &mut Stack,
     mechanism: Mechanism,
+    leaf: Option<BorrowedFd<'_>>,
 ) -> Result<(Pid, OwnedFd), Errno> {
     let setup = ptr::from_ref(setup).cast_mut().cast::<c_void>();
     let mask = block_all_signals();
-    let answer = match mechanism {
-        Mechanism::Clone3 => with_clone3(setup, stack),
-        Mechanism::Clone => with_clone(setup, stack),
+    let answer = match (mechanism, leaf) {
+        (Mechanism::Clone3, leaf) => with_clone3(setup, stack, leaf),
+        (Mechanism::Clone, None) => with_clone(setup, stack),
+        (Mechanism::Clone, Some(_)) => Err(Errno::NOSYS),
     };
     restore_signals(mask);
     let (pid, pidfd) = answer?;
@@ -72,20 +75,54 @@ pub(super) fn spawn(
     Ok((Pid::from_raw(pid).ok_or(Errno::CHILD)?, pidfd))
 }
 
-fn with_clone3(setup: *mut c_void, stack: &Stack) -> Result<(i32, i32), Errno> {
+fn with_clone3(
+    setup: *mut c_void,
+    stack: &Stack,
+    leaf: Option<BorrowedFd<'_>>,
+) -> Result<(i32, i32), Errno> {
     let mut pidfd = -1i32;
-    // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
-    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = FLAGS as u64;
+    let mut args = clone_args(stack, leaf);
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
-    args.stack = stack.base as u64;
-    args.stack_size = STACK_SIZE as u64;
     // SAFETY: the arguments are live over the call; the stack is ours and unused, its size is a
     // multiple of 16; `enter`'s contract holds: `setup` is borrowed by our caller, who is
     // suspended (CLONE_VFORK) until the child has left, and all signals are blocked.
     let pid = check(unsafe { clone3(&raw const args, enter, setup) })?;
     Ok((pid as i32, pidfd))
+}
+
+/// Makes a child in a leaf that ends at once, to see whether that can be done. Blocks until then.
+pub(crate) fn clone_into(leaf: impl AsFd) -> Result<(), Errno> {
+    let stack = Stack::new()?;
+    let mut pidfd = -1i32;
+    let mut args = clone_args(&stack, Some(leaf.as_fd()));
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    // Without a signal for its end nobody but us hears of it.
+    let mask = block_all_signals();
+    // SAFETY: as in `with_clone3`; `leave` uses neither its argument nor any memory.
+    let answer = check(unsafe { clone3(&raw const args, leave, ptr::null_mut()) });
+    restore_signals(mask);
+    answer?;
+    // SAFETY: the kernel made this descriptor for us in the call above and nobody else has it.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    match crate::child::wait_for_clone(pidfd.as_fd()) {
+        Some(Status::Exited(0)) => Ok(()),
+        // Our own cgroup was killed before we came into it: see `Leaf`.
+        _ => Err(Errno::CANCELED),
+    }
+}
+
+fn clone_args(stack: &Stack, leaf: Option<BorrowedFd<'_>>) -> libc::clone_args {
+    // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = FLAGS as u64;
+    args.stack = stack.base as u64;
+    args.stack_size = STACK_SIZE as u64;
+    if let Some(leaf) = leaf {
+        args.flags |= INTO_CGROUP;
+        args.cgroup = u64::from(leaf.as_raw_fd().unsigned_abs());
+    }
+    args
 }
 
 fn with_clone(setup: *mut c_void, stack: &Stack) -> Result<(i32, i32), Errno> {
@@ -97,6 +134,8 @@ fn with_clone(setup: *mut c_void, stack: &Stack) -> Result<(i32, i32), Errno> {
     Ok((pid as i32, pidfd))
 }
 
+/// Libc's own constant has the wrong type: <https://github.com/rust-lang/libc/issues/3584>.
+const INTO_CGROUP: u64 = 1 << 33;
 const FLAGS: usize = (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD) as usize;
 
 /// Blocks even the signals libc keeps to itself: the child shares our memory, and a handler that

@@ -19,6 +19,8 @@ pub struct Request {
     pub cwd: CString,
     pub stdin: Stdin,
     pub output: Output,
+    /// The cgroup leaf that the child is born in; its folder must exist.
+    pub leaf: Option<CString>,
 }
 
 /// Where the child's standard input comes from.
@@ -77,6 +79,8 @@ pub enum Step {
     Pipes = 1,
     #[error("opening a pty")]
     Pty,
+    #[error("making the process in a cgroup of its own")]
+    Leaf,
     #[error("making the process")]
     Clone,
     #[error("making a session for the process")]
@@ -100,9 +104,10 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Pipes,
         Self::Pty,
+        Self::Leaf,
         Self::Clone,
         Self::Session,
         Self::Streams,

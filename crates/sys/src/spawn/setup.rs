@@ -12,6 +12,7 @@ use std::ptr;
 use rustix::io::Errno;
 
 use super::request::{Failure, Output, Request, Step};
+use crate::leaders::Birth;
 use crate::raw::{check, syscall};
 
 /// The lists that exec takes: arrays of pointers that end with a null one.
@@ -22,13 +23,18 @@ pub(super) struct Setup<'a> {
     cwd: &'a CString,
     streams: [BorrowedFd<'a>; 3],
     output: Output,
+    birth: &'a Birth,
     /// Written by the child, read by the spawner after it; the two never run at once.
     failure: Cell<Option<Failure>>,
 }
 
 impl<'a> Setup<'a> {
     /// The streams' descriptors must be above 2, so that none is overwritten before it is used.
-    pub(super) fn new(request: &'a Request, streams: [BorrowedFd<'a>; 3]) -> Self {
+    pub(super) fn new(
+        request: &'a Request,
+        streams: [BorrowedFd<'a>; 3],
+        birth: &'a Birth,
+    ) -> Self {
         debug_assert!(streams.iter().all(|stream| stream.as_raw_fd() > 2));
         Self {
             programs: pointers(&request.programs),
@@ -37,6 +43,7 @@ impl<'a> Setup<'a> {
             cwd: &request.cwd,
             streams,
             output: request.output,
+            birth,
             failure: Cell::new(None),
         }
     }
@@ -59,14 +66,28 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
     // SAFETY: live and untouched by others, by the contract above.
     let setup = unsafe { &*setup.cast::<Setup<'_>>() };
+    // SAFETY: takes nothing and touches no memory.
+    setup.birth.announce(unsafe { syscall(libc::SYS_getpid, [0; 4]) });
     let failure = match prepare(setup) {
         Ok(()) => execute(setup),
         Err(failure) => failure,
     };
     setup.failure.set(Some(failure));
+    end(127)
+}
+
+/// A child that does nothing at all.
+///
+/// # Safety
+/// Runs in a process of its own; see [`enter`].
+pub(super) unsafe extern "C" fn leave(_: *mut c_void) -> ! {
+    end(0)
+}
+
+fn end(code: usize) -> ! {
     loop {
         // SAFETY: ends this process, which is no thread of the spawner's.
-        unsafe { syscall(libc::SYS_exit_group, [127, 0, 0, 0]) };
+        unsafe { syscall(libc::SYS_exit_group, [code, 0, 0, 0]) };
     }
 }
 

@@ -1,13 +1,15 @@
 //! The threads that make children, each with a descriptor table of its own.
 
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -17,6 +19,7 @@ use super::request::{Failure, Request, Step};
 use super::setup::Setup;
 use super::table::{Pipes, Table};
 use crate::Child;
+use crate::leaders::Births;
 
 /// A handle on the spawner threads; they end when it is dropped.
 #[derive(Debug)]
@@ -58,8 +61,9 @@ type Queue = Mutex<Receiver<(u64, Request)>>;
 
 fn run(socket: RawFd, mechanism: Mechanism, queue: &Queue, ready: Sender<Result<(), Errno>>) {
     block_signals();
-    let spawner = Table::enter(socket)
-        .and_then(|table| Ok(Spawner { table, stack: Stack::new()?, mechanism }));
+    let spawner = Table::enter(socket).and_then(|table| {
+        Ok(Spawner { table, stack: Stack::new()?, mechanism, births: Births::begin() })
+    });
     match spawner {
         Ok(mut spawner) => {
             // The starter waits for every answer, so it is there.
@@ -75,6 +79,7 @@ struct Spawner {
     table: Table,
     stack: Stack,
     mechanism: Mechanism,
+    births: Births,
 }
 
 impl Spawner {
@@ -118,16 +123,24 @@ impl Spawner {
     }
 
     fn spawn(&mut self, request: &Request, pipes: &Pipes) -> Result<Started, Failure> {
-        let setup = Setup::new(request, pipes.for_child());
-        let made = match spawn(&setup, &mut self.stack, self.mechanism) {
-            Err(Errno::NOSYS | Errno::PERM) if self.mechanism == Mechanism::Clone3 => {
+        let leaf = request.leaf.as_deref().map(open_leaf).transpose();
+        let leaf = leaf.map_err(failed_at(Step::Leaf))?;
+        let setup = Setup::new(request, pipes.for_child(), self.births.next());
+        let leaf = leaf.as_ref().map(AsFd::as_fd);
+        let made = match spawn(&setup, &mut self.stack, self.mechanism, leaf) {
+            Err(Errno::NOSYS | Errno::PERM)
+                if self.mechanism == Mechanism::Clone3 && leaf.is_none() =>
+            {
                 self.mechanism = Mechanism::Clone;
-                spawn(&setup, &mut self.stack, self.mechanism)
+                spawn(&setup, &mut self.stack, self.mechanism, None)
             }
             answer => answer,
         };
-        let (pid, pidfd) = made.map_err(failed_at(Step::Clone))?;
-        match setup.failure() {
+        let (pid, pidfd) =
+            made.map_err(|errno| Failure { step: clone_step(leaf, errno), errno })?;
+        let stillborn = leaf.is_some() && !self.births.announced(pid);
+        self.births.born(pid);
+        match setup.failure().or(stillborn.then_some(STILLBORN)) {
             None => Ok((pid, pidfd)),
             Some(failure) => {
                 // It has ended itself; whatever its status, the failure says more.
@@ -138,8 +151,24 @@ impl Spawner {
     }
 }
 
-type Started = (rustix::process::Pid, std::os::fd::OwnedFd);
+/// In the spawner's own table: an open leaf must not leak into a child of somebody else.
+fn open_leaf(folder: &CStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
 
+/// Too many processes or too little memory is not the leaf's fault.
+fn clone_step(leaf: Option<BorrowedFd<'_>>, errno: Errno) -> Step {
+    match (leaf, errno) {
+        (None, _) | (Some(_), Errno::AGAIN | Errno::NOMEM) => Step::Clone,
+        (Some(_), _) => Step::Leaf,
+    }
+}
+
+type Started = (rustix::process::Pid, OwnedFd);
+
+/// Killed before its first instruction: somebody has killed the leaf, see `cgroup::Leaf`. That is
+/// not how the command ended, for it never began.
+const STILLBORN: Failure = Failure { step: Step::Leaf, errno: Errno::CANCELED };
 const PANICKED: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
 
 fn failed_at(step: Step) -> impl Fn(Errno) -> Failure {

@@ -1,0 +1,198 @@
+//! Signals to everybody of a tree, to those born meanwhile too.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lastbyte_sys::Signal;
+use lastbyte_sys::cgroup::read_state;
+use lastbyte_sys::procfs::Member;
+use lastbyte_sys::readiness::{self, Interest};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, timeout_at};
+
+use super::{StopPolicy, StopProof};
+use crate::tree::{Found, Lease, Reach, Tree};
+
+/// After KILL a process is gone as soon as it leaves the kernel. One that hangs there (a dead
+/// network disk) is reported as left rather than waited for.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Somebody was seen but nobody could be signalled: they have just gone, or, when it happens this
+/// often in a row, they are not ours to signal and it is no use to try again.
+const MOST_VAIN_LOOKS: usize = 3;
+
+/// One stop of one tree.
+pub(super) struct Round {
+    tree: Tree,
+    signalled: BTreeSet<i32>,
+}
+
+/// What the last look saw of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    Nobody,
+    Somebody,
+}
+
+/// What one look through the tree came to.
+struct Pass {
+    seen: usize,
+    /// Those that took the signals.
+    reached: Vec<Member>,
+}
+
+impl Round {
+    pub(super) fn new(tree: Tree) -> Self {
+        Self { tree, signalled: BTreeSet::new() }
+    }
+
+    /// The stop signal to everybody, with CONT behind it, until nobody is left or the grace is
+    /// over.
+    pub(super) async fn ask(&mut self, policy: StopPolicy) -> Left {
+        let deadline = Instant::now() + policy.grace;
+        let (mut empty_looks, mut vain_looks) = (0, 0);
+        while Instant::now() < deadline {
+            let pass = self.send([policy.signal, Signal::CONT]).await;
+            if pass.seen == 0 {
+                empty_looks += 1;
+                if empty_looks == self.tree.looks_for_proof() {
+                    return Left::Nobody;
+                }
+                continue;
+            }
+            empty_looks = 0;
+            vain_looks = if pass.reached.is_empty() { vain_looks + 1 } else { 0 };
+            if vain_looks == MOST_VAIN_LOOKS || !all_gone(pass.reached, deadline).await {
+                break;
+            }
+        }
+        Left::Somebody
+    }
+
+    pub(super) async fn kill(&mut self) -> Left {
+        let deadline = Instant::now() + KILL_PATIENCE;
+        match self.tree.lease().cloned() {
+            Some(lease) => self.kill_leaf(&lease, deadline).await,
+            None => self.kill_in_rounds(deadline).await,
+        }
+    }
+
+    /// KILL by the kernel to everybody at once, whom no fork outruns. Those who are in the leaf
+    /// before are named.
+    async fn kill_leaf(&mut self, lease: &Arc<Lease>, deadline: Instant) -> Left {
+        let _watched = lease.watched();
+        let killed = blocking(lease, |lease| {
+            lease.look(|leaf| {
+                let members = leaf.members()?;
+                let events = leaf.events()?;
+                leaf.kill()?;
+                Ok((members, events))
+            })
+        });
+        match killed.await {
+            Some(Ok(Some((members, events)))) => {
+                self.signalled.extend(members);
+                until_empty(events, deadline).await
+            }
+            Some(Ok(None)) => Left::Nobody,
+            // It could not be looked at, perhaps for want of descriptors: one by one, then.
+            Some(Err(_)) | None => self.kill_in_rounds(deadline).await,
+        }
+    }
+
+    /// KILL in rounds, until nobody is found. What is found is stopped first, so that it cannot
+    /// make more while the rest is looked for.
+    async fn kill_in_rounds(&mut self, deadline: Instant) -> Left {
+        let (mut empty_looks, mut vain_looks) = (0, 0);
+        while Instant::now() < deadline {
+            if self.send([Signal::STOP]).await.seen == 0 {
+                empty_looks += 1;
+                if empty_looks == self.tree.looks_for_proof() {
+                    return Left::Nobody;
+                }
+                continue;
+            }
+            empty_looks = 0;
+            let pass = self.send([Signal::KILL]).await;
+            vain_looks = if pass.reached.is_empty() && pass.seen > 0 { vain_looks + 1 } else { 0 };
+            if vain_looks == MOST_VAIN_LOOKS {
+                break;
+            }
+            all_gone(pass.reached, deadline).await;
+        }
+        Left::Somebody
+    }
+
+    /// Sends signals to every live member that is reached.
+    async fn send(&mut self, signals: impl Into<Vec<Signal>>) -> Pass {
+        let signals = signals.into();
+        let pass = blocking(&self.tree, move |tree| {
+            let Found { seen, mut held } = tree.hold()?;
+            held.retain(|member| {
+                // Who dies of the first is not there for the second, and was reached.
+                let taken: Vec<bool> =
+                    signals.iter().map(|signal| member.signal(*signal)).collect();
+                taken.contains(&true)
+            });
+            std::io::Result::Ok(Pass { seen, reached: held })
+        });
+        // A look that failed proves nothing.
+        let nothing = Pass { seen: 1, reached: Vec::new() };
+        let pass = pass.await.and_then(Result::ok).unwrap_or(nothing);
+        self.signalled.extend(pass.reached.iter().map(|member| member.pid));
+        pass
+    }
+
+    /// What the last look saw is believed, but of a group: those who left it were not looked for.
+    pub(super) async fn proof(self, left: Left) -> StopProof {
+        let reach = self.tree.reach();
+        let left: Vec<i32> = match (left, reach) {
+            (Left::Nobody, Reach::Leaf | Reach::Scan) => Vec::new(),
+            (Left::Somebody, _) | (Left::Nobody, Reach::Group) => {
+                match blocking(&self.tree, Tree::members).await {
+                    Some(Ok(members)) => members.into_iter().map(|stat| stat.pid).collect(),
+                    // Nobody could be looked at, so nobody is known to be gone.
+                    Some(Err(_)) | None => self.signalled.iter().copied().collect(),
+                }
+            }
+        };
+        let gone = self.signalled.iter().copied().filter(|pid| !left.contains(pid)).collect();
+        StopProof { signalled: self.signalled.into_iter().collect(), gone, left, reach }
+    }
+}
+
+/// Looks off the runtime; `None` when the look panicked.
+async fn blocking<T: Clone + Send + 'static, R: Send + 'static>(
+    what: &T,
+    look: impl FnOnce(&T) -> R + Send + 'static,
+) -> Option<R> {
+    let what = what.clone();
+    spawn_blocking(move || look(&what)).await.ok()
+}
+
+/// Waits until nobody lives in the leaf, or the time is over.
+async fn until_empty(events: OwnedFd, deadline: Instant) -> Left {
+    let emptied = async {
+        let events = readiness::watch(events, Interest::PRIORITY)?;
+        // Read before each wait, which then lasts until the next change.
+        while read_state(&events)?.populated {
+            events.ready(Interest::PRIORITY).await?.clear_ready();
+        }
+        std::io::Result::Ok(Left::Nobody)
+    };
+    // What could not be watched is looked at by the proof.
+    timeout_at(deadline, emptied).await.ok().and_then(Result::ok).unwrap_or(Left::Somebody)
+}
+
+/// Waits until all of these have exited, or the time is over (`false`).
+async fn all_gone(members: Vec<Member>, deadline: Instant) -> bool {
+    let mut waits = JoinSet::new();
+    for member in members {
+        if let Ok(member) = readiness::watch(member, Interest::READABLE) {
+            waits.spawn(async move { member.readable().await.map(drop) });
+        }
+    }
+    timeout_at(deadline, async { while waits.join_next().await.is_some() {} }).await.is_ok()
+}

@@ -1,0 +1,239 @@
+//! Leaves come, are used again and go. Where the machine has none these tests fail.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use lastbyte_engine::{
+    Engine, Launch, Reach, ReachChoice, Settings, Status, StopPolicy, Survivors, Verb, Warning,
+};
+use lastbyte_sys::cgroup;
+use lastbyte_sys::spawn::Mechanism;
+use lastbyte_testkit::{children_of, eventually, is_alive, open_fds};
+
+use crate::fixture::{Fixture, finish, patiently};
+use crate::namespace::inside;
+
+fn fixture() -> Fixture {
+    Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Leaf))
+}
+
+/// The branches of this program, of which each test is one of its own.
+fn branches() -> Vec<PathBuf> {
+    let own = cgroup::own_folder().unwrap();
+    let prefix = format!("lastbyte-{}-", std::process::id());
+    folders(&own).into_iter().filter(|folder| name(folder).starts_with(&prefix)).collect()
+}
+
+fn leaves() -> Vec<PathBuf> {
+    branches().iter().flat_map(folders).collect()
+}
+
+fn folders(folder: &PathBuf) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+fn name(folder: &Path) -> String {
+    folder.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn this_machine_offers_leaves_and_they_are_what_is_used() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.engine.reach(), Reach::Leaf);
+    let process = fixture.start("hold").await;
+    let pid = fixture.anchor.wait_for(1)[0];
+    let cgroup = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    assert!(cgroup.contains(&format!("/lastbyte-{}-", std::process::id())), "{cgroup}");
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!((proof.left, proof.reach), (vec![], Reach::Leaf));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_a_stopped_tree_but_a_free_leaf() {
+    let fixture = fixture();
+    finish(&fixture.start("exit 0").await).await;
+    eventually("the first has settled", || children_of(std::process::id()).is_empty());
+    let before = open_fds().len();
+    for _ in 0..3 {
+        let process = fixture.start("tree 30 mixed then hold").await;
+        fixture.anchor.wait_for(31);
+        let proof = patiently("stop", process.stop(Verb::Stop)).await;
+        assert_eq!(proof.left, []);
+        finish(&process).await;
+        // The anchor's side of the helpers' connections are descriptors, too.
+        fixture.anchor.wait_for_at_most(0);
+    }
+    eventually("no descriptor stays", || open_fds().len() <= before);
+    assert_eq!(children_of(std::process::id()), Vec::<u32>::new(), "not even a zombie");
+    assert!(leaves().len() <= 2, "{:?}", leaves());
+    patiently("close", fixture.engine.close(Survivors::Stop)).await;
+    assert_eq!(branches(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaf_costs_no_descriptor() {
+    let (with, without) = (fixture(), Fixture::with(|s| s.reach = ReachChoice::Only(Reach::Scan)));
+    let mut costs = Vec::new();
+    for fixture in [&with, &without] {
+        finish(&fixture.start("exit 0").await).await;
+        let before = open_fds().len();
+        for _ in 0..10 {
+            fixture.start_launch(Launch::argv(["/bin/sleep", "60"])).await;
+        }
+        costs.push(open_fds().len().saturating_sub(before));
+    }
+    assert!(costs[0] <= 40 && costs[0] <= costs[1], "{costs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_command_after_the_other_uses_the_same_leaf() {
+    let fixture = fixture();
+    for _ in 0..20 {
+        finish(&fixture.start("exit 0").await).await;
+        eventually("the leaf is given back", || children_of(std::process::id()).is_empty());
+    }
+    // The next can begin before the owner of the last is quite done.
+    assert!(leaves().len() <= 3, "{:?}", leaves());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaf_with_a_survivor_is_given_to_nobody_else() {
+    let fixture = fixture();
+    let silent = "setsid-background close-stdout then close-stderr then hold end then exit 0";
+    let process = fixture.start(silent).await;
+    finish(&process).await;
+    patiently("the log closes", process.wait_for(|_| false)).await;
+    let survivor = fixture.anchor.wait_for(1)[0];
+    let id = process.id();
+    drop(process);
+    fixture.engine.sweep(SystemTime::now());
+    fixture.engine.forget(id).unwrap();
+    for _ in 0..5 {
+        let launch = Launch { stop: StopPolicy::KILL, ..Launch::argv(["/bin/sleep", "60"]) };
+        let other = fixture.start_launch(launch).await;
+        let proof = patiently("stop", other.stop(Verb::Stop)).await;
+        assert_eq!(proof.signalled, [other.about().pid], "{proof:?} {:?}", leaves());
+    }
+    assert!(is_alive(survivor));
+    // Forgotten as it is, its leaf is taken back once it is gone.
+    fixture.anchor.tell("exit 0");
+    fixture.anchor.wait_for_at_most(0);
+    eventually("it is gone", || !is_alive(survivor));
+    patiently("close", fixture.engine.close(Survivors::Stop)).await;
+    assert_eq!(branches(), Vec::<PathBuf>::new());
+}
+
+/// The kernel tells late that a leaf is empty, and never once the leaf is gone: an owner that
+/// removed it at once left the stop waiting until its patience was over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_is_answered_when_the_tree_is_gone_and_not_when_patience_is() {
+    let fixture = fixture();
+    let begun = std::time::Instant::now();
+    for _ in 0..20 {
+        let launch = Launch { stop: StopPolicy::KILL, ..Launch::argv(["/bin/sleep", "60"]) };
+        let process = fixture.start_launch(launch).await;
+        assert_eq!(patiently("stop", process.stop(Verb::Stop)).await.left, []);
+    }
+    // One that waits in vain waits for five seconds.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_had_a_leaf_before_does_not_reach_who_has_it_now() {
+    let fixture = fixture();
+    let first = fixture.start("exit 0").await;
+    finish(&first).await;
+    eventually("its leaf is free", || {
+        children_of(std::process::id()).is_empty() && leaves().len() == 1
+    });
+    fixture.engine.sweep(SystemTime::now());
+    let second = fixture.start("hold").await;
+    let pid = fixture.anchor.wait_for(1)[0];
+    assert_eq!(leaves().len(), 1, "it has the same leaf");
+    let proof = patiently("stop", first.stop_by(StopPolicy::KILL, Verb::Stop)).await;
+    assert_eq!((proof.signalled, proof.left), (vec![], vec![]));
+    assert_eq!(first.survivors().await, []);
+    assert!(is_alive(pid));
+    patiently("stop", second.stop(Verb::Stop)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_goes_takes_its_leaves_with_it() {
+    let Fixture { engine, anchor, state } = fixture();
+    let launch = Launch::argv(["/bin/true"]);
+    let process = engine.start(launch).await.unwrap().process;
+    finish(&process).await;
+    drop(engine);
+    // A handle on an ended process keeps nothing.
+    eventually("the branch is gone", || branches().is_empty());
+    drop((process, anchor, state));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_sweeps_what_a_dead_run_left_and_nothing_of_a_live_one() {
+    let live = fixture();
+    let process = live.start("hold").await;
+    live.anchor.wait_for(1);
+    let own = cgroup::own_folder().unwrap();
+    let dead = own.join(format!("lastbyte-0-{}", std::process::id()));
+    fs::create_dir(&dead).unwrap();
+    // Somebody else who starts at this instant may be sweeping already.
+    _ = fs::create_dir(dead.join("0"));
+    let before = (branches(), leaves());
+    let next = fixture();
+    assert!(!dead.exists());
+    let (branches, leaves) = (branches(), leaves());
+    assert!(before.0.iter().all(|branch| branches.contains(branch)), "{branches:?}");
+    assert!(before.1.iter().all(|leaf| leaves.contains(leaf)), "{leaves:?}");
+    assert_eq!(patiently("stop", process.stop(Verb::Stop)).await.left, []);
+    drop(next);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaf_that_is_insisted_on_and_cannot_be_had_is_an_error() {
+    let state = tempfile::tempdir().unwrap();
+    let settings =
+        |reach| Settings { mechanism: Mechanism::Clone, reach, ..Settings::new(state.path()) };
+    let refused = Engine::new(settings(ReachChoice::Only(Reach::Leaf))).map(drop);
+    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+    let engine = Engine::new(settings(ReachChoice::Best)).unwrap();
+    assert_eq!(engine.reach(), Reach::Scan);
+}
+
+/// As in most containers: the hierarchy is there and cannot be written.
+#[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "a change to the test's own namespace")]
+async fn a_machine_without_leaves_is_scanned() {
+    if !inside("leaves::a_machine_without_leaves_is_scanned", &["--mount"]) {
+        return;
+    }
+    let own = cgroup::own_folder().unwrap();
+    let mut mount = std::process::Command::new("mount");
+    for options in ["bind", "remount,bind,ro"] {
+        assert!(mount.args(["-o", options]).arg(&own).arg(&own).status().unwrap().success());
+        mount = std::process::Command::new("mount");
+    }
+    let state = tempfile::tempdir().unwrap();
+    let settings = |reach| Settings { reach, ..Settings::new(state.path()) };
+    let refused = Engine::new(settings(ReachChoice::Only(Reach::Leaf))).map(drop).unwrap_err();
+    assert!(refused.to_string().starts_with("cannot make a cgroup below "), "{refused}");
+    let engine = Engine::new(settings(ReachChoice::Best)).unwrap();
+    assert_eq!(engine.reach(), Reach::Scan);
+    let process = engine.start(Launch::argv(["/bin/sleep", "60"])).await.unwrap().process;
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!((proof.signalled, proof.left), (vec![process.about().pid], vec![]));
+}
+
+/// The leaf was fine when the engine was made; a command can spoil it, or the branch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaf_that_fails_later_is_a_warning_and_the_tree_is_scanned() {
+    let fixture = Fixture::new();
+    fs::write(branches()[0].join("cgroup.max.descendants"), "0").unwrap();
+    let started = fixture.engine.start(Launch::shell("sleep 60 & exit 3")).await.unwrap();
+    assert!(matches!(started.warnings[..], [Warning::NoLeaf(_)]), "{:?}", started.warnings);
+    assert_eq!(finish(&started.process).await.0.status, Status::Exited(3));
+    let proof = patiently("stop", started.process.stop(Verb::Stop)).await;
+    assert_eq!((proof.signalled.len(), proof.left, proof.reach), (1, vec![], Reach::Scan));
+}
