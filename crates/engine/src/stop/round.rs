@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_sys::Signal;
-use lastbyte_sys::cgroup::read_state;
+use lastbyte_sys::cgroup::{Leaf, read_state};
 use lastbyte_sys::procfs::Member;
 use lastbyte_sys::readiness::{self, Interest};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -63,7 +63,11 @@ impl Round {
                 continue;
             }
             empty_looks = 0;
-            vain_looks = if pass.reached.is_empty() { vain_looks + 1 } else { 0 };
+            match (pass.reached.is_empty(), self.tree.lease().cloned()) {
+                (true, Some(lease)) => return leaf_empties(&lease, deadline).await,
+                (true, None) => vain_looks += 1,
+                (false, _) => vain_looks = 0,
+            }
             if vain_looks == MOST_VAIN_LOOKS || !all_gone(pass.reached, deadline).await {
                 break;
             }
@@ -170,6 +174,17 @@ async fn blocking<T: Clone + Send + 'static, R: Send + 'static>(
 ) -> Option<R> {
     let what = what.clone();
     spawn_blocking(move || look(&what)).await.ok()
+}
+
+/// Somebody is in the leaf and nobody could be signalled: they are about to be gone, which the leaf
+/// tells, or they are not ours to signal, and then they have their grace all the same.
+async fn leaf_empties(lease: &Arc<Lease>, deadline: Instant) -> Left {
+    let _watched = lease.watched();
+    match blocking(lease, |lease| lease.look(Leaf::events)).await {
+        Some(Ok(Some(events))) => until_empty(events, deadline).await,
+        Some(Ok(None)) => Left::Nobody,
+        Some(Err(_)) | None => Left::Somebody,
+    }
 }
 
 /// Waits until nobody lives in the leaf, or the time is over.

@@ -19,7 +19,7 @@ async fn what_runs_is_stopped_and_new_starts_are_refused() {
         let (ending, _) = finish(process).await;
         assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Close, escalated: false });
     }
-    assert_eq!(fixture.anchor.count(), 0);
+    fixture.anchor.wait_for_at_most(0);
     let refused = fixture.engine.start(fixture.launch("exit 0")).await;
     assert_eq!(refused.map(|_| ()), Err(StartError::Closed));
 }
