@@ -30,6 +30,7 @@ pub(crate) enum Command {
     /// A stop begins; the answer says how to go about it.
     Stopping {
         verb: Verb,
+        grace: Duration,
         reply: oneshot::Sender<StopTicket>,
     },
     /// The log is to keep only its ends.

@@ -155,16 +155,25 @@ impl Process {
     /// As [`Process::stop`], by another policy. A second stop does not wait out a grace. Goes on
     /// when the caller goes away.
     pub async fn stop_by(&self, policy: StopPolicy, verb: Verb) -> StopProof {
-        let ticket = self.ask(|reply| Command::Stopping { verb, reply }).await;
+        let process = self.clone();
+        let stopping = tokio::spawn(async move { process.carry_out_stop(policy, verb).await });
+        // A stop that did not finish has proved nothing.
+        stopping.await.unwrap_or_else(|_| StopProof::unproved(&self.shared.tree))
+    }
+
+    async fn carry_out_stop(&self, policy: StopPolicy, verb: Verb) -> StopProof {
+        let grace = policy.grace;
+        let ticket = self.ask(|reply| Command::Stopping { verb, grace, reply }).await;
         let (escalation, hurry) = match ticket {
             Some(StopTicket { escalation, hurry }) => (escalation, hurry),
             None => (Escalation::default(), false),
         };
+        if hurry {
+            // Whoever asked before did so in vain.
+            escalation.happens();
+        }
         let policy = if hurry { StopPolicy::KILL } else { policy };
-        let stopping = tokio::spawn(stop(self.shared.tree.clone(), policy, escalation));
-        // Only a runtime that shuts down keeps it from finishing, and then nobody asks.
-        let reach = self.shared.tree.reach();
-        stopping.await.unwrap_or_else(|_| StopProof::nobody(reach))
+        stop(self.shared.tree.clone(), policy, escalation).await
     }
 
     /// Queues bytes for standard input. With an offset, bytes that were accepted before are not

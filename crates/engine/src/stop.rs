@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lastbyte_sys::Signal;
+use tokio::time::Instant;
 
 use crate::tree::{Reach, Tree};
 use round::{Left, Round};
@@ -51,21 +52,33 @@ impl Default for StopPolicy {
     }
 }
 
+/// A grace longer than this is for ever: thirty years fit into every clock.
+const LONGEST_GRACE: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 impl StopPolicy {
     /// KILL at once.
     pub const KILL: Self = Self { signal: Signal::KILL, grace: Duration::ZERO };
+
+    /// When a grace that begins now is over.
+    pub(crate) fn grace_ends(grace: Duration) -> Instant {
+        Instant::now() + grace.min(LONGEST_GRACE)
+    }
 }
 
 impl Escalation {
+    pub(crate) fn happens(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
     pub(crate) fn happened(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
 impl StopProof {
-    /// Nobody was there.
-    pub(crate) fn nobody(reach: Reach) -> Self {
-        Self { signalled: Vec::new(), gone: Vec::new(), left: Vec::new(), reach }
+    /// Nothing is known to be gone, the leader least of all.
+    pub(crate) fn unproved(tree: &Tree) -> Self {
+        Self { signalled: vec![], gone: vec![], left: vec![tree.leader()], reach: tree.reach() }
     }
 }
 
@@ -79,7 +92,7 @@ pub(crate) async fn stop(tree: Tree, policy: StopPolicy, escalation: Escalation)
     };
     if left == Left::Somebody {
         if ask_first {
-            escalation.0.store(true, Ordering::Release);
+            escalation.happens();
         }
         left = round.kill().await;
     }

@@ -1,6 +1,9 @@
 //! Closing: no new starts, and everything that runs is stopped with proof.
 
+use std::time::Duration;
+
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
 
 use super::Engine;
 use crate::stop::{StopProof, Verb};
@@ -20,19 +23,24 @@ pub struct CloseReport {
     pub stopped: Vec<(Id, StopProof)>,
 }
 
+/// For what should come at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl Engine {
     /// Refuses new starts from now on and stops all processes that have not ended, side by side.
     /// A start that is under way either is stopped too or leaves nothing behind.
     pub async fn close(&self, survivors: Survivors) -> CloseReport {
         self.inner.registry().closed = true;
         let mut starting = self.inner.starting.subscribe();
-        // The sender is in the engine, which is here.
-        _ = starting.wait_for(|count| *count == 0).await;
+        // One that hangs in a provider or on a dead mount finds the engine closed when it wakes, and
+        // ends what it has started: nobody has to wait for that.
+        _ = timeout(PATIENCE, starting.wait_for(|count| *count == 0)).await;
         let mut stops = JoinSet::new();
         for process in self.to_stop(survivors).await {
             stops.spawn(async move {
                 let proof = process.stop(Verb::Close).await;
-                process.ended().await;
+                // What could not be stopped is in the proof, and not waited for.
+                _ = timeout(PATIENCE, process.ended()).await;
                 (process.id(), proof)
             });
         }

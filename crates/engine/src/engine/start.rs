@@ -234,6 +234,7 @@ impl Inner {
             timers: Timers::new(launch.timeouts, begun.clock),
             policy: launch.stop,
             stopping: None,
+            backstop: None,
         };
         let (desk, counter) = Desk::new(begun);
         let (ended, grown) = (Arc::clone(&self.ended), tree.clone());

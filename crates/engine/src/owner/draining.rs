@@ -3,7 +3,7 @@
 //! When the exit is seen, everything the leader wrote is in the pipes already: one pass that does
 //! not wait has it all. Only when somebody else holds a pipe is there anything to wait for.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use lastbyte_sys::Child;
 use tokio::task::spawn_blocking;
@@ -15,6 +15,7 @@ use crate::clock::until;
 use crate::desk::{Command, Desk};
 use crate::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::pump::Drained;
+use crate::tree::Reach;
 use crate::tree::Tree;
 
 /// The leader has exited and is not reaped, so that signals to its group are safe.
@@ -34,7 +35,10 @@ pub(crate) struct DrainedProcess {
 }
 
 /// Past this the holders' names are not worth the wait.
-const HOLDERS_PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
+const HOLDERS_PATIENCE: Duration = Duration::from_millis(20);
+/// Without a leaf, the look for holders is also the last one at which the leader's number finds
+/// its tree: who threw the cookie away would be lost sight of.
+const LAST_LOOK_PATIENCE: Duration = Duration::from_millis(250);
 
 enum Event {
     Stored(usize),
@@ -121,7 +125,11 @@ impl DrainedProcess {
 async fn holders(core: &Core) -> Holders {
     let (tree, pipes) = (core.tree.clone(), core.pump.pipe_inodes());
     let look = spawn_blocking(move || tree.holders(&pipes));
-    match timeout(HOLDERS_PATIENCE, look).await {
+    let patience = match core.tree.reach() {
+        Reach::Leaf => HOLDERS_PATIENCE,
+        Reach::Scan | Reach::Group => LAST_LOOK_PATIENCE,
+    };
+    match timeout(patience, look).await {
         Ok(Ok(holders)) => holders,
         Ok(Err(_)) | Err(_) => Holders::Unknown,
     }

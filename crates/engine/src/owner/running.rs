@@ -15,7 +15,7 @@ use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::ending::{Cause, Timeout};
 use crate::launch::Timeouts;
 use crate::stdin::{StdinQueue, WriteError};
-use crate::stop::{StopPolicy, Verb, stop};
+use crate::stop::{Escalation, StopPolicy, Verb, stop};
 
 /// The leader is alive, as far as we know.
 #[derive(Debug)]
@@ -26,7 +26,13 @@ pub(crate) struct Running {
     pub(crate) timers: Timers,
     pub(crate) policy: StopPolicy,
     pub(crate) stopping: Option<Reason>,
+    /// When a stop should have been over long ago: the group is then killed by number, which takes
+    /// no descriptor and no look, so that a stop that could do neither does not fail.
+    pub(crate) backstop: Option<Instant>,
 }
+
+/// How much longer than its grace a stop may take before the owner kills by number.
+const BACKSTOP: Duration = Duration::from_secs(2);
 
 /// Why the tree is being stopped; the first reason stays.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +52,8 @@ enum Event {
     ChildReady,
     Stored(usize),
     Command(Command),
-    Timer(Timeout),
+    Timer,
+    Backstop,
     StdinMoved,
 }
 
@@ -61,7 +68,8 @@ impl Running {
                 },
                 Event::Stored(bytes) => self.stored(bytes, desk),
                 Event::Command(command) => self.answer(command, desk),
-                Event::Timer(which) => self.expired(which, desk),
+                Event::Timer => self.expired(desk),
+                Event::Backstop => self.stop_by_number(),
                 Event::StdinMoved => {}
             }
         }
@@ -69,7 +77,7 @@ impl Running {
 
     /// Every arm is cancel-safe.
     async fn next(&mut self, desk: &mut Desk) -> Event {
-        let (deadline, which) = self.timers.next();
+        let (deadline, _) = self.timers.next();
         tokio::select! {
             ready = self.child.readable() => {
                 // Cleared before it is judged: a pidfd stays ready once it is.
@@ -79,7 +87,8 @@ impl Running {
             command = desk.command() => Event::Command(command),
             bytes = self.core.pump.step() => Event::Stored(bytes),
             () = step(self.stdin.as_mut()) => Event::StdinMoved,
-            () = until(deadline) => Event::Timer(which),
+            () = until(deadline) => Event::Timer,
+            () = until(self.backstop) => Event::Backstop,
         }
     }
 
@@ -100,9 +109,14 @@ impl Running {
             },
             Command::Squeeze => self.core.squeeze(desk),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
-            Command::Stopping { verb, reply } => {
+            // Who comes after the exit did not cause it.
+            Command::Stopping { reply, .. } if self.exit_is_there() => {
+                _ = reply.send(StopTicket { escalation: Escalation::default(), hurry: false });
+            }
+            Command::Stopping { verb, grace, reply } => {
                 let hurry = self.stopping.is_some();
-                self.begin_stop(Reason::Stopped(verb));
+                let grace = if hurry { Duration::ZERO } else { grace };
+                self.begin_stop(Reason::Stopped(verb), grace);
                 _ = reply.send(StopTicket { escalation: self.core.escalation.clone(), hurry });
             }
         }
@@ -117,9 +131,8 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal, reply: oneshot::Sender<Delivery>) {
-        let child = self.child.get_ref();
-        if matches!(child.peek(), Ok(None)) {
-            child.signal_group(signal);
+        if !self.exit_is_there() {
+            self.child.get_ref().signal_group(signal);
             _ = reply.send(Delivery::Group);
         } else {
             // It has exited and we are about to see it: whoever is left of the group counts.
@@ -129,21 +142,35 @@ impl Running {
     }
 
     /// Bytes that lie ready and an exit that is already there beat the timer.
-    fn expired(&mut self, which: Timeout, desk: &Desk) {
+    fn expired(&mut self, desk: &Desk) {
         let bytes = self.core.pump.pass();
         self.stored(bytes, desk);
-        let still_late = self.timers.next().0.is_some_and(|deadline| deadline <= Instant::now());
-        if still_late && matches!(self.child.get_ref().peek(), Ok(None)) {
-            self.begin_stop(Reason::TimedOut(which));
+        let (deadline, which) = self.timers.next();
+        let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if still_late && !self.exit_is_there() {
+            self.begin_stop(Reason::TimedOut(which), self.policy.grace);
             let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
             tokio::spawn(stop(tree, self.policy, escalation));
         }
     }
 
     /// From now on no timer runs: the command is on its way out.
-    fn begin_stop(&mut self, reason: Reason) {
+    fn begin_stop(&mut self, reason: Reason, grace: Duration) {
         self.stopping.get_or_insert(reason);
         self.timers = Timers { wall: None, idle: None };
+        self.backstop = Some(StopPolicy::grace_ends(grace) + BACKSTOP);
+    }
+
+    fn stop_by_number(&mut self) {
+        self.backstop = None;
+        if !self.exit_is_there() {
+            self.core.escalation.happens();
+            self.child.get_ref().signal_group(Signal::KILL);
+        }
+    }
+
+    fn exit_is_there(&self) -> bool {
+        !matches!(self.child.get_ref().peek(), Ok(None))
     }
 
     fn exited(self, desk: &Desk) -> Draining {

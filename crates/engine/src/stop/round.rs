@@ -51,10 +51,15 @@ impl Round {
     /// The stop signal to everybody, with CONT behind it, until nobody is left or the grace is
     /// over.
     pub(super) async fn ask(&mut self, policy: StopPolicy) -> Left {
-        let deadline = Instant::now() + policy.grace;
+        // Begins anew when the signal was first sent: a look takes time that is not the command's.
+        let mut deadline = StopPolicy::grace_ends(policy.grace);
+        let mut first = true;
         let (mut empty_looks, mut vain_looks) = (0, 0);
         while Instant::now() < deadline {
             let pass = self.send([policy.signal, Signal::CONT]).await;
+            if std::mem::take(&mut first) {
+                deadline = StopPolicy::grace_ends(policy.grace);
+            }
             if pass.seen == 0 {
                 empty_looks += 1;
                 if empty_looks == self.tree.looks_for_proof() {
@@ -158,7 +163,14 @@ impl Round {
                 match blocking(&self.tree, Tree::members).await {
                     Some(Ok(members)) => members.into_iter().map(|stat| stat.pid).collect(),
                     // Nobody could be looked at, so nobody is known to be gone.
-                    Some(Err(_)) | None => self.signalled.iter().copied().collect(),
+                    Some(Err(_)) | None => {
+                        let leader = [self.tree.leader()].into_iter();
+                        leader
+                            .chain(self.signalled.iter().copied())
+                            .collect::<BTreeSet<_>>()
+                            .into_iter()
+                            .collect()
+                    }
                 }
             }
         };

@@ -59,6 +59,10 @@ impl Tree {
         Self { marks, way }
     }
 
+    pub(crate) fn leader(&self) -> i32 {
+        self.marks.leader
+    }
+
     pub(crate) fn reach(&self) -> Reach {
         match &self.way {
             Way::Leaf(_) => Reach::Leaf,
@@ -114,7 +118,9 @@ impl Tree {
     pub(crate) fn holders(&self, pipes: &[u64]) -> Holders {
         let deadline = Instant::now() + HOLDERS_TIME;
         let mut holders = Vec::new();
-        for stat in self.members().unwrap_or_default() {
+        let members = self.members().unwrap_or_default();
+        self.marks.remember(&members);
+        for stat in members {
             if Instant::now() >= deadline || holders.len() == MOST_HOLDERS {
                 break;
             }
@@ -173,7 +179,7 @@ fn stats_in(leaf: &Leaf) -> io::Result<Vec<Stat>> {
     let described = |pid: i32| procfs::read_stat(pid).ok();
     let mut stats: Vec<Stat> = leaf.members()?.into_iter().filter_map(described).collect();
     let still: HashSet<i32> = leaf.members()?.into_iter().collect();
-    stats.retain(|stat| still.contains(&stat.pid));
+    stats.retain(|stat| stat.alive() && still.contains(&stat.pid));
     Ok(stats)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lastbyte_sys::procfs::{self, Stat};
 
@@ -18,6 +18,9 @@ pub(super) struct Marks {
     leader_start: Option<u64>,
     /// The value of `LASTBYTE_ID`, which children inherit.
     cookie: Arc<[u8]>,
+    /// Pid and start of those who were seen while the leader was unreaped: some of them may have
+    /// thrown the cookie away.
+    known: Arc<OnceLock<HashSet<(i32, u64)>>>,
 }
 
 impl Marks {
@@ -28,7 +31,17 @@ impl Marks {
     }
 
     pub(super) fn unlooked(leader: i32, id: Id) -> Self {
-        Self { leader, leader_start: None, cookie: id.to_string().into_bytes().into() }
+        let cookie = id.to_string().into_bytes().into();
+        Self { leader, leader_start: None, cookie, known: Arc::default() }
+    }
+
+    /// Keeps who they are beyond the leader's reaping.
+    pub(super) fn remember(&self, members: &[Stat]) {
+        self.known.get_or_init(|| members.iter().map(|stat| (stat.pid, stat.start_time)).collect());
+    }
+
+    fn is_known(&self, stat: &Stat) -> bool {
+        self.known.get().is_some_and(|known| known.contains(&(stat.pid, stat.start_time)))
     }
 
     /// Every live member, the leader included.
@@ -36,7 +49,7 @@ impl Marks {
         let all = procfs::all()?;
         let mut found = HashSet::new();
         for stat in &all {
-            if self.may_descend(stat) && self.bears_cookie(stat)? {
+            if self.is_known(stat) || self.may_descend(stat) && self.bears_cookie(stat)? {
                 found.insert(stat.pid);
             }
         }
@@ -92,7 +105,7 @@ pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
         return alive;
     }
     for _ in 0..2 {
-        match census(&by_cookie) {
+        match census(trees, &by_cookie) {
             Ok(found) => found.into_iter().for_each(|index| alive[index] = true),
             // What could not be looked at is not known to be empty.
             Err(_) => by_cookie.values().for_each(|index| alive[*index] = true),
@@ -107,13 +120,15 @@ fn lives_in_leaf(tree: &Tree) -> bool {
 }
 
 /// The trees that live processes belong to, by their cookie or that of an ancestor.
-fn census(by_cookie: &HashMap<&[u8], usize>) -> io::Result<HashSet<usize>> {
+fn census(trees: &[Tree], by_cookie: &HashMap<&[u8], usize>) -> io::Result<HashSet<usize>> {
     let all = procfs::all()?;
     let mut tree_of = HashMap::new();
     for stat in &all {
         let cookie = procfs::started_with(stat.pid, COOKIE)?;
-        if let Some(index) = cookie.and_then(|cookie| by_cookie.get(&*cookie)) {
-            tree_of.insert(stat.pid, *index);
+        let by_cookie = cookie.and_then(|cookie| by_cookie.get(&*cookie).copied());
+        let known = || trees.iter().position(|tree| tree.marks.is_known(stat));
+        if let Some(index) = by_cookie.or_else(known) {
+            tree_of.insert(stat.pid, index);
         }
     }
     loop {

@@ -1,6 +1,12 @@
 //! Closing an engine: nothing new, nothing left.
 
-use lastbyte_engine::{Cause, Launch, Reach, ReachChoice, StartError, StopPolicy, Survivors, Verb};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use lastbyte_engine::{
+    Cause, Environment, EnvironmentProvider, Launch, ProviderError, Reach, ReachChoice, StartError,
+    StopPolicy, Survivors, Verb,
+};
 use lastbyte_testkit::is_alive;
 use tokio::task::JoinSet;
 
@@ -78,4 +84,42 @@ async fn a_start_that_races_with_the_close_leaves_nothing_behind() {
     let own = std::process::id();
     let left: Vec<u32> = lastbyte_testkit::children_of(own);
     assert_eq!(left, Vec::<u32>::new(), "no child, not even a zombie");
+}
+
+#[derive(Debug)]
+struct NeverAnswers;
+
+impl EnvironmentProvider for NeverAnswers {
+    fn environment<'a>(
+        &'a self,
+        _: &'a Environment,
+    ) -> Pin<Box<dyn Future<Output = Result<Environment, ProviderError>> + Send + 'a>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_hangs_does_not_hang_the_close() {
+    let fixture = Fixture::with(|settings| settings.provider = Some(Arc::new(NeverAnswers)));
+    let engine = fixture.engine.clone();
+    let launch = fixture.launch("exit 0");
+    let hanging = tokio::spawn(async move { engine.start(launch).await.map(drop) });
+    tokio::task::yield_now().await;
+    patiently("close", fixture.engine.close(Survivors::Stop)).await;
+    hanging.abort();
+}
+
+/// An engine whose runtime is gone answers, instead of waiting for a courier that is gone too.
+#[test]
+fn an_engine_without_its_runtime_starts_nothing_and_hangs_nobody() {
+    let first = tokio::runtime::Runtime::new().unwrap();
+    let fixture = first.block_on(async { Fixture::new() });
+    drop(first);
+    let second = tokio::runtime::Runtime::new().unwrap();
+    second.block_on(async {
+        let start = fixture.engine.start(fixture.launch("exit 0"));
+        let error = patiently("an answer", start).await.expect_err("nobody delivers");
+        assert!(matches!(error, StartError::Spawn(_)), "{error:?}");
+        patiently("close", fixture.engine.close(Survivors::Stop)).await;
+    });
 }

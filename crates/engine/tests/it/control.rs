@@ -1,5 +1,7 @@
 //! Signals: who gets them, and what the answer says, in each phase.
 
+use lastbyte_testkit::{eventually, is_alive};
+
 use lastbyte_engine::{Delivery, DrainRule, Phase, Signal, Status, StopProof, Verb};
 
 use crate::fixture::{Fixture, HOUR, finish, patiently};
@@ -50,9 +52,9 @@ async fn after_the_ending_survivors_of_the_group_get_it_and_then_nobody() {
     let fixture = Fixture::new();
     let process = fixture.start("leave-silent-holder").await;
     finish(&process).await;
-    fixture.anchor.wait_for(1);
+    let holder = fixture.anchor.wait_for(1)[0];
     assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Survivors(1)));
-    fixture.anchor.wait_for_at_most(0);
+    eventually("the holder is gone", || !is_alive(holder));
     let closed = patiently("the log closes", process.wait_for(|_| false)).await;
     assert!(!closed.log_open);
     assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Nobody));

@@ -18,6 +18,7 @@ mod output;
 mod owner_gone;
 mod pty;
 mod quota;
+mod shortage;
 mod spawning;
 mod stdin;
 mod stop;

@@ -131,11 +131,12 @@ async fn a_background_child_is_hung_up_when_the_leader_exits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_ignores_the_hangup_holds_a_dead_line() {
     let fixture = Fixture::new();
-    let launch = on_terminal(&fixture, "background ignore 1 then hold end then print x");
-    let process = fixture.start_launch(launch).await;
-    let (ending, bytes) = finish(&process).await;
-    assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(0), b"x".as_slice()));
+    let actions = "background ignore 1 then hold end then read-exactly 2 then print x";
+    let process = fixture.start_launch(on_terminal(&fixture, actions)).await;
     fixture.anchor.wait_for(1);
+    process.write(b"1\n".into(), None).await.unwrap();
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(0), b"1\r\nx".as_slice()));
     assert!(matches!(ending.closing, Closing::Held(_)), "{ending:?}");
 }
 

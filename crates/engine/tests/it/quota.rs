@@ -119,7 +119,8 @@ async fn with_block_a_slow_pinned_reader_misses_nothing() {
         }
     }
     assert_eq!(finish_status(&process).await, (Status::Exited(0), bytes));
-    assert!(on_disk(&fixture) <= quota.bytes() * 3 / 2);
+    // The head, a quota ahead of the reader, and what lay in the pipe at the exit.
+    assert!(on_disk(&fixture) <= quota.bytes() * 5 / 4 + (1 << 20) + (256 << 10));
 }
 
 async fn finish_status(process: &Process) -> (Status, u64) {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{Cause, Launch, Signal, Status, StopPolicy, StopProof, Verb};
+use lastbyte_engine::{
+    Cause, Launch, Reach, ReachChoice, Signal, Status, StopPolicy, StopProof, Verb,
+};
 use lastbyte_testkit::is_alive;
 
 use crate::fixture::{Fixture, HOUR, finish, patiently};
@@ -105,4 +107,74 @@ async fn nothing_of_a_mixed_tree_is_left() {
         assert!(proof.gone.contains(&pid), "{pid} is named");
     }
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_goes_on_when_its_caller_goes_away() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(launch(&fixture, "hold", HOUR)).await;
+    fixture.anchor.wait_for(1);
+    {
+        let mut stop = std::pin::pin!(process.stop(Verb::Stop));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(stop.as_mut().poll(&mut context).is_pending());
+    }
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: false });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grace_past_the_end_of_the_clock_is_for_ever() {
+    let fixture = Fixture::new();
+    let actions = "trap 15 exit 9 then hold";
+    let process = fixture.start_launch(launch(&fixture, actions, Duration::MAX)).await;
+    fixture.anchor.wait_for(1);
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!(proof.left, []);
+    assert_eq!(finish(&process).await.0.status, Status::Exited(9));
+}
+
+/// On one thread: the exit is there, the owner has not seen it, and the stop comes first.
+#[tokio::test]
+async fn a_stop_that_comes_after_the_exit_is_not_its_cause() {
+    let fixture = Fixture::new();
+    for _ in 0..10 {
+        let process = fixture.start("exit 0").await;
+        let pid = process.about().pid.unsigned_abs();
+        lastbyte_testkit::eventually("it has exited", || !is_alive(pid));
+        patiently("stop", process.stop(Verb::Stop)).await;
+        let ending = process.ended().await;
+        assert_eq!((ending.status, ending.cause), (Status::Exited(0), Cause::Own));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_stop_that_has_to_kill_is_an_escalation() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(launch(&fixture, "ignore 15 then hold", HOUR)).await;
+    fixture.anchor.wait_for(1);
+    let first = tokio::spawn({
+        let process = process.clone();
+        async move { process.stop(Verb::Stop).await }
+    });
+    while process.snapshot().ending().is_none() {
+        patiently("second stop", process.stop(Verb::Stop)).await;
+    }
+    first.await.unwrap();
+    let (ending, _) = finish(&process).await;
+    assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: true });
+}
+
+/// It threw away the mark that every process of a tree inherits, but it held our pipe.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_survivor_with_an_empty_environment_is_found_by_a_scan_too() {
+    let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Scan));
+    let process = fixture.start_launch(Launch::shell("env -i sleep 600 & exit 0")).await;
+    let (ending, _) = finish(&process).await;
+    assert!(matches!(ending.closing, lastbyte_engine::Closing::Held(_)), "{ending:?}");
+    let survivors = patiently("survivors", process.survivors()).await;
+    assert_eq!(survivors.len(), 1, "{survivors:?}");
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!((proof.gone.len(), proof.left.len()), (1, 0), "{proof:?}");
+    assert!(!is_alive(survivors[0].pid.unsigned_abs()));
 }
