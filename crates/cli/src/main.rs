@@ -3,6 +3,7 @@
 mod attend;
 mod commands;
 mod deliver;
+mod doctor;
 mod duration;
 mod exit_code;
 mod feed;

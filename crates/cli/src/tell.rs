@@ -1,4 +1,5 @@
-//! What the program says itself, on standard error. Nobody listening is no reason to fail.
+//! What the program says itself: talk on standard error, results on standard output. Nobody
+//! listening is no reason to fail.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -15,6 +16,11 @@ pub(crate) fn after_a_partial_line() {
 /// `lastbyte: ` and the text.
 pub(crate) fn line(text: impl Display) {
     write(&format!("lastbyte: {text}\n"));
+}
+
+/// A result that was asked for, on standard output. Nobody reading it is no error.
+pub(crate) fn result(text: &str) {
+    _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// A value as one line of JSON.

@@ -8,6 +8,7 @@ mod source;
 
 use std::future::poll_fn;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -168,9 +169,9 @@ impl Pump {
         Drained { final_len, closing, kept }
     }
 
-    /// The open pipes, as `/proc` names them.
-    pub(crate) fn pipe_inodes(&self) -> Vec<u64> {
-        self.sources.iter().filter_map(Source::inode).collect()
+    /// What a holder of the output has open, as `/proc` shows it.
+    pub(crate) fn held_as(&self) -> Vec<PathBuf> {
+        self.sources.iter().filter_map(Source::held_as).collect()
     }
 
     /// Changes the size of the terminal; `None` when there is none (any more).

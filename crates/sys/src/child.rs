@@ -227,7 +227,7 @@ fn usage_of(usage: &libc::rusage) -> Usage {
 }
 
 /// The exit status of a process that somebody else reaped, from its pidfd (Linux 6.15 and later).
-fn second_source(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
+pub(crate) fn second_source(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
     // _IOWR(0xFF, 11, struct pidfd_info) for the first published size, 64 bytes.
     const PIDFD_GET_INFO: u64 = 0xC040_FF0B;

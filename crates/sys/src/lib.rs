@@ -15,6 +15,7 @@ mod leaders;
 pub mod orphans;
 pub mod own_signals;
 pub mod pipe;
+pub mod probe;
 pub mod procfs;
 pub mod pty;
 mod raw;

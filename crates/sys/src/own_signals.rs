@@ -20,3 +20,9 @@ pub fn keep_exit_statuses() {
     // SAFETY: SIGCHLD exists, and the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
+
+/// Makes a write past this program's file size limit an error instead of a deadly signal.
+pub fn survive_file_size_limit() {
+    // SAFETY: SIGXFSZ exists, and ignoring it runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}

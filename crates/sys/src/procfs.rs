@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
@@ -115,23 +116,24 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 
-/// Whether the process has one of these pipes open. Inodes as [`pipe_inode`] gives them.
-pub fn holds_any(pid: i32, pipes: &[u64]) -> bool {
+/// Whether the process has one of these files open, named as [`shown_as`] does.
+pub fn holds_any(pid: i32, files: &[PathBuf]) -> bool {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    entries.flatten().any(|entry| {
-        fs::read_link(entry.path())
-            .is_ok_and(|target| pipes.iter().any(|inode| is_pipe(target.as_os_str(), *inode)))
-    })
+    entries
+        .flatten()
+        .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| files.contains(&target)))
 }
 
-/// The number by which `/proc/PID/fd` shows this pipe; `None` for anything but a pipe.
-pub fn pipe_inode(pipe: impl AsFd) -> Option<u64> {
-    let stat = fstat(pipe).ok()?;
-    (FileType::from_raw_mode(stat.st_mode) == FileType::Fifo).then_some(stat.st_ino)
-}
-
-fn is_pipe(target: &OsStr, inode: u64) -> bool {
-    target.as_bytes() == format!("pipe:[{inode}]").as_bytes()
+/// How `/proc/PID/fd` shows the other end of this: `pipe:[…]` for a pipe, its terminal for a pty.
+pub fn shown_as(ours: impl AsFd) -> Option<PathBuf> {
+    let stat = fstat(&ours).ok()?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Some(format!("pipe:[{}]", stat.st_ino).into()),
+        _ => {
+            let name = rustix::pty::ptsname(ours, Vec::new()).ok()?;
+            Some(OsStr::from_bytes(name.as_bytes()).into())
+        }
+    }
 }
 
 /// The name is in parentheses and may itself hold spaces and parentheses: the last one ends it.

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod doctor;
 mod run;
 
 use clap::{CommandFactory, Parser};
@@ -16,7 +17,8 @@ struct Cli {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
+    Doctor(doctor::Args),
 }
 
 /// The whole program; returns its exit code.
@@ -26,7 +28,8 @@ pub(crate) fn main() -> u8 {
         Err(error) => return usage::explain(&error, &Cli::command()),
     };
     let result = match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
     };
     result.unwrap_or_else(|error| {
         tell::line(format_args!("{error:#}"));

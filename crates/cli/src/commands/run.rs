@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, EnvEdit, Launch, OnQuota, Program, Settings, Signal, Stdin, StopPolicy, Streams,
-    Survivors, Timeouts,
+    Engine, EnvEdit, Launch, OnQuota, OrphanReaper, Program, Settings, Signal, Stdin, StopPolicy,
+    Streams, Survivors, Timeouts,
 };
 use lastbyte_output::log::Quota;
 use tokio::runtime::Builder;
@@ -94,10 +94,11 @@ const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL TEXT'
        lastbyte run [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 /// Returns the exit code.
-pub(crate) fn run(args: Args) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let launch = args.launch()?;
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
+    lastbyte_sys::own_signals::survive_file_size_limit();
     // The engine's tasks fit one thread; what blocks has threads of its own.
     let runtime =
         Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
@@ -121,6 +122,8 @@ impl Args {
     ) -> anyhow::Result<u8> {
         let settings = Settings { spawners: 1, ..Settings::new(folder.path()) };
         let engine = Engine::new(settings).context("cannot start the engine")?;
+        // Nothing that the command starts can leave its tree, and no zombie of it stays.
+        let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         let streams = launch.streams;
         let started = engine.start(launch).await?;
         for warning in started.warnings {

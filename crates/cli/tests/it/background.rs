@@ -1,6 +1,6 @@
-use lastbyte_testkit::is_alive;
+use lastbyte_testkit::{eventually, is_alive};
 
-use crate::harness::{Fixture, finish};
+use crate::harness::{Fixture, finish, start};
 
 #[test]
 fn a_background_child_is_named_and_lives_on() {
@@ -37,4 +37,16 @@ fn the_line_about_a_background_child_has_a_line_of_its_own() {
     let fixture = Fixture::new();
     let finished = finish(fixture.run_testchild("eprint unfinished then leave-silent-holder"));
     assert!(finished.stderr.starts_with("unfinished\nlastbyte: still running: "), "{finished:?}");
+}
+
+/// An orphan that ends while the command runs is ours to bury.
+#[test]
+fn no_zombie_of_an_orphan_stays_while_the_command_runs() {
+    let fixture = Fixture::new();
+    let child = start(fixture.run_testchild("double-fork-background exit 0 end then hold"));
+    fixture.anchor.wait_for(1);
+    let own = child.id();
+    eventually("only the command is left", || lastbyte_testkit::children_of(own).len() == 1);
+    fixture.anchor.tell("exit 0");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }

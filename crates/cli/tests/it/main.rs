@@ -4,6 +4,7 @@
 
 mod background;
 mod broken_pipe;
+mod doctor;
 mod environment;
 mod exit_codes;
 mod harness;

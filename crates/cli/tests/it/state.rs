@@ -77,3 +77,17 @@ fn no_place_for_files_is_our_failure_and_named() {
     );
     assert_eq!(finished.stderr, text);
 }
+
+/// A log that may grow no further costs output, never the command or the program.
+#[test]
+fn a_file_size_limit_is_survived() {
+    let fixture = Fixture::new();
+    let script = "ulimit -f 100; exec $LASTBYTE run -- $TESTCHILD write-bytes 1000000";
+    let finished = finish(fixture.shell(script));
+    match finished.code {
+        // We were fast enough to read it all from memory.
+        Some(0) => assert_eq!(finished.stderr, ""),
+        Some(125) => assert!(finished.stderr.contains("could not be kept"), "{finished:?}"),
+        _ => panic!("{:?} {}", finished.code, finished.stderr),
+    }
+}

@@ -123,8 +123,8 @@ impl DrainedProcess {
 
 /// Looked for off the runtime, and not for long: the final length is fixed already.
 async fn holders(core: &Core) -> Holders {
-    let (tree, pipes) = (core.tree.clone(), core.pump.pipe_inodes());
-    let look = spawn_blocking(move || tree.holders(&pipes));
+    let (tree, files) = (core.tree.clone(), core.pump.held_as());
+    let look = spawn_blocking(move || tree.holders(&files));
     let patience = match core.tree.reach() {
         Reach::Leaf => HOLDERS_PATIENCE,
         Reach::Scan | Reach::Group => LAST_LOOK_PATIENCE,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
 use lastbyte_sys::pipe::{self, Readiness};
-use lastbyte_sys::procfs::pipe_inode;
+use lastbyte_sys::procfs::shown_as;
 use lastbyte_sys::pty::{self, WindowSize};
 use lastbyte_sys::readiness::{self, Interest};
 use tokio::io::unix::AsyncFd;
@@ -108,9 +109,9 @@ impl Source {
         is_empty && pipe::readiness(&self.end) == Ok(Readiness::End)
     }
 
-    /// As `/proc` names it.
-    pub(super) fn inode(&self) -> Option<u64> {
-        pipe_inode(&self.end)
+    /// How `/proc` shows what a holder has open.
+    pub(super) fn held_as(&self) -> Option<PathBuf> {
+        shown_as(&self.end)
     }
 
     /// `None` for a pipe.

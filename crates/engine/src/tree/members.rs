@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -114,8 +115,8 @@ impl Tree {
         in_group.filter_map(Member::hold).filter(|member| member.signal(signal)).count()
     }
 
-    /// The live members that have one of these pipes open.
-    pub(crate) fn holders(&self, pipes: &[u64]) -> Holders {
+    /// The live members that have one of these files open.
+    pub(crate) fn holders(&self, files: &[PathBuf]) -> Holders {
         let deadline = Instant::now() + HOLDERS_TIME;
         let mut holders = Vec::new();
         let members = self.members().unwrap_or_default();
@@ -124,7 +125,7 @@ impl Tree {
             if Instant::now() >= deadline || holders.len() == MOST_HOLDERS {
                 break;
             }
-            if procfs::holds_any(stat.pid, pipes) {
+            if procfs::holds_any(stat.pid, files) {
                 holders.push(Holder { pid: stat.pid, name: stat.name });
             }
         }

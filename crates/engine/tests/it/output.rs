@@ -1,6 +1,6 @@
 //! What a command writes is what is read, in order and whole.
 
-use lastbyte_engine::{Closing, Kept, Phase, Status, Streams};
+use lastbyte_engine::{Closing, Kept, Launch, Phase, Reach, ReachChoice, Status, Streams};
 use lastbyte_output::log::Stream;
 use lastbyte_testkit::pattern_bytes;
 
@@ -98,4 +98,18 @@ async fn the_ending_says_when_and_what_it_cost() {
     let usage = ending.usage.expect("reaped by us");
     assert!(!(usage.user + usage.system).is_zero());
     assert!(times.ran >= usage.user, "one thread cannot use more time than there was");
+}
+
+/// A child starts as a copy of its spawner, whose peak the kernel would tell as the child's.
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_peak_of_memory_is_never_told_as_the_commands() {
+    let ballast = vec![1u8; 300 << 20];
+    assert!(ballast.iter().step_by(4096).all(|byte| *byte == 1), "in memory for real");
+    for reach in [Reach::Leaf, Reach::Scan] {
+        let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
+        let process = fixture.start_launch(Launch::argv(["/bin/true"])).await;
+        let usage = finish(&process).await.0.usage.expect("reaped by us");
+        assert!(usage.peak_memory.is_none_or(|peak| peak < 50 << 20), "{usage:?} by {reach:?}");
+    }
+    drop(ballast);
 }

@@ -1,7 +1,7 @@
 //! Commands on a terminal.
 
 use lastbyte_engine::{
-    Closing, Launch, LaunchError, ResizeError, Signal, StartError, Status, Stdin, Streams,
+    Closing, Holders, Launch, LaunchError, ResizeError, Signal, StartError, Status, Stdin, Streams,
     WindowSize,
 };
 use lastbyte_testkit::pattern_bytes;
@@ -137,7 +137,9 @@ async fn a_child_that_ignores_the_hangup_holds_a_dead_line() {
     process.write(b"1\n".into(), None).await.unwrap();
     let (ending, bytes) = finish(&process).await;
     assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(0), b"1\r\nx".as_slice()));
-    assert!(matches!(ending.closing, Closing::Held(_)), "{ending:?}");
+    let Closing::Held(Holders::Known(holders)) = &ending.closing else { panic!("{ending:?}") };
+    let holders: Vec<u32> = holders.iter().map(|holder| holder.pid.unsigned_abs()).collect();
+    assert_eq!(holders, fixture.anchor.pids());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,9 +93,19 @@ fn with_clone3(
 
 /// Makes a child in a leaf that ends at once, to see whether that can be done. Blocks until then.
 pub(crate) fn clone_into(leaf: impl AsFd) -> Result<(), Errno> {
+    try_clone(0, Some(leaf.as_fd())).map(drop)
+}
+
+/// The same with these flags and without a leaf; returns the pidfd of the child, which is reaped.
+pub(crate) fn clone_with(flags: i32) -> Result<OwnedFd, Errno> {
+    try_clone(u64::from(flags.cast_unsigned()), None)
+}
+
+fn try_clone(flags: u64, leaf: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
     let stack = Stack::new()?;
     let mut pidfd = -1i32;
-    let mut args = clone_args(&stack, Some(leaf.as_fd()));
+    let mut args = clone_args(&stack, leaf);
+    args.flags |= flags;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     // Without a signal for its end nobody but us hears of it.
     let mask = block_all_signals();
@@ -106,7 +116,7 @@ pub(crate) fn clone_into(leaf: impl AsFd) -> Result<(), Errno> {
     // SAFETY: the kernel made this descriptor for us in the call above and nobody else has it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match crate::child::wait_for_clone(pidfd.as_fd()) {
-        Some(Status::Exited(0)) => Ok(()),
+        Some(Status::Exited(0)) => Ok(pidfd),
         // Our own cgroup was killed before we came into it: see `Leaf`.
         _ => Err(Errno::CANCELED),
     }

@@ -14,6 +14,6 @@ mod table;
 
 pub use answers::{Answer, Answers};
 pub use clone::Mechanism;
-pub(crate) use clone::clone_into;
+pub(crate) use clone::{clone_into, clone_with};
 pub use request::{Failure, Output, OutputEnds, Request, Spawned, Stdin, Step};
 pub use spawners::Spawners;

@@ -1,0 +1,116 @@
+//! What this kernel and this machine offer, found out by trying.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
+
+use crate::file::punch_hole;
+use crate::pipe::{pipe, splice_into_file};
+use crate::spawn;
+
+/// The kernel's release, like `6.18.2`.
+pub fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Whether processes can be held by descriptor, without which nothing works.
+pub fn pidfd() -> Result<(), Errno> {
+    pidfd_open(getpid(), PidfdFlags::empty()).map(drop)
+}
+
+/// Whether `clone3` is there; a container's filter may refuse it.
+pub fn clone3() -> Result<(), Errno> {
+    spawn::clone_with(0).map(drop)
+}
+
+/// Whether a pidfd still tells the exit status of a process that somebody else reaped.
+pub fn exit_status_by_pidfd() -> bool {
+    spawn::clone_with(0).is_ok_and(|pidfd| crate::child::second_source(pidfd.as_fd()).is_ok())
+}
+
+/// The version of Landlock's interface; `None` without Landlock.
+pub fn landlock_abi() -> Option<u32> {
+    const VERSION: u32 = 1;
+    // SAFETY: with this flag the call takes no attributes: a null pointer and a size of 0.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0usize,
+            VERSION,
+        )
+    };
+    u32::try_from(answer).ok()
+}
+
+/// Whether this user may make a user and a mount namespace.
+pub fn namespaces() -> Result<(), Errno> {
+    spawn::clone_with(libc::CLONE_NEWUSER | libc::CLONE_NEWNS).map(drop)
+}
+
+/// Whether pipes can be spliced into files of this folder.
+pub fn splice(folder: &Path) -> io::Result<()> {
+    let (read, write) = pipe()?;
+    File::from(write).write_all(b"x")?;
+    let file = scratch_file(folder)?;
+    splice_into_file(&read, &file, 0, 1)?;
+    Ok(())
+}
+
+/// Whether files of this folder can give back their middle.
+pub fn punch(folder: &Path) -> io::Result<()> {
+    let file = scratch_file(folder)?;
+    file.set_len(16 * 4096)?;
+    Ok(punch_hole(&file, 4096, 4096)?)
+}
+
+/// The largest pipe, and how many pages a user may have in pipes before they shrink; `None` where
+/// the kernel does not say. 0 pages means as many as there are.
+pub fn pipe_limits() -> Option<(u64, u64)> {
+    let number = |name: &str| fs::read_to_string(name).ok()?.trim().parse().ok();
+    Some((number("/proc/sys/fs/pipe-max-size")?, number("/proc/sys/fs/pipe-user-pages-soft")?))
+}
+
+/// How many descriptors this program may have open; `None` for no bound.
+pub fn descriptor_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// A file without a name.
+fn scratch_file(folder: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(File::from(open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_engine_stands_on_is_there() {
+        assert_eq!(pidfd(), Ok(()));
+        let folder = tempfile::tempdir().expect("folder");
+        splice(folder.path()).expect("splice");
+        punch(folder.path()).expect("punch");
+        assert!(descriptor_limit().is_none_or(|limit| limit > 3));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_offers_nothing() {
+        let missing = Path::new("/no/such/folder");
+        assert!(splice(missing).is_err() && punch(missing).is_err());
+    }
+
+    #[test]
+    fn asking_leaves_no_child_behind() {
+        _ = namespaces();
+        _ = clone3();
+        let own = std::process::id();
+        assert_eq!(lastbyte_testkit::children_of(own), Vec::<u32>::new());
+    }
+}
