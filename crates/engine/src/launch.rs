@@ -94,6 +94,8 @@ pub struct DrainRule {
     pub quiet_window: Duration,
     /// Ended this long after the exit, whatever still comes.
     pub limit: Duration,
+    /// How long those who hold the pipes are looked for, once the output is complete.
+    pub holders: Duration,
 }
 
 /// The isolation boundary a process belongs to.
@@ -138,6 +140,10 @@ impl Launch {
 
 impl Default for DrainRule {
     fn default() -> Self {
-        Self { quiet_window: Duration::from_millis(50), limit: Duration::from_secs(2) }
+        Self {
+            quiet_window: Duration::from_millis(50),
+            limit: Duration::from_secs(2),
+            holders: Duration::from_millis(20),
+        }
     }
 }

@@ -41,7 +41,9 @@ impl InProcess {
         let (spawners, answers) = Spawners::start(threads, mechanism)?;
         let pending = Arc::new(Mutex::new(Some(HashMap::new())));
         let answers = readiness::watch(answers, Interest::READABLE)?;
-        tokio::spawn(deliver(answers, Arc::clone(&pending)));
+        // Made here and not by the task, which may be dropped before it has run at all.
+        let pending_for_courier = NoMoreAnswers(Arc::clone(&pending));
+        tokio::spawn(deliver(answers, pending_for_courier));
         Ok(Self { spawners, pending, next: AtomicU64::new(0) })
     }
 }
@@ -62,12 +64,11 @@ impl Spawner for InProcess {
 const NO_SPAWNER: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
 
 /// Hands each answer to whoever waits for it. One that nobody takes is dropped, which kills it.
-async fn deliver(answers: AsyncFd<Answers>, pending: Arc<Pending>) {
-    let _guard = NoMoreAnswers(Arc::clone(&pending));
+async fn deliver(answers: AsyncFd<Answers>, pending: NoMoreAnswers) {
     while let Ok(mut ready) = answers.readable().await {
         match answers.get_ref().receive() {
             Ok(Some(answer)) => {
-                let reply = lock(&pending).as_mut().and_then(|all| all.remove(&answer.id));
+                let reply = lock(&pending.0).as_mut().and_then(|all| all.remove(&answer.id));
                 if let Some(reply) = reply {
                     _ = reply.send(answer.result); // given back and dropped: killed
                 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lastbyte_sys::Signal;
-use tokio::time::Instant;
 
 use crate::tree::{Reach, Tree};
 use round::{Left, Round};
@@ -52,17 +51,9 @@ impl Default for StopPolicy {
     }
 }
 
-/// A grace longer than this is for ever: thirty years fit into every clock.
-const LONGEST_GRACE: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-
 impl StopPolicy {
     /// KILL at once.
     pub const KILL: Self = Self { signal: Signal::KILL, grace: Duration::ZERO };
-
-    /// When a grace that begins now is over.
-    pub(crate) fn grace_ends(grace: Duration) -> Instant {
-        Instant::now() + grace.min(LONGEST_GRACE)
-    }
 }
 
 impl Escalation {

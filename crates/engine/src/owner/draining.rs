@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use lastbyte_sys::Child;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::Core;
 use super::ended::Ended;
-use crate::clock::until;
+use crate::clock::{deadline_after, until};
 use crate::desk::{Command, Desk};
 use crate::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::pump::Drained;
@@ -34,8 +34,6 @@ pub(crate) struct DrainedProcess {
     drained: Drained,
 }
 
-/// Past this the holders' names are not worth the wait.
-const HOLDERS_PATIENCE: Duration = Duration::from_millis(20);
 /// Without a leaf, the look for holders is also the last one at which the leader's number finds
 /// its tree: who threw the cookie away would be lost sight of.
 const LAST_LOOK_PATIENCE: Duration = Duration::from_millis(250);
@@ -124,12 +122,13 @@ impl DrainedProcess {
 /// Looked for off the runtime, and not for long: the final length is fixed already.
 async fn holders(core: &Core) -> Holders {
     let (tree, files) = (core.tree.clone(), core.pump.held_as());
-    let look = spawn_blocking(move || tree.holders(&files));
     let patience = match core.tree.reach() {
-        Reach::Leaf => HOLDERS_PATIENCE,
-        Reach::Scan | Reach::Group => LAST_LOOK_PATIENCE,
+        Reach::Leaf => core.drain.holders,
+        Reach::Scan | Reach::Group => core.drain.holders.max(LAST_LOOK_PATIENCE),
     };
-    match timeout(patience, look).await {
+    let deadline = deadline_after(patience);
+    let look = spawn_blocking(move || tree.holders(&files, deadline.into_std()));
+    match timeout_at(deadline, look).await {
         Ok(Ok(holders)) => holders,
         Ok(Err(_)) | Err(_) => Holders::Unknown,
     }

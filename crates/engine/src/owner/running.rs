@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::draining::Draining;
 use super::{Core, signal_survivors};
-use crate::clock::until;
+use crate::clock::{deadline_after, until};
 use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::ending::{Cause, Timeout};
 use crate::launch::Timeouts;
@@ -158,7 +158,7 @@ impl Running {
     fn begin_stop(&mut self, reason: Reason, grace: Duration) {
         self.stopping.get_or_insert(reason);
         self.timers = Timers { wall: None, idle: None };
-        self.backstop = Some(StopPolicy::grace_ends(grace) + BACKSTOP);
+        self.backstop = Some(deadline_after(grace) + BACKSTOP);
     }
 
     fn stop_by_number(&mut self) {

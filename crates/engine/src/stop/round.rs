@@ -13,6 +13,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use super::{StopPolicy, StopProof};
+use crate::clock::deadline_after;
 use crate::tree::{Found, Lease, Reach, Tree};
 
 /// After KILL a process is gone as soon as it leaves the kernel. One that hangs there (a dead
@@ -52,13 +53,13 @@ impl Round {
     /// over.
     pub(super) async fn ask(&mut self, policy: StopPolicy) -> Left {
         // Begins anew when the signal was first sent: a look takes time that is not the command's.
-        let mut deadline = StopPolicy::grace_ends(policy.grace);
+        let mut deadline = deadline_after(policy.grace);
         let mut first = true;
         let (mut empty_looks, mut vain_looks) = (0, 0);
         while Instant::now() < deadline {
             let pass = self.send([policy.signal, Signal::CONT]).await;
             if std::mem::take(&mut first) {
-                deadline = StopPolicy::grace_ends(policy.grace);
+                deadline = deadline_after(policy.grace);
             }
             if pass.seen == 0 {
                 empty_looks += 1;

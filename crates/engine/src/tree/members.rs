@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lastbyte_sys::Signal;
 use lastbyte_sys::cgroup::Leaf;
@@ -45,8 +45,7 @@ pub(crate) struct Found {
     pub(crate) held: Vec<Member>,
 }
 
-/// How long a look for holders may take, and how many names it gives.
-const HOLDERS_TIME: Duration = Duration::from_millis(20);
+/// How many holders are named.
 const MOST_HOLDERS: usize = 64;
 
 impl Tree {
@@ -115,9 +114,8 @@ impl Tree {
         in_group.filter_map(Member::hold).filter(|member| member.signal(signal)).count()
     }
 
-    /// The live members that have one of these files open.
-    pub(crate) fn holders(&self, files: &[PathBuf]) -> Holders {
-        let deadline = Instant::now() + HOLDERS_TIME;
+    /// The live members that have one of these files open, as far as there is time to look.
+    pub(crate) fn holders(&self, files: &[PathBuf], deadline: Instant) -> Holders {
         let mut holders = Vec::new();
         let members = self.members().unwrap_or_default();
         self.marks.remember(&members);

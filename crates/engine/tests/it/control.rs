@@ -2,9 +2,9 @@
 
 use lastbyte_testkit::{eventually, is_alive};
 
-use lastbyte_engine::{Delivery, DrainRule, Phase, Signal, Status, StopProof, Verb};
+use lastbyte_engine::{Delivery, Phase, Signal, Status, StopProof, Verb};
 
-use crate::fixture::{Fixture, HOUR, finish, patiently};
+use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
 use crate::namespace::{Reused, inside};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +22,7 @@ async fn while_it_runs_the_whole_group_gets_it() {
 async fn while_it_drains_what_is_left_of_the_group_gets_it() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
-    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    launch.drain = drain(HOUR, HOUR);
     let process = fixture.start_launch(launch).await;
     fixture.anchor.wait_for(1);
     let draining = process.wait_for(|snapshot| snapshot.phase == Phase::Draining);
@@ -37,7 +37,7 @@ async fn while_it_drains_and_only_others_hold_it_nobody_gets_it() {
     let fixture = Fixture::new();
     // The holder is in a session and group of its own.
     let mut launch = fixture.launch("setsid-background hold end then exit 0");
-    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    launch.drain = drain(HOUR, HOUR);
     let process = fixture.start_launch(launch).await;
     fixture.anchor.wait_for(1);
     let draining = process.wait_for(|snapshot| snapshot.phase == Phase::Draining);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{Closing, DrainRule, Holders, Phase, Status};
+use lastbyte_engine::{Closing, Holders, Phase, Status};
 use lastbyte_testkit::is_alive;
 
-use crate::fixture::{Fixture, HOUR, finish, patiently, read};
+use crate::fixture::{Fixture, HOUR, drain, finish, patiently, read};
 
 fn holder_pids(closing: &Closing) -> Vec<u32> {
     match closing {
@@ -22,7 +22,7 @@ async fn the_tail_of_a_background_child_is_kept_and_the_child_lives_on() {
     let mut launch = fixture.launch("leave-tail");
     // The tail comes in two parts 30 ms apart, on a busy machine more. Were the limit waited for,
     // the test would fail.
-    launch.drain = DrainRule { quiet_window: Duration::from_secs(1), limit: HOUR };
+    launch.drain = drain(Duration::from_secs(1), HOUR);
     let process = fixture.start_launch(launch).await;
     let (ending, bytes) = finish(&process).await;
     assert_eq!(String::from_utf8_lossy(&bytes), "tail");
@@ -45,8 +45,9 @@ async fn the_tail_of_a_background_child_is_kept_and_the_child_lives_on() {
 
 #[test]
 fn a_drain_is_short_unless_the_launch_says_otherwise() {
-    let want = DrainRule { quiet_window: Duration::from_millis(50), limit: Duration::from_secs(2) };
-    assert_eq!(lastbyte_engine::Launch::shell("x").drain, want);
+    let rule = lastbyte_engine::Launch::shell("x").drain;
+    assert_eq!((rule.quiet_window.as_millis(), rule.limit.as_millis()), (50, 2000));
+    assert_eq!(rule.holders.as_millis(), 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +55,7 @@ async fn a_silent_holder_ends_at_the_quiet_window() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
     // Were the limit waited for, the test would fail.
-    launch.drain = DrainRule { quiet_window: Duration::from_millis(50), limit: HOUR };
+    launch.drain = drain(Duration::from_millis(50), HOUR);
     let process = fixture.start_launch(launch).await;
     let (ending, _) = finish(&process).await;
     assert_eq!(holder_pids(&ending.closing), fixture.anchor.wait_for(1));
@@ -65,7 +66,7 @@ async fn a_chatty_holder_ends_at_the_limit_with_none_of_the_ready_bytes_lost() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-chatty-holder 1");
     // It is never quiet for an hour, so only the limit can end it.
-    launch.drain = DrainRule { quiet_window: HOUR, limit: Duration::from_millis(300) };
+    launch.drain = drain(HOUR, Duration::from_millis(300));
     let process = fixture.start_launch(launch).await;
     let (ending, bytes) = finish(&process).await;
     assert!(matches!(ending.closing, Closing::Held(_)));
@@ -90,7 +91,7 @@ async fn a_flooding_holder_cannot_keep_a_command_from_ending() {
 async fn an_end_of_file_waits_out_no_timer() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("print x");
-    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    launch.drain = drain(HOUR, HOUR);
     let process = fixture.start_launch(launch).await;
     assert_eq!(finish(&process).await.0.closing, Closing::Eof);
 }
@@ -100,7 +101,7 @@ async fn a_child_that_redirected_its_output_holds_nothing() {
     let fixture = Fixture::new();
     let actions = "background close-stdout then close-stderr then hold end";
     let mut launch = fixture.launch(actions);
-    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    launch.drain = drain(HOUR, HOUR);
     let process = fixture.start_launch(launch).await;
     let (ending, _) = finish(&process).await;
     assert_eq!(ending.closing, Closing::Eof);
@@ -113,7 +114,7 @@ async fn a_child_that_redirected_its_output_holds_nothing() {
 async fn from_the_leaders_exit_the_phase_is_draining() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
-    launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+    launch.drain = drain(HOUR, HOUR);
     let process = fixture.start_launch(launch).await;
     let draining = process.wait_for(|snapshot| snapshot.phase != Phase::Running);
     let snapshot = patiently("draining", draining).await;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    Ending, Engine, EnvEdit, Launch, Process, Settings, Snapshot, Started, Status,
+    DrainRule, Ending, Engine, EnvEdit, Launch, Process, Settings, Snapshot, Started, Status,
 };
 use lastbyte_output::log::{Piece, Run, Stream};
 use lastbyte_testkit::{Anchor, PATIENCE, script};
@@ -109,6 +109,11 @@ pub fn runs(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>)
         at += count as u64;
     }
     found
+}
+
+/// A drain rule for tests: holders are looked for until they are found.
+pub fn drain(quiet_window: Duration, limit: Duration) -> DrainRule {
+    DrainRule { quiet_window, limit, holders: PATIENCE }
 }
 
 pub const HOUR: Duration = Duration::from_secs(3600);

@@ -1,10 +1,10 @@
 //! Many spawns at once do not leak into each other.
 
-use lastbyte_engine::{Closing, DrainRule, Launch, Status};
+use lastbyte_engine::{Closing, Launch, Status};
 use lastbyte_testkit::open_fds;
 use tokio::task::JoinSet;
 
-use crate::fixture::{Fixture, HOUR, finish, patiently};
+use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
 
 /// Full size is 16 × 1,500; the environment variable sets it.
 fn runs_per_spawner() -> usize {
@@ -21,7 +21,7 @@ async fn sixteen_spawners_never_hold_each_others_pipes() {
         spawners.spawn(async move {
             for _ in 0..runs_per_spawner() {
                 let mut launch = Launch::argv(["/bin/true"]);
-                launch.drain = DrainRule { quiet_window: HOUR, limit: HOUR };
+                launch.drain = drain(HOUR, HOUR);
                 let process = engine.start(launch).await.expect("it starts").process;
                 let ending = patiently("an end of file", process.ended()).await;
                 assert_eq!((ending.status, &ending.closing), (Status::Exited(0), &Closing::Eof));
