@@ -9,7 +9,7 @@ use lastbyte_sys::Child;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use super::Core;
+use super::core::Core;
 use super::ended::Ended;
 use crate::clock::{deadline_after, until};
 use crate::desk::{Command, Desk};

@@ -1,6 +1,6 @@
 //! After the ending: late output, until the last holder is gone.
 
-use super::Core;
+use super::core::Core;
 use crate::desk::{Command, Desk};
 
 /// The ending is published. The pipes stay open, so that survivors neither lose their output nor

@@ -5,24 +5,15 @@
 //!  Running ──leader exits──▶ Draining ──EOF, quiet, or limit──▶ Ended ──EOF──▶ (done)
 //! ```
 
+mod core;
 mod draining;
 mod ended;
 mod running;
 
-use std::sync::Arc;
+use crate::desk::Desk;
 
-use lastbyte_sys::Signal;
-use tokio::task::spawn_blocking;
-
+pub(crate) use core::Core;
 pub(crate) use running::{Running, Timers};
-
-use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
-use crate::disk::Share;
-use crate::launch::DrainRule;
-use crate::pump::Pump;
-use crate::stdin::WriteError;
-use crate::stop::Escalation;
-use crate::tree::{KillOnDrop, Tree};
 
 /// Takes a process from its start to its last late byte.
 pub(crate) async fn own(running: Running, mut desk: Desk) {
@@ -30,60 +21,4 @@ pub(crate) async fn own(running: Running, mut desk: Desk) {
     let drained = draining.until_drained(&mut desk).await;
     let ended = drained.end(&mut desk).await;
     ended.until_closed(&mut desk).await;
-}
-
-/// What every phase has.
-#[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) pump: Pump,
-    pub(crate) tree: Tree,
-    /// Ends the tree if the owner goes before the leader is reaped.
-    pub(crate) guard: KillOnDrop,
-    pub(crate) drain: DrainRule,
-    pub(crate) escalation: Escalation,
-    /// Shared with the handle, which has it after the owner is gone.
-    pub(crate) share: Arc<Share>,
-}
-
-impl Core {
-    /// Publishes what the pump has stored, then lets it give back what that calls dropped.
-    fn publish(&mut self, desk: &Desk) {
-        let extent = self.pump.extent();
-        desk.publish_extent(extent.clone());
-        self.pump.give_back(&extent);
-        self.share.set(self.pump.kept());
-    }
-
-    /// All logs together are too large: this one keeps only its ends from now on.
-    fn squeeze(&mut self, desk: &Desk) {
-        self.pump.squeeze();
-        self.publish(desk);
-    }
-
-    /// Answers a command that comes after the leader's exit.
-    fn answer_late(&mut self, command: Command, desk: &Desk) {
-        match command {
-            Command::Signal { signal, reply } => {
-                let tree = self.tree.clone();
-                // Judged by listing live members: a zombie takes any signal. A caller that went
-                // away does not need the answer.
-                spawn_blocking(move || _ = reply.send(signal_survivors(&tree, signal)));
-            }
-            // As above, for each reply here.
-            Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
-            Command::Squeeze => self.squeeze(desk),
-            Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
-            Command::Stopping { reply, .. } => {
-                let escalation = Escalation::default();
-                _ = reply.send(StopTicket { escalation, hurry: false });
-            }
-        }
-    }
-}
-
-fn signal_survivors(tree: &Tree, signal: Signal) -> Delivery {
-    match tree.signal_group(signal) {
-        0 => Delivery::Nobody,
-        count => Delivery::Survivors(count),
-    }
 }

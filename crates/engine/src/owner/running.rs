@@ -8,8 +8,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::core::{Core, signal_survivors};
 use super::draining::Draining;
-use super::{Core, signal_survivors};
 use crate::clock::{deadline_after, until};
 use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::ending::{Cause, Timeout};

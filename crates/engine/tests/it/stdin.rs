@@ -35,6 +35,7 @@ async fn closed_stdin_is_at_its_end_from_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retried_offset_writes_once() {
     let fixture = Fixture::new();
+    // It outlives the end of its input: after its own end every write is answered otherwise.
     let process = fixture.start_launch(open(&fixture, "cat then hold")).await;
     let write = |bytes: &str, at| process.write(bytes.into(), Some(at));
     assert_eq!(write("abc", 0).await, Ok(Written { accepted: 3 }));
@@ -44,7 +45,6 @@ async fn a_retried_offset_writes_once() {
     assert_eq!(process.write_and_close(b"".into(), Some(5)).await, Ok(Written { accepted: 5 }));
     assert_eq!(process.write_and_close(b"".into(), None).await, Ok(Written { accepted: 5 }));
     assert_eq!(process.write(b"more".into(), None).await, Err(WriteError::Closed));
-    // It lives on until all of this was said, or the answers would be of another kind.
     fixture.anchor.wait_for(1);
     fixture.anchor.tell("exit 0");
     assert_eq!(finish_text(&process).await.1, "abcde");
