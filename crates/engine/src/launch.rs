@@ -64,7 +64,9 @@ pub enum Streams {
     Merged,
     /// Through a pipe each: told apart, their order is that of arrival.
     Split,
-    /// On a terminal of this size, which is standard input too where that is open.
+    /// On a terminal of this size, which is standard input too where that is open. As on any
+    /// terminal, the foreground group is hung up (SIGHUP) when the leader exits, background
+    /// children included; one that ignores that keeps a line on which nothing can be written.
     Pty(WindowSize),
 }
 

@@ -7,7 +7,7 @@ fn a_command_whose_time_is_over_is_stopped_and_124() {
     let fixture = Fixture::new();
     for option in ["--timeout", "--idle-timeout"] {
         let script =
-            format!(r#"exec "$LASTBYTE" run {option} 100ms -- "$TESTCHILD" print out then hold"#);
+            format!(r#"exec "$LASTBYTE" run {option} 1s -- "$TESTCHILD" print out then hold"#);
         let finished = finish(fixture.shell(&script));
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(124), "out"), "{option}");
         fixture.anchor.wait_for_at_most(0);
@@ -38,4 +38,33 @@ fn input_that_never_ends_does_not_delay_a_timeout() {
     let input = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(124));
     drop(input);
+}
+
+/// What `--json` says of a command that ran out of time.
+fn ending_of(options: &str, actions: &str) -> serde_json::Value {
+    let fixture = Fixture::new();
+    let script =
+        format!(r#"exec "$LASTBYTE" run --json --timeout 1s {options} -- "$TESTCHILD" {actions}"#);
+    let finished = finish(fixture.shell(&script));
+    assert_eq!(finished.code, Some(124), "{}", finished.stderr);
+    serde_json::from_str(finished.stderr.trim()).expect("JSON")
+}
+
+#[test]
+fn the_stop_signal_is_the_one_that_was_asked_for() {
+    let ending = ending_of("--stop-signal USR1", "trap 10 exit 7 then hold");
+    assert_eq!(ending["status"]["code"], 7, "{ending}");
+    let ending = ending_of("--stop-signal 2", "hold");
+    assert_eq!(ending["status"]["signal"], 2, "{ending}");
+}
+
+#[test]
+fn what_ignores_it_is_killed_after_the_grace() {
+    let ending = ending_of("--grace 100ms", "ignore 15 then hold");
+    assert_eq!(
+        (&ending["status"]["signal"], &ending["cause"]["escalated"]),
+        (&9.into(), &true.into())
+    );
+    let ending = ending_of("--grace 0s", "trap 15 exit 7 then hold");
+    assert_eq!(ending["status"]["signal"], 9, "no grace at all: {ending}");
 }
