@@ -117,7 +117,8 @@ async fn a_stop_goes_on_when_its_caller_goes_away() {
     {
         let mut stop = std::pin::pin!(process.stop(Verb::Stop));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(stop.as_mut().poll(&mut context).is_pending());
+        // Begun, and dropped before it is done, or so soon after that it does not matter.
+        _ = stop.as_mut().poll(&mut context);
     }
     let (ending, _) = finish(&process).await;
     assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: false });
