@@ -13,6 +13,7 @@ mod engine;
 mod environment;
 mod id;
 mod launch;
+mod log_source;
 mod orphans;
 mod owner;
 mod pins;
@@ -39,6 +40,7 @@ pub use id::Id;
 pub use launch::{
     DrainRule, EnvEdit, Key, Launch, OnQuota, Program, Session, Stdin, Streams, Timeouts,
 };
+pub use log_source::LogSource;
 pub use orphans::OrphanReaper;
 pub use pins::Pin;
 pub use plan::{LaunchError, SpawnError, Warning};

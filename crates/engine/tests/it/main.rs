@@ -25,3 +25,4 @@ mod stop;
 mod stress;
 mod timeouts;
 mod tree;
+mod views;
