@@ -8,6 +8,7 @@ use lastbyte_engine::{
     StopPolicy, Survivors, Verb,
 };
 use lastbyte_testkit::is_alive;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::fixture::{Fixture, finish, patiently};
@@ -86,25 +87,30 @@ async fn a_start_that_races_with_the_close_leaves_nothing_behind() {
     assert_eq!(left, Vec::<u32>::new(), "no child, not even a zombie");
 }
 
-#[derive(Debug)]
-struct NeverAnswers;
+/// Says that it was asked, and nothing more.
+#[derive(Debug, Default)]
+struct NeverAnswers {
+    asked: Notify,
+}
 
 impl EnvironmentProvider for NeverAnswers {
     fn environment<'a>(
         &'a self,
         _: &'a Environment,
     ) -> Pin<Box<dyn Future<Output = Result<Environment, ProviderError>> + Send + 'a>> {
+        self.asked.notify_one();
         Box::pin(std::future::pending())
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_hangs_does_not_hang_the_close() {
-    let fixture = Fixture::with(|settings| settings.provider = Some(Arc::new(NeverAnswers)));
+    let provider = Arc::new(NeverAnswers::default());
+    let fixture = Fixture::with(|settings| settings.provider = Some(Arc::clone(&provider) as _));
     let engine = fixture.engine.clone();
     let launch = fixture.launch("exit 0");
     let hanging = tokio::spawn(async move { engine.start(launch).await.map(drop) });
-    tokio::task::yield_now().await;
+    patiently("the start hangs", provider.asked.notified()).await;
     patiently("close", fixture.engine.close(Survivors::Stop)).await;
     hanging.abort();
 }
