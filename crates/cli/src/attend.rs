@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use lastbyte_engine::{Ending, Phase, Process, Signal, StopPolicy, Streams, Verb};
 use lastbyte_output::log::Stream;
+use tokio::time::{Instant, timeout};
 
 use crate::deliver::{self, DeliverError, Delivered, Outcome};
 use crate::signals::Signals;
@@ -28,8 +29,12 @@ pub(crate) struct CutShort {
     pub(crate) signal: Signal,
 }
 
-/// How a command is stopped whose output nobody reads: as the kernel would, then for sure.
-const BROKEN_PIPE: StopPolicy = StopPolicy { signal: Signal::PIPE, grace: Duration::from_secs(1) };
+/// How long a command has to notice that nobody reads its output.
+const BROKEN_PIPE_GRACE: Duration = Duration::from_secs(1);
+
+/// Two of the same signal within this time are one: `timeout` and the terminal's driver send to a
+/// process and to its group.
+const ECHO: Duration = Duration::from_millis(200);
 
 /// Begins delivering the output of a process and waits for its end. Must be called on a runtime.
 pub(crate) async fn attend(
@@ -50,12 +55,19 @@ pub(crate) async fn attend(
     drop(pin);
     let mut finished = pin!(until_finished(process, stdout, stderr));
     let mut passed_on = 0;
+    let mut last: Option<(Signal, Instant)> = None;
     let mut resized = terminal::size_changes().context("cannot listen for signals")?;
     loop {
         tokio::select! {
             finished = &mut finished => return finished,
             _ = resized.recv() => follow_size(process, streams).await,
             signal = signals.next() => {
+                let now = Instant::now();
+                let echo = last.is_some_and(|(before, at)| before == signal && now - at < ECHO);
+                last = Some((signal, now));
+                if echo {
+                    continue;
+                }
                 passed_on += 1;
                 pass_on(process, signal, passed_on).await?;
             }
@@ -120,7 +132,7 @@ async fn until_delivered(
         (Ok(Ok(delivered)), _) => Ok(Some(delivered)),
         (Ok(Err(DeliverError::ReaderGone)), Stream::Err) => Ok(None),
         (Ok(Err(DeliverError::ReaderGone)), Stream::Out) => {
-            stop_leader(process, BROKEN_PIPE);
+            tokio::spawn(break_pipe(process.clone()));
             Ok(None)
         }
         (Ok(Err(error)), _) => {
@@ -131,6 +143,16 @@ async fn until_delivered(
             stop_leader(process, process.about().stop);
             Err(error)
         }
+    }
+}
+
+/// Does to the command what the kernel does to whoever writes where nobody reads. What it has left
+/// in other groups is let alone.
+async fn break_pipe(process: Process) {
+    // An owner that is gone has nobody to signal.
+    _ = process.signal(Signal::PIPE).await;
+    if timeout(BROKEN_PIPE_GRACE, process.ended()).await.is_err() {
+        _ = process.signal(Signal::KILL).await; // as above
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_engine::{Cause, Closing, Ending, Holders, Process, Status, Timeout};
+use lastbyte_engine::{Cause, Closing, Ending, Process, Status, Timeout};
 
 /// Those who outlive the command and hold its output open; nobody is named when none was found.
 #[derive(Debug)]
@@ -20,12 +20,9 @@ struct Named {
 pub(crate) async fn still_running(process: &Process, ending: &Ending) -> Option<Left> {
     match &ending.closing {
         Closing::Eof => None,
-        Closing::Held(Holders::Known(holders)) => {
-            let named =
-                |holder: lastbyte_engine::Holder| Named { pid: holder.pid, name: holder.name };
-            Some(Left(holders.iter().cloned().map(named).collect()))
-        }
-        Closing::Held(Holders::Unknown) => {
+        // They were there at the ending, but a stop has ended them since, or they went by themselves.
+        Closing::Held(_) if !process.snapshot().log_open => None,
+        Closing::Held(_) => {
             let survivors = process.survivors().await.into_iter();
             Some(Left(survivors.map(|left| Named { pid: left.pid, name: left.name }).collect()))
         }
@@ -46,10 +43,7 @@ impl Left {
 impl fmt::Display for Left {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = self.who();
-        write!(
-            out,
-            "still running: {who}; later output has no reader, and writing it gives SIGPIPE"
-        )
+        write!(out, "still running: {who}; later output has no reader, and cannot be written")
     }
 }
 

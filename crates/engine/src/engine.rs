@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 
 pub use close::{CloseReport, Survivors};
 pub use list::{Filter, Page, PhaseIs};
@@ -24,6 +24,7 @@ use crate::pump::MOST_LARGE_PIPES;
 use crate::settings::Settings;
 use crate::spawner::{InProcess, Spawner};
 use crate::tree::{Reach, Trees};
+use crate::under_way::UnderWay;
 use crate::{Id, Process};
 use registry::Registry;
 
@@ -41,7 +42,9 @@ struct Inner {
     /// The one lock of the engine: taken, read or changed, released; never over an await.
     registry: Mutex<Registry>,
     /// How many starts are under way.
-    starting: watch::Sender<usize>,
+    starting: UnderWay,
+    /// How many stops are.
+    stops: UnderWay,
     /// A process has ended: time to see what can be forgotten.
     ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
@@ -66,7 +69,8 @@ impl Engine {
             settings,
             spawner,
             registry: Mutex::default(),
-            starting: watch::channel(0).0,
+            starting: UnderWay::new(),
+            stops: UnderWay::new(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
         };

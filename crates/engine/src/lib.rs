@@ -27,6 +27,7 @@ mod spawner;
 mod stdin;
 mod stop;
 mod tree;
+mod under_way;
 
 pub use desk::{Delivery, ResizeError, SignalError};
 pub use ending::{

@@ -20,6 +20,7 @@ use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
 use crate::tree::{Survivor, Tree};
+use crate::under_way::UnderWay;
 
 /// Cheap to clone; holds no lock and no descriptor.
 #[derive(Debug, Clone)]
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) log: Reader,
     pub(crate) place: Place,
     pub(crate) share: Arc<Share>,
+    pub(crate) stops: UnderWay,
     pub(crate) pins: Option<Pins>,
     /// Holds everything back until somebody takes it.
     pub(crate) first_pin: Mutex<Option<Pin>>,
@@ -155,8 +157,12 @@ impl Process {
     /// As [`Process::stop`], by another policy. A second stop does not wait out a grace. Goes on
     /// when the caller goes away.
     pub async fn stop_by(&self, policy: StopPolicy, verb: Verb) -> StopProof {
-        let process = self.clone();
-        let stopping = tokio::spawn(async move { process.carry_out_stop(policy, verb).await });
+        let (process, under_way) = (self.clone(), self.shared.stops.begin());
+        let stopping = tokio::spawn(async move {
+            let proof = process.carry_out_stop(policy, verb).await;
+            drop(under_way);
+            proof
+        });
         // A stop that did not finish has proved nothing.
         stopping.await.unwrap_or_else(|_| StopProof::unproved(&self.shared.tree))
     }

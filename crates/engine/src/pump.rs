@@ -89,7 +89,7 @@ impl Pump {
             OutputEnds::Split { stdout, stderr } => {
                 vec![Source::pipe(stdout, Stream::Out)?, Source::pipe(stderr, Stream::Err)?]
             }
-            OutputEnds::Pty(ours) => vec![Source::pty(ours)?],
+            OutputEnds::Pty { ours, terminal } => vec![Source::pty(ours, terminal)?],
         };
         Ok(Self { sources, writer, turn: 0, moved_since_yield: 0, large_pipes, pins })
     }
@@ -153,9 +153,11 @@ impl Pump {
         }
     }
 
-    /// From now on nothing is put off: the leader has exited, and its bytes are to be stored.
-    pub(crate) fn hurry(&mut self) {
+    /// The leader has exited, and its bytes are to be stored: from now on nothing is put off, and
+    /// a terminal that nobody has open is at its end.
+    pub(crate) fn leader_exited(&mut self) {
         self.writer.hurry();
+        self.sources.iter_mut().for_each(Source::let_terminal_go);
     }
 
     /// Fixes the final length. What the pump stores from now on is late output.
@@ -182,7 +184,7 @@ impl Pump {
     /// Waits while the slowest pinned reader is a quota behind. Cancel-safe.
     async fn until_room(&mut self) {
         let Some(pins) = &self.pins else { return };
-        pins.until_room(self.writer.extent().len, self.writer.quota().bytes()).await;
+        pins.until_room(self.writer.extent().len, self.writer.room()).await;
         self.writer.keep_from(pins.floor());
     }
 

@@ -92,6 +92,8 @@ pub(crate) struct StdinQueue {
     queue: VecDeque<Piece>,
     accepted: u64,
     then: Then,
+    /// Whether the last byte accepted was in the middle of a line.
+    mid_line: bool,
     end_of_file: EndOfFile,
     state: watch::Sender<StdinState>,
 }
@@ -132,6 +134,7 @@ impl StdinQueue {
             queue: VecDeque::new(),
             accepted: 0,
             then: Then::KeepOpen,
+            mid_line: false,
             end_of_file,
             state,
         };
@@ -146,6 +149,7 @@ impl StdinQueue {
         if let Ok(known) = answer {
             self.accepted += (bytes.len() - known) as u64;
             if known < bytes.len() {
+                self.mid_line = bytes.last() != Some(&b'\n');
                 self.queue.push_back(Piece { bytes, done: known, permit: Some(permit) });
             }
             if then == Then::Close && self.then == Then::KeepOpen {
@@ -179,7 +183,9 @@ impl StdinQueue {
     fn close_behind(&mut self) {
         self.then = Then::Close;
         if let EndOfFile::Type(byte) = self.end_of_file {
-            self.queue.push_back(Piece { bytes: vec![byte], done: 0, permit: None });
+            // In the middle of a line the first one only hands the line over.
+            let bytes = vec![byte; if self.mid_line { 2 } else { 1 }];
+            self.queue.push_back(Piece { bytes, done: 0, permit: None });
         }
         self.close_if_done();
     }

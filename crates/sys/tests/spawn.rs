@@ -59,7 +59,7 @@ fn read_all(end: OwnedFd) -> String {
 fn merged(output: OutputEnds) -> OwnedFd {
     match output {
         OutputEnds::Merged(end) => end,
-        OutputEnds::Split { .. } | OutputEnds::Pty(_) => panic!("asked for one pipe"),
+        OutputEnds::Split { .. } | OutputEnds::Pty { .. } => panic!("asked for one pipe"),
     }
 }
 

@@ -140,6 +140,8 @@ impl Args {
             tell::line(format_args!("{error:#}"));
             exit_code::OWN_FAILURE
         });
+        // Waits for a stop that has not come to its end yet.
+        engine.close(Survivors::Leave).await;
         let left = summary::still_running(&process, &finished.ending).await;
         if let Some(left) = &left {
             tell::line(left);
@@ -150,7 +152,6 @@ impl Args {
         if self.json {
             tell::json(&report::Report::new(process.about(), &finished.ending));
         }
-        engine.close(Survivors::Leave).await;
         Ok(code)
     }
 

@@ -44,3 +44,13 @@ fn a_reader_of_standard_error_that_goes_away_is_not_missed() {
     fixture.anchor.tell("exit 5");
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }
+
+/// The kernel signals whoever writes; who is in a group of its own and writes nothing lives on.
+#[test]
+fn a_reader_that_goes_away_costs_a_detached_child_nothing() {
+    let fixture = Fixture::new();
+    let script = r#""$LASTBYTE" run -- "$TESTCHILD" setsid-background close-stdout then \
+        close-stderr then hold end then flood | head -c 10 >/dev/null"#;
+    finish(fixture.shell(script));
+    assert_eq!(fixture.anchor.wait_for(1).len(), 1);
+}

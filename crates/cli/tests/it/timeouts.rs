@@ -68,3 +68,13 @@ fn what_ignores_it_is_killed_after_the_grace() {
     let ending = ending_of("--grace 0s", "trap 15 exit 7 then hold");
     assert_eq!(ending["status"]["signal"], 9, "no grace at all: {ending}");
 }
+
+/// The leader heeds the signal, what it left behind does not: it is killed before we are gone.
+#[test]
+fn what_outlives_the_command_at_a_timeout_is_stopped_as_well() {
+    let fixture = Fixture::new();
+    let script = r#"exec "$LASTBYTE" run --timeout 1s --grace 300ms -- "$TESTCHILD" \
+        background ignore 15 then close-stdout then close-stderr then hold end then hold"#;
+    assert_eq!(finish(fixture.shell(script)).code, Some(124));
+    fixture.anchor.wait_for_at_most(0);
+}

@@ -31,10 +31,9 @@ impl Engine {
     /// A start that is under way either is stopped too or leaves nothing behind.
     pub async fn close(&self, survivors: Survivors) -> CloseReport {
         self.inner.registry().closed = true;
-        let mut starting = self.inner.starting.subscribe();
         // One that hangs in a provider or on a dead mount finds the engine closed when it wakes, and
         // ends what it has started: nobody has to wait for that.
-        _ = timeout(PATIENCE, starting.wait_for(|count| *count == 0)).await;
+        _ = timeout(PATIENCE, self.inner.starting.until_none()).await;
         let mut stops = JoinSet::new();
         for process in self.to_stop(survivors).await {
             stops.spawn(async move {
@@ -45,6 +44,8 @@ impl Engine {
             });
         }
         let stopped = stops.join_all().await;
+        // A timeout may still be stopping what its leader left behind.
+        self.inner.stops.until_none().await;
         self.inner.trees.close();
         CloseReport { stopped }
     }

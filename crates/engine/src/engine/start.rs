@@ -27,6 +27,7 @@ use crate::pump::Pump;
 use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::stop::{Escalation, StopPolicy, stop};
 use crate::tree::{KillOnDrop, Plot, Tree};
+use crate::under_way::Ongoing;
 
 /// A process that runs, and whether this call started it.
 #[derive(Debug, Clone)]
@@ -109,12 +110,13 @@ struct Starting {
     inner: Arc<Inner>,
     /// Released with this, unless something was started under it: then it can be tried again.
     key: Option<Key>,
+    _under_way: Ongoing,
 }
 
 impl Starting {
     fn new(inner: Arc<Inner>, key: Option<Key>) -> Self {
-        inner.starting.send_modify(|count| *count += 1);
-        Self { inner, key }
+        let under_way = inner.starting.begin();
+        Self { inner, key, _under_way: under_way }
     }
 }
 
@@ -123,7 +125,6 @@ impl Drop for Starting {
         if let Some(key) = &self.key {
             self.inner.registry().release(key);
         }
-        self.inner.starting.send_modify(|count| *count -= 1);
     }
 }
 
@@ -228,6 +229,7 @@ impl Inner {
                 drain: launch.drain,
                 escalation: Escalation::default(),
                 share: Arc::clone(&share),
+                stops: self.stops.clone(),
             },
             child: readiness::watch(child, Interest::READABLE)?,
             stdin,
@@ -251,6 +253,7 @@ impl Inner {
             log,
             place,
             share,
+            stops: self.stops.clone(),
             pins,
             first_pin,
         }))
@@ -283,7 +286,7 @@ fn input(
     output: &OutputEnds,
 ) -> io::Result<Option<(StdinQueue, StdinGate)>> {
     match (asked, output, pipe) {
-        (Stdin::Open, OutputEnds::Pty(ours), _) => {
+        (Stdin::Open, OutputEnds::Pty { ours, .. }, _) => {
             let byte = pty::end_of_file(ours)?;
             StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte)).map(Some)
         }

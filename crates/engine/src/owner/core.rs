@@ -12,6 +12,7 @@ use crate::pump::Pump;
 use crate::stdin::WriteError;
 use crate::stop::Escalation;
 use crate::tree::{KillOnDrop, Tree};
+use crate::under_way::UnderWay;
 
 /// What every phase has.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) escalation: Escalation,
     /// Shared with the handle, which has it after the owner is gone.
     pub(crate) share: Arc<Share>,
+    /// The stops of this engine, which a close waits for.
+    pub(crate) stops: UnderWay,
 }
 
 impl Core {

@@ -52,7 +52,7 @@ impl Draining {
     pub(super) async fn until_drained(mut self, desk: &mut Desk) -> DrainedProcess {
         let rule = self.core.drain;
         let limit = self.exited.1.checked_add(rule.limit);
-        self.core.pump.hurry();
+        self.core.pump.leader_exited();
         self.store_ready(desk);
         let mut quiet = Instant::now().checked_add(rule.quiet_window);
         while !self.core.pump.ended() {

@@ -32,7 +32,7 @@ pub(crate) struct Running {
 }
 
 /// How much longer than its grace a stop may take before the owner kills by number.
-const BACKSTOP: Duration = Duration::from_secs(2);
+const BACKSTOP: Duration = Duration::from_secs(10);
 
 /// Why the tree is being stopped; the first reason stays.
 #[derive(Debug, Clone, Copy)]
@@ -150,7 +150,11 @@ impl Running {
         if still_late && !self.exit_is_there() {
             self.begin_stop(Reason::TimedOut(which), self.policy.grace);
             let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
-            tokio::spawn(stop(tree, self.policy, escalation));
+            let (policy, under_way) = (self.policy, self.core.stops.begin());
+            tokio::spawn(async move {
+                stop(tree, policy, escalation).await;
+                drop(under_way);
+            });
         }
     }
 

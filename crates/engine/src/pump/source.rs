@@ -34,7 +34,13 @@ enum Kind {
         large: Option<OwnedSemaphorePermit>,
     },
     /// A pty cannot be spliced into a file, only into a pipe: this one.
-    Pty { read: OwnedFd, write: OwnedFd },
+    Pty {
+        read: OwnedFd,
+        write: OwnedFd,
+        /// Held while the leader lives: it can open its terminal again at any time, and a pty that
+        /// nobody has open would look like one at its end.
+        terminal: Option<OwnedFd>,
+    },
 }
 
 /// A pipe that was found full this often in a row is worth a larger buffer.
@@ -49,10 +55,10 @@ impl Source {
         Self::new(end, stream, Kind::Pipe { full_in_a_row: 0, large: None })
     }
 
-    pub(super) fn pty(ours: OwnedFd) -> io::Result<Self> {
+    pub(super) fn pty(ours: OwnedFd, terminal: OwnedFd) -> io::Result<Self> {
         let (read, write) = pipe::pipe()?;
         pipe::set_nonblocking(&read)?;
-        Self::new(ours, Stream::Out, Kind::Pty { read, write })
+        Self::new(ours, Stream::Out, Kind::Pty { read, write, terminal: Some(terminal) })
     }
 
     fn new(end: OwnedFd, stream: Stream, kind: Kind) -> io::Result<Self> {
@@ -100,6 +106,13 @@ impl Source {
         moved
     }
 
+    /// From now on a terminal that nobody has open is at its end.
+    pub(super) fn let_terminal_go(&mut self) {
+        if let Kind::Pty { terminal, .. } = &mut self.kind {
+            *terminal = None;
+        }
+    }
+
     /// Nobody can write to it any more, and nothing is left in it.
     pub(super) fn ended(&self) -> bool {
         let is_empty = match &self.kind {
@@ -137,7 +150,7 @@ impl Source {
 }
 
 fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
-    let Kind::Pty { read, write } = kind else {
+    let Kind::Pty { read, write, .. } = kind else {
         return writer.pull(end, stream, most, now_ms());
     };
     // What an earlier step could not store is still in the pipe, and goes first.

@@ -10,7 +10,7 @@ use lastbyte_sys::cgroup::{Leaf, read_state};
 use lastbyte_sys::procfs::Member;
 use lastbyte_sys::readiness::{self, Interest};
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{StopPolicy, StopProof};
 use crate::clock::deadline_after;
@@ -57,7 +57,10 @@ impl Round {
         let mut first = true;
         let (mut empty_looks, mut vain_looks) = (0, 0);
         while Instant::now() < deadline {
-            let pass = self.send([policy.signal, Signal::CONT]).await;
+            let Some(pass) = self.send([policy.signal, Signal::CONT]).await else {
+                pause().await;
+                continue;
+            };
             if std::mem::take(&mut first) {
                 deadline = deadline_after(policy.grace);
             }
@@ -95,9 +98,10 @@ impl Round {
         let _watched = lease.watched();
         let killed = blocking(lease, |lease| {
             lease.look(|leaf| {
-                let members = leaf.members()?;
-                let events = leaf.events()?;
+                // Who cannot be listed is killed all the same, only not named.
+                let members = leaf.members().unwrap_or_default();
                 leaf.kill()?;
+                let events = leaf.events()?;
                 Ok((members, events))
             })
         });
@@ -117,7 +121,11 @@ impl Round {
     async fn kill_in_rounds(&mut self, deadline: Instant) -> Left {
         let (mut empty_looks, mut vain_looks) = (0, 0);
         while Instant::now() < deadline {
-            if self.send([Signal::STOP]).await.seen == 0 {
+            let Some(stopped) = self.send([Signal::STOP]).await else {
+                pause().await;
+                continue;
+            };
+            if stopped.seen == 0 {
                 empty_looks += 1;
                 if empty_looks == self.tree.looks_for_proof() {
                     return Left::Nobody;
@@ -125,7 +133,7 @@ impl Round {
                 continue;
             }
             empty_looks = 0;
-            let pass = self.send([Signal::KILL]).await;
+            let Some(pass) = self.send([Signal::KILL]).await else { continue };
             vain_looks = if pass.reached.is_empty() && pass.seen > 0 { vain_looks + 1 } else { 0 };
             if vain_looks == MOST_VAIN_LOOKS {
                 break;
@@ -135,8 +143,9 @@ impl Round {
         Left::Somebody
     }
 
-    /// Sends signals to every live member that is reached.
-    async fn send(&mut self, signals: impl Into<Vec<Signal>>) -> Pass {
+    /// Sends signals to every live member that is reached; `None` when nobody could be looked at,
+    /// perhaps for want of descriptors.
+    async fn send(&mut self, signals: impl Into<Vec<Signal>>) -> Option<Pass> {
         let signals = signals.into();
         let pass = blocking(&self.tree, move |tree| {
             let Found { seen, mut held } = tree.hold()?;
@@ -148,11 +157,9 @@ impl Round {
             });
             std::io::Result::Ok(Pass { seen, reached: held })
         });
-        // A look that failed proves nothing.
-        let nothing = Pass { seen: 1, reached: Vec::new() };
-        let pass = pass.await.and_then(Result::ok).unwrap_or(nothing);
+        let pass = pass.await?.ok()?;
         self.signalled.extend(pass.reached.iter().map(|member| member.pid));
-        pass
+        Some(pass)
     }
 
     /// What the last look saw is believed, but of a group: those who left it were not looked for.
@@ -218,9 +225,18 @@ async fn until_empty(events: OwnedFd, deadline: Instant) -> Left {
 async fn all_gone(members: Vec<Member>, deadline: Instant) -> bool {
     let mut waits = JoinSet::new();
     for member in members {
-        if let Ok(member) = readiness::watch(member, Interest::READABLE) {
-            waits.spawn(async move { member.readable().await.map(drop) });
-        }
+        waits.spawn(async move {
+            match readiness::watch(member, Interest::READABLE) {
+                Ok(member) => _ = member.readable().await,
+                // It cannot be watched; the next look tells what became of it.
+                Err(_) => pause().await,
+            }
+        });
     }
     timeout_at(deadline, async { while waits.join_next().await.is_some() {} }).await.is_ok()
+}
+
+/// What is short now may be there in a moment.
+async fn pause() {
+    sleep_until(Instant::now() + Duration::from_millis(10)).await;
 }

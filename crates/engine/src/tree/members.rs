@@ -71,6 +71,11 @@ impl Tree {
         }
     }
 
+    /// The same tree without its leaf.
+    pub(crate) fn by_scan(&self) -> Self {
+        Self { marks: self.marks.clone(), way: Way::Scan }
+    }
+
     /// Its leaf, where it has one.
     pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
         self.way.lease()

@@ -15,7 +15,8 @@ use crate::Id;
 /// How the members of a tree are found and ended, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// By a cgroup of its own, which nobody leaves and no fork outruns.
+    /// By a cgroup of its own, which no fork outruns; who has the right to leave it is looked for
+    /// by the cookie.
     Leaf,
     /// By looking through all processes, again and again: parent, session, group and cookie.
     Scan,

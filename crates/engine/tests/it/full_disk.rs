@@ -1,8 +1,8 @@
 //! A disk that is full costs output, never a command.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
-use lastbyte_engine::{Engine, EnvEdit, Errno, Kept, Launch, Settings, Status, Streams};
-use lastbyte_output::log::Stream;
+use lastbyte_engine::{Engine, EnvEdit, Errno, Kept, Launch, OnQuota, Settings, Status, Streams};
+use lastbyte_output::log::{Piece, Stream};
 use lastbyte_testkit::{Anchor, pattern_bytes, script};
 
 use crate::fixture::{finish, patiently, read, read_stream};
@@ -92,4 +92,32 @@ async fn late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper() {
     let snapshot = patiently("late output", late).await;
     assert_eq!(ending.final_len, 6_000_000);
     assert!(read(&process, &snapshot, tail) == before);
+}
+
+/// The disk is full, the reader is slow and must miss nothing: the command waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pinned_reader_misses_nothing_on_a_full_disk() {
+    if !inside("full_disk::a_pinned_reader_misses_nothing_on_a_full_disk", &MOUNTS) {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    small_disk(state.path());
+    let engine = Engine::new(Settings::new(state.path())).unwrap();
+    let total = 12_000_000;
+    let mut launch = Launch::argv(script(&format!("write-bytes {total}")));
+    launch.on_quota = OnQuota::Block;
+    let process = engine.start(launch).await.unwrap().process;
+    let pin = process.pin().expect("launched to block");
+    let (reader, mut at, mut chunk) = (process.reader(), 0, vec![0; 30_000]);
+    while at < total {
+        let snapshot = patiently("more output", process.until_past(at)).await;
+        let piece = reader.read(&snapshot, at, &mut chunk).unwrap();
+        let Piece::Bytes(count) = piece else { panic!("{piece:?} at {at}") };
+        let range = at..at + count as u64;
+        assert!(chunk[..count] == pattern_bytes(range.clone()), "wrong in {range:?}");
+        at = range.end;
+        pin.advance(at);
+    }
+    let ending = patiently("it ends", process.ended()).await;
+    assert_eq!((ending.status, ending.final_len), (Status::Exited(0), total));
 }

@@ -171,3 +171,30 @@ async fn a_shell_has_job_control() {
     process.write(b"kill -KILL %1; exit 7\nexit 7\n".into(), None).await.unwrap();
     assert_eq!(finish(&process).await.0.status, Status::Exited(7));
 }
+
+/// The command closes every descriptor of its terminal and opens it again by name: in between
+/// nobody has it open, and it is not at its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_nobody_has_open_for_a_while_is_not_at_its_end() {
+    let fixture = Fixture::new();
+    let script = "exec >/dev/null 2>&1 </dev/null; sleep 0.2; seq 20000 >/dev/tty; exit 3";
+    let launch = Launch {
+        program: Launch::shell(script).program,
+        stdin: Stdin::Closed,
+        ..on_terminal(&fixture, "exit 0")
+    };
+    let process = fixture.start_launch(launch).await;
+    let (status, text) = finish_text(&process).await;
+    assert_eq!(status, Status::Exited(3));
+    assert!(text.ends_with("19999\r\n20000\r\n"), "{} bytes", text.len());
+}
+
+/// In the middle of a line the first end of file only hands the line over.
+#[tokio::test(flavor = "multi_thread")]
+async fn input_without_a_last_newline_comes_to_its_end_too() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(on_terminal(&fixture, "cat then print done")).await;
+    process.write_and_close(b"abc".into(), None).await.unwrap();
+    let (status, text) = finish_text(&process).await;
+    assert_eq!((status, text.as_str()), (Status::Exited(0), "abcabcdone"));
+}

@@ -179,3 +179,29 @@ async fn a_survivor_with_an_empty_environment_is_found_by_a_scan_too() {
     assert_eq!((proof.gone.len(), proof.left.len()), (1, 0), "{proof:?}");
     assert!(!is_alive(survivors[0].pid.unsigned_abs()));
 }
+
+/// Root can move itself out of its leaf, and so does a login: it is still of the tree.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_left_the_leaf_is_stopped_too() {
+    let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Leaf));
+    let outside = lastbyte_sys::cgroup::own_folder().unwrap().join("cgroup.procs");
+    let script = format!("echo $$ >{}; setsid sleep 600 & echo up; wait", outside.display());
+    let process = fixture.start_launch(Launch::shell(script)).await;
+    patiently("it is out", process.until_past(2)).await;
+    let proof = patiently("stop", process.stop(Verb::Stop)).await;
+    assert_eq!((proof.gone.len(), proof.left.len()), (2, 0), "{proof:?}");
+    finish(&process).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_waits_for_a_timeout_that_is_still_stopping_the_rest() {
+    let fixture = Fixture::new();
+    let actions = "background ignore 15 then hold end then hold";
+    let mut launch = launch(&fixture, actions, Duration::from_millis(300));
+    launch.timeouts.wall = Some(Duration::from_secs(1));
+    let process = fixture.start_launch(launch).await;
+    fixture.anchor.wait_for(2);
+    finish(&process).await;
+    patiently("close", fixture.engine.close(lastbyte_engine::Survivors::Leave)).await;
+    fixture.anchor.wait_for_at_most(0);
+}

@@ -42,12 +42,14 @@ impl Tail {
         self.inner.get_or_init(|| Mutex::new(Inner { began: at, start: at, ..Inner::default() }));
     }
 
-    /// Appends, forgetting the oldest, and returns the offset of the first byte still there.
-    pub(super) fn append(&self, bytes: &[u8], stream: Stream) -> u64 {
+    /// Appends, forgetting the oldest but nothing from `keep_from` on, and returns the offset of the
+    /// first byte still there.
+    pub(super) fn append(&self, bytes: &[u8], stream: Stream, keep_from: u64) -> u64 {
         let Some(mut inner) = self.lock() else { return 0 };
         inner.bytes.extend(bytes);
         inner.streams.extend(std::iter::repeat_n(stream, bytes.len()));
-        let excess = inner.bytes.len().saturating_sub(TAIL);
+        let may_go = usize::try_from(keep_from.saturating_sub(inner.start)).unwrap_or(usize::MAX);
+        let excess = inner.bytes.len().saturating_sub(TAIL).min(may_go);
         inner.bytes.drain(..excess);
         inner.streams.drain(..excess);
         inner.start += excess as u64;
@@ -99,8 +101,9 @@ mod tests {
     fn the_newest_bytes_stay_at_their_offsets() {
         let tail = Tail::default();
         tail.begin(1000);
-        assert_eq!(tail.append(&vec![b'a'; TAIL], Stream::Out), 1000);
-        assert_eq!(tail.append(b"end", Stream::Err), 1003);
+        assert_eq!(tail.append(&vec![b'a'; TAIL], Stream::Out, u64::MAX), 1000);
+        assert_eq!(tail.append(b"en", Stream::Err, 1001), 1001, "what a pin has not read stays");
+        assert_eq!(tail.append(b"d", Stream::Err, u64::MAX), 1003);
         let last = 1000 + TAIL as u64;
         let mut into = [0; 8];
         assert_eq!(tail.read(999, &mut into), None, "the disk has that");

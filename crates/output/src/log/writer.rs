@@ -14,7 +14,7 @@ use lastbyte_sys::Errno;
 use lastbyte_sys::file::punch_hole;
 use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
 
-use super::memory::Tail;
+use super::memory::{TAIL, Tail};
 use super::runs::RunsWriter;
 use super::{Dropped, Extent, Place, Quota, Reader, Stream};
 
@@ -61,8 +61,17 @@ pub struct Writer {
     punched: Dropped,
     /// From here on nothing may be dropped: a pinned reader has not read it.
     keep_from: u64,
-    /// How often a shortage of descriptors is waited out before it counts as a failure.
-    patience: u32,
+    shortage: Shortage,
+}
+
+/// Whether descriptors are missing for the files.
+#[derive(Debug, Clone, Copy)]
+enum Shortage {
+    None,
+    /// Since this time, in milliseconds.
+    Since(u64),
+    /// Nothing can be put off any more.
+    Unbearable,
 }
 
 /// Where bytes go.
@@ -86,7 +95,10 @@ struct Gone {
     failed: Range<u64>,
 }
 
-const PATIENCE: u32 = 1000;
+/// How long a shortage of descriptors is waited out before it counts as a failure.
+const PATIENCE_MS: u64 = 10_000;
+/// What is read at once when the disk has failed.
+const MEMORY_STEP: usize = 64 * 1024;
 
 impl Writer {
     pub fn new(place: Place, streams: Streams, quota: Quota) -> Self {
@@ -101,7 +113,7 @@ impl Writer {
             gone: Gone::default(),
             punched: Dropped::default(),
             keep_from: u64::MAX,
-            patience: PATIENCE,
+            shortage: Shortage::None,
         }
     }
 
@@ -120,16 +132,16 @@ impl Writer {
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
             Ok(0) => Pulled::End,
             Ok(count) => {
+                if let Shortage::Since(_) = self.shortage {
+                    self.shortage = Shortage::None;
+                }
                 self.len += count as u64;
                 self.fit();
                 Pulled::Bytes(count)
             }
             Err(Errno::AGAIN) => Pulled::Nothing,
             // Others end and give theirs back, so a shortage passes; the bytes wait in the pipe.
-            Err(Errno::MFILE | Errno::NFILE) if self.patience > 0 => {
-                self.patience -= 1;
-                Pulled::NotNow
-            }
+            Err(Errno::MFILE | Errno::NFILE) if self.is_patient(now_ms) => Pulled::NotNow,
             Err(errno) => {
                 self.fail(errno);
                 self.pull_into_memory(pipe, stream, most)
@@ -175,7 +187,15 @@ impl Writer {
 
     /// Whoever drains takes what is there now: nothing is put off any more.
     pub fn hurry(&mut self) {
-        self.patience = 0;
+        self.shortage = Shortage::Unbearable;
+    }
+
+    /// How far it may get ahead of a reader that must miss nothing.
+    pub fn room(&self) -> u64 {
+        match self.store {
+            Store::Nowhere | Store::Disk { .. } => self.quota.bytes(),
+            Store::Memory(_) => (TAIL - MEMORY_STEP) as u64,
+        }
     }
 
     pub fn quota(&self) -> Quota {
@@ -219,6 +239,15 @@ impl Writer {
         splice_into_file(pipe, log, self.len, most)
     }
 
+    fn is_patient(&mut self, now_ms: u64) -> bool {
+        match self.shortage {
+            Shortage::None => self.shortage = Shortage::Since(now_ms),
+            Shortage::Since(since) if now_ms.saturating_sub(since) < PATIENCE_MS => {}
+            Shortage::Since(_) | Shortage::Unbearable => return false,
+        }
+        true
+    }
+
     /// Whether the next byte of this stream needs a file or a run that is not there yet.
     fn opens_something(&self, stream: Stream) -> bool {
         match &self.store {
@@ -239,7 +268,7 @@ impl Writer {
     }
 
     fn pull_into_memory(&mut self, pipe: impl AsFd, stream: Stream, most: usize) -> Pulled {
-        let mut chunk = vec![0; most.min(64 * 1024)];
+        let mut chunk = vec![0; most.min(MEMORY_STEP)];
         let count = match read(pipe, &mut chunk) {
             Ok(0) => return Pulled::End,
             Ok(count) => count,
@@ -253,7 +282,7 @@ impl Writer {
             Some(final_len) if self.gone.failed.start < final_len => {
                 self.gone.late = final_len..self.len;
             }
-            _ => self.gone.failed.end = self.tail.append(&chunk[..count], stream),
+            _ => self.gone.failed.end = self.tail.append(&chunk[..count], stream, self.keep_from),
         }
         Pulled::Bytes(count)
     }

@@ -162,7 +162,7 @@ impl Message {
         let stdout = next()?;
         let output = match self.pipes & (WITH_STDERR | PTY) {
             0 => OutputEnds::Merged(stdout),
-            PTY => OutputEnds::Pty(stdout),
+            PTY => OutputEnds::Pty { ours: stdout, terminal: next()? },
             _ => OutputEnds::Split { stdout, stderr: next()? },
         };
         Ok(Spawned { child, stdin, output })

@@ -58,8 +58,12 @@ pub enum OutputEnds {
         stdout: OwnedFd,
         stderr: OwnedFd,
     },
-    /// Our end of the pty, for both directions.
-    Pty(OwnedFd),
+    /// Our end of the pty, for both directions, and the terminal itself: while somebody has that
+    /// open, our end is not at its end, whatever the command does with its own.
+    Pty {
+        ours: OwnedFd,
+        terminal: OwnedFd,
+    },
 }
 
 /// What never started: at which step, and what the kernel said.

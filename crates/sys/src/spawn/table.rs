@@ -83,8 +83,8 @@ impl Table {
         };
         pipes.child.push(clone(input).map_err(failed)?);
         pipes.child.push(clone(&terminal).map_err(failed)?);
-        pipes.child.push(terminal);
-        pipes.ours.push(ours);
+        pipes.child.push(clone(&terminal).map_err(failed)?);
+        pipes.ours.extend([ours, terminal]);
         Ok(())
     }
 }
