@@ -22,7 +22,8 @@ pub(crate) enum Command {
         signal: Signal,
         reply: oneshot::Sender<Delivery>,
     },
-    Write(stdin::Write),
+    /// Boxed: a mailbox has room for 32 commands from the start, in every process.
+    Write(Box<stdin::Write>),
     Resize {
         size: WindowSize,
         reply: oneshot::Sender<Result<(), ResizeError>>,

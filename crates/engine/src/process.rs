@@ -222,7 +222,7 @@ impl Process {
     ) -> Result<Written, WriteError> {
         let gate = self.shared.stdin.as_ref().ok_or(WriteError::NotOpen)?;
         let permit = gate.reserve(bytes.len())?;
-        let write = |reply| Command::Write(Write { bytes, offset, then, permit, reply });
+        let write = |reply| Command::Write(Box::new(Write { bytes, offset, then, permit, reply }));
         self.ask(write).await.unwrap_or(Err(WriteError::Exited))
     }
 

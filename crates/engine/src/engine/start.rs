@@ -222,7 +222,7 @@ impl Inner {
         let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
         let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
         let running = Running {
-            core: Core {
+            core: Box::new(Core {
                 pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
                 tree: tree.clone(),
                 guard,
@@ -230,7 +230,7 @@ impl Inner {
                 escalation: Escalation::default(),
                 share: Arc::clone(&share),
                 stops: self.stops.clone(),
-            },
+            }),
             child: readiness::watch(child, Interest::READABLE)?,
             stdin,
             timers: Timers::new(launch.timeouts, begun.clock),

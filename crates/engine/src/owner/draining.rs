@@ -21,7 +21,7 @@ use crate::tree::Tree;
 /// The leader has exited and is not reaped, so that signals to its group are safe.
 #[derive(Debug)]
 pub(crate) struct Draining {
-    core: Core,
+    core: Box<Core>,
     child: Child,
     cause: Cause,
     exited: (SystemTime, Instant),
@@ -45,7 +45,7 @@ enum Event {
 }
 
 impl Draining {
-    pub(super) fn new(core: Core, child: Child, cause: Cause) -> Self {
+    pub(super) fn new(core: Box<Core>, child: Child, cause: Cause) -> Self {
         Self { core, child, cause, exited: (SystemTime::now(), Instant::now()) }
     }
 

@@ -7,7 +7,7 @@ use crate::desk::{Command, Desk};
 /// die of SIGPIPE.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    pub(super) core: Core,
+    pub(super) core: Box<Core>,
 }
 
 enum Event {

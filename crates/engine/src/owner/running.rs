@@ -20,7 +20,8 @@ use crate::stop::{Escalation, StopPolicy, Verb, stop};
 /// The leader is alive, as far as we know.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) core: Core,
+    /// Boxed, as in every phase: the owner's future has room for each phase, one beside the other.
+    pub(crate) core: Box<Core>,
     pub(crate) child: AsyncFd<Child>,
     pub(crate) stdin: Option<StdinQueue>,
     pub(crate) timers: Timers,
@@ -104,7 +105,7 @@ impl Running {
         match command {
             Command::Signal { signal, reply } => self.signal(signal, reply),
             Command::Write(write) => match &mut self.stdin {
-                Some(stdin) => stdin.take(write),
+                Some(stdin) => stdin.take(*write),
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
             Command::Squeeze => self.core.squeeze(desk),
