@@ -1,8 +1,11 @@
 //! Starting: one process for each key, whatever the callers do meanwhile.
 
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
@@ -62,13 +65,33 @@ impl Engine {
         let (outcome, waiting) = watch::channel(None);
         match self.inner.reserve(&launch, &waiting)? {
             Reserved::Ours(starting) => {
-                tokio::spawn(carry_out(starting, launch, outcome));
+                let work = Box::pin(carry_out(starting, launch, outcome));
+                match self.inner.settings.provider {
+                    // Code of others: what it does to its task it must not do to the caller's.
+                    Some(_) => _ = tokio::spawn(work),
+                    None => begin_here(work).await,
+                }
                 until_known(waiting).await
             }
             Reserved::Known(other) => {
                 until_known(other).await.map(|started| Started { attached: true, ..started })
             }
         }
+    }
+}
+
+/// Begins a start in the caller's task, which saves the spawner the wait for another thread to wake
+/// up, and leaves the rest to a task of its own: from there on the caller may go away.
+async fn begin_here(work: impl Future<Output = ()> + Send + Unpin + 'static) {
+    let mut work = Some(work);
+    poll_fn(|context| {
+        let done = work.as_mut().is_some_and(|work| Pin::new(work).poll(context).is_ready());
+        work.take_if(|_| done);
+        Poll::Ready(())
+    })
+    .await;
+    if let Some(work) = work {
+        tokio::spawn(work);
     }
 }
 
