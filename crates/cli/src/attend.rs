@@ -64,10 +64,10 @@ pub(crate) async fn attend(
             signal = signals.next() => {
                 let now = Instant::now();
                 let echo = last.is_some_and(|(before, at)| before == signal && now - at < ECHO);
-                last = Some((signal, now));
                 if echo {
                     continue;
                 }
+                last = Some((signal, now));
                 passed_on += 1;
                 pass_on(process, signal, passed_on).await?;
             }

@@ -120,13 +120,13 @@ impl Pump {
     }
 
     /// Stores what lies ready in every pipe at this instant and no more, so that it ends even
-    /// under a flood. Returns how many bytes.
-    pub(crate) fn pass(&mut self) -> usize {
+    /// under a flood. `stored` is called after each append. Returns how many bytes.
+    pub(crate) fn pass(&mut self, mut stored: impl FnMut(&mut Writer)) -> usize {
         let Self { sources, writer, pins, .. } = self;
         writer.keep_from(pins.as_ref().and_then(Pins::floor));
         let mut moved = 0;
         sources.retain(|source| {
-            moved += source.pass(writer);
+            moved += source.pass(writer, &mut stored);
             !source.ended()
         });
         moved

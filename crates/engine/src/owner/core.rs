@@ -38,6 +38,18 @@ impl Core {
         self.share.set(self.pump.kept());
     }
 
+    /// Stores and publishes what lies ready at this instant, step by step, so that the quota holds
+    /// even when a large pipe is emptied; returns how many bytes.
+    pub(super) fn store_ready(&mut self, desk: &Desk) -> usize {
+        let bytes = self.pump.pass(|writer| {
+            let extent = writer.extent();
+            desk.publish_extent(extent.clone());
+            writer.give_back(&extent);
+        });
+        self.publish(desk);
+        bytes
+    }
+
     /// All logs together are too large: this one keeps only its ends from now on.
     pub(super) fn squeeze(&mut self, desk: &Desk) {
         self.pump.squeeze();

@@ -53,7 +53,7 @@ impl Draining {
         let rule = self.core.drain;
         let limit = self.exited.1.checked_add(rule.limit);
         self.core.pump.leader_exited();
-        self.store_ready(desk);
+        self.core.store_ready(desk);
         let mut quiet = Instant::now().checked_add(rule.quiet_window);
         while !self.core.pump.ended() {
             match self.next(earlier(quiet, limit), desk).await {
@@ -68,7 +68,7 @@ impl Draining {
                 // are the last ones.
                 Event::Timer => {
                     let late = limit.is_some_and(|limit| limit <= Instant::now());
-                    if self.store_ready(desk) == 0 || late {
+                    if self.core.store_ready(desk) == 0 || late {
                         break;
                     }
                     quiet = Instant::now().checked_add(rule.quiet_window);
@@ -85,12 +85,6 @@ impl Draining {
             command = desk.command() => Event::Command(command),
             () = until(deadline) => Event::Timer,
         }
-    }
-
-    fn store_ready(&mut self, desk: &Desk) -> usize {
-        let bytes = self.core.pump.pass();
-        self.core.publish(desk);
-        bytes
     }
 }
 

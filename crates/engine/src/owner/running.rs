@@ -95,6 +95,10 @@ impl Running {
 
     fn stored(&mut self, bytes: usize, desk: &Desk) {
         self.core.publish(desk);
+        self.heard(bytes);
+    }
+
+    fn heard(&mut self, bytes: usize) {
         if bytes > 0 {
             self.timers.heard_from(Instant::now());
         }
@@ -144,8 +148,8 @@ impl Running {
 
     /// Bytes that lie ready and an exit that is already there beat the timer.
     fn expired(&mut self, desk: &Desk) {
-        let bytes = self.core.pump.pass();
-        self.stored(bytes, desk);
+        let bytes = self.core.store_ready(desk);
+        self.heard(bytes);
         let (deadline, which) = self.timers.next();
         let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
         if still_late && !self.exit_is_there() {

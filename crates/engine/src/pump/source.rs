@@ -85,7 +85,7 @@ impl Source {
     }
 
     /// Stores what lies ready at this instant and no more; returns how many bytes.
-    pub(super) fn pass(&self, writer: &mut Writer) -> usize {
+    pub(super) fn pass(&self, writer: &mut Writer, stored: &mut impl FnMut(&mut Writer)) -> usize {
         let mut left = match self.kind {
             Kind::Pipe { .. } => {
                 pipe::ready(&self.end).unwrap_or(0).try_into().unwrap_or(usize::MAX)
@@ -97,6 +97,7 @@ impl Source {
         while left > 0 {
             match pull(self.end.get_ref(), &self.kind, self.stream, writer, left) {
                 Pulled::Bytes(count) => {
+                    stored(writer);
                     moved += count;
                     left = left.saturating_sub(count);
                 }
