@@ -1,8 +1,8 @@
 //! Commands on a terminal.
 
 use lastbyte_engine::{
-    Closing, Holders, Launch, LaunchError, ResizeError, Signal, StartError, Status, Stdin, Streams,
-    WindowSize,
+    Closing, EnvEdit, Holders, Launch, LaunchError, ResizeError, Signal, StartError, Status, Stdin,
+    Streams, WindowSize,
 };
 use lastbyte_testkit::pattern_bytes;
 use tokio::task::JoinSet;
@@ -147,6 +147,8 @@ async fn a_shell_has_job_control() {
     let fixture = Fixture::new();
     let launch = Launch {
         program: Launch::argv(["bash", "--norc", "-i"]).program,
+        // Or it would leave its history in somebody's home.
+        env: vec![EnvEdit::Set("HISTFILE".into(), "".into())],
         ..on_terminal(&fixture, "exit 0")
     };
     let process = fixture.start_launch(launch).await;
