@@ -14,6 +14,7 @@ fn a_run_leaves_no_files_behind() {
     let mut child = start(fixture.run_testchild("print out then hold"));
     expect(child.stdout.as_mut().unwrap(), "out");
     assert_eq!(fixture.folders().len(), 1, "while it runs its output is kept there");
+    fixture.anchor.wait_for(1);
     fixture.anchor.tell("exit 0");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(fixture.folders(), NONE);
