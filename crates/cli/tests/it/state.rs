@@ -40,6 +40,7 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_a_living_runs_is_not() {
     assert_eq!(fixture.folders().len(), 2);
     assert_eq!(finish(fixture.run(&["true"])).code, Some(0));
     assert_eq!(fixture.folders(), of_the_living);
+    fixture.anchor.wait_for(1);
     fixture.anchor.tell("exit 0");
     living.wait().unwrap();
 }

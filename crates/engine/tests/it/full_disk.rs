@@ -58,6 +58,7 @@ async fn the_command_finishes_and_the_ending_says_what_is_missing() {
     assert!(read_stream(&after, &snapshot, Stream::Out) == pattern_bytes(0..1000));
     assert!(read_stream(&after, &snapshot, Stream::Err) == pattern_bytes(0..2000));
 
+    anchor.wait_for(1);
     anchor.tell("exit 3");
     let (ending, bytes) = finish(&early).await;
     assert_eq!((ending.status, bytes.as_slice()), (Status::Exited(3), b"early".as_slice()));
