@@ -28,11 +28,13 @@ pub(crate) fn report(words: Words<'_>) -> io::Result<()> {
     let mut names: Vec<_> = std::env::vars_os().map(|(name, _)| quoted(name.as_bytes())).collect();
     names.sort_unstable();
 
+    let [group, session] = group_and_session()?;
+
     let fields = [
         ("pid", std::process::id().to_string()),
         ("ppid", rustix::process::getppid().map_or(0, Pid::as_raw_pid).to_string()),
-        ("pgid", rustix::process::getpgrp().as_raw_nonzero().to_string()),
-        ("sid", rustix::process::getsid(None)?.as_raw_nonzero().to_string()),
+        ("pgid", group),
+        ("sid", session),
         ("not_default", list(not_default)),
         ("blocked", list(&signals.blocked)),
         ("fds", list(&fds)),
@@ -44,6 +46,14 @@ pub(crate) fn report(words: Words<'_>) -> io::Result<()> {
     let fields: Vec<String> =
         fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     OUT.write(format!("{{{}}}\n", fields.join(",")).as_bytes())
+}
+
+/// From `/proc`, where a leader outside our pid namespace is a 0: rustix has no value for that.
+fn group_and_session() -> io::Result<[String; 2]> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let mut after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(2);
+    let mut next = || after_name.next().map(String::from).ok_or(io::ErrorKind::InvalidData);
+    Ok([next()?, next()?])
 }
 
 pub(crate) fn print_env(mut words: Words<'_>) -> io::Result<()> {
