@@ -1,7 +1,8 @@
-//! Tasks of the workspace: `cargo xtask tidy`, `cargo xtask bench [NAME…]`.
+//! Tasks of the workspace: `cargo xtask tidy`, `cargo xtask schema`, `cargo xtask bench [NAME…]`.
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 
 mod bench;
+mod schema;
 mod tidy;
 
 use std::process::ExitCode;
@@ -10,9 +11,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((task, [])) if task == "tidy" => tidy::run(),
+        Some((task, [])) if task == "schema" => schema::write().map(|()| ExitCode::SUCCESS),
         Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
-            eprintln!("usage: cargo xtask tidy | cargo xtask bench [NAME]…");
+            eprintln!("usage: cargo xtask tidy | cargo xtask schema | cargo xtask bench [NAME]…");
             return ExitCode::from(2);
         }
     };

@@ -22,7 +22,18 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("lastbyte-output", &["lastbyte-sys"]),
     ("lastbyte-sys", &[]),
     ("lastbyte-testkit", &[]),
-    ("xtask", &["lastbyte-engine", "lastbyte-output", "lastbyte-sys", "lastbyte-testkit"]),
+    (
+        "xtask",
+        &[
+            "lastbyte-client",
+            "lastbyte-engine",
+            "lastbyte-output",
+            "lastbyte-server",
+            "lastbyte-sys",
+            "lastbyte-testkit",
+            "lastbyte-wire",
+        ],
+    ),
 ];
 
 pub(super) fn one_way(workspace: &Workspace) -> Vec<Violation> {

@@ -1,0 +1,1 @@
+//! A Rust client of the API.

@@ -1,0 +1,60 @@
+//! `GET /v1/events`: one ordered feed over all processes.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Ending, TimeoutKind};
+
+/// Something that happened to a process. The event's id is the feed's own and resumes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// The process.
+    pub process: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    pub at_unix_ns: u64,
+    pub event: EventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EventKind {
+    Started,
+    /// It has written its first byte.
+    FirstOutput,
+    TimedOut {
+        which: TimeoutKind,
+    },
+    Ended {
+        ending: Box<Ending>,
+    },
+    /// A command of these chats may have changed files: under these paths, or anywhere.
+    WorkspaceTouched {
+        chats: Vec<String>,
+        paths: Vec<String>,
+    },
+    Forgotten,
+}
+
+/// Events between the one that was seen last and the next are not kept any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {}
+
+impl EventKind {
+    /// The name of the event in the feed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::FirstOutput => "first_output",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Ended { .. } => "ended",
+            Self::WorkspaceTouched { .. } => "workspace_touched",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}

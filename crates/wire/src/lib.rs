@@ -1,0 +1,34 @@
+//! The words of the API: what is asked, what is answered, and the one list of errors.
+//!
+//! Plain data. Whoever asks for something that is not a word here gets an error that names it;
+//! what is not known is absent from an answer, never made up. The JSON schema of all of it is in
+//! `schema.json`, which `cargo xtask schema` writes.
+
+mod ending;
+mod error;
+mod events;
+mod list;
+mod output;
+mod process;
+mod range;
+mod schema;
+mod start;
+mod verbs;
+mod wait;
+
+pub use ending::{
+    Cause, Closing, Ending, Holder, Kept, Status, StopVerb, TimeoutKind, Times, Usage,
+};
+pub use error::{Error, ErrorBody, ErrorCode};
+pub use events::{Event, EventKind, Gap};
+pub use list::{ListAnswer, ListQuery};
+pub use output::{Content, Fold, Line, Output, OutputQuery, Stream, TextLine, View, head};
+pub use process::{Phase, Process, Streams};
+pub use range::Range;
+pub use schema::schema;
+pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
+pub use verbs::{
+    Delivered, ForgetQuery, Health, Reach, ResizeRequest, SignalAnswer, SignalRequest, StopProof,
+    StopRequest, Survivor, WriteAnswer, WriteQuery,
+};
+pub use wait::{Met, Wait, WaitAnswer};

@@ -1,0 +1,55 @@
+//! Waiting for the first of several things.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Process, Range};
+
+/// At least one condition; the first that holds answers. When nothing more can come, that is
+/// answered as `exit`, whatever was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Wait {
+    /// The process has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<bool>,
+    /// The log has more bytes than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_past: Option<u64>,
+    /// A line of the output matches this regular expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Where the pattern is looked for from; the beginning of the log unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// Nothing was written for so long, counted from the request or the last byte after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence_ms: Option<u64>,
+    /// So much time has passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Which condition held first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "met", rename_all = "snake_case")]
+pub enum Met {
+    Exit,
+    OutputPast {
+        total: u64,
+    },
+    /// Where the first match lies, and its text.
+    Pattern {
+        range: Range,
+        text: String,
+    },
+    Silence,
+    Timeout,
+}
+
+/// The process as it was when the condition held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitAnswer {
+    pub process: Process,
+    pub wait: Met,
+}
