@@ -11,6 +11,7 @@ use lastbyte_sys::{Errno, Signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ending::{Ending, LostWhy, Times};
+use crate::feed::{EventKind, Reporter};
 use crate::snapshot::{Phase, Snapshot};
 use crate::stdin;
 use crate::stop::{Escalation, Verb};
@@ -85,6 +86,8 @@ pub(crate) struct Desk {
     /// Set once, after the snapshot with the ending: who waits for that alone wakes once.
     ending: watch::Sender<Option<Arc<Ending>>>,
     pub(crate) started: Started,
+    /// `None` for a process that was never entered into the map: nobody hears of it.
+    reporter: Option<Reporter>,
 }
 
 /// When it began, on both clocks.
@@ -108,7 +111,16 @@ impl Desk {
         let (snapshot, snapshots) = watch::channel(Snapshot::first());
         let (ending, endings) = watch::channel(None);
         let counter = Counter { mailbox: sender, snapshot: snapshots, ending: endings };
-        (Self { mailbox, snapshot, ending, started }, counter)
+        (Self { mailbox, snapshot, ending, started, reporter: None }, counter)
+    }
+
+    /// From now on it is told what happens to the process.
+    pub(crate) fn report_to(&mut self, reporter: Reporter) {
+        self.reporter = Some(reporter);
+    }
+
+    pub(crate) fn report(&self, kind: EventKind) {
+        self.reporter.iter().for_each(|reporter| reporter.report(kind.clone()));
     }
 
     /// The next command; waits for ever once nobody is left to send one. Cancel-safe.
@@ -121,7 +133,14 @@ impl Desk {
 
     /// Publishes how far the log goes. Called after each append, never before.
     pub(crate) fn publish_extent(&self, extent: Extent) {
-        self.snapshot.send_modify(|snapshot| snapshot.extent = extent);
+        let mut first = false;
+        self.snapshot.send_modify(|snapshot| {
+            first = snapshot.extent.len == 0 && extent.len > 0;
+            snapshot.extent = extent;
+        });
+        if first {
+            self.report(EventKind::FirstOutput);
+        }
     }
 
     /// From the instant of the leader's exit, for everybody at once.
@@ -133,7 +152,12 @@ impl Desk {
     pub(crate) fn publish_ending(&self, ending: Ending, extent: Extent, log_open: bool) {
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
-        self.snapshot.send_replace(Snapshot { phase, extent, log_open });
+        self.snapshot.send_modify(|snapshot| {
+            *snapshot = Snapshot { phase, extent, log_open };
+            // Under the lock of the snapshot: whoever sees the event and looks sees the ending, and
+            // nobody can forget the process, and tell of that, before its ending is told of.
+            self.reporter.iter().for_each(|reporter| reporter.report_ending(&ending));
+        });
         self.ending.send_replace(Some(ending));
     }
 

@@ -1,5 +1,6 @@
 //! The map from id to handle, and what is done to many processes at once.
 
+mod adopt;
 mod close;
 mod list;
 mod registry;
@@ -20,6 +21,7 @@ pub use registry::ForgetError;
 pub use start::{StartError, Started};
 
 use crate::disk::Disk;
+use crate::feed::{EventAbout, EventKind, Feed};
 use crate::pump::MOST_LARGE_PIPES;
 use crate::settings::Settings;
 use crate::spawner::{InProcess, Spawner};
@@ -49,6 +51,7 @@ struct Inner {
     ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
     disk: Arc<Disk>,
+    feed: Feed,
 }
 
 impl Engine {
@@ -73,6 +76,7 @@ impl Engine {
             stops: UnderWay::new(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
+            feed: Feed::new(),
         };
         let engine = Self { inner: Arc::new(inner) };
         let ended = Arc::clone(&engine.inner.ended);
@@ -85,6 +89,11 @@ impl Engine {
         self.inner.registry().get(id)
     }
 
+    /// What happens to its processes, in one order.
+    pub fn feed(&self) -> Feed {
+        self.inner.feed.clone()
+    }
+
     /// How the trees of its processes are reached: the best that was found when it was made.
     pub fn reach(&self) -> Reach {
         self.inner.trees.reach()
@@ -95,7 +104,10 @@ impl Engine {
         let process = self.inner.registry().forgettable(id)?;
         // The files first: while one is stuck the process stays, and can be tried again.
         process.place().remove().map_err(|source| ForgetError::Remove { id, source })?;
-        self.inner.registry().remove(id);
+        if self.inner.registry().remove(id) {
+            let about = Arc::new(EventAbout::of(process.about()));
+            self.inner.feed.post(&about, EventKind::Forgotten);
+        }
         process.tree().give_back_if_empty();
         Ok(())
     }

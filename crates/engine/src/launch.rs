@@ -31,6 +31,8 @@ pub struct Launch {
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
     pub labels: BTreeMap<String, String>,
+    /// Told to readers of the feed after the ending.
+    pub touches: Option<Touches>,
 }
 
 /// The program and its arguments.
@@ -104,6 +106,13 @@ pub struct DrainRule {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Session(pub String);
 
+/// What a command may have changed when it has ended, and on whose behalf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touches {
+    pub chats: Vec<String>,
+    pub paths: Vec<PathBuf>,
+}
+
 /// A name the caller gives a start so that it can be repeated safely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(pub String);
@@ -126,6 +135,7 @@ impl Launch {
             session: None,
             key: None,
             labels: BTreeMap::new(),
+            touches: None,
         }
     }
 

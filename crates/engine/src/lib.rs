@@ -11,6 +11,7 @@ mod disk;
 mod ending;
 mod engine;
 mod environment;
+mod feed;
 mod id;
 mod launch;
 mod log_source;
@@ -37,9 +38,10 @@ pub use engine::{
     CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, StartError, Started, Survivors,
 };
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
+pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
 pub use id::Id;
 pub use launch::{
-    DrainRule, EnvEdit, Key, Launch, OnQuota, Program, Session, Stdin, Streams, Timeouts,
+    DrainRule, EnvEdit, Key, Launch, OnQuota, Program, Session, Stdin, Streams, Timeouts, Touches,
 };
 pub use log_source::LogSource;
 pub use orphans::OrphanReaper;

@@ -58,8 +58,12 @@ impl Registry {
         self.processes.range((Bound::Unbounded, end)).rev().map(|(_, process)| process)
     }
 
-    pub(super) fn add(&mut self, process: Process) {
-        self.processes.insert(process.id(), process);
+    /// Enters a process; `false` when the registry is closed.
+    pub(super) fn add(&mut self, process: &Process) -> bool {
+        if !self.closed {
+            self.processes.insert(process.id(), process.clone());
+        }
+        !self.closed
     }
 
     pub(super) fn keyed(&self, key: &Key) -> Option<Keyed> {
@@ -86,10 +90,12 @@ impl Registry {
         Ok(process.clone())
     }
 
-    /// Takes a process out, with its key.
-    pub(super) fn remove(&mut self, id: Id) {
-        if let Some(key) = self.processes.remove(&id).and_then(|gone| gone.about().key.clone()) {
-            self.keys.remove(&key);
+    /// Takes a process out, with its key; `false` when somebody has done so before.
+    pub(super) fn remove(&mut self, id: Id) -> bool {
+        let Some(gone) = self.processes.remove(&id) else { return false };
+        if let Some(key) = &gone.about().key {
+            self.keys.remove(key);
         }
+        true
     }
 }

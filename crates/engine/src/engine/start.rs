@@ -2,34 +2,25 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
 use lastbyte_sys::Errno;
-use lastbyte_sys::pty;
-use lastbyte_sys::readiness::{self, Interest};
-use lastbyte_sys::spawn::{OutputEnds, Spawned, Step};
+use lastbyte_sys::spawn::{Spawned, Step};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::registry::Keyed;
 use super::{Engine, Inner};
 use crate::Id;
-use crate::desk::{Desk, Started as Begun};
+use crate::desk::Started as Begun;
 use crate::environment::Environment;
-use crate::launch::{Key, Launch, OnQuota, Stdin, Streams};
-use crate::owner::{Core, Running, Timers, own};
-use crate::pins::Pins;
+use crate::launch::{Key, Launch};
 use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
-use crate::process::{About, Process, Shared};
-use crate::pump::Pump;
-use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
-use crate::stop::{Escalation, StopPolicy, stop};
-use crate::tree::{KillOnDrop, Plot, Tree};
+use crate::process::{About, Process};
+use crate::tree::Plot;
 use crate::under_way::Ongoing;
 
 /// A process that runs, and whether this call started it.
@@ -203,10 +194,10 @@ impl Inner {
         let spawned = spawned.map_err(|failure| SpawnError::of(failure, &named))?;
         let about = about(id, launch, &spawned, named.into_cwd(), begun.wall);
         let tree = plot.grow(about.pid, id);
-        let process = self.adopt(launch, (spawned, tree), about, begun);
+        let adopted = self.adopt(launch, (spawned, tree), about, begun);
         // The runtime has no room for the descriptors; the child was dropped and so killed.
-        let process = process.map_err(|error| step(Step::Handover, &error))?;
-        self.register(&process).await?;
+        let adopted = adopted.map_err(|error| step(Step::Handover, &error))?;
+        let process = self.register(adopted, launch.touches.clone()).await?;
         Ok(Started { process, attached: false, warnings })
     }
 
@@ -218,103 +209,6 @@ impl Inner {
             Ok(environment) => (environment, None),
             Err(error) => (own.clone(), Some(Warning::Environment(error.0.to_string()))),
         }
-    }
-
-    /// Gives a started child its owner.
-    fn adopt(
-        self: &Arc<Self>,
-        launch: &Launch,
-        (spawned, tree): (Spawned, Tree),
-        about: About,
-        begun: Begun,
-    ) -> io::Result<Process> {
-        let Spawned { child, stdin, output } = spawned;
-        let guard = KillOnDrop::new(tree.clone());
-        let place = Place::new(&self.logs(), &about.id.to_string());
-        let streams = match launch.streams {
-            Streams::Merged | Streams::Pty(_) => LogStreams::One,
-            Streams::Split => LogStreams::Split,
-        };
-        let writer = Writer::new(place.clone(), streams, launch.quota);
-        let log = writer.reader();
-        let share = Arc::new(self.disk.share());
-        let pins = match launch.on_quota {
-            OnQuota::Drop => None,
-            OnQuota::Block => Some(Pins::new()),
-        };
-        let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
-        let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
-        let running = Running {
-            core: Box::new(Core {
-                pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
-                tree: tree.clone(),
-                guard,
-                drain: launch.drain,
-                escalation: Escalation::default(),
-                share: Arc::clone(&share),
-                stops: self.stops.clone(),
-            }),
-            child: readiness::watch(child, Interest::READABLE)?,
-            stdin,
-            timers: Timers::new(launch.timeouts, begun.clock),
-            policy: launch.stop,
-            stopping: None,
-            backstop: None,
-        };
-        let (desk, counter) = Desk::new(begun);
-        let (ended, grown) = (Arc::clone(&self.ended), tree.clone());
-        tokio::spawn(async move {
-            own(running, desk).await;
-            grown.give_back_if_empty();
-            ended.notify_one();
-        });
-        Ok(Process::new(Shared {
-            about,
-            counter,
-            stdin: gate,
-            tree,
-            log,
-            place,
-            share,
-            stops: self.stops.clone(),
-            pins,
-            first_pin,
-        }))
-    }
-
-    /// Enters it into the map, unless the engine was closed meanwhile: then nothing stays.
-    async fn register(&self, process: &Process) -> Result<(), StartError> {
-        let closed = {
-            let mut registry = self.registry();
-            if !registry.closed {
-                registry.add(process.clone());
-            }
-            registry.closed
-        };
-        if !closed {
-            return Ok(());
-        }
-        stop(process.tree().clone(), StopPolicy::KILL, Escalation::default()).await;
-        process.ended().await;
-        // A file that cannot be removed does not bring the process back.
-        _ = process.place().remove();
-        Err(StartError::Closed)
-    }
-}
-
-/// The way into the command, if it was asked for: its pipe, or the terminal.
-fn input(
-    asked: Stdin,
-    pipe: Option<OwnedFd>,
-    output: &OutputEnds,
-) -> io::Result<Option<(StdinQueue, StdinGate)>> {
-    match (asked, output, pipe) {
-        (Stdin::Open, OutputEnds::Pty { ours, .. }, _) => {
-            let byte = pty::end_of_file(ours)?;
-            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte)).map(Some)
-        }
-        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close).map(Some),
-        (Stdin::Open | Stdin::Closed, _, None) => Ok(None),
     }
 }
 

@@ -13,6 +13,7 @@ use super::draining::Draining;
 use crate::clock::{deadline_after, until};
 use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::ending::{Cause, Timeout};
+use crate::feed::EventKind;
 use crate::launch::Timeouts;
 use crate::stdin::{StdinQueue, WriteError};
 use crate::stop::{Escalation, StopPolicy, Verb, stop};
@@ -153,6 +154,7 @@ impl Running {
         let (deadline, which) = self.timers.next();
         let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
         if still_late && !self.exit_is_there() {
+            desk.report(EventKind::TimedOut { which });
             self.begin_stop(Reason::TimedOut(which), self.policy.grace);
             let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
             let (policy, under_way) = (self.policy, self.core.stops.begin());

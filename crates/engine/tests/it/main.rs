@@ -7,6 +7,7 @@ mod close;
 mod control;
 mod drain;
 mod environment;
+mod feed;
 mod fixture;
 mod full_disk;
 mod keys;

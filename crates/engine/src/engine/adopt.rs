@@ -1,0 +1,138 @@
+//! Adoption: a child that was spawned gets a log, an owner and a place in the map.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
+use lastbyte_sys::pty;
+use lastbyte_sys::readiness::{self, Interest};
+use lastbyte_sys::spawn::{OutputEnds, Spawned};
+
+use super::Inner;
+use super::start::StartError;
+use crate::desk::{Desk, Started as Begun};
+use crate::feed::{EventAbout, EventKind, Reporter};
+use crate::launch::{Launch, OnQuota, Stdin, Streams, Touches};
+use crate::owner::{Core, Running, Timers, own};
+use crate::pins::Pins;
+use crate::process::{About, Process, Shared};
+use crate::pump::Pump;
+use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
+use crate::stop::{Escalation, StopPolicy, stop};
+use crate::tree::{KillOnDrop, Tree};
+
+/// A process whose owner has not begun.
+#[derive(Debug)]
+pub(super) struct Adopted {
+    process: Process,
+    running: Running,
+    desk: Desk,
+}
+
+impl Inner {
+    /// Gives a started child its owner.
+    pub(super) fn adopt(
+        &self,
+        launch: &Launch,
+        (spawned, tree): (Spawned, Tree),
+        about: About,
+        begun: Begun,
+    ) -> io::Result<Adopted> {
+        let Spawned { child, stdin, output } = spawned;
+        let guard = KillOnDrop::new(tree.clone());
+        let place = Place::new(&self.logs(), &about.id.to_string());
+        let streams = match launch.streams {
+            Streams::Merged | Streams::Pty(_) => LogStreams::One,
+            Streams::Split => LogStreams::Split,
+        };
+        let writer = Writer::new(place.clone(), streams, launch.quota);
+        let log = writer.reader();
+        let share = Arc::new(self.disk.share());
+        let pins = match launch.on_quota {
+            OnQuota::Drop => None,
+            OnQuota::Block => Some(Pins::new()),
+        };
+        let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
+        let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
+        let running = Running {
+            core: Box::new(Core {
+                pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
+                tree: tree.clone(),
+                guard,
+                drain: launch.drain,
+                escalation: Escalation::default(),
+                share: Arc::clone(&share),
+                stops: self.stops.clone(),
+            }),
+            child: readiness::watch(child, Interest::READABLE)?,
+            stdin,
+            timers: Timers::new(launch.timeouts, begun.clock),
+            policy: launch.stop,
+            stopping: None,
+            backstop: None,
+        };
+        let (desk, counter) = Desk::new(begun);
+        let process = Process::new(Shared {
+            about,
+            counter,
+            stdin: gate,
+            tree,
+            log,
+            place,
+            share,
+            stops: self.stops.clone(),
+            pins,
+            first_pin,
+        });
+        Ok(Adopted { process, running, desk })
+    }
+
+    /// Enters it into the map and lets its owner begin, unless the engine was closed meanwhile:
+    /// then nothing stays.
+    pub(super) async fn register(
+        &self,
+        adopted: Adopted,
+        touches: Option<Touches>,
+    ) -> Result<Process, StartError> {
+        let Adopted { process, running, mut desk } = adopted;
+        let entered = self.registry().add(&process);
+        if entered {
+            // Told of before its owner begins, and so before all else that happens to it.
+            let about = Arc::new(EventAbout::of(process.about()));
+            let reporter = Reporter::new(self.feed.clone(), about, touches);
+            reporter.report(EventKind::Started);
+            desk.report_to(reporter);
+        }
+        let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
+        tokio::spawn(async move {
+            own(running, desk).await;
+            tree.give_back_if_empty();
+            ended.notify_one();
+        });
+        if entered {
+            return Ok(process);
+        }
+        stop(process.tree().clone(), StopPolicy::KILL, Escalation::default()).await;
+        process.ended().await;
+        // A file that cannot be removed does not bring the process back.
+        _ = process.place().remove();
+        Err(StartError::Closed)
+    }
+}
+
+/// The way into the command, if it was asked for: its pipe, or the terminal.
+fn input(
+    asked: Stdin,
+    pipe: Option<OwnedFd>,
+    output: &OutputEnds,
+) -> io::Result<Option<(StdinQueue, StdinGate)>> {
+    match (asked, output, pipe) {
+        (Stdin::Open, OutputEnds::Pty { ours, .. }, _) => {
+            let byte = pty::end_of_file(ours)?;
+            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte)).map(Some)
+        }
+        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close).map(Some),
+        (Stdin::Open | Stdin::Closed, _, None) => Ok(None),
+    }
+}

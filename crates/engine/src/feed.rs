@@ -1,0 +1,199 @@
+//! What happened to all processes of an engine, in one order.
+//!
+//! A process is told of in the order of its life: started, first output, timed out, ended,
+//! workspace touched, forgotten. The feed keeps the newest events and says so when a reader asks
+//! for older ones; it never waits for anybody.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::sync::watch;
+
+use crate::Id;
+use crate::ending::{Ending, Timeout};
+use crate::launch::{Session, Touches};
+use crate::process::About;
+
+/// Something that happened to a process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// 1, 2, 3 and so on, without gaps.
+    pub number: u64,
+    pub at: SystemTime,
+    pub about: Arc<EventAbout>,
+    pub kind: EventKind,
+}
+
+/// The process that an event is about, as far as a reader needs it to choose: the command itself
+/// may be long, and events outlive processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventAbout {
+    pub id: Id,
+    pub session: Option<Session>,
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventKind {
+    /// It runs, and can be found by its id.
+    Started,
+    /// The first byte is in the log.
+    FirstOutput,
+    /// Its time is over, and it is being stopped.
+    TimedOut { which: Timeout },
+    /// Its last byte is in the log, and whoever looks sees it as ended.
+    Ended(Arc<Ending>),
+    /// It has ended and may have changed what its launch says it would.
+    WorkspaceTouched(Touches),
+    /// It and its log are gone.
+    Forgotten,
+}
+
+/// Some events, oldest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    pub events: Vec<Arc<Event>>,
+    /// Events that came after the number asked for are not kept any more.
+    pub gap: bool,
+    /// The number of the newest event there is, in this batch or not; 0 when there is none.
+    pub newest: u64,
+}
+
+/// The events of an engine. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    shared: Arc<Shared>,
+}
+
+/// Posts what happens to one process.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    feed: Feed,
+    about: Arc<EventAbout>,
+    touches: Option<Touches>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    epoch: u64,
+    /// In a watch, so that the events and the signal that there is one more are one thing.
+    kept: watch::Sender<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    events: VecDeque<Arc<Event>>,
+    newest: u64,
+}
+
+/// How many events are kept: hours of work, for a reader that was away.
+const MOST: usize = 10_000;
+
+impl Feed {
+    pub(crate) fn new() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let epoch = u64::try_from(epoch.as_micros()).unwrap_or(u64::MAX);
+        Self { shared: Arc::new(Shared { epoch, kept: watch::Sender::new(Kept::default()) }) }
+    }
+
+    /// When this feed began, in microseconds of unix time: numbers begin at 1 in every engine, and
+    /// with this beside it a number means one event for ever.
+    pub fn epoch(&self) -> u64 {
+        self.shared.epoch
+    }
+
+    /// At most `most` events, the oldest of those after `number` first.
+    pub fn since(&self, number: u64, most: usize) -> Batch {
+        let kept = self.shared.kept.borrow();
+        let newest = kept.newest;
+        let count = usize::try_from(newest.saturating_sub(number)).unwrap_or(usize::MAX);
+        let skip = kept.events.len().saturating_sub(count);
+        let events = kept.events.iter().skip(skip).take(most).cloned().collect();
+        Batch { events, gap: count > kept.events.len(), newest }
+    }
+
+    /// Waits until there is an event after `number`; returns at once where there is. Cancel-safe.
+    pub async fn past(&self, number: u64) {
+        // The sender is here, so this only ever ends with such an event.
+        _ = self.shared.kept.subscribe().wait_for(|kept| kept.newest > number).await;
+    }
+
+    pub(crate) fn post(&self, about: &Arc<EventAbout>, kind: EventKind) {
+        self.shared.kept.send_modify(|kept| {
+            kept.newest += 1;
+            let (number, about) = (kept.newest, Arc::clone(about));
+            kept.events.push_back(Arc::new(Event { number, at: SystemTime::now(), about, kind }));
+            if kept.events.len() > MOST {
+                kept.events.pop_front();
+            }
+        });
+    }
+}
+
+impl Reporter {
+    pub(crate) fn new(feed: Feed, about: Arc<EventAbout>, touches: Option<Touches>) -> Self {
+        Self { feed, about, touches }
+    }
+
+    pub(crate) fn report(&self, kind: EventKind) {
+        self.feed.post(&self.about, kind);
+    }
+
+    pub(crate) fn report_ending(&self, ending: &Arc<Ending>) {
+        self.report(EventKind::Ended(Arc::clone(ending)));
+        if let Some(touches) = &self.touches {
+            self.report(EventKind::WorkspaceTouched(touches.clone()));
+        }
+    }
+}
+
+impl EventAbout {
+    pub(crate) fn of(about: &About) -> Self {
+        let About { id, session, labels, .. } = about;
+        Self { id: *id, session: session.clone(), labels: labels.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed_of(count: u64) -> Feed {
+        let feed = Feed::new();
+        let about = EventAbout { id: Id::next(), session: None, labels: BTreeMap::new() };
+        let about = Arc::new(about);
+        (0..count).for_each(|_| feed.post(&about, EventKind::Started));
+        feed
+    }
+
+    /// What is answered to a reader that has seen `number` and takes `most`.
+    fn check(feed: &Feed, (number, most): (u64, usize), want: std::ops::Range<u64>, gap: bool) {
+        let batch = feed.since(number, most);
+        let numbers: Vec<u64> = batch.events.iter().map(|event| event.number).collect();
+        assert_eq!(numbers, want.collect::<Vec<_>>(), "since {number}");
+        assert_eq!(batch.gap, gap, "since {number}");
+    }
+
+    #[test]
+    fn numbers_have_no_gaps_and_a_batch_goes_on_where_the_last_one_ended() {
+        let feed = feed_of(5);
+        check(&feed, (0, 3), 1..4, false);
+        check(&feed, (3, 3), 4..6, false);
+        check(&feed, (5, 3), 6..6, false);
+        check(&feed, (9, 3), 6..6, false);
+        assert_eq!(feed.since(0, 0).newest, 5);
+        check(&feed_of(0), (0, 9), 1..1, false);
+    }
+
+    #[test]
+    fn a_reader_that_comes_too_late_is_told_so() {
+        let most = MOST as u64;
+        let feed = feed_of(most + 2);
+        check(&feed, (0, 2), 3..5, true);
+        check(&feed, (1, 2), 3..5, true);
+        check(&feed, (2, 2), 3..5, false);
+        check(&feed, (most, 9), most + 1..most + 3, false);
+    }
+}
