@@ -14,7 +14,7 @@ use crate::Id;
 use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
 use crate::disk::Share;
 use crate::ending::Ending;
-use crate::launch::{Key, Program, Session};
+use crate::launch::{Key, Program, Session, Streams};
 use crate::pins::{Pin, Pins};
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
@@ -51,6 +51,8 @@ pub struct About {
     pub program: Program,
     /// The directory it was started in.
     pub cwd: std::path::PathBuf,
+    /// As launched; a terminal may have been resized since.
+    pub streams: Streams,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub labels: BTreeMap<String, String>,

@@ -224,6 +224,7 @@ fn about(
         pid: spawned.child.pid(),
         program: launch.program.clone(),
         cwd,
+        streams: launch.streams,
         session: launch.session.clone(),
         key: launch.key.clone(),
         labels: launch.labels.clone(),
