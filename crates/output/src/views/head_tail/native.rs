@@ -136,7 +136,10 @@ mod tests {
         let view = native(&source, 3, 100).unwrap();
         assert_eq!((view.head.as_slice(), view.omitted), (b"defgh".as_slice(), None));
         let view = native(&source, 3, 2).unwrap();
-        assert_eq!((view.head.as_slice(), view.tail.as_slice()), (b"d".as_slice(), b"h".as_slice()));
+        assert_eq!(
+            (view.head.as_slice(), view.tail.as_slice()),
+            (b"d".as_slice(), b"h".as_slice())
+        );
         assert_eq!(view.omitted, Some(4..7));
         let view = native(&source, 8, 100).unwrap();
         assert_eq!((view.head.as_slice(), view.omitted), (b"".as_slice(), None));
@@ -191,7 +194,8 @@ mod tests {
     #[test]
     fn what_is_left_is_not_cut_if_it_fits() {
         for (gone, max_bytes) in [(6..7, 7), (1..2, 7), (2..5, 5)] {
-            let view = native(&Slice::new(b"abcdefgh").without(gone.clone()), 0, max_bytes).unwrap();
+            let view =
+                native(&Slice::new(b"abcdefgh").without(gone.clone()), 0, max_bytes).unwrap();
             assert_eq!(view.omitted, Some(gone));
         }
     }
