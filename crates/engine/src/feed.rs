@@ -162,7 +162,7 @@ mod tests {
 
     fn feed_of(count: u64) -> Feed {
         let feed = Feed::new();
-        let about = EventAbout { id: Id::next(), session: None, labels: BTreeMap::new() };
+        let about = EventAbout { id: Id::fresh(), session: None, labels: BTreeMap::new() };
         let about = Arc::new(about);
         (0..count).for_each(|_| feed.post(&about, EventKind::Started));
         feed

@@ -13,6 +13,7 @@ use super::Inner;
 use super::start::StartError;
 use crate::desk::{Desk, Started as Begun};
 use crate::feed::{EventAbout, EventKind, Reporter};
+use crate::journal::Entry;
 use crate::launch::{Launch, OnQuota, Stdin, Streams, Touches};
 use crate::owner::{Core, Running, Timers, own};
 use crate::pins::Pins;
@@ -42,11 +43,7 @@ impl Inner {
         let Spawned { child, stdin, output } = spawned;
         let guard = KillOnDrop::new(tree.clone());
         let place = Place::new(&self.logs(), &about.id.to_string());
-        let streams = match launch.streams {
-            Streams::Merged | Streams::Pty(_) => LogStreams::One,
-            Streams::Split => LogStreams::Split,
-        };
-        let writer = Writer::new(place.clone(), streams, launch.quota);
+        let writer = Writer::new(place.clone(), log_streams(launch.streams), launch.quota);
         let log = writer.reader();
         let share = Arc::new(self.disk.share());
         let pins = match launch.on_quota {
@@ -93,6 +90,7 @@ impl Inner {
     pub(super) async fn register(
         &self,
         adopted: Adopted,
+        entry: Option<Entry>,
         touches: Option<Touches>,
     ) -> Result<Process, StartError> {
         let Adopted { process, running, mut desk } = adopted;
@@ -104,6 +102,14 @@ impl Inner {
             reporter.report(EventKind::Started);
             desk.report_to(reporter);
         }
+        // Taken back at the end of this function where nothing stays.
+        let _taken_back = match entered {
+            true => {
+                desk.write_into(entry);
+                None
+            }
+            false => entry,
+        };
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
         tokio::spawn(async move {
             own(running, desk).await;
@@ -118,6 +124,14 @@ impl Inner {
         // A file that cannot be removed does not bring the process back.
         _ = process.place().remove();
         Err(StartError::Closed)
+    }
+}
+
+/// Which streams the log tells apart.
+pub(super) fn log_streams(streams: Streams) -> LogStreams {
+    match streams {
+        Streams::Merged | Streams::Pty(_) => LogStreams::One,
+        Streams::Split => LogStreams::Split,
     }
 }
 
