@@ -51,7 +51,7 @@ impl Inner {
             OnQuota::Block => Some(Pins::new()),
         };
         let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
-        let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
+        let (stdin, gate) = input(&launch.stdin, stdin, &output)?.unzip();
         let running = Running {
             core: Box::new(Core {
                 pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
@@ -137,16 +137,22 @@ pub(super) fn log_streams(streams: Streams) -> LogStreams {
 
 /// The way into the command, if it was asked for: its pipe, or the terminal.
 fn input(
-    asked: Stdin,
+    asked: &Stdin,
     pipe: Option<OwnedFd>,
     output: &OutputEnds,
 ) -> io::Result<Option<(StdinQueue, StdinGate)>> {
-    match (asked, output, pipe) {
-        (Stdin::Open, OutputEnds::Pty { ours, .. }, _) => {
+    let (mut queue, gate) = match (asked, output, pipe) {
+        (Stdin::Open | Stdin::Given(_), OutputEnds::Pty { ours, .. }, _) => {
             let byte = pty::end_of_file(ours)?;
-            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte)).map(Some)
+            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte))?
         }
-        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close).map(Some),
-        (Stdin::Open | Stdin::Closed, _, None) => Ok(None),
+        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close)?,
+        (Stdin::Open | Stdin::Closed | Stdin::Given(_), _, None) => return Ok(None),
+    };
+    if let Stdin::Given(input) = asked {
+        // A new queue has room for what a plan lets through.
+        let permit = gate.reserve(input.len()).map_err(io::Error::other)?;
+        queue.give(input.clone(), permit);
     }
+    Ok(Some((queue, gate)))
 }

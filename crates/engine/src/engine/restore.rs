@@ -12,6 +12,7 @@ use lastbyte_sys::cgroup::Claims;
 use tokio::sync::watch;
 
 use super::Inner;
+use super::adopt::log_streams;
 use super::registry::Keyed;
 use super::start::Started;
 use crate::Id;
@@ -69,7 +70,7 @@ impl Inner {
                 counter: Counter::of_ended(ending, recovered.extent),
                 stdin: None,
                 tree,
-                log: Reader::of_files(place.clone(), past.launched.streams),
+                log: Reader::of_files(place.clone(), log_streams(past.launched.streams)),
                 place,
                 share,
                 stops: self.stops.clone(),
@@ -110,12 +111,14 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
 }
 
 fn about(past: &Past) -> About {
-    let Launched { id, program, cwd, session, key, labels, started, stop, .. } = &past.launched;
+    let Launched { id, program, cwd, streams, session, key, labels, started, stop, .. } =
+        &past.launched;
     About {
         id: *id,
         pid: past.pid.unwrap_or(0),
         program: program.clone(),
         cwd: cwd.clone(),
+        streams: *streams,
         session: session.clone(),
         key: key.as_ref().map(|(key, _)| key.clone()),
         labels: labels.clone(),

@@ -15,7 +15,6 @@ use lastbyte_sys::spawn::{Spawned, Step};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::adopt::log_streams;
 use super::registry::Keyed;
 use super::{Engine, Inner};
 use crate::Id;
@@ -221,7 +220,7 @@ impl Inner {
             session: launch.session.clone(),
             key: launch.key.clone().map(|key| (key, self.fingerprint(launch))),
             labels: launch.labels.clone(),
-            streams: log_streams(launch.streams),
+            streams: launch.streams,
             started,
             stop: launch.stop,
             leaf: leaf.map(|leaf| OsString::from_vec(leaf.into_bytes()).into()),

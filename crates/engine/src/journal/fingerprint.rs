@@ -64,19 +64,15 @@ fn encode(launch: &Launch, to: &mut Encoder) {
     to.option(cwd.as_ref(), Encoder::os);
     to.list(env.iter(), encode_edit);
     to.list(forced_env.iter(), encode_pair);
-    to.u8(match stdin {
-        Stdin::Closed => 0,
-        Stdin::Open => 1,
-    });
-    match streams {
-        Streams::Merged => to.u8(0),
-        Streams::Split => to.u8(1),
-        Streams::Pty(size) => {
+    match stdin {
+        Stdin::Closed => to.u8(0),
+        Stdin::Open => to.u8(1),
+        Stdin::Given(input) => {
             to.u8(2);
-            to.i32(size.rows.into());
-            to.i32(size.cols.into());
+            to.bytes(input);
         }
     }
+    encode_streams(*streams, to);
     to.option(*wall, Encoder::duration);
     to.option(*idle, Encoder::duration);
     to.i32(stop.signal.number());
@@ -92,6 +88,18 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         to.text(name);
         to.text(value);
     });
+}
+
+pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
+    match streams {
+        Streams::Merged => to.u8(0),
+        Streams::Split => to.u8(1),
+        Streams::Pty(size) => {
+            to.u8(2);
+            to.i32(size.rows.into());
+            to.i32(size.cols.into());
+        }
+    }
 }
 
 pub(super) fn encode_program(program: &Program, to: &mut Encoder) {
@@ -152,6 +160,8 @@ mod tests {
             |launch| launch.env = vec![EnvEdit::Set("As".into(), "ecret".into())],
             |launch| launch.forced_env = vec![("A".into(), "secret".into())],
             |launch| launch.stdin = Stdin::Open,
+            |launch| launch.stdin = Stdin::Given(vec![]),
+            |launch| launch.stdin = Stdin::Given(vec![0]),
             |launch| launch.streams = Streams::Split,
             |launch| launch.streams = Streams::Pty(WindowSize { rows: 2, cols: 3 }),
             |launch| launch.streams = Streams::Pty(WindowSize { rows: 3, cols: 2 }),

@@ -5,15 +5,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Dropped, Extent, Streams as LogStreams};
+use lastbyte_output::log::{Dropped, Extent};
 use lastbyte_sys::Signal;
+use lastbyte_sys::pty::WindowSize;
 
 use super::codec::{Decoder, Encoder};
 use super::ending::{decode_dropped, decode_ending, encode_dropped, encode_ending};
-use super::fingerprint::{Fingerprint, encode_program};
+use super::fingerprint::{Fingerprint, encode_program, encode_streams};
 use crate::Id;
 use crate::ending::Ending;
-use crate::launch::{EnvEdit, Key, Launch, Program, Session};
+use crate::launch::{EnvEdit, Key, Launch, Program, Session, Streams};
 use crate::stop::StopPolicy;
 
 /// One thing to remember.
@@ -42,7 +43,7 @@ pub(crate) struct Launched {
     pub(crate) session: Option<Session>,
     pub(crate) key: Option<(Key, Fingerprint)>,
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) streams: LogStreams,
+    pub(crate) streams: Streams,
     pub(crate) started: SystemTime,
     pub(crate) stop: StopPolicy,
     /// The folder of the cgroup that its tree lives in.
@@ -75,7 +76,7 @@ impl Launched {
             to.text(name);
             to.text(value);
         });
-        to.bool(self.streams == LogStreams::Split);
+        encode_streams(self.streams, to);
         to.time(self.started);
         to.i32(self.stop.signal.number());
         to.duration(self.stop.grace);
@@ -91,7 +92,7 @@ impl Launched {
             session: from.option(Decoder::text)?.map(Session),
             key: from.option(|from| Some((Key(from.text()?), Fingerprint(from.u128()?))))?,
             labels: from.list(|from| Some((from.text()?, from.text()?)))?,
-            streams: if from.bool()? { LogStreams::Split } else { LogStreams::One },
+            streams: decode_streams(from)?,
             started: from.time()?,
             stop: StopPolicy {
                 signal: Signal::from_number(from.i32()?).ok()?,
@@ -173,6 +174,16 @@ fn decode_program(from: &mut Decoder<'_>) -> Option<Program> {
     match from.u8()? {
         0 => from.list(Decoder::os).map(Program::Argv),
         1 => from.os().map(Program::Shell),
+        _ => None,
+    }
+}
+
+fn decode_streams(from: &mut Decoder<'_>) -> Option<Streams> {
+    let side = |from: &mut Decoder<'_>| u16::try_from(from.i32()?).ok();
+    match from.u8()? {
+        0 => Some(Streams::Merged),
+        1 => Some(Streams::Split),
+        2 => Some(Streams::Pty(WindowSize { rows: side(from)?, cols: side(from)? })),
         _ => None,
     }
 }

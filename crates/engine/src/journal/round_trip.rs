@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Dropped, Failed, Streams as LogStreams};
+use lastbyte_output::log::{Dropped, Failed};
+use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::{Errno, Signal};
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ use crate::ending::Ending;
 use crate::ending::{
     Cause, Closing, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
-use crate::launch::{Key, Program, Session};
+use crate::launch::{Key, Program, Session, Streams};
 use crate::stop::{StopPolicy, Verb};
 
 fn id() -> impl Strategy<Value = Id> {
@@ -43,6 +44,11 @@ fn dropped() -> impl Strategy<Value = Dropped> {
     })
 }
 
+fn streams() -> impl Strategy<Value = Streams> {
+    let size = (any::<u16>(), any::<u16>()).prop_map(|(rows, cols)| WindowSize { rows, cols });
+    prop_oneof![Just(Streams::Merged), Just(Streams::Split), size.prop_map(Streams::Pty)]
+}
+
 fn launched() -> impl Strategy<Value = Launched> {
     let program = prop_oneof![
         prop::collection::vec(os(), 0..4).prop_map(Program::Argv),
@@ -56,9 +62,8 @@ fn launched() -> impl Strategy<Value = Launched> {
     let stop = (signal(), any::<Duration>());
     let leaf = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
-    (what, labels, any::<bool>(), time(), stop, leaf).prop_map(
-        |((id, program, cwd, env_names, session, key), labels, split, started, stop, leaf)| {
-            let streams = if split { LogStreams::Split } else { LogStreams::One };
+    (what, labels, streams(), time(), stop, leaf).prop_map(
+        |((id, program, cwd, env_names, session, key), labels, streams, started, stop, leaf)| {
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
             Launched {

@@ -2,11 +2,9 @@
 
 use std::time::SystemTime;
 
-use lastbyte_output::log::Streams;
-
 use super::record::{Launched, Record};
 use crate::Id;
-use crate::launch::Program;
+use crate::launch::{Program, Streams};
 use crate::stop::StopPolicy;
 
 pub(super) fn launched(id: Id, leaf: Option<&str>) -> Record {
@@ -18,7 +16,7 @@ pub(super) fn launched(id: Id, leaf: Option<&str>) -> Record {
         session: None,
         key: None,
         labels: [].into(),
-        streams: Streams::One,
+        streams: Streams::Merged,
         started: SystemTime::UNIX_EPOCH,
         stop: StopPolicy::default(),
         leaf: leaf.map(Into::into),
