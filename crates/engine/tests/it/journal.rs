@@ -118,11 +118,22 @@ async fn what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room
         close(engine).await;
         let engine = home.open();
         assert_eq!(engine.restored().torn_bytes, 0);
-        for (id, ending) in ended {
-            let snapshot = engine.get(id).unwrap().snapshot();
-            assert_eq!(**snapshot.ending().unwrap(), ending);
+        for (id, ending) in &ended {
+            let snapshot = engine.get(*id).unwrap().snapshot();
+            assert_eq!(**snapshot.ending().unwrap(), *ending);
         }
+        engine.forget(ended[0].0).unwrap();
+        let count = engine.restored().ended - 1;
         close(engine).await;
-        drop(home);
+        // A journal that cannot be written anew goes on as it is.
+        let filler = Filler::fill(home.state.path());
+        let engine = home.open();
+        assert_eq!(engine.restored().ended, count);
+        drop(filler);
+        finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
+        close(engine).await;
+        let engine = home.open();
+        assert_eq!((engine.restored().ended, engine.restored().lost), (count + 1, 0));
+        close(engine).await;
     }
 }
