@@ -1,0 +1,5 @@
+//! The server as its clients meet it, one folder for each part.
+#![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod listen;
