@@ -4,7 +4,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::harness::{Client, Server};
+use crate::harness::{Client, Server};
 
 /// The feed as a client reads it.
 struct Listener {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lastbyte_testkit::Anchor;
 use serde_json::{Value, json};
 
-use super::harness::{Server, env, held};
+use crate::harness::{Server, env, held};
 
 #[tokio::test]
 async fn an_ended_process_is_forgotten_and_a_running_one_only_when_stopped() {

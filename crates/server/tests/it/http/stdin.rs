@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::harness::Server;
+use crate::harness::Server;
 
 #[tokio::test]
 async fn what_is_written_arrives_once_however_often_it_is_sent() {
@@ -10,7 +10,7 @@ async fn what_is_written_arrives_once_however_often_it_is_sent() {
     let mut client = server.connect().await;
     let started = json!({ "shell": "cat", "stdin": "open" });
     let started = client.post("/v1/processes", &started).await.json();
-    let path = super::harness::path(&started);
+    let path = crate::harness::path(&started);
     for (query, bytes, accepted) in
         [("offset=0", "abc", 3), ("offset=0", "abc", 3), ("offset=2", "cde", 5), ("", "\u{0}f", 7)]
     {

@@ -1,12 +1,14 @@
-//! The bounds of listening, all in one place.
+//! Every bound of the server, in one place.
 
 use std::time::Duration;
 
-/// What a listener takes at most.
+/// What a server takes at most; each has an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at one time, of all listeners together. One more is told so and closed.
     pub connections: usize,
+    /// Requests that wait for something at one time.
+    pub waits: usize,
     /// The bytes of a request's line and fields; at least 8 KiB.
     pub head_bytes: usize,
     /// The fields of a head.
@@ -27,6 +29,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            waits: 4096,
             head_bytes: 64 << 10,
             head_fields: 100,
             head_time: Duration::from_secs(20),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lastbyte_testkit::{Anchor, pattern_bytes};
 use serde_json::{Value, json};
 
-use super::harness::{Answer, Server, env, held};
+use crate::harness::{Answer, Server, env, held};
 
 async fn output(server: &Server, path: &str, query: &str) -> Answer {
     let answer = server.connect().await.get(&format!("{path}/output?{query}")).await;

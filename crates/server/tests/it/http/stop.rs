@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lastbyte_testkit::Anchor;
 use serde_json::json;
 
-use super::harness::{Server, env, held};
+use crate::harness::{Server, env, held};
 
 #[tokio::test]
 async fn a_stop_answers_with_the_proof_that_the_whole_tree_is_gone() {
@@ -48,7 +48,7 @@ async fn a_terminal_is_resized_and_a_pipe_is_none() {
         "tty": { "rows": 10, "cols": 20 }
     });
     let started = client.post("/v1/processes", &request).await.json();
-    let path = super::harness::path(&started);
+    let path = crate::harness::path(&started);
     client.post(&format!("{path}/wait"), &json!({ "pattern": "10 20" })).await;
     let resized = client.post(&format!("{path}/resize"), &json!({ "rows": 30, "cols": 40 })).await;
     assert_eq!(resized.status, 204);

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
-use super::harness::Server;
+use crate::harness::Server;
 
 /// How much the process prints, in MiB.
 fn mebibytes() -> u64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lastbyte_testkit::Anchor;
 use serde_json::json;
 
-use super::harness::{Server, argv, env, held, path};
+use crate::harness::{Server, argv, env, held, path};
 
 #[tokio::test]
 async fn one_call_runs_a_command_and_returns_its_result() {

@@ -8,7 +8,7 @@ use lastbyte_testkit::pattern_bytes;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::harness::{Client, Server};
+use crate::harness::{Client, Server};
 
 /// How many clients hammer, and how many processes they hammer.
 const CLIENTS: usize = 16;

@@ -7,7 +7,7 @@ use lastbyte_testkit::Anchor;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::harness::{Server, env, held};
+use crate::harness::{Server, env, held};
 
 async fn wait(server: &Server, path: &str, conditions: Value) -> Value {
     let answer = server.connect().await.post(&format!("{path}/wait"), &conditions).await;

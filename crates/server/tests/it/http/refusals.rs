@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::harness::{Answer, Server};
+use crate::harness::{Answer, Server};
 use lastbyte_server::Limits;
 
 async fn start(server: &Server, request: Value) -> Answer {
@@ -77,7 +77,7 @@ async fn bodies_that_are_no_json_are_refused() {
 
 #[tokio::test]
 async fn a_body_past_the_bound_is_refused_by_its_name() {
-    let server = Server::with(Limits { body: 1000, ..Limits::default() }).await;
+    let server = Server::with(Limits { body_bytes: 1000, ..Limits::default() }).await;
     let answer = start(&server, json!({ "shell": "x".repeat(1000) })).await;
     check(&answer, 413, "body_too_large", "1000 bytes");
 }
