@@ -1,5 +1,17 @@
-//! The server as its clients meet it, one folder for each part.
+//! The native door over real sockets, with real children, and what listens for it.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+#![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
 
+mod events;
+mod forget;
+mod harness;
+mod keys;
 mod listen;
+mod output;
+mod refusals;
+mod slow_reader;
+mod snapshots;
+mod start;
+mod stdin;
+mod stop;
+mod wait;

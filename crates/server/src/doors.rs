@@ -1,0 +1,3 @@
+//! The protocols that offer the verbs, one folder each.
+
+pub mod http;
