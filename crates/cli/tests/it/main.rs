@@ -4,6 +4,7 @@
 
 mod background;
 mod broken_pipe;
+mod daemon;
 mod doctor;
 mod environment;
 mod exit_codes;
@@ -12,6 +13,7 @@ mod help;
 mod hygiene;
 mod report;
 mod serve;
+mod serve_stop;
 mod signals;
 mod state;
 mod stdin;
