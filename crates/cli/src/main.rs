@@ -7,6 +7,7 @@ mod doctor;
 mod duration;
 mod exit_code;
 mod feed;
+mod launch_args;
 mod own_streams;
 mod report;
 mod signals;
