@@ -9,7 +9,6 @@ mod exit_code;
 mod feed;
 mod launch_args;
 mod own_streams;
-mod report;
 mod signals;
 mod size;
 mod state_folder;

@@ -6,13 +6,14 @@ use lastbyte_engine::{
     Timeouts,
 };
 use lastbyte_output::log::Quota;
+use lastbyte_server::to_wire;
 use tokio::runtime::Builder;
 
 use crate::attend::attend;
 use crate::launch_args::LaunchArgs;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, feed, own_streams, report, size, summary, tell, terminal, usage};
+use crate::{exit_code, feed, own_streams, size, summary, tell, terminal, usage};
 
 /// Run a command and wait for its end
 ///
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long)]
     summary: bool,
 
-    /// At the end, write all that is known of it as a line of JSON, the last on standard error
+    /// At the end, write the process as the API shows it, a line of JSON, the last on standard error
     #[arg(long)]
     json: bool,
 }
@@ -112,7 +113,7 @@ impl Args {
             tell::line(summary::Summary { ending: &finished.ending, left: left.as_ref() });
         }
         if self.json {
-            tell::json(&report::Report::new(process.about(), &finished.ending));
+            tell::json(&to_wire::process(process.about(), &process.snapshot()));
         }
         Ok(code)
     }
