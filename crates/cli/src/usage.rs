@@ -49,6 +49,8 @@ pub(crate) enum Error {
     EnvNeedsValue { given: OsString },
     #[error("--unset takes the name of a variable, not {given:?}")]
     UnsetNeedsName { given: OsString },
+    #[error("{what} is sent to the server as text, and this is not UTF-8: {given:?}")]
+    NotText { what: &'static str, given: OsString },
 }
 
 struct Example(Verb);
@@ -141,7 +143,7 @@ impl fmt::Display for Fix<'_> {
 }
 
 /// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

@@ -10,6 +10,7 @@ mod exit_codes;
 mod harness;
 mod help;
 mod hygiene;
+mod no_server;
 mod report;
 mod signals;
 mod state;
