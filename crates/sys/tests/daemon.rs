@@ -51,6 +51,7 @@ fn a_daemon_reads_nothing_and_complains_where_it_was_told() {
 #[test]
 fn a_daemon_that_cannot_be_executed_is_a_failure() {
     let stderr = tempfile::tempfile().unwrap();
-    let failure = start_daemon(c"/nowhere".into(), vec![c"x".into()], vec![], &stderr).unwrap_err();
+    let failure =
+        start_daemon(c"/proc/nowhere".into(), vec![c"x".into()], vec![], &stderr).unwrap_err();
     assert_eq!(failure, Failure { step: Step::Program, errno: Errno::NOENT });
 }

@@ -27,8 +27,9 @@ async fn a_refusal_is_the_servers_own_word() {
 
 #[tokio::test]
 async fn nobody_listening_is_said_with_the_address() {
-    let error = Client::unix("/nowhere/socket").health().await.unwrap_err();
-    let want = "cannot connect to unix:/nowhere/socket: No such file or directory (os error 2)";
+    let error = Client::unix("/proc/nowhere/socket").health().await.unwrap_err();
+    let want =
+        "cannot connect to unix:/proc/nowhere/socket: No such file or directory (os error 2)";
     assert_eq!(chain(&error), want);
 }
 
