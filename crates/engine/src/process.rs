@@ -47,6 +47,7 @@ pub(crate) struct Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub id: Id,
+    /// 0 when the server went in the middle of the start, and it is not known.
     pub pid: i32,
     pub program: Program,
     /// The directory it was started in.

@@ -11,13 +11,11 @@ use lastbyte_output::log::Quota;
 use lastbyte_wire as wire;
 use lastbyte_wire::{Error, ErrorCode};
 
-/// A launch, and what is written to it at once.
-pub(crate) fn launch(request: &wire::StartRequest) -> Result<(Launch, Option<Vec<u8>>), Error> {
-    let (stdin, input) = stdin(request.stdin.as_ref())?;
-    let launch = Launch {
+pub(crate) fn launch(request: &wire::StartRequest) -> Result<Launch, Error> {
+    Ok(Launch {
         cwd: request.cwd.as_ref().map(Into::into),
         env: edits(&request.env),
-        stdin,
+        stdin: stdin(request.stdin.as_ref())?,
         streams: streams(request)?,
         timeouts: Timeouts {
             wall: request.timeout_ms.map(Duration::from_millis),
@@ -29,8 +27,7 @@ pub(crate) fn launch(request: &wire::StartRequest) -> Result<(Launch, Option<Vec
         key: request.key.clone().map(Key),
         labels: request.labels.clone(),
         ..Launch::new(program(request)?)
-    };
-    Ok((launch, input))
+    })
 }
 
 fn program(request: &wire::StartRequest) -> Result<Program, Error> {
@@ -52,14 +49,14 @@ fn edits(env: &BTreeMap<String, Option<String>>) -> Vec<EnvEdit> {
     env.iter().map(edit).collect()
 }
 
-fn stdin(asked: Option<&wire::Stdin>) -> Result<(Stdin, Option<Vec<u8>>), Error> {
+fn stdin(asked: Option<&wire::Stdin>) -> Result<Stdin, Error> {
     Ok(match asked {
-        None | Some(wire::Stdin::Closed) => (Stdin::Closed, None),
-        Some(wire::Stdin::Open) => (Stdin::Open, None),
-        Some(wire::Stdin::Text(text)) => (Stdin::Open, Some(text.clone().into_bytes())),
+        None | Some(wire::Stdin::Closed) => Stdin::Closed,
+        Some(wire::Stdin::Open) => Stdin::Open,
+        Some(wire::Stdin::Text(text)) => Stdin::Given(text.clone().into_bytes()),
         Some(wire::Stdin::Base64(text)) => {
             let bytes = base64_simd::STANDARD.decode_to_vec(text);
-            (Stdin::Open, Some(bytes.map_err(|_| invalid("`stdin.base64` is not base64"))?))
+            Stdin::Given(bytes.map_err(|_| invalid("`stdin.base64` is not base64"))?)
         }
     })
 }

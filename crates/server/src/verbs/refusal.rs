@@ -22,9 +22,10 @@ pub(super) fn of_start(error: &StartError) -> Error {
 
 fn of_launch(error: &LaunchError) -> ErrorCode {
     match error {
-        LaunchError::EmptyCommand | LaunchError::Nul { .. } | LaunchError::EnvName { .. } => {
-            ErrorCode::InvalidRequest
-        }
+        LaunchError::EmptyCommand
+        | LaunchError::Nul { .. }
+        | LaunchError::EnvName { .. }
+        | LaunchError::Input { .. } => ErrorCode::InvalidRequest,
         LaunchError::Cwd { .. } => ErrorCode::BadCwd,
     }
 }

@@ -1,6 +1,6 @@
 //! Starting a process, and in the same call waiting for it.
 
-use lastbyte_engine::{Launch, Started};
+use lastbyte_engine::Started;
 use lastbyte_wire::{Error, StartAnswer, StartRequest, View};
 
 use super::read::{self, Asked};
@@ -12,9 +12,11 @@ use crate::{App, from_wire, to_wire};
 pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Error> {
     let conditions = request.wait.as_ref().map(wait::Conditions::new).transpose()?;
     let shown = Asked::of(request.view.unwrap_or(View::HeadTail), request.max_bytes)?;
-    let (launch, input) = from_wire::launch(request)?;
+    let launch = from_wire::launch(request)?;
     let permit = conditions.as_ref().map(|_| app.begin_wait()).transpose()?;
-    let Started { process, attached, warnings } = start_with(app, launch, input).await?;
+    let started = app.engine.start(launch).await;
+    let started = started.map_err(|error| refusal::of_start(&error))?;
+    let Started { process, attached, warnings } = started;
     let warnings = warnings.iter().map(ToString::to_string).collect();
     let (met, snapshot) = match conditions {
         Some(conditions) => {
@@ -30,20 +32,4 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
     };
     let process = to_wire::process(process.about(), &snapshot);
     Ok(StartAnswer { process, attached, warnings, wait: met, output })
-}
-
-/// In a task of its own: a caller that goes away after the start must not keep its input.
-async fn start_with(app: &App, launch: Launch, input: Option<Vec<u8>>) -> Result<Started, Error> {
-    let engine = app.engine.clone();
-    let Some(input) = input else {
-        return engine.start(launch).await.map_err(|error| refusal::of_start(&error));
-    };
-    let starting = tokio::spawn(async move {
-        let started = engine.start(launch).await.map_err(|error| refusal::of_start(&error))?;
-        // From the first byte on, so that whoever attaches writes nothing twice. One that has
-        // exited already, or has closed its input, reads none of it: that is its own affair.
-        _ = started.process.write_and_close(input, Some(0)).await;
-        Ok(started)
-    });
-    starting.await.unwrap_or_else(|_| Err(refusal::broken("the start")))
 }

@@ -34,8 +34,14 @@ async fn a_key_with_another_launch_is_a_conflict() {
     let mut client = server.connect().await;
     let first = client.post("/v1/processes", &json!({ "shell": "true", "key": "k" })).await;
     assert_eq!(first.status, 201);
-    let second = client.post("/v1/processes", &json!({ "shell": "false", "key": "k" })).await;
-    assert_eq!((second.status, second.code().as_str()), (409, "key_conflict"));
+    for other in [
+        json!({ "shell": "false", "key": "k" }),
+        json!({ "shell": "true", "key": "k", "stdin": { "text": "" } }),
+        json!({ "shell": "true", "key": "k", "env": { "A": "b" } }),
+    ] {
+        let second = client.post("/v1/processes", &other).await;
+        assert_eq!((second.status, second.code().as_str()), (409, "key_conflict"));
+    }
     let again = client.post("/v1/processes", &json!({ "shell": "true", "key": "k" })).await;
     assert_eq!((again.status, again.json()["attached"].clone()), (200, json!(true)));
 }

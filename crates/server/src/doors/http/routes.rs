@@ -7,7 +7,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use lastbyte_engine::{Filter, PhaseIs};
-use lastbyte_wire::{Error, ErrorCode, Health};
+use lastbyte_wire::{Error, ErrorCode, Health, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::{events, input, output};
@@ -26,6 +26,7 @@ pub fn router(app: App) -> Router {
         .route("/stop", post(stop_process))
         .route("/resize", post(resize_process));
     Router::new()
+        .route("/v1", get(tell_version))
         .route("/v1/processes", get(list_processes).post(start_process))
         .nest("/v1/processes/{id}", process)
         .route("/v1/events", get(events::read_events))
@@ -34,6 +35,10 @@ pub fn router(app: App) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(app)
+}
+
+async fn tell_version() -> Answer {
+    ok(&Root { name: "lastbyte".into(), version: env!("CARGO_PKG_VERSION").into() })
 }
 
 async fn start_process(State(app): State<App>, body: Body) -> Answer {
