@@ -1,5 +1,7 @@
 //! `lastbyte events`: what happens to all processes, as it happens.
 
+use std::pin::pin;
+
 use lastbyte_client::News;
 use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
 use lastbyte_sys::Errno;
@@ -29,8 +31,14 @@ pub(crate) struct Args {
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let mut events = args.server.client()?.events(args.session.as_deref()).await?;
+    let mut reader_gone = pin!(own_streams::stdout_reader_gone());
     loop {
-        let line = match events.next().await? {
+        let news = tokio::select! {
+            news = events.next() => news?,
+            // Nobody reads, so nobody wants more.
+            () = &mut reader_gone => return Ok(0),
+        };
+        let line = match news {
             News::Gap => {
                 tell::line("events are missing here");
                 continue;
@@ -41,7 +49,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         let line = format!("{line}\n");
         match own_streams::write_all(rustix::stdio::stdout(), line.as_bytes()) {
             Ok(()) => {}
-            // Nobody reads, so nobody wants more.
             Err(Errno::PIPE) => return Ok(0),
             Err(errno) => {
                 return Err(anyhow::Error::new(errno).context("cannot write to standard output"));

@@ -1,5 +1,7 @@
 //! `lastbyte logs`: the output of a process, byte for byte.
 
+use std::pin::pin;
+
 use lastbyte_client::wire::{OutputQuery, Phase, Stream};
 use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
@@ -49,8 +51,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let mut cursor = args.from;
     // Without -f: where the output ended when we first looked.
     let mut end = None;
+    let mut reader_gone = pin!(own_streams::stdout_reader_gone());
     loop {
-        let piece = args.piece(&client, &id, cursor, end).await?;
+        let piece = tokio::select! {
+            piece = args.piece(&client, &id, cursor, end) => piece?,
+            () = &mut reader_gone => return Ok(0),
+        };
         if cursor >= 0 {
             tell_dropped(&piece, cursor.unsigned_abs());
         }
