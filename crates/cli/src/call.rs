@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use crate::commands::{
-    doctor, events, forget, logs, ps, run, show, shutdown, signal, start, stop, wait, write,
+    doctor, events, forget, logs, ps, run, serve, show, shutdown, signal, start, stop, wait, write,
 };
 use crate::{client_error, exit_code, tell, usage};
 
@@ -19,6 +19,7 @@ struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Run(Box<run::Args>),
+    Serve(serve::Args),
     Start(Box<start::Args>),
     Ps(ps::Args),
     Show(show::Args),
@@ -41,6 +42,7 @@ pub(crate) fn main() -> u8 {
     };
     let result = match command {
         Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Start(args) => asking(start::run(&args)),
         Command::Ps(args) => asking(ps::run(&args)),
         Command::Show(args) => asking(show::run(&args)),

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::net::SocketAddr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -51,6 +52,13 @@ pub(crate) enum Error {
     UnsetNeedsName { given: OsString },
     #[error("{what} is sent to the server as text, and this is not UTF-8: {given:?}")]
     NotText { what: &'static str, given: OsString },
+    #[error(
+        "--no-auth lets anybody run commands who can connect, so it is for loopback addresses \
+         alone, and {address} is none; without it a token is asked for"
+    )]
+    OpenToOthers { address: SocketAddr },
+    #[error("LASTBYTE_LOG is one of error, warn, info, debug and off, not {given:?}")]
+    LogLevel { given: OsString },
 }
 
 struct Example(Verb);

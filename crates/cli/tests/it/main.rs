@@ -12,6 +12,7 @@ mod help;
 mod hygiene;
 mod no_server;
 mod report;
+mod serve;
 mod signals;
 mod state;
 mod stdin;

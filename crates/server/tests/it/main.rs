@@ -1,10 +1,12 @@
 //! The native door over real sockets, with real children.
+#![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
 
 mod events;
 mod forget;
 mod harness;
 mod keys;
+mod listen;
 mod output;
 mod refusals;
 mod slow_reader;
