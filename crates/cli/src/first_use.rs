@@ -90,7 +90,11 @@ fn environment() -> impl Iterator<Item = OsString> {
         let known = PASSED_ON.contains(&&*name);
         known || PASSED_ON_BY_PREFIX.iter().any(|prefix| name.starts_with(prefix))
     };
-    std::env::vars_os().filter(move |(name, _)| wanted(name)).map(|(mut entry, value)| {
+    // Its log is a file that nobody cuts: what it was asked is not in it unless somebody wants that.
+    let quiet = std::env::var_os("LASTBYTE_LOG").is_none().then_some(("LASTBYTE_LOG", "warn"));
+    let quiet = quiet.map(|(name, value)| (name.into(), value.into()));
+    let passed_on = std::env::vars_os().filter(move |(name, _)| wanted(name));
+    passed_on.chain(quiet).map(|(mut entry, value)| {
         entry.push("=");
         entry.push(value);
         entry

@@ -61,5 +61,6 @@ fn the_server_has_few_of_the_callers_variables() {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
     let environ = String::from_utf8_lossy(&environ);
     assert!(environ.contains("HOME="), "{environ}");
+    assert!(environ.contains("LASTBYTE_LOG=warn"), "{environ}");
     assert!(!environ.contains("SECRET_OF_CALLER"), "{environ}");
 }
