@@ -1,6 +1,6 @@
-//! The native door over real sockets, with real children.
+//! The server as its clients meet it, with real sockets and real children.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
-#![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod events;
 mod forget;
