@@ -7,7 +7,7 @@ use std::process::Stdio;
 use lastbyte_testkit::PATIENCE;
 use rustix::process::Signal;
 
-use crate::daemon::{Daemon, get_tcp, get_unix, log, mode, runtime, serve, state};
+use crate::bare_daemon::{Daemon, get_tcp, get_unix, log, mode, runtime, serve, state};
 use crate::harness::{Fixture, finish, send, start};
 
 const OK: &str = "HTTP/1.1 200 OK";

@@ -4,7 +4,7 @@ use lastbyte_testkit::{eventually, testchild};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, answer, connect, get, log, post, serve};
+use crate::bare_daemon::{Daemon, answer, connect, get, log, post, serve};
 use crate::harness::{Fixture, send};
 
 /// A daemon, and a connection to it on which a helper with these actions was asked for. It is
