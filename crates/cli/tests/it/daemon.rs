@@ -1,6 +1,7 @@
 //! A server in a home of its own, and the commands that talk to it.
 
 use std::io::{BufRead, BufReader, Lines};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use lastbyte_testkit::testchild;
@@ -31,14 +32,25 @@ impl Daemon {
         (daemon, line.strip_prefix("listening on ").expect("an address").to_owned())
     }
 
+    /// Killed, without a chance to put anything in order.
+    pub fn kill(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Another server in the home of the one that was killed.
+    pub fn start_again(&mut self) {
+        self.server = serve(&self.fixture, &[]).0;
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.fixture.home.path().join("runtime/lastbyte/socket")
+    }
+
     fn listening(options: &[&str]) -> (Self, Lines<BufReader<ChildStdout>>) {
         let fixture = Fixture::new();
-        let mut command = fixture.lastbyte(&["serve"]);
-        command.args(options).stderr(Stdio::null());
-        let mut server = start(command);
-        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-        let listening = lines.any(|line| line.unwrap().contains("listening on unix:"));
-        assert!(listening, "the server ended before it listened");
+        let (server, lines) = serve(&fixture, options);
         (Self { fixture, server }, lines)
     }
 
@@ -78,8 +90,22 @@ impl Daemon {
     }
 }
 
+/// A server in this home that listens, and what else it says.
+fn serve(fixture: &Fixture, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut command = fixture.lastbyte(&["serve"]);
+    command.args(options).stderr(Stdio::null());
+    let mut server = start(command);
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let listening = lines.any(|line| line.unwrap().contains("listening on unix:"));
+    assert!(listening, "the server ended before it listened");
+    (server, lines)
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if self.server.try_wait().unwrap().is_some() {
+            return;
+        }
         send(&self.server, Signal::TERM);
         self.server.wait().unwrap();
     }

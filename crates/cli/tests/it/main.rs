@@ -2,10 +2,12 @@
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod api_doc;
 mod background;
 mod bare_daemon;
 mod broken_pipe;
 mod colour;
+mod crash;
 mod daemon;
 mod doctor;
 mod environment;

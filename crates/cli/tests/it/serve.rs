@@ -101,7 +101,7 @@ fn a_second_daemon_is_told_of_the_first() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));
     let socket = daemon.address();
-    let finished = finish(serve(&fixture, &["--socket", "/nowhere/socket"]));
+    let finished = finish(serve(&fixture, &["--socket", "/proc/nowhere/socket"]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
     let want = format!(
         "lastbyte: a daemon works in {} already, pid {}: stop that one, or give this one another \
