@@ -9,7 +9,6 @@ use anyhow::Context;
 use lastbyte_engine::{Engine, History, OrphanReaper, Restored, Settings, Signal};
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
 use lastbyte_server::{App, Limits};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
@@ -70,7 +69,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
-    raise_descriptor_limit();
+    // Each process and each connection takes some.
+    lastbyte_sys::descriptor_limit::raise();
     let runtime =
         Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let state = places::state_dir(args.state.as_deref())?;
@@ -175,12 +175,4 @@ async fn until_asked_to_go(signals: &mut Signals, app: &App) {
         signal = signals.next() => tracing::info!(%signal, "shutting down"),
         () = app.shutdown_asked() => tracing::info!("shutting down, as a client asked"),
     }
-}
-
-/// Each process and each connection takes some; the usual soft limit is for programs of a former
-/// time.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // What is not allowed stays as it was.
-    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -1,8 +1,11 @@
+use std::io::{BufRead, BufReader};
+
 use lastbyte_testkit::testchild;
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::daemon::Daemon;
-use crate::harness::{Finished, finish};
+use crate::harness::{Finished, Fixture, finish, send, start};
 
 #[test]
 fn a_start_prints_the_id_alone_and_does_not_wait() {
@@ -89,4 +92,20 @@ fn a_command_that_was_not_quoted_is_shown_quoted() {
                lastbyte start -- echo hi\n";
     let line = "lastbyte: a shell text is one argument, not 2";
     daemon.check(&["start", "echo", "hi"], 2, "", &format!("{line}\n\n{fix}"));
+}
+
+#[test]
+fn a_process_has_the_descriptor_limit_that_the_server_was_started_with() {
+    let fixture = Fixture::new();
+    let serve = "ulimit -S -n 300; exec \"$LASTBYTE\" serve";
+    let mut server = start(fixture.shell(serve));
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("listening on unix:"));
+    let id = finish(fixture.lastbyte(&["start", "ulimit -S -n; ulimit -H -n"])).stdout;
+    finish(fixture.lastbyte(&["wait", id.trim()]));
+    let told = finish(fixture.lastbyte(&["logs", id.trim()])).stdout;
+    send(&server, Signal::TERM);
+    server.wait().unwrap();
+    let hard = finish(fixture.shell("ulimit -H -n")).stdout;
+    assert_eq!(told, format!("300\n{hard}"));
 }
