@@ -3,7 +3,7 @@
 use lastbyte_client::wire::ForgetQuery;
 
 use crate::server_args::ServerArgs;
-use crate::{exit_code, process_id};
+use crate::{exit_code, process_id, tell};
 
 /// Forget a process that has ended, with its output
 #[derive(Debug, clap::Args)]
@@ -16,6 +16,10 @@ pub(crate) struct Args {
     #[arg(long)]
     stop: bool,
 
+    /// Write the id of what was forgotten as JSON
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -25,5 +29,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let client = args.server.client()?;
     let id = process_id::find(&client, &args.id).await?;
     client.forget(&id, &ForgetQuery { stop: args.stop.then_some(true) }).await?;
+    if args.json {
+        tell::json_result(&serde_json::json!({ "forgotten": id }))?;
+    }
     Ok(0)
 }

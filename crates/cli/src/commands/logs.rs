@@ -1,8 +1,9 @@
 //! `lastbyte logs`: the output of a process, byte for byte.
 
+use std::borrow::Cow;
 use std::pin::pin;
 
-use lastbyte_client::wire::{OutputQuery, Phase, Stream};
+use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stream};
 use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
 
@@ -35,6 +36,10 @@ pub(crate) struct Args {
     #[arg(long)]
     late: bool,
 
+    /// Write each piece as a line of JSON, with all that the server says beside it
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -60,7 +65,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         if cursor >= 0 {
             tell_dropped(&piece, cursor.unsigned_abs());
         }
-        match own_streams::write_all(rustix::stdio::stdout(), &piece.bytes) {
+        match own_streams::write_all(rustix::stdio::stdout(), &args.shown(&piece)?) {
             Ok(()) => {}
             Err(Errno::PIPE) => return Ok(0),
             Err(errno) => {
@@ -98,6 +103,16 @@ impl Args {
         Ok(client.raw(id, &query).await?)
     }
 
+    /// The bytes of a piece, or the words of the API for it.
+    fn shown<'a>(&self, piece: &'a RawOutput) -> anyhow::Result<Cow<'a, [u8]>> {
+        if !self.json {
+            return Ok(Cow::Borrowed(&piece.bytes));
+        }
+        let mut line = serde_json::to_vec(&in_words(piece))?;
+        line.push(b'\n');
+        Ok(Cow::Owned(line))
+    }
+
     /// Where the output ends at the instant of this piece.
     fn end(&self, piece: &RawOutput) -> u64 {
         match self.late {
@@ -112,6 +127,20 @@ impl Args {
             (true, false) => piece.phase == Phase::Ended && piece.next >= self.end(piece),
             (true, true) => !piece.log_open && piece.next >= piece.total,
         }
+    }
+}
+
+fn in_words(piece: &RawOutput) -> Output {
+    Output {
+        from: piece.from,
+        next: piece.next,
+        total: piece.total,
+        dropped: piece.dropped.clone(),
+        phase: piece.phase,
+        log_open: piece.log_open,
+        final_len: piece.final_len,
+        ending: piece.ending.clone(),
+        content: Content::Raw { base64: base64_simd::STANDARD.encode_to_string(&piece.bytes) },
     }
 }
 

@@ -1,6 +1,7 @@
 use std::io::Read;
 
 use lastbyte_testkit::{eventually, pattern_bytes};
+use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::harness::{expect, start};
@@ -107,4 +108,23 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(follower.stdout.take());
     let output = follower.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
+
+#[test]
+fn as_json_each_piece_is_a_line_with_all_that_is_known() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print hi");
+    let lines = daemon.result(&["logs", "-f", "--json", &id]);
+    let pieces: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = pieces.last().unwrap();
+    assert_eq!(
+        (&last["phase"], &last["next"], &last["final_len"]),
+        (&json!("ended"), &json!(2), &json!(2))
+    );
+    let bytes: Vec<&str> =
+        pieces.iter().map(|piece| piece["content"]["base64"].as_str().unwrap()).collect();
+    assert!(bytes.contains(&"aGk="), "{lines}");
+    let forgotten = daemon.result(&["forget", "--json", &id]);
+    assert_eq!(serde_json::from_str::<Value>(&forgotten).unwrap(), json!({ "forgotten": id }));
 }
