@@ -1,7 +1,7 @@
 //! What every door shares: the engine, the bounds and the wish to shut down.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use lastbyte_engine::{Engine, Id, Process};
 use lastbyte_wire::{Error, ErrorCode};
@@ -24,11 +24,13 @@ pub struct Limits {
     pub waits: usize,
     /// The bytes of a request's body.
     pub body: usize,
+    /// How long a client of Coder's agent waits for an ending in one request.
+    pub coder_wait: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { waits: 4096, body: 16 << 20 }
+        Self { waits: 4096, body: 16 << 20, coder_wait: Duration::from_secs(5 * 60) }
     }
 }
 

@@ -10,4 +10,4 @@ pub mod to_wire;
 pub mod verbs;
 
 pub use app::{App, Limits};
-pub use doors::http::router;
+pub use doors::router;

@@ -1,6 +1,7 @@
 //! The native door over real sockets, with real children.
 #![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
 
+mod coder;
 mod events;
 mod forget;
 mod harness;
