@@ -65,7 +65,7 @@ fn of_start_error(error: &StartError) -> u8 {
     }
 }
 
-fn of_signal(signal: Signal) -> u8 {
+pub(crate) fn of_signal(signal: Signal) -> u8 {
     // There are 64 signals.
     SIGNALLED + signal.number() as u8
 }

@@ -2,12 +2,14 @@
 
 mod attend;
 mod commands;
+mod daemon;
 mod deliver;
 mod doctor;
 mod duration;
 mod exit_code;
 mod feed;
 mod own_streams;
+mod places;
 mod report;
 mod signals;
 mod size;

@@ -2,12 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::net::SocketAddr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::{exit_code, tell};
 
-/// What is wrong with a call of `lastbyte run`.
+/// What is wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("no command is given\n\n{EXAMPLE}")]
@@ -28,6 +29,13 @@ pub(crate) enum Error {
     EnvNeedsValue { given: OsString },
     #[error("--unset takes the name of a variable, not {given:?}")]
     UnsetNeedsName { given: OsString },
+    #[error(
+        "--no-auth lets anybody run commands who can connect, so it is for loopback addresses \
+         alone, and {address} is none; without it a token is asked for"
+    )]
+    OpenToOthers { address: SocketAddr },
+    #[error("LASTBYTE_LOG is one of error, warn, info, debug and off, not {given:?}")]
+    LogLevel { given: OsString },
 }
 
 const EXAMPLE: &str = "\
@@ -64,10 +72,11 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     exit_code::USAGE
 }
 
-/// The words of `lastbyte run` from the first that is neither an option nor an option's value.
+/// The words of `lastbyte run`, if that is what was called, from the first that is neither an option nor an option's value.
 fn run_words(program: &clap::Command) -> Option<Vec<OsString>> {
     let mut words = std::env::args_os().skip(1);
-    let run = program.find_subcommand(words.next()?)?;
+    let run = words.next().filter(|word| word == "run")?;
+    let run = program.find_subcommand(run)?;
     let takes_value = |word: &OsStr| {
         let long = word.to_str().and_then(|word| word.strip_prefix("--"));
         run.get_arguments().any(|arg| arg.get_long() == long && arg.get_action().takes_values())

@@ -6,6 +6,7 @@
 mod app;
 pub mod doors;
 mod from_wire;
+pub mod listen;
 pub mod to_wire;
 pub mod verbs;
 

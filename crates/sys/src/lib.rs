@@ -21,6 +21,7 @@ pub mod pty;
 mod raw;
 pub mod readiness;
 mod signal;
+pub mod socket;
 pub mod spawn;
 pub mod user;
 

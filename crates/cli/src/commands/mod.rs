@@ -2,6 +2,7 @@
 
 mod doctor;
 mod run;
+mod serve;
 
 use clap::{CommandFactory, Parser};
 
@@ -18,6 +19,7 @@ struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Run(Box<run::Args>),
+    Serve(serve::Args),
     Doctor(doctor::Args),
 }
 
@@ -29,6 +31,7 @@ pub(crate) fn main() -> u8 {
     };
     let result = match command {
         Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };
     result.unwrap_or_else(|error| {

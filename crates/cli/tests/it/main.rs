@@ -11,6 +11,7 @@ mod harness;
 mod help;
 mod hygiene;
 mod report;
+mod serve;
 mod signals;
 mod state;
 mod stdin;

@@ -1,11 +1,13 @@
-//! The native door over real sockets, with real children.
-#![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
+//! The server as its clients meet it, with real sockets and real children.
+#![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod coder;
 mod events;
 mod forget;
 mod harness;
 mod keys;
+mod listen;
 mod output;
 mod refusals;
 mod slow_reader;
