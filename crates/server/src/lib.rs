@@ -5,6 +5,7 @@
 
 mod app;
 pub mod doors;
+mod env_hook;
 mod from_wire;
 pub mod listen;
 pub mod to_wire;
@@ -12,3 +13,4 @@ pub mod verbs;
 
 pub use app::{App, Limits};
 pub use doors::router;
+pub use env_hook::{BadEnvironment, EnvHook, HookError, PATIENCE as ENV_HOOK_PATIENCE};

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod coder;
+mod env_hook;
 mod events;
 mod forget;
 mod harness;
