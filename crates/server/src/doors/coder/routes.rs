@@ -2,9 +2,9 @@
 //! see the way Go does.
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{Method, Response, StatusCode};
+use axum::http::{Method, Response};
 use axum::routing::any;
 use tracing::{debug, warn};
 
@@ -13,7 +13,7 @@ use super::chat::Chat;
 use super::path::{MOUNT, Place};
 use super::query::Wait;
 use super::{list, output, signal, start};
-use crate::App;
+use crate::{App, listen};
 
 /// Everything below `/api/v0/processes`.
 pub fn router(app: App) -> Router {
@@ -70,11 +70,8 @@ fn tell(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
     }
 }
 
-/// The whole body, within the bound.
+/// The whole body, within the bounds.
 pub(super) async fn read_body(app: &App, body: Body) -> Result<Bytes, Refusal> {
-    let most = app.limits.body;
-    to_bytes(body, most).await.map_err(|error| {
-        let message = format!("Request body must be whole and at most {most} bytes.");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message).detail(error)
-    })
+    let limits = listen::Limits { body_bytes: app.limits.body, ..listen::Limits::default() };
+    listen::body::collect(body, &limits).await.map_err(|error| Refusal::of(&error))
 }

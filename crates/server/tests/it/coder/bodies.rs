@@ -49,5 +49,5 @@ async fn a_body_past_the_bound_is_told_the_bound() {
     let body = json!({ "command": "x".repeat(100) }).to_string();
     let answer = As::nobody().post(&server, START, &body).await;
     assert_eq!(answer.status, 413);
-    assert!(answer.json()["message"].as_str().unwrap().contains("100 bytes"), "{answer:?}");
+    assert!(answer.json()["detail"].as_str().unwrap().contains("100 bytes"), "{answer:?}");
 }

@@ -18,7 +18,7 @@ async fn whoever_sees_a_process_as_ended_has_its_final_output() {
     let server = Server::start().await;
     // Written when the leader has gone: between the last byte and the end there is next to nothing.
     let command = format!("printf %0{BYTES}d 1 &");
-    let mut left = processes();
+    let (mut left, mut whole) = (processes(), 0);
     while left > 0 {
         let round = left.min(8);
         left -= round;
@@ -26,25 +26,34 @@ async fn whoever_sees_a_process_as_ended_has_its_final_output() {
         for _ in 0..round {
             let id = As::nobody().start(&server, &command, json!({})).await;
             for _ in 0..3 {
-                hammers.spawn(first_ended(server.connect().await, output(&id)));
+                hammers.spawn(first_ended(server.connect().await, id.clone()));
             }
         }
-        for (path, seen) in hammers.join_all().await {
-            let last = server.connect().await.get(&path).await.json();
-            assert_eq!(seen, last);
-            assert_eq!(seen["truncated"]["original_bytes"], BYTES);
-            assert_eq!(seen["truncated"]["omitted_bytes"], BYTES - 32 * 1024);
-            assert_eq!(seen["exit_code"], 0);
+        for (id, seen) in hammers.join_all().await {
+            let mut client = server.connect().await;
+            assert_eq!(seen, client.get(&output(&id)).await.json());
+            // On a machine that is busy enough the drain is over before anything was written.
+            let shown = client.get(&format!("/v1/processes/{id}")).await.json();
+            let final_len = shown["ending"]["final_len"].as_u64().unwrap();
+            let omitted = final_len.checked_sub(32 * 1024);
+            let told =
+                seen.get("truncated").map(|cut| (&cut["original_bytes"], &cut["omitted_bytes"]));
+            let want = (json!(final_len), json!(omitted.unwrap_or(0)));
+            let want = (final_len > 16 * 1024).then_some((&want.0, &want.1));
+            assert_eq!((told, &seen["exit_code"]), (want, &json!(0)), "{id}");
+            whole += usize::from(final_len == BYTES);
         }
     }
+    assert!(whole > 0, "nothing exceeded the buffer");
 }
 
 /// Asks without a pause until the process is said to have ended.
-async fn first_ended(mut client: crate::harness::Client, path: String) -> (String, Value) {
+async fn first_ended(mut client: crate::harness::Client, id: String) -> (String, Value) {
+    let path = output(&id);
     loop {
         let answer = client.get(&path).await.json();
         if answer["running"] == false {
-            return (path, answer);
+            return (id, answer);
         }
         assert!(answer.get("exit_code").is_none(), "{answer}");
     }
