@@ -1,3 +1,7 @@
 //! The protocols that offer the verbs, one folder each.
 
+pub mod coder;
 pub mod http;
+mod router;
+
+pub use router::router;

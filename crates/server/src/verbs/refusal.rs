@@ -5,7 +5,7 @@ use lastbyte_engine::{
 };
 use lastbyte_wire::{Error, ErrorCode};
 
-pub(super) fn of_start(error: &StartError) -> Error {
+pub(crate) fn of_start(error: &StartError) -> Error {
     let code = match error {
         StartError::Launch(error) => of_launch(error),
         StartError::Spawn(error) => of_spawn(error),
@@ -99,6 +99,6 @@ pub(super) fn broken(what: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("{what} broke down, which is a fault of the server"))
 }
 
-pub(super) fn unreadable(error: &std::io::Error) -> Error {
+pub(crate) fn unreadable(error: &std::io::Error) -> Error {
     Error::new(ErrorCode::Failed, format!("the log cannot be read: {}", with_cause(error)))
 }

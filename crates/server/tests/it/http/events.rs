@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use crate::harness::{Client, Server};
 
 /// The feed as a client reads it.
-struct Listener {
+pub(crate) struct Listener {
     body: Incoming,
     text: String,
 }
 
 #[derive(Debug)]
-struct Told {
+pub(crate) struct Told {
     id: String,
     name: String,
-    data: Value,
+    pub(crate) data: Value,
 }
 
 impl Listener {
-    async fn new(client: &mut Client, path: &str) -> Self {
+    pub(crate) async fn new(client: &mut Client, path: &str) -> Self {
         let answer = client.begin("GET", path, "".into()).await;
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
@@ -42,7 +42,7 @@ impl Listener {
         }
     }
 
-    async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> Told {
         let piece = self.piece().await;
         let field = |name: &str| {
             let prefix = format!("{name}: ");
@@ -53,7 +53,7 @@ impl Listener {
         Told { id: field("id"), name: field("event"), data }
     }
 
-    async fn names(&mut self, count: usize) -> Vec<String> {
+    pub(crate) async fn names(&mut self, count: usize) -> Vec<String> {
         let mut names = Vec::new();
         for _ in 0..count {
             names.push(self.next().await.name);
