@@ -36,6 +36,7 @@ pub use ending::{
 };
 pub use engine::{
     CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, StartError, Started, Survivors,
+    survived,
 };
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
@@ -46,7 +47,7 @@ pub use launch::{
 pub use log_source::LogSource;
 pub use orphans::OrphanReaper;
 pub use pins::Pin;
-pub use plan::{LaunchError, SpawnError, Warning};
+pub use plan::{LaunchError, Part, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;
 pub use retention::Retention;
