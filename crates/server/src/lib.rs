@@ -1,1 +1,3 @@
 //! The verbs, and the doors to them.
+
+pub mod doors;

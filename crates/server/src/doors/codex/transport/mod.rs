@@ -1,0 +1,10 @@
+//! The ways a client is reached: lines, as on standard input and output, and WebSockets.
+
+mod incoming;
+pub mod lines;
+mod listener;
+pub mod websocket;
+
+pub(super) use incoming::Incoming;
+pub use incoming::MOST_MESSAGE_BYTES;
+pub use listener::{BindError, Listener};
