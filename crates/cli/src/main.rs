@@ -2,6 +2,7 @@
 
 mod attend;
 mod commands;
+mod control_socket;
 mod deliver;
 mod doctor;
 mod duration;

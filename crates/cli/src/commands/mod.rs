@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod app_server;
 mod doctor;
 mod run;
 
@@ -19,6 +20,7 @@ struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Doctor(doctor::Args),
+    AppServer(app_server::Args),
 }
 
 /// The whole program; returns its exit code.
@@ -30,6 +32,7 @@ pub(crate) fn main() -> u8 {
     let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::AppServer(args) => app_server::run(&args),
     };
     result.unwrap_or_else(|error| {
         tell::line(format_args!("{error:#}"));
