@@ -87,10 +87,13 @@ struct Gathering {
 impl Gathering {
     /// The lines that these bytes complete, if any.
     fn push(&mut self, mut bytes: &[u8], most: usize) -> Option<Vec<u8>> {
-        if self.skipping {
-            let end = bytes.iter().position(|byte| *byte == b'\n')?;
-            bytes = &bytes[end + 1..];
-            self.skipping = false;
+        match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) if self.skipping || self.rest.len() + end > most => {
+                *self = Self::default();
+                bytes = &bytes[end + 1..];
+            }
+            None if self.skipping => return None,
+            Some(_) | None => {}
         }
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
@@ -139,4 +142,30 @@ fn write_all(to: &mut impl Write, mut bytes: &[u8], progress: &Progress) -> io::
         }
     }
     to.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(chunks: &[&str]) -> Vec<String> {
+        let mut gathering = Gathering::default();
+        let blocks = chunks.iter().filter_map(|chunk| gathering.push(chunk.as_bytes(), 4));
+        blocks.map(|block| String::from_utf8(block).unwrap()).collect()
+    }
+
+    #[test]
+    fn lines_are_put_together_again_however_they_were_cut() {
+        assert_eq!(blocks(&["a\nb", "c", "d\ne\n", "f"]), ["a\n", "bcd\ne\n"]);
+        assert_eq!(blocks(&["\n", "", "\n\n"]), ["\n", "\n\n"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_and_its_neighbours_are_not() {
+        assert_eq!(blocks(&["1234\n"]), ["1234\n"]);
+        assert_eq!(blocks(&["12345\nb\n"]), ["b\n"]);
+        assert_eq!(blocks(&["a\n123", "45\nb\n"]), ["a\n", "b\n"]);
+        assert_eq!(blocks(&["a\n12345", "6789", "0\nb\n"]), ["a\n", "b\n"]);
+        assert_eq!(blocks(&["12345", "6\n"]), Vec::<String>::new());
+    }
 }
