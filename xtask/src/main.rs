@@ -12,6 +12,9 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((task, [])) if task == "tidy" => tidy::run(),
         Some((task, [])) if task == "schema" => schema::write().map(|()| ExitCode::SUCCESS),
+        Some((task, [])) if task == "empty-route" => {
+            bench::empty_route().map(|()| ExitCode::SUCCESS)
+        }
         Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
             eprintln!("usage: cargo xtask tidy | cargo xtask schema | cargo xtask bench [NAME]…");

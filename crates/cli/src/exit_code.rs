@@ -56,7 +56,9 @@ fn of_start_error(error: &StartError) -> u8 {
         StartError::Spawn(SpawnError::Program { .. } | SpawnError::Interpreter { .. }) => {
             NOT_RUNNABLE
         }
-        StartError::Launch(LaunchError::Nul { .. } | LaunchError::Cwd { .. })
+        StartError::Launch(
+            LaunchError::Nul { .. } | LaunchError::Cwd { .. } | LaunchError::Input { .. },
+        )
         | StartError::Spawn(SpawnError::Cwd { .. } | SpawnError::Step { .. })
         | StartError::KeyConflict { .. }
         | StartError::Closed => OWN_FAILURE,

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ending::{Ending, LostWhy, Times};
 use crate::feed::{EventKind, Reporter};
+use crate::journal::Entry;
 use crate::snapshot::{Phase, Snapshot};
 use crate::stdin;
 use crate::stop::{Escalation, Verb};
@@ -88,6 +89,8 @@ pub(crate) struct Desk {
     pub(crate) started: Started,
     /// `None` for a process that was never entered into the map: nobody hears of it.
     reporter: Option<Reporter>,
+    /// Where the ending is written down, until it is.
+    entry: Option<Entry>,
 }
 
 /// When it began, on both clocks.
@@ -105,18 +108,35 @@ pub(crate) struct Counter {
     pub(crate) ending: watch::Receiver<Option<Arc<Ending>>>,
 }
 
+impl Counter {
+    /// Of a process that has nobody who answers: all there is to know of it is known.
+    pub(crate) fn of_ended(ending: Ending, extent: Extent) -> Self {
+        let (mailbox, _) = mpsc::unbounded_channel();
+        let ending = Arc::new(ending);
+        let phase = Phase::Ended(Arc::clone(&ending));
+        let (_, snapshot) = watch::channel(Snapshot { phase, extent, log_open: false });
+        let (_, ending) = watch::channel(Some(ending));
+        Self { mailbox, snapshot, ending }
+    }
+}
+
 impl Desk {
     pub(crate) fn new(started: Started) -> (Self, Counter) {
         let (sender, mailbox) = mpsc::unbounded_channel();
         let (snapshot, snapshots) = watch::channel(Snapshot::first());
         let (ending, endings) = watch::channel(None);
         let counter = Counter { mailbox: sender, snapshot: snapshots, ending: endings };
-        (Self { mailbox, snapshot, ending, started, reporter: None }, counter)
+        (Self { mailbox, snapshot, ending, started, reporter: None, entry: None }, counter)
     }
 
     /// From now on it is told what happens to the process.
     pub(crate) fn report_to(&mut self, reporter: Reporter) {
         self.reporter = Some(reporter);
+    }
+
+    /// The ending will be written down here.
+    pub(crate) fn write_into(&mut self, entry: Option<Entry>) {
+        self.entry = entry;
     }
 
     pub(crate) fn report(&self, kind: EventKind) {
@@ -149,7 +169,10 @@ impl Desk {
     }
 
     /// State and final length in one value; then the signal for those who wait for nothing else.
-    pub(crate) fn publish_ending(&self, ending: Ending, extent: Extent, log_open: bool) {
+    pub(crate) fn publish_ending(&mut self, ending: Ending, extent: Extent, log_open: bool) {
+        if let Some(entry) = self.entry.take() {
+            entry.ended(&ending, &extent);
+        }
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
         self.snapshot.send_modify(|snapshot| {
@@ -166,7 +189,7 @@ impl Desk {
         self.snapshot.send_modify(|snapshot| snapshot.log_open = false);
     }
 
-    fn publish_lost(&self) {
+    fn publish_lost(&mut self) {
         let now = SystemTime::now();
         let times = Times {
             started: self.started.wall,

@@ -52,6 +52,8 @@ pub enum LostWhy {
     TakenByOthers,
     #[error("the task that owned the process ended before it")]
     OwnerGone,
+    #[error("the server ended before the process did")]
+    ServerGone,
 }
 
 /// Whose doing the end was.

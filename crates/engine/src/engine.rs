@@ -4,6 +4,7 @@ mod adopt;
 mod close;
 mod list;
 mod registry;
+mod restore;
 mod start;
 mod sweep;
 
@@ -18,12 +19,15 @@ use tokio::sync::{Notify, Semaphore};
 pub use close::{CloseReport, Survivors, survived};
 pub use list::{Filter, Page, PhaseIs};
 pub use registry::ForgetError;
+pub use restore::Restored;
 pub use start::{StartError, Started};
 
 use crate::disk::Disk;
 use crate::feed::{EventAbout, EventKind, Feed};
+use crate::id::Ids;
+use crate::journal::{HashKey, Journal, Replayed};
 use crate::pump::MOST_LARGE_PIPES;
-use crate::settings::Settings;
+use crate::settings::{History, Settings};
 use crate::spawner::{InProcess, Spawner};
 use crate::tree::{Reach, Trees};
 use crate::under_way::UnderWay;
@@ -52,6 +56,11 @@ struct Inner {
     large_pipes: Arc<Semaphore>,
     disk: Arc<Disk>,
     feed: Feed,
+    ids: Ids,
+    journal: Option<Arc<Journal>>,
+    /// What launches of one key are compared by.
+    hash_key: HashKey,
+    restored: Restored,
 }
 
 impl Engine {
@@ -65,8 +74,15 @@ impl Engine {
     pub fn with_spawner(settings: Settings, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
+        let (journal, replayed) = match settings.history {
+            History::None => (None, Replayed::default()),
+            History::Journal => {
+                let (journal, replayed) = Journal::open(&settings.state)?;
+                (Some(Arc::new(journal)), replayed)
+            }
+        };
         let ended = Arc::new(Notify::new());
-        let inner = Inner {
+        let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
             settings,
@@ -77,7 +93,12 @@ impl Engine {
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
             feed: Feed::new(),
+            ids: Ids::after(replayed.pasts.keys().last().copied()),
+            hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
+            journal,
+            restored: Restored::default(),
         };
+        inner.restored = inner.restore(replayed)?;
         let engine = Self { inner: Arc::new(inner) };
         let ended = Arc::clone(&engine.inner.ended);
         tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner), ended));
@@ -87,6 +108,11 @@ impl Engine {
     /// The process with this id.
     pub fn get(&self, id: Id) -> Option<Process> {
         self.inner.registry().get(id)
+    }
+
+    /// What an earlier engine on the same state folder has left to this one.
+    pub fn restored(&self) -> &Restored {
+        &self.inner.restored
     }
 
     /// What happens to its processes, in one order.
@@ -102,7 +128,9 @@ impl Engine {
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
         let process = self.inner.registry().forgettable(id)?;
-        // The files first: while one is stuck the process stays, and can be tried again.
+        // Written down first: an engine that goes here leaves files that the next one removes.
+        self.inner.journal.iter().for_each(|journal| journal.forgotten(id));
+        // The files next: while one is stuck the process stays, and can be tried again.
         process.place().remove().map_err(|source| ForgetError::Remove { id, source })?;
         if self.inner.registry().remove(id) {
             let about = Arc::new(EventAbout::of(process.about()));

@@ -2,7 +2,8 @@
 //!
 //! A process is told of in the order of its life: started, first output, timed out, ended,
 //! workspace touched, forgotten. The feed keeps the newest events and says so when a reader asks
-//! for older ones; it never waits for anybody.
+//! for older ones; it never waits for anybody. A process that an earlier engine has started is told
+//! of only when it is forgotten.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -162,7 +163,7 @@ mod tests {
 
     fn feed_of(count: u64) -> Feed {
         let feed = Feed::new();
-        let about = EventAbout { id: Id::next(), session: None, labels: BTreeMap::new() };
+        let about = EventAbout { id: Id::fresh(), session: None, labels: BTreeMap::new() };
         let about = Arc::new(about);
         (0..count).for_each(|_| feed.post(&about, EventKind::Started));
         feed

@@ -2,17 +2,62 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// Written lower-case and dashed. A later process of this engine has a greater id.
+/// Written lower-case and dashed. A later process of this engine, and of one that goes on with its
+/// history, has a greater id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(Uuid);
 
+/// Gives out ids, each greater than the one before, whatever the clock does.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    /// Held for the time of a comparison.
+    newest: Mutex<Id>,
+}
+
+/// Below the milliseconds of unix time, which are the first 48 of 128 bits.
+const BELOW_TIME: u32 = 80;
+
 impl Id {
-    pub(crate) fn next() -> Self {
+    /// One that no other process has.
+    pub(crate) fn fresh() -> Self {
         Self(Uuid::now_v7())
     }
+
+    pub(crate) fn from_number(number: u128) -> Self {
+        Self(Uuid::from_u128(number))
+    }
+
+    pub(crate) fn number(self) -> u128 {
+        self.0.as_u128()
+    }
+}
+
+impl Ids {
+    /// All of them greater than `newest`.
+    pub(crate) fn after(newest: Option<Id>) -> Self {
+        Self { newest: Mutex::new(newest.unwrap_or(Id(Uuid::nil()))) }
+    }
+
+    pub(crate) fn next(&self) -> Id {
+        // Changed in one step.
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        *newest = next_after(*newest, Id::fresh());
+        *newest
+    }
+}
+
+/// The fresh one, or, when the clock was set back, the same a millisecond after the newest.
+fn next_after(newest: Id, fresh: Id) -> Id {
+    if fresh > newest {
+        return fresh;
+    }
+    let later = (newest.number() >> BELOW_TIME) + 1;
+    let below = fresh.number() & ((1 << BELOW_TIME) - 1);
+    Id::from_number(later << BELOW_TIME | below)
 }
 
 impl fmt::Display for Id {
@@ -32,5 +77,24 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Self, uuid::Error> {
         Uuid::try_parse(text).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_no_id_smaller() {
+        let fresh = Id::fresh();
+        let hour = 3_600_000_u128 << BELOW_TIME;
+        let ahead = Id::from_number(fresh.number() + hour);
+        let next = next_after(ahead, fresh);
+        assert!(next > ahead);
+        assert_eq!((next.0.get_version_num(), next.0.get_variant()), (7, uuid::Variant::RFC4122));
+        assert_eq!(next_after(fresh, ahead), ahead);
+        let ids = Ids::after(Some(ahead));
+        let given: Vec<Id> = (0..100).map(|_| ids.next()).collect();
+        assert!(given[0] > ahead && given.is_sorted());
     }
 }

@@ -52,11 +52,13 @@ pub enum EnvEdit {
 }
 
 /// Whether the command can be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
     /// It reads the end of file at once.
     Closed,
     Open,
+    /// It reads this, then the end of file. At most what the input queue takes, 16 MiB.
+    Given(Vec<u8>),
 }
 
 /// How standard output and error reach the log.

@@ -13,6 +13,7 @@ mod engine;
 mod environment;
 mod feed;
 mod id;
+mod journal;
 mod launch;
 mod log_source;
 mod orphans;
@@ -35,8 +36,8 @@ pub use ending::{
     Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 pub use engine::{
-    CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, StartError, Started, Survivors,
-    survived,
+    CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, Restored, StartError, Started,
+    Survivors, survived,
 };
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
@@ -51,7 +52,7 @@ pub use plan::{LaunchError, Part, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;
 pub use retention::Retention;
-pub use settings::Settings;
+pub use settings::{History, Settings};
 pub use snapshot::{Phase, Snapshot};
 pub use spawner::{InProcess, SpawnFuture, Spawner};
 pub use stdin::{StdinOpen, StdinState, WriteError, Written};

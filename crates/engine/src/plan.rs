@@ -10,6 +10,7 @@ use lastbyte_sys::spawn::{Failure, Output, Request, Stdin as SpawnStdin, Step};
 
 use crate::environment::{COOKIE, Environment};
 use crate::launch::{EnvEdit, Launch, Program, Stdin, Streams};
+use crate::stdin::QUEUE_BYTES;
 use crate::{Id, directory};
 
 /// What a launch says cannot be run, whatever the machine.
@@ -27,6 +28,8 @@ pub enum LaunchError {
         #[source]
         errno: Errno,
     },
+    #[error("the input has {bytes} bytes, more than the {QUEUE_BYTES} that are taken")]
+    Input { bytes: usize },
 }
 
 /// A part of a launch.
@@ -100,6 +103,7 @@ impl Plan {
         base: Environment,
     ) -> Result<Self, LaunchError> {
         check_names(launch)?;
+        check_input(&launch.stdin)?;
         let argv = argv(&launch.program)?;
         no_nul(launch.cwd.as_ref().map_or(b"", |cwd| cwd.as_os_str().as_bytes()), || Part::Cwd)?;
         let (cwd, warning) = directory::choose(launch.cwd.as_deref(), configured, &base)?;
@@ -118,9 +122,9 @@ impl Plan {
             argv,
             env: entries(&env)?,
             cwd: c_string(cwd.as_os_str().as_bytes(), || Part::Cwd)?,
-            stdin: match launch.stdin {
+            stdin: match &launch.stdin {
                 Stdin::Closed => SpawnStdin::Null,
-                Stdin::Open => SpawnStdin::Pipe,
+                Stdin::Open | Stdin::Given(_) => SpawnStdin::Pipe,
             },
             output: match launch.streams {
                 Streams::Merged => Output::Merged,
@@ -253,6 +257,15 @@ fn check_names(launch: &Launch) -> Result<(), LaunchError> {
     match edited.chain(forced).find(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
         Some(name) => Err(LaunchError::EnvName { name: name.clone() }),
         None => Ok(()),
+    }
+}
+
+fn check_input(stdin: &Stdin) -> Result<(), LaunchError> {
+    match stdin {
+        Stdin::Given(input) if input.len() > QUEUE_BYTES => {
+            Err(LaunchError::Input { bytes: input.len() })
+        }
+        Stdin::Given(_) | Stdin::Open | Stdin::Closed => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::Id;
 use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
 use crate::disk::Share;
 use crate::ending::Ending;
-use crate::launch::{Key, Program, Session};
+use crate::launch::{Key, Program, Session, Streams};
 use crate::pins::{Pin, Pins};
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
@@ -47,10 +47,13 @@ pub(crate) struct Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub id: Id,
+    /// 0 when the server went in the middle of the start, and it is not known.
     pub pid: i32,
     pub program: Program,
     /// The directory it was started in.
     pub cwd: std::path::PathBuf,
+    /// As launched; a terminal may have been resized since.
+    pub streams: Streams,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub labels: BTreeMap<String, String>,

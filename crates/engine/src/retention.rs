@@ -127,7 +127,7 @@ mod tests {
 
     fn candidate(session: &str, ended: u64, bytes: u64) -> Candidate {
         Candidate {
-            id: Id::next(),
+            id: Id::fresh(),
             session: Some(Session(session.into())),
             ended: at(ended),
             bytes,

@@ -21,6 +21,8 @@ pub struct Settings {
     /// Asked at each start for another base environment.
     pub provider: Option<Arc<dyn EnvironmentProvider>>,
     pub retention: Retention,
+    /// What the next engine on the same state folder knows of this one's processes.
+    pub history: History,
     /// Of all logs together, in bytes. Past it ended processes are forgotten, oldest first, then
     /// every running log falls to 1 MiB of head and 1 MiB of tail.
     pub disk_quota: u64,
@@ -31,6 +33,16 @@ pub struct Settings {
     pub reach: ReachChoice,
 }
 
+/// Whether processes are remembered beyond the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// The engine begins with none, and leaves what lies in the state folder alone.
+    None,
+    /// In a journal. The state folder belongs to this engine: logs that the journal does not name
+    /// are removed from it.
+    Journal,
+}
+
 impl Settings {
     pub fn new(state: impl Into<PathBuf>) -> Self {
         Self {
@@ -39,6 +51,7 @@ impl Settings {
             environment: Environment::own(),
             provider: None,
             retention: Retention::default(),
+            history: History::None,
             disk_quota: 4 << 30,
             spawners: std::thread::available_parallelism().map_or(2, usize::from),
             mechanism: Mechanism::Clone3,

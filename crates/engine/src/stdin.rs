@@ -142,6 +142,13 @@ impl StdinQueue {
         Ok((queue, StdinGate { room, state: watched }))
     }
 
+    /// Queues all that the command will ever read.
+    pub(crate) fn give(&mut self, input: Vec<u8>, permit: OwnedSemaphorePermit) {
+        // Nobody waits for the answer to what is known to fit.
+        let (reply, _) = oneshot::channel();
+        self.take(Write { bytes: input, offset: Some(0), then: Then::Close, permit, reply });
+    }
+
     /// Queues a write and answers it. Bytes that an earlier write has brought are not queued again.
     pub(crate) fn take(&mut self, write: Write) {
         let Write { bytes, offset, then, permit, reply } = write;

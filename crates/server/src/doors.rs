@@ -1,3 +1,4 @@
-//! The doors: each speaks one protocol, and parses, calls and renders.
+//! The protocols that offer the verbs, one folder each.
 
 pub mod codex;
+pub mod http;

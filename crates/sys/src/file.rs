@@ -15,7 +15,17 @@ pub fn punch_hole(file: impl AsFd, offset: u64, len: u64) -> Result<(), Errno> {
 ///
 /// Moves the position of the open file, which callers that read and write at offsets do not use.
 pub fn next_data(file: impl AsFd, from: u64) -> Result<Option<u64>, Errno> {
-    match seek(file, SeekFrom::Data(from)) {
+    sought(seek(file, SeekFrom::Data(from)))
+}
+
+/// The first offset from `from` on that is in a hole, the end of the file at the latest; `None`
+/// when `from` lies past that. Moves the position of the open file, as [`next_data`] does.
+pub fn next_hole(file: impl AsFd, from: u64) -> Result<Option<u64>, Errno> {
+    sought(seek(file, SeekFrom::Hole(from)))
+}
+
+fn sought(answer: Result<u64, Errno>) -> Result<Option<u64>, Errno> {
+    match answer {
         Ok(offset) => Ok(Some(offset)),
         Err(Errno::NXIO) => Ok(None),
         Err(errno) => Err(errno),

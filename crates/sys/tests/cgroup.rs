@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lastbyte_sys::cgroup::{self, Branch, Leaf, State, read_state, wait_until_empty};
+use lastbyte_sys::cgroup::{self, Branch, Claims, Leaf, State, read_state, wait_until_empty};
 use lastbyte_sys::spawn::{Failure, Mechanism, Output, Request, Spawned, Spawners, Stdin, Step};
 use lastbyte_sys::{Errno, Status};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -181,4 +181,28 @@ fn a_leaf_that_was_killed_is_not_used_again() {
         Err(failure) => assert_eq!(failure, Failure { step: Step::Leaf, errno: Errno::CANCELED }),
     }
     leaf.remove().unwrap();
+}
+
+#[test]
+fn a_leaf_of_a_dead_run_is_claimed_only_while_somebody_lives_in_it() {
+    let ground = Ground::new();
+    let own = &ground.0;
+    let branch = Branch::make(own).unwrap();
+    let (used, empty) = (branch.leaf(0).unwrap(), branch.leaf(1).unwrap());
+    let spawned = spawn(&["/bin/sleep", "60"], &used, Mechanism::Clone3).unwrap();
+    let claim = |leaf: &Leaf| Claims::default().claim(leaf.folder());
+    assert!(claim(&used).is_none(), "its branch has an owner");
+    drop(branch);
+    assert!(claim(&empty).is_none(), "nobody lives in it");
+    let claimed = claim(&used).expect("left behind with somebody in it");
+    assert!(claim(&used).is_none(), "it has an owner again");
+    assert!(!claimed.reusable());
+    // A sweep of others leaves a branch alone that was claimed, so that its name is not used again.
+    drop(spawned);
+    assert!(wait_until_empty(claimed.events().unwrap(), PATIENCE).unwrap());
+    cgroup::sweep(own).unwrap();
+    assert!(claimed.folder().exists());
+    drop(claimed);
+    cgroup::sweep(own).unwrap();
+    assert!(!used.folder().exists());
 }

@@ -28,7 +28,7 @@ pub use range::Range;
 pub use schema::schema;
 pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use verbs::{
-    Delivered, ForgetQuery, Health, Reach, ResizeRequest, SignalAnswer, SignalRequest, StopProof,
-    StopRequest, Survivor, WriteAnswer, WriteQuery,
+    Delivered, ForgetQuery, Health, Reach, ResizeRequest, Root, SignalAnswer, SignalRequest,
+    StopProof, StopRequest, Survivor, WriteAnswer, WriteQuery,
 };
 pub use wait::{Met, Wait, WaitAnswer};

@@ -20,7 +20,11 @@ pub struct OutputQuery {
     /// Only this one of split streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// Wait so long for something past `from`, or for the ending.
+    /// Show late output too: what survivors wrote after the ending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
+    /// Wait so long for something past `from`, or until nothing more can come: until the ending,
+    /// or with `late` until the log closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Of `lines`: so many from the beginning.
@@ -128,9 +132,11 @@ pub struct Line {
     pub cut: Option<Range>,
 }
 
-/// What a raw answer says in its head instead of in JSON. The body is the bytes from `FROM` up to
-/// `NEXT`.
+/// Names of header fields. A raw answer says in its head what others say in JSON; its body is the
+/// bytes from `FROM` up to `NEXT`.
 pub mod head {
+    /// Of a request for events: the id of the one that was seen last.
+    pub const LAST_EVENT_ID: &str = "last-event-id";
     pub const FROM: &str = "lastbyte-from";
     pub const NEXT: &str = "lastbyte-next";
     pub const TOTAL: &str = "lastbyte-total";

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::{
-    ErrorBody, Event, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery, ResizeRequest,
+    ErrorBody, Event, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery, ResizeRequest, Root,
     SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor,
     WaitAnswer, WriteAnswer, WriteQuery,
 };
@@ -28,6 +28,7 @@ pub fn schema() -> Value {
     generator.subschema_for::<ResizeRequest>();
     generator.subschema_for::<ForgetQuery>();
     generator.subschema_for::<Event>();
+    generator.subschema_for::<Root>();
     generator.subschema_for::<Health>();
     generator.subschema_for::<ErrorBody>();
     json!({

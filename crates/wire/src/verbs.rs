@@ -107,6 +107,13 @@ pub struct ForgetQuery {
     pub stop: Option<bool>,
 }
 
+/// `GET /v1`: who answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Root {
+    pub name: String,
+    pub version: String,
+}
+
 /// `GET /healthz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {

@@ -7,6 +7,7 @@
 
 mod copy;
 mod fairness;
+mod http;
 mod idle;
 mod samples;
 mod spawn;
@@ -14,9 +15,11 @@ mod tree;
 
 use anyhow::{Result, bail};
 
+pub(crate) use http::empty_route;
+
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "http"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -28,6 +31,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "idle" => idle::run()?,
             "fairness" => fairness::run()?,
             "tree" => tree::run()?,
+            "http" => http::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }

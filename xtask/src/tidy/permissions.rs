@@ -5,7 +5,7 @@ use super::workspace::{Purpose, Violation, Workspace};
 /// Who may use it, and what the others do instead. Tests may use anything.
 const ONLY_FOR: [(&str, &[&str], &str); 7] = [
     ("anyhow", &["lastbyte-cli", "xtask"], "name the errors of an operation in an enum"),
-    ("axum", &["lastbyte-server"], "let a door speak HTTP"),
+    ("axum", &["lastbyte-server", "xtask"], "let a door speak HTTP"),
     ("clap", &["lastbyte-cli"], "let cli parse and pass values"),
     ("libc", &["lastbyte-sys"], "use rustix, or give sys a safe function"),
     ("serde", TALKERS, "keep values plain and let the edge serialise them"),

@@ -13,6 +13,7 @@ use super::Inner;
 use super::start::StartError;
 use crate::desk::{Desk, Started as Begun};
 use crate::feed::{EventAbout, EventKind, Reporter};
+use crate::journal::Entry;
 use crate::launch::{Launch, OnQuota, Stdin, Streams, Touches};
 use crate::owner::{Core, Running, Timers, own};
 use crate::pins::Pins;
@@ -42,11 +43,7 @@ impl Inner {
         let Spawned { child, stdin, output } = spawned;
         let guard = KillOnDrop::new(tree.clone());
         let place = Place::new(&self.logs(), &about.id.to_string());
-        let streams = match launch.streams {
-            Streams::Merged | Streams::Pty(_) => LogStreams::One,
-            Streams::Split => LogStreams::Split,
-        };
-        let writer = Writer::new(place.clone(), streams, launch.quota);
+        let writer = Writer::new(place.clone(), log_streams(launch.streams), launch.quota);
         let log = writer.reader();
         let share = Arc::new(self.disk.share());
         let pins = match launch.on_quota {
@@ -54,7 +51,7 @@ impl Inner {
             OnQuota::Block => Some(Pins::new()),
         };
         let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
-        let (stdin, gate) = input(launch.stdin, stdin, &output)?.unzip();
+        let (stdin, gate) = input(&launch.stdin, stdin, &output)?.unzip();
         let running = Running {
             core: Box::new(Core {
                 pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
@@ -93,6 +90,7 @@ impl Inner {
     pub(super) async fn register(
         &self,
         adopted: Adopted,
+        entry: Option<Entry>,
         touches: Option<Touches>,
     ) -> Result<Process, StartError> {
         let Adopted { process, running, mut desk } = adopted;
@@ -104,6 +102,14 @@ impl Inner {
             reporter.report(EventKind::Started);
             desk.report_to(reporter);
         }
+        // Taken back at the end of this function where nothing stays.
+        let _taken_back = match entered {
+            true => {
+                desk.write_into(entry);
+                None
+            }
+            false => entry,
+        };
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
         tokio::spawn(async move {
             own(running, desk).await;
@@ -121,18 +127,32 @@ impl Inner {
     }
 }
 
+/// Which streams the log tells apart.
+pub(super) fn log_streams(streams: Streams) -> LogStreams {
+    match streams {
+        Streams::Merged | Streams::Pty(_) => LogStreams::One,
+        Streams::Split => LogStreams::Split,
+    }
+}
+
 /// The way into the command, if it was asked for: its pipe, or the terminal.
 fn input(
-    asked: Stdin,
+    asked: &Stdin,
     pipe: Option<OwnedFd>,
     output: &OutputEnds,
 ) -> io::Result<Option<(StdinQueue, StdinGate)>> {
-    match (asked, output, pipe) {
-        (Stdin::Open, OutputEnds::Pty { ours, .. }, _) => {
+    let (mut queue, gate) = match (asked, output, pipe) {
+        (Stdin::Open | Stdin::Given(_), OutputEnds::Pty { ours, .. }, _) => {
             let byte = pty::end_of_file(ours)?;
-            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte)).map(Some)
+            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte))?
         }
-        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close).map(Some),
-        (Stdin::Open | Stdin::Closed, _, None) => Ok(None),
+        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close)?,
+        (Stdin::Open | Stdin::Closed | Stdin::Given(_), _, None) => return Ok(None),
+    };
+    if let Stdin::Given(input) = asked {
+        // A new queue has room for what a plan lets through.
+        let permit = gate.reserve(input.len()).map_err(io::Error::other)?;
+        queue.give(input.clone(), permit);
     }
+    Ok(Some((queue, gate)))
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use super::start::Outcome;
-use crate::launch::{Key, Launch};
+use crate::journal::Fingerprint;
+use crate::launch::Key;
 use crate::snapshot::Phase;
 use crate::{Id, Process};
 
@@ -22,7 +22,7 @@ pub(super) struct Registry {
 /// A start that carried a key: what was launched, and what came of it or will.
 #[derive(Debug, Clone)]
 pub(super) struct Keyed {
-    pub(super) launch: Arc<Launch>,
+    pub(super) fingerprint: Fingerprint,
     pub(super) outcome: watch::Receiver<Option<Outcome>>,
 }
 

@@ -1,7 +1,10 @@
 //! Starting: one process for each key, whatever the callers do meanwhile.
 
+use std::ffi::{CString, OsString};
 use std::future::poll_fn;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,6 +20,7 @@ use super::{Engine, Inner};
 use crate::Id;
 use crate::desk::Started as Begun;
 use crate::environment::Environment;
+use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::{Key, Launch};
 use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::process::{About, Process};
@@ -52,7 +56,6 @@ impl Engine {
     /// Starts a process, or finds the one that the same key and launch have started. The start
     /// goes on when the caller goes away.
     pub async fn start(&self, launch: Launch) -> Result<Started, StartError> {
-        let launch = Arc::new(launch);
         let (outcome, waiting) = watch::channel(None);
         match self.inner.reserve(&launch, &waiting)? {
             Reserved::Ours(starting) => {
@@ -95,11 +98,7 @@ async fn until_known(mut outcome: Waiting) -> Outcome {
 
 const GONE: SpawnError = SpawnError::Step { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
 
-async fn carry_out(
-    starting: Starting,
-    launch: Arc<Launch>,
-    outcome: watch::Sender<Option<Outcome>>,
-) {
+async fn carry_out(starting: Starting, launch: Launch, outcome: watch::Sender<Option<Outcome>>) {
     let mut starting = starting;
     let result = starting.inner.start(&launch).await;
     if result.is_ok() {
@@ -146,20 +145,20 @@ impl Inner {
     /// Decided under one lock: who starts it, and that closing waits for it.
     fn reserve(
         self: &Arc<Self>,
-        launch: &Arc<Launch>,
+        launch: &Launch,
         outcome: &Waiting,
     ) -> Result<Reserved, StartError> {
+        let key = launch.key.clone().map(|key| (key, self.fingerprint(launch)));
         let mut registry = self.registry();
         let known = launch.key.as_ref().and_then(|key| registry.keyed(key));
-        match (known, &launch.key) {
-            (Some(known), _) if known.launch == *launch => {
+        match (known, key) {
+            (Some(known), Some((_, fingerprint))) if known.fingerprint == fingerprint => {
                 return Ok(Reserved::Known(known.outcome));
             }
-            (Some(_), Some(key)) => return Err(StartError::KeyConflict { key: key.clone() }),
+            (Some(_), Some((key, _))) => return Err(StartError::KeyConflict { key }),
             _ if registry.closed => return Err(StartError::Closed),
-            (None, Some(key)) => {
-                let keyed = Keyed { launch: Arc::clone(launch), outcome: outcome.clone() };
-                registry.reserve(key.clone(), keyed);
+            (None, Some((key, fingerprint))) => {
+                registry.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
             }
             (_, None) => {}
         }
@@ -182,23 +181,56 @@ impl Inner {
     }
 
     async fn start_on(self: &Arc<Self>, plot: Plot, launch: &Launch) -> Outcome {
-        let id = Id::next();
+        let id = self.ids.next();
         let (base, warning) = self.base_environment().await;
         let workdir = self.settings.workdir.as_deref();
         let Plan { mut request, cwd, mut warnings } = Plan::new(id, launch, workdir, base)?;
-        request.leaf = plot.leaf();
+        let leaf = plot.leaf();
+        request.leaf = leaf.clone();
         warnings.extend(warning);
         let named = Named::new(&request, &cwd);
         let begun = Begun { wall: SystemTime::now(), clock: Instant::now() };
+        let entry = self.write_down(id, launch, (&cwd, leaf), begun.wall);
         let spawned = self.spawner.spawn(request).await;
         let spawned = spawned.map_err(|failure| SpawnError::of(failure, &named))?;
         let about = about(id, launch, &spawned, named.into_cwd(), begun.wall);
+        entry.iter().for_each(|entry| entry.started(about.pid));
         let tree = plot.grow(about.pid, id);
         let adopted = self.adopt(launch, (spawned, tree), about, begun);
         // The runtime has no room for the descriptors; the child was dropped and so killed.
         let adopted = adopted.map_err(|error| step(Step::Handover, &error))?;
-        let process = self.register(adopted, launch.touches.clone()).await?;
+        let process = self.register(adopted, entry, launch.touches.clone()).await?;
         Ok(Started { process, attached: false, warnings })
+    }
+
+    /// Into the journal, where there is one, before anything runs: a crash must not leave behind
+    /// what nobody knows of.
+    fn write_down(
+        &self,
+        id: Id,
+        launch: &Launch,
+        (cwd, leaf): (&Path, Option<CString>),
+        started: SystemTime,
+    ) -> Option<Entry> {
+        let launched = |launch: &Launch| Launched {
+            id,
+            program: launch.program.clone(),
+            cwd: cwd.to_owned(),
+            env_names: Launched::env_names(launch),
+            session: launch.session.clone(),
+            key: launch.key.clone().map(|key| (key, self.fingerprint(launch))),
+            labels: launch.labels.clone(),
+            streams: launch.streams,
+            started,
+            stop: launch.stop,
+            leaf: leaf.map(|leaf| OsString::from_vec(leaf.into_bytes()).into()),
+        };
+        let journal = self.journal.as_ref()?;
+        Some(Entry::launched(journal, launched(launch)))
+    }
+
+    fn fingerprint(&self, launch: &Launch) -> Fingerprint {
+        Fingerprint::of(launch, self.hash_key)
     }
 
     /// The provider's environment if there is one and it answers, else our own.
@@ -224,6 +256,7 @@ fn about(
         pid: spawned.child.pid(),
         program: launch.program.clone(),
         cwd,
+        streams: launch.streams,
         session: launch.session.clone(),
         key: launch.key.clone(),
         labels: launch.labels.clone(),

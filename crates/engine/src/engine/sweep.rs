@@ -39,6 +39,7 @@ impl Engine {
             _ = self.forget(id);
         }
         self.reclaim_leaves();
+        self.inner.journal.iter().for_each(|journal| journal.tend());
         if self.inner.disk.excess() > 0 {
             self.make_room();
         }

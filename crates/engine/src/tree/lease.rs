@@ -29,8 +29,12 @@ pub(crate) struct Watched(Arc<Lease>);
 
 impl Lease {
     pub(super) fn new(leaves: &Arc<Leaves>) -> io::Result<Self> {
-        let held = Held { leaf: leaves.take()?, leaves: Arc::clone(leaves), watched_by: 0 };
-        Ok(Self { held: Mutex::new(Some(held)) })
+        Ok(Self::of(leaves.take()?, leaves))
+    }
+
+    pub(super) fn of(leaf: Leaf, leaves: &Arc<Leaves>) -> Self {
+        let held = Held { leaf, leaves: Arc::clone(leaves), watched_by: 0 };
+        Self { held: Mutex::new(Some(held)) }
     }
 
     pub(super) fn path(&self) -> Option<CString> {

@@ -59,6 +59,11 @@ impl Tree {
         Self { marks, way }
     }
 
+    /// Of a leader that was never ours to reap: its number may be another's by now.
+    pub(super) fn of_another(leader: i32, id: Id, way: Way) -> Self {
+        Self { marks: Marks::unlooked(leader, id), way }
+    }
+
     pub(crate) fn leader(&self) -> i32 {
         self.marks.leader
     }

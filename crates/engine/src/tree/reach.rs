@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::sync::Arc;
 
-use lastbyte_sys::cgroup;
+use lastbyte_sys::cgroup::{self, Leaf};
 use lastbyte_sys::spawn::Mechanism;
 
 use super::lease::Lease;
@@ -85,6 +85,15 @@ impl Trees {
             ReachChoice::Best => Some(Plot { way: Some(Way::Scan) }),
             ReachChoice::Only(_) => None,
         }
+    }
+
+    /// The tree of a leader that an earlier engine has started, by its leaf if that is still there.
+    pub(crate) fn regrow(&self, leader: i32, id: Id, leaf: Option<Leaf>) -> Tree {
+        let way = match (leaf, &self.leaves) {
+            (Some(leaf), Some(leaves)) => Way::Leaf(Arc::new(Lease::of(leaf, leaves))),
+            (Some(_), None) | (None, _) => Way::Scan,
+        };
+        Tree::of_another(leader, id, way)
     }
 
     /// Takes back the leaves of forgotten trees that have become empty.

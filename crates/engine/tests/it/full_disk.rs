@@ -9,13 +9,13 @@ use crate::fixture::{finish, patiently, read, read_stream};
 use crate::namespace::inside;
 
 /// 4 MiB that belong to this test alone, in a mount namespace of its own.
-fn small_disk(folder: &std::path::Path) {
+pub fn small_disk(folder: &std::path::Path) {
     let mut mount = std::process::Command::new("mount");
     let status = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder).status();
     assert!(status.expect("mount is installed").success());
 }
 
-const MOUNTS: [&str; 2] = ["--mount", "--propagation=private"];
+pub const MOUNTS: [&str; 2] = ["--mount", "--propagation=private"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_finishes_and_the_ending_says_what_is_missing() {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lastbyte_engine::{
-    Cause, Launch, Signal, Status, Stdin, StdinOpen, StopPolicy, Timeout, Timeouts, Verb,
-    WriteError, Written,
+    Cause, Launch, LaunchError, Signal, StartError, Status, Stdin, StdinOpen, StopPolicy, Streams,
+    Timeout, Timeouts, Verb, WindowSize, WriteError, Written,
 };
 
 use crate::fixture::{Fixture, finish, finish_text, patiently};
@@ -22,6 +22,23 @@ async fn what_is_written_is_read_up_to_the_end_of_file() {
     assert_eq!(process.write(b"hello ".into(), None).await, Ok(Written { accepted: 6 }));
     assert_eq!(process.write_and_close(b"world".into(), None).await, Ok(Written { accepted: 11 }));
     assert_eq!(finish_text(&process).await, (Status::Exited(0), "hello world!".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn given_input_is_all_that_is_read_on_a_pipe_and_on_a_terminal() {
+    let fixture = Fixture::new();
+    let given = |bytes: usize| Stdin::Given(vec![b'x'; bytes]);
+    let launch = Launch { stdin: given(QUEUE), ..fixture.launch("cat") };
+    let process = fixture.start_launch(launch).await;
+    assert_eq!(finish(&process).await.0.final_len, QUEUE as u64);
+    let launch = Launch { stdin: Stdin::Given(b"hi\n".into()), ..Launch::shell("stty -echo; cat") };
+    let streams = Streams::Pty(WindowSize { rows: 5, cols: 5 });
+    let process = fixture.start_launch(Launch { streams, ..launch }).await;
+    let (status, text) = finish_text(&process).await;
+    assert!(status == Status::Exited(0) && text.ends_with("hi\r\n"), "{status:?} {text:?}");
+    let launch = Launch { stdin: given(QUEUE + 1), ..fixture.launch("cat") };
+    let refused = fixture.engine.start(launch).await.unwrap_err();
+    assert_eq!(refused, StartError::Launch(LaunchError::Input { bytes: QUEUE + 1 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ async fn head_and_tail_of_a_log_with_a_dropped_middle_are_exact() {
     let process = fixture.start_launch(launch).await;
     patiently("it ends", process.ended()).await;
     let source = output(&process);
-    let view = head_tail::native(&source, 20_000).unwrap();
+    let view = head_tail::native(&source, 0, 20_000).unwrap();
     let omitted = view.omitted.expect("most of it");
     assert_eq!(view.total, 3_000_000);
     assert!(view.head == pattern_bytes(0..omitted.start));

@@ -37,6 +37,28 @@ impl Dropped {
         dropped
     }
 
+    /// Of any ranges in any order. Where they are more than there can be, those next to each other
+    /// are joined, with the bytes between them: what is there may be called gone, never the other
+    /// way round.
+    pub fn covering(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+        let mut all: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        all.sort_by_key(|range| range.start);
+        all.dedup_by(|next, last| {
+            let joined = next.start <= last.end;
+            if joined {
+                last.end = last.end.max(next.end);
+            }
+            joined
+        });
+        while all.len() > 3 {
+            let gap = |index: &usize| all[*index].start - all[*index - 1].end;
+            let Some(nearest) = (1..all.len()).min_by_key(gap) else { break };
+            all[nearest - 1].end = all.remove(nearest).end;
+        }
+        let mut all = all.into_iter();
+        Self::of(std::array::from_fn(|_| all.next().unwrap_or_default()))
+    }
+
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges[..self.count]
     }
@@ -65,6 +87,7 @@ impl Dropped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn neighbours_are_one_range_and_empty_ranges_none() {
@@ -72,6 +95,25 @@ mod tests {
         assert_eq!(dropped.ranges(), std::slice::from_ref(&(4..12)));
         assert_eq!(dropped.bytes(), 8);
         assert!(Dropped::of([1..1, 2..2, 3..3]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_gone_is_still_called_so(
+            given in prop::collection::vec((0u64..1000, 0u64..50), 0..12),
+        ) {
+            let given: Vec<_> = given.into_iter().map(|(start, len)| start..start + len).collect();
+            let dropped = Dropped::covering(given.clone());
+            let is_gone = |at: u64| dropped.ranges().iter().any(|range| range.contains(&at));
+            let was_gone = |at: u64| given.iter().any(|range| range.contains(&at));
+            prop_assert!((0..1100).all(|at| is_gone(at) || !was_gone(at)));
+            let apart = dropped.ranges().windows(2).all(|pair| pair[0].end < pair[1].start);
+            prop_assert!(apart, "{:?}", dropped);
+            let borders = (1..1100).filter(|at| was_gone(*at) && !was_gone(*at - 1)).count();
+            if borders + usize::from(was_gone(0)) <= 3 {
+                prop_assert!((0..1100).all(|at| is_gone(at) == was_gone(at)), "{:?}", dropped);
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod memory;
 mod place;
 mod quota;
 mod reader;
+mod recover;
 mod runs;
 mod writer;
 
@@ -21,6 +22,7 @@ pub use extent::{Dropped, Extent};
 pub use place::Place;
 pub use quota::{Quota, QuotaTooSmall};
 pub use reader::{Horizon, Piece, ReadError, Reader};
+pub use recover::Recovered;
 pub use runs::Run;
 pub use writer::{Failed, Pulled, Streams, Writer};
 

@@ -40,6 +40,11 @@ impl Quota {
         self.bytes
     }
 
+    /// How many of them are for the oldest bytes.
+    pub fn head(self) -> u64 {
+        self.head
+    }
+
     /// How much is dropped at once: rare enough to cost little, small enough to keep most.
     pub(super) fn step(self) -> u64 {
         (self.bytes / 16).clamp(4 * BLOCK, 4 << 20)

@@ -51,6 +51,11 @@ impl Reader {
         Self { place, streams, tail, log: OnceLock::new(), runs: OnceLock::new() }
     }
 
+    /// A reader of a log whose writer is gone.
+    pub fn of_files(place: Place, streams: Streams) -> Self {
+        Self::new(place, streams, Tail::default())
+    }
+
     /// Another reader of the same log, with files of its own.
     pub fn again(&self) -> Self {
         Self::new(self.place.clone(), self.streams, self.tail.clone())

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::chopped::{Chopped, output, whole, with_holes};
 
 fn check_sum(source: &Chopped, max_bytes: usize) {
-    let view = native(source, max_bytes).unwrap();
+    let view = native(source, 0, max_bytes).unwrap();
     let (head, tail) = (view.head.len() as u64, view.tail.len() as u64);
     assert!(view.head.len() + view.tail.len() <= max_bytes);
     assert!(source.bytes.starts_with(&view.head) && source.bytes.ends_with(&view.tail));
@@ -48,7 +48,7 @@ proptest! {
         source in whole(output().prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into_bytes())),
         max_bytes in 0..400_usize,
     ) {
-        let view = native(&source, max_bytes).unwrap();
+        let view = native(&source, 0, max_bytes).unwrap();
         prop_assert!(str::from_utf8(&view.head).is_ok());
         prop_assert!(str::from_utf8(&view.tail).is_ok());
     }

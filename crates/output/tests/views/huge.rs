@@ -44,7 +44,7 @@ fn what_is_dropped_is_one_step_for_every_view() {
     let gone = KEPT..END - KEPT;
     let source = Huge([gone.clone()]);
 
-    let view = native(&source, 1 << 20).unwrap();
+    let view = native(&source, 0, 1 << 20).unwrap();
     assert_eq!(view.omitted, Some(gone.clone()));
     assert_eq!((view.head.len(), view.tail.len()), (KEPT as usize, KEPT as usize));
     assert_eq!(coder(&source).unwrap().truncated.unwrap().omitted_bytes, END - 32768);

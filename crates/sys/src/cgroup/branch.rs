@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::leaf::{Leaf, name, remove, subfolders};
 
 /// Every branch's name begins like this.
-const PREFIX: &str = "lastbyte-";
+pub(super) const PREFIX: &str = "lastbyte-";
 
 /// Removed when dropped, unless somebody still lives in one of its leaves.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 }
 
 /// The lock on a folder; `None` when somebody else has it or the folder is gone.
-fn lock(folder: &Path) -> io::Result<Option<OwnedFd>> {
+pub(super) fn lock(folder: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let opened = match rustix::fs::open(folder, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub struct Leaf {
     /// with that of the one its parent is in: a leaf that was killed once kills whoever is born in
     /// it afterwards (seen on 6.18; `cgroup_css_set_fork` and `cgroup_post_fork`).
     killed: AtomicBool,
+    /// The lock on a dead run's branch, which keeps its name from being given to another.
+    _claim: Option<Arc<OwnedFd>>,
 }
 
 /// What `cgroup.events` says of a leaf and all that is below it.
@@ -38,7 +41,12 @@ impl Leaf {
     }
 
     fn at(folder: PathBuf) -> Self {
-        Self { folder, killed: AtomicBool::new(false) }
+        Self { folder, killed: AtomicBool::new(false), _claim: None }
+    }
+
+    /// One of a dead run. Counts as killed, so that it is removed and not used for another tree.
+    pub(super) fn claimed(folder: PathBuf, claim: Arc<OwnedFd>) -> Self {
+        Self { folder, killed: AtomicBool::new(true), _claim: Some(claim) }
     }
 
     pub fn folder(&self) -> &Path {

@@ -10,11 +10,13 @@
 //! descriptor but a branch, which holds a lock for as long as its engine lives.
 
 mod branch;
+mod claims;
 mod leaf;
 mod locate;
 mod probe;
 
 pub use branch::{Branch, sweep};
+pub use claims::Claims;
 pub use leaf::{Leaf, State, read_state, wait_until_empty};
 pub use locate::{NoFolder, own_folder};
 pub use probe::{NoLeaf, probe};

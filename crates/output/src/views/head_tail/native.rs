@@ -27,15 +27,15 @@ pub struct HeadTail {
     pub dropped: Vec<Range<u64>>,
 }
 
-/// At most `max_bytes`, half of them from the head, more if a dropped range leaves the tail short.
+/// What lies from `from` on: at most `max_bytes`, half of them from the head, more if a dropped range leaves the tail short.
 /// If all fits, all of it is the head.
 ///
 /// A cut prefers the end of a line if one is near, within an eighth of the part's budget, and
 /// never falls into a character; bytes that are no character are cut anywhere. Head and tail each
 /// stop at a dropped range, uncut; what the head leaves of the budget goes to the tail.
-pub fn native(source: &dyn Source, max_bytes: usize) -> io::Result<HeadTail> {
+pub fn native(source: &dyn Source, from: u64, max_bytes: usize) -> io::Result<HeadTail> {
     let total = source.end();
-    let Parts { parts, next } = Parts::read(source, 0..total, max_bytes.saturating_add(BEYOND))?;
+    let Parts { parts, next } = Parts::read(source, from..total, max_bytes.saturating_add(BEYOND))?;
     let mut parts = parts.into_iter();
     let (mut head, after_head) = match parts.next() {
         Some(Part::Kept(piece)) => (piece, parts.next()),
@@ -52,7 +52,7 @@ pub fn native(source: &dyn Source, max_bytes: usize) -> io::Result<HeadTail> {
         head_limit = head_limit.max(max_bytes - tail.len());
     }
     let cut = head_cut(head.bytes(), head_limit);
-    let from = if head.is_empty() { 0 } else { head.place(cut) };
+    let from = if head.is_empty() { from } else { head.place(cut) };
     head.truncate(cut);
     let tail = tail(source, from..total, max_bytes - head.len())?;
     let omitted = from..if tail.is_empty() { total } else { tail.place(0) };
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_fits_is_not_cut() {
         for max_bytes in [6, 7, 100] {
-            let view = native(&Slice::new("a\nbé\n".as_bytes()), max_bytes).unwrap();
+            let view = native(&Slice::new("a\nbé\n".as_bytes()), 0, max_bytes).unwrap();
             let head = "a\nbé\n".as_bytes().to_vec();
             let want = HeadTail { total: 6, head, omitted: None, tail: vec![], dropped: vec![] };
             assert_eq!(view, want);
@@ -123,11 +123,26 @@ mod tests {
     }
 
     fn check(input: &str, max_bytes: usize, want_head: &str, want_tail: &str) {
-        let view = native(&Slice::new(input.as_bytes()), max_bytes).unwrap();
+        let view = native(&Slice::new(input.as_bytes()), 0, max_bytes).unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let omitted = view.omitted.unwrap();
         assert_eq!((text(view.head).as_str(), text(view.tail).as_str()), (want_head, want_tail));
         assert_eq!(omitted, want_head.len() as u64..(input.len() - want_tail.len()) as u64);
+    }
+
+    #[test]
+    fn a_view_from_a_cursor_shows_nothing_before_it() {
+        let source = Slice::new(b"abcdefgh");
+        let view = native(&source, 3, 100).unwrap();
+        assert_eq!((view.head.as_slice(), view.omitted), (b"defgh".as_slice(), None));
+        let view = native(&source, 3, 2).unwrap();
+        assert_eq!(
+            (view.head.as_slice(), view.tail.as_slice()),
+            (b"d".as_slice(), b"h".as_slice())
+        );
+        assert_eq!(view.omitted, Some(4..7));
+        let view = native(&source, 8, 100).unwrap();
+        assert_eq!((view.head.as_slice(), view.omitted), (b"".as_slice(), None));
     }
 
     #[test]
@@ -159,7 +174,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_character_are_cut_anywhere() {
-        let view = native(&Slice::new(&[0x80; 10]), 4).unwrap();
+        let view = native(&Slice::new(&[0x80; 10]), 0, 4).unwrap();
         assert_eq!(
             (view.head, view.omitted, view.tail),
             (vec![0x80; 2], Some(2..8), vec![0x80; 2])
@@ -168,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_dropped_range_is_omitted_and_told_even_if_the_rest_fits() {
-        let view = native(&Slice::new(b"abcdefgh").without(2..4).without(5..6), 100).unwrap();
+        let view = native(&Slice::new(b"abcdefgh").without(2..4).without(5..6), 0, 100).unwrap();
         assert_eq!(
             (view.head.as_slice(), view.tail.as_slice()),
             (b"ab".as_slice(), b"gh".as_slice())
@@ -179,14 +194,15 @@ mod tests {
     #[test]
     fn what_is_left_is_not_cut_if_it_fits() {
         for (gone, max_bytes) in [(6..7, 7), (1..2, 7), (2..5, 5)] {
-            let view = native(&Slice::new(b"abcdefgh").without(gone.clone()), max_bytes).unwrap();
+            let view =
+                native(&Slice::new(b"abcdefgh").without(gone.clone()), 0, max_bytes).unwrap();
             assert_eq!(view.omitted, Some(gone));
         }
     }
 
     #[test]
     fn a_log_of_which_nothing_is_left_is_all_omitted() {
-        let view = native(&Slice::new(b"abcd").without(0..4), 100).unwrap();
+        let view = native(&Slice::new(b"abcd").without(0..4), 0, 100).unwrap();
         assert_eq!((view.omitted, view.dropped.len()), (Some(0..4), 1));
     }
 }

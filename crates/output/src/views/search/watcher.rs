@@ -1,11 +1,13 @@
 //! Watching output for a pattern as it arrives.
 
+use std::io;
 use std::ops::Range;
 
 use regex::bytes::Regex;
 
 use super::splitter::{Splitter, text_of};
-use crate::views::{Chunk, piece::Piece};
+use crate::views::walk::{Step, Walk};
+use crate::views::{Chunk, Source, piece::Piece};
 
 /// Looks at lines as a search does, and at the line that has no end yet: a prompt is seen when it
 /// stands there. So `$` also matches where the output has got to. Memory is one line.
@@ -33,6 +35,26 @@ impl Watcher {
             .and_then(|line| self.look(line))
     }
 
+    /// Where the pattern is first seen in what `source` has in `range`.
+    pub fn look_through(
+        &mut self,
+        source: &dyn Source,
+        range: Range<u64>,
+    ) -> io::Result<Option<Range<u64>>> {
+        let mut walk = Walk::new(source, range);
+        while let Some(step) = walk.next()? {
+            match step {
+                Step::Bytes(chunk) => {
+                    if let Some(seen) = self.feed(chunk) {
+                        return Ok(Some(seen));
+                    }
+                }
+                Step::Dropped(_) => self.end_line(),
+            }
+        }
+        Ok(None)
+    }
+
     /// Ends the line where a dropped range follows.
     pub fn end_line(&mut self) {
         self.splitter.end_line();
@@ -47,6 +69,23 @@ impl Watcher {
 #[cfg(test)]
 mod tests {
     use super::{super::compile, *};
+    use crate::views::Slice;
+
+    #[test]
+    fn a_match_is_found_over_chunk_borders_and_not_over_a_dropped_range() {
+        let mut long = vec![b'x'; 3 * 64 * 1024 - 2];
+        long.extend(b"needle\n");
+        // A line is looked at in pieces of 64 KiB; this one begins just before a border.
+        long[2 * 64 * 1024 + 100] = b'\n';
+        let source = Slice::new(&long);
+        let all = 0..long.len() as u64;
+        let at = 3 * 64 * 1024 - 2;
+        let look = |source: &dyn Source| {
+            Watcher::new(compile("needle").unwrap()).look_through(source, all.clone()).unwrap()
+        };
+        assert_eq!(look(&source), Some(at..at + 6));
+        assert_eq!(look(&Slice::new(&long).without(at + 2..at + 3)), None);
+    }
 
     fn seen(pattern: &str, chunks: &[&[u8]]) -> Option<(usize, Range<u64>)> {
         let mut watcher = Watcher::new(compile(pattern).unwrap());

@@ -133,7 +133,7 @@ impl Lane {
             control: wanted.control,
             streams: wanted.launch.streams,
             input: match wanted.launch.stdin {
-                Stdin::Closed => Input::NotEnabled,
+                Stdin::Closed | Stdin::Given(_) => Input::NotEnabled,
                 Stdin::Open => Input::Open,
             },
             outbox: self.outbox.clone(),

@@ -134,7 +134,7 @@ pub(super) fn why_not(error: &StartError, launch: &Launch, door: &Door) -> Strin
             not_in_path(program, launch, door)
         }
         StartError::Spawn(error) => error.errno().to_string(),
-        StartError::Launch(LaunchError::EnvName { .. })
+        StartError::Launch(LaunchError::EnvName { .. } | LaunchError::Input { .. })
         | StartError::KeyConflict { .. }
         | StartError::Closed => error.to_string(),
     }

@@ -1,0 +1,193 @@
+//! An ending as bytes.
+
+use std::ops::Range;
+
+use lastbyte_output::log::{Dropped, Failed};
+use lastbyte_sys::{Errno, Signal};
+
+use super::codec::{Decoder, Encoder};
+use crate::ending::{
+    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+};
+use crate::stop::Verb;
+
+pub(super) fn encode_ending(ending: &Ending, to: &mut Encoder) {
+    let Ending { status, cause, closing, kept, final_len, times, usage } = ending;
+    encode_status(*status, to);
+    encode_cause(*cause, to);
+    encode_closing(closing, to);
+    encode_kept(kept, to);
+    to.u64(*final_len);
+    let Times { started, exited, ended, ran, drained } = times;
+    [started, exited, ended].into_iter().for_each(|time| to.time(*time));
+    [ran, drained].into_iter().for_each(|time| to.duration(*time));
+    to.option(usage.as_ref(), |to, Usage { user, system, peak_memory }| {
+        to.duration(*user);
+        to.duration(*system);
+        to.option(*peak_memory, Encoder::u64);
+    });
+}
+
+pub(super) fn decode_ending(from: &mut Decoder<'_>) -> Option<Ending> {
+    Some(Ending {
+        status: decode_status(from)?,
+        cause: decode_cause(from)?,
+        closing: decode_closing(from)?,
+        kept: decode_kept(from)?,
+        final_len: from.u64()?,
+        times: Times {
+            started: from.time()?,
+            exited: from.time()?,
+            ended: from.time()?,
+            ran: from.duration()?,
+            drained: from.duration()?,
+        },
+        usage: from.option(|from| {
+            Some(Usage {
+                user: from.duration()?,
+                system: from.duration()?,
+                peak_memory: from.option(Decoder::u64)?,
+            })
+        })?,
+    })
+}
+
+pub(super) fn encode_dropped(dropped: &Dropped, to: &mut Encoder) {
+    to.list(dropped.ranges().iter(), |to, range| {
+        to.u64(range.start);
+        to.u64(range.end);
+    });
+}
+
+pub(super) fn decode_dropped(from: &mut Decoder<'_>) -> Option<Dropped> {
+    let ranges: Vec<Range<u64>> = from.list(|from| Some(from.u64()?..from.u64()?))?;
+    Some(Dropped::covering(ranges))
+}
+
+fn encode_status(status: Status, to: &mut Encoder) {
+    match status {
+        Status::Exited(code) => {
+            to.u8(0);
+            to.i32(code);
+        }
+        Status::Signalled { signal, core_dumped } => {
+            to.u8(1);
+            to.i32(signal.number());
+            to.bool(core_dumped);
+        }
+        Status::Lost(why) => {
+            to.u8(2);
+            to.u8(match why {
+                LostWhy::TakenByOthers => 0,
+                LostWhy::OwnerGone => 1,
+                LostWhy::ServerGone => 2,
+            });
+        }
+    }
+}
+
+fn decode_status(from: &mut Decoder<'_>) -> Option<Status> {
+    Some(match from.u8()? {
+        0 => Status::Exited(from.i32()?),
+        1 => Status::Signalled {
+            signal: Signal::from_number(from.i32()?).ok()?,
+            core_dumped: from.bool()?,
+        },
+        2 => Status::Lost(match from.u8()? {
+            0 => LostWhy::TakenByOthers,
+            1 => LostWhy::OwnerGone,
+            2 => LostWhy::ServerGone,
+            _ => return None,
+        }),
+        _ => return None,
+    })
+}
+
+fn encode_cause(cause: Cause, to: &mut Encoder) {
+    match cause {
+        Cause::Own => to.u8(0),
+        Cause::TimedOut { which, escalated } => {
+            to.u8(1);
+            to.bool(which == Timeout::Idle);
+            to.bool(escalated);
+        }
+        Cause::Stopped { verb, escalated } => {
+            to.u8(2);
+            to.bool(verb == Verb::Close);
+            to.bool(escalated);
+        }
+    }
+}
+
+fn decode_cause(from: &mut Decoder<'_>) -> Option<Cause> {
+    Some(match from.u8()? {
+        0 => Cause::Own,
+        1 => Cause::TimedOut {
+            which: if from.bool()? { Timeout::Idle } else { Timeout::Wall },
+            escalated: from.bool()?,
+        },
+        2 => Cause::Stopped {
+            verb: if from.bool()? { Verb::Close } else { Verb::Stop },
+            escalated: from.bool()?,
+        },
+        _ => return None,
+    })
+}
+
+fn encode_closing(closing: &Closing, to: &mut Encoder) {
+    match closing {
+        Closing::Eof => to.u8(0),
+        Closing::Held(Holders::Unknown) => to.u8(1),
+        Closing::Held(Holders::Known(holders)) => {
+            to.u8(2);
+            to.list(holders.iter(), |to, Holder { pid, name }| {
+                to.i32(*pid);
+                to.text(name);
+            });
+        }
+    }
+}
+
+fn decode_closing(from: &mut Decoder<'_>) -> Option<Closing> {
+    let holder = |from: &mut Decoder<'_>| Some(Holder { pid: from.i32()?, name: from.text()? });
+    Some(match from.u8()? {
+        0 => Closing::Eof,
+        1 => Closing::Held(Holders::Unknown),
+        2 => Closing::Held(Holders::Known(from.list(holder)?)),
+        _ => return None,
+    })
+}
+
+fn encode_kept(kept: &Kept, to: &mut Encoder) {
+    match kept {
+        Kept::Whole => to.u8(0),
+        Kept::Dropped(dropped) => {
+            to.u8(1);
+            encode_dropped(dropped, to);
+        }
+        Kept::Failed { failed, dropped } => {
+            to.u8(2);
+            to.i32(failed.errno.raw_os_error());
+            to.u64(failed.at);
+            encode_dropped(dropped, to);
+        }
+    }
+}
+
+fn decode_kept(from: &mut Decoder<'_>) -> Option<Kept> {
+    Some(match from.u8()? {
+        0 => Kept::Whole,
+        1 => Kept::Dropped(decode_dropped(from)?),
+        2 => Kept::Failed {
+            failed: Failed { errno: decode_errno(from)?, at: from.u64()? },
+            dropped: decode_dropped(from)?,
+        },
+        _ => return None,
+    })
+}
+
+/// Only numbers that the kernel gives out: any other would be a panic.
+fn decode_errno(from: &mut Decoder<'_>) -> Option<Errno> {
+    let number = from.i32()?;
+    (1..4096).contains(&number).then(|| Errno::from_raw_os_error(number))
+}

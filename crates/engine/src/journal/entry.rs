@@ -1,0 +1,47 @@
+//! What one process writes into the journal.
+
+use std::sync::Arc;
+
+use lastbyte_output::log::Extent;
+
+use super::file::Journal;
+use super::record::{Launched, Record};
+use crate::Id;
+use crate::ending::Ending;
+
+/// A launch that was written down. Dropped before its ending it is taken back: nothing came of it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    id: Id,
+    /// Let go of at the ending, so that whoever holds late output open does not hold the journal.
+    journal: Option<Arc<Journal>>,
+}
+
+impl Entry {
+    /// Writes a launch down, before there is a process.
+    pub(crate) fn launched(journal: &Arc<Journal>, launched: Launched) -> Self {
+        let id = launched.id;
+        journal.append(&Record::Launched(Box::new(launched)));
+        Self { id, journal: Some(Arc::clone(journal)) }
+    }
+
+    pub(crate) fn started(&self, pid: i32) {
+        self.append(&Record::Started { id: self.id, pid });
+    }
+
+    /// Written before anybody sees it: an ending that was seen once is never taken back.
+    pub(crate) fn ended(mut self, ending: &Ending, extent: &Extent) {
+        self.append(&Record::ended(self.id, ending, extent));
+        self.journal = None;
+    }
+
+    fn append(&self, record: &Record) {
+        self.journal.iter().for_each(|journal| journal.append(record));
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.append(&Record::Failed { id: self.id });
+    }
+}

@@ -1,0 +1,203 @@
+//! A launch as a number: the same for the same launch, and nothing to read a secret from.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+use uuid::Uuid;
+
+use super::codec::Encoder;
+use crate::launch::{DrainRule, EnvEdit, Launch, OnQuota, Program, Stdin, Streams, Timeouts};
+
+/// What hashes are made with. It stays with the journal: in another one the same launch has
+/// another fingerprint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HashKey(pub(super) [u8; 16]);
+
+/// Of everything in a launch that makes it this one, values of the environment included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fingerprint(pub(super) u128);
+
+impl HashKey {
+    pub(crate) fn random() -> Self {
+        Self(Uuid::new_v4().into_bytes())
+    }
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "HashKey")
+    }
+}
+
+impl Fingerprint {
+    pub(crate) fn of(launch: &Launch, key: HashKey) -> Self {
+        let mut encoder = Encoder::default();
+        encode(launch, &mut encoder);
+        let mut hasher = SipHasher24::new_with_key(&key.0);
+        hasher.write(&encoder.bytes);
+        Self(hasher.finish128().into())
+    }
+}
+
+/// Names every field, so that a field more is one to decide about.
+fn encode(launch: &Launch, to: &mut Encoder) {
+    let Launch {
+        program,
+        cwd,
+        env,
+        forced_env,
+        stdin,
+        streams,
+        timeouts: Timeouts { wall, idle },
+        stop,
+        drain: DrainRule { quiet_window, limit, holders },
+        quota,
+        on_quota,
+        session,
+        key: _, // what it is looked up by
+        labels,
+        touches: _, // what is told afterwards, and changes nothing of the command
+    } = launch;
+    encode_program(program, to);
+    to.option(cwd.as_ref(), Encoder::os);
+    to.list(env.iter(), encode_edit);
+    to.list(forced_env.iter(), encode_pair);
+    match stdin {
+        Stdin::Closed => to.u8(0),
+        Stdin::Open => to.u8(1),
+        Stdin::Given(input) => {
+            to.u8(2);
+            to.bytes(input);
+        }
+    }
+    encode_streams(*streams, to);
+    to.option(*wall, Encoder::duration);
+    to.option(*idle, Encoder::duration);
+    to.i32(stop.signal.number());
+    [stop.grace, *quiet_window, *limit, *holders].into_iter().for_each(|time| to.duration(time));
+    to.u64(quota.bytes());
+    to.u64(quota.head());
+    to.u8(match on_quota {
+        OnQuota::Drop => 0,
+        OnQuota::Block => 1,
+    });
+    to.option(session.as_ref(), |to, session| to.text(&session.0));
+    to.list(labels.iter(), |to, (name, value)| {
+        to.text(name);
+        to.text(value);
+    });
+}
+
+pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
+    match streams {
+        Streams::Merged => to.u8(0),
+        Streams::Split => to.u8(1),
+        Streams::Pty(size) => {
+            to.u8(2);
+            to.i32(size.rows.into());
+            to.i32(size.cols.into());
+        }
+    }
+}
+
+pub(super) fn encode_program(program: &Program, to: &mut Encoder) {
+    match program {
+        Program::Argv(argv) => {
+            to.u8(0);
+            to.list(argv.iter(), Encoder::os);
+        }
+        Program::Shell(text) => {
+            to.u8(1);
+            to.os(text);
+        }
+    }
+}
+
+fn encode_edit(to: &mut Encoder, edit: &EnvEdit) {
+    match edit {
+        EnvEdit::Set(name, value) => {
+            to.u8(0);
+            to.os(name);
+            to.os(value);
+        }
+        EnvEdit::Unset(name) => {
+            to.u8(1);
+            to.os(name);
+        }
+    }
+}
+
+fn encode_pair(to: &mut Encoder, (name, value): &(OsString, OsString)) {
+    to.os(name);
+    to.os(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use crate::{Key, Session, StopPolicy, Touches};
+    use lastbyte_output::log::Quota;
+    use lastbyte_sys::pty::WindowSize;
+
+    const KEY: HashKey = HashKey([1; 16]);
+
+    /// Every change of this list makes another launch.
+    fn changes() -> Vec<fn(&mut Launch)> {
+        vec![
+            |_| {},
+            |launch| launch.program = Program::Shell("a b".into()),
+            |launch| launch.program = Program::Argv(vec!["ab".into()]),
+            |launch| launch.program = Program::Argv(vec!["".into(), "a".into(), "b".into()]),
+            |launch| launch.cwd = Some("".into()),
+            |launch| launch.cwd = Some("/a".into()),
+            |launch| launch.env = vec![EnvEdit::Unset("A".into())],
+            |launch| launch.env = vec![EnvEdit::Set("A".into(), "".into())],
+            |launch| launch.env = vec![EnvEdit::Set("A".into(), "secret".into())],
+            |launch| launch.env = vec![EnvEdit::Set("As".into(), "ecret".into())],
+            |launch| launch.forced_env = vec![("A".into(), "secret".into())],
+            |launch| launch.stdin = Stdin::Open,
+            |launch| launch.stdin = Stdin::Given(vec![]),
+            |launch| launch.stdin = Stdin::Given(vec![0]),
+            |launch| launch.streams = Streams::Split,
+            |launch| launch.streams = Streams::Pty(WindowSize { rows: 2, cols: 3 }),
+            |launch| launch.streams = Streams::Pty(WindowSize { rows: 3, cols: 2 }),
+            |launch| launch.timeouts.wall = Some(Duration::MAX),
+            |launch| launch.timeouts.idle = Some(Duration::MAX),
+            |launch| launch.stop = StopPolicy::KILL,
+            |launch| launch.drain.limit = Duration::from_nanos(1),
+            |launch| launch.quota = Quota::SQUEEZED,
+            |launch| launch.quota = Quota::new(Quota::SQUEEZED.bytes()).unwrap(),
+            |launch| launch.on_quota = OnQuota::Block,
+            |launch| launch.session = Some(Session("s".into())),
+            |launch| launch.labels = [("a".to_owned(), "b".to_owned())].into(),
+        ]
+    }
+
+    #[test]
+    fn whatever_differs_makes_another_fingerprint() {
+        let launch = |change: fn(&mut Launch)| {
+            let mut launch = Launch::argv(["a", "b"]);
+            change(&mut launch);
+            Fingerprint::of(&launch, KEY)
+        };
+        let all: Vec<Fingerprint> = changes().into_iter().map(launch).collect();
+        for (index, one) in all.iter().enumerate() {
+            let same = all.iter().position(|other| other == one);
+            assert_eq!(same, Some(index), "change {index}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_a_start_and_what_it_touches_are_no_part_of_it() {
+        let plain = Launch::argv(["a"]);
+        let mut other = Launch { key: Some(Key("k".into())), ..plain.clone() };
+        other.touches = Some(Touches { chats: vec!["c".into()], paths: vec![] });
+        assert_eq!(Fingerprint::of(&plain, KEY), Fingerprint::of(&other, KEY));
+        let elsewhere = Fingerprint::of(&plain, HashKey::random());
+        assert_ne!(Fingerprint::of(&plain, KEY), elsewhere);
+    }
+}

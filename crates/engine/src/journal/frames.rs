@@ -1,0 +1,150 @@
+//! Records in a file: each behind its length and a checksum, so that a torn one is seen.
+
+use std::hash::Hasher;
+use std::ops::Range;
+
+use siphasher::sip::SipHasher13;
+
+use super::fingerprint::HashKey;
+
+/// The whole of a header.
+pub(super) const HEADER: usize = MAGIC.len() + 4 + 16 + 8;
+const MAGIC: &[u8] = b"lastbyte";
+const VERSION: u32 = 1;
+/// Length and checksum before each payload.
+const FRAME: usize = 4 + 8;
+
+/// Why the beginning of a file is not that of a journal we can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeaderError {
+    /// Nothing was written behind it, either.
+    #[error("its beginning is cut off")]
+    Torn,
+    #[error("it is none, or damaged")]
+    Foreign,
+    #[error("it has the version {0}, and only {VERSION} is known")]
+    Version(u32),
+}
+
+/// What a journal begins with.
+pub(super) fn header(key: HashKey) -> Vec<u8> {
+    let mut bytes = [MAGIC, &VERSION.to_le_bytes(), &key.0].concat();
+    bytes.extend(checksum(key, &[&bytes]).to_le_bytes());
+    bytes
+}
+
+/// The key of a journal.
+pub(super) fn read_header(bytes: &[u8]) -> Result<HashKey, HeaderError> {
+    let header = bytes.get(..HEADER).ok_or(HeaderError::Torn)?;
+    let (head, sum) = header.split_at(HEADER - 8);
+    let rest = head.strip_prefix(MAGIC).ok_or(HeaderError::Foreign)?;
+    let (version, key) = rest.split_at(4);
+    let version = u32::from_le_bytes(version.try_into().map_err(|_| HeaderError::Foreign)?);
+    if version != VERSION {
+        return Err(HeaderError::Version(version));
+    }
+    let key = HashKey(key.try_into().map_err(|_| HeaderError::Foreign)?);
+    let intact = checksum(key, &[head]).to_le_bytes() == sum;
+    intact.then_some(key).ok_or(HeaderError::Foreign)
+}
+
+/// A payload with what goes before it.
+pub(super) fn frame(key: HashKey, payload: &[u8]) -> Vec<u8> {
+    // A command line is a few megabytes at the most.
+    let length = u32::try_from(payload.len()).expect("a record fits into 4 GiB").to_le_bytes();
+    let sum = checksum(key, &[&length, payload]).to_le_bytes();
+    [length.as_slice(), &sum, payload].concat()
+}
+
+/// Where the payloads of these bytes lie, up to the first that is not whole, and how far that is.
+pub(super) fn split(key: HashKey, bytes: &[u8]) -> (Vec<Range<usize>>, usize) {
+    let (mut payloads, mut at) = (Vec::new(), 0);
+    while let Some(payload) = payload_at(key, bytes, at) {
+        at = payload.end;
+        payloads.push(payload);
+    }
+    (payloads, at)
+}
+
+fn payload_at(key: HashKey, bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let (length, rest) = bytes.get(at..)?.split_first_chunk::<4>()?;
+    let (sum, rest) = rest.split_first_chunk::<8>()?;
+    let count = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let payload = rest.get(..count)?;
+    let intact = checksum(key, &[length, payload]).to_le_bytes() == *sum;
+    intact.then_some(at + FRAME..at + FRAME + count)
+}
+
+/// By the file's own key, which a CRC has not: a frame of another file, in blocks that the file
+/// system gave to this one, is none of this one.
+fn checksum(key: HashKey, parts: &[&[u8]]) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(&key.0);
+    parts.iter().for_each(|part| hasher.write(part));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KEY: HashKey = HashKey([7; 16]);
+
+    proptest! {
+        /// Cut at every byte: what was whole is found, and nothing else.
+        #[test]
+        fn whatever_is_cut_off_the_whole_frames_before_it_stay(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6),
+        ) {
+            let frames: Vec<Vec<u8>> = payloads.iter().map(|one| frame(KEY, one)).collect();
+            let bytes = frames.concat();
+            for cut in 0..=bytes.len() {
+                let (found, good) = split(KEY, &bytes[..cut]);
+                let mut end = 0;
+                let whole = frames.iter().take_while(|frame| { end += frame.len(); end <= cut });
+                let whole = whole.count();
+                prop_assert_eq!(found.len(), whole);
+                prop_assert_eq!(good, frames[..whole].concat().len());
+                for (range, payload) in found.into_iter().zip(&payloads) {
+                    prop_assert_eq!(&bytes[range], payload);
+                }
+            }
+        }
+
+        #[test]
+        fn a_changed_byte_ends_the_journal_there(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..20), 1..6),
+            at in any::<prop::sample::Index>(),
+            change in 1u8..,
+        ) {
+            let frames: Vec<Vec<u8>> = payloads.iter().map(|one| frame(KEY, one)).collect();
+            let mut bytes = frames.concat();
+            let at = at.index(bytes.len());
+            bytes[at] ^= change;
+            let mut end = 0;
+            let before = frames.iter().take_while(|frame| { end += frame.len(); end <= at }).count();
+            prop_assert_eq!(split(KEY, &bytes).0.len(), before);
+        }
+    }
+
+    #[test]
+    fn zeros_and_frames_of_another_file_are_no_frames() {
+        assert_eq!(split(KEY, &[0; 64]), (vec![], 0));
+        assert_eq!(split(KEY, &frame(HashKey([8; 16]), b"other")), (vec![], 0));
+    }
+
+    #[test]
+    fn a_header_reads_back_and_a_strange_one_is_told() {
+        let bytes = header(KEY);
+        assert_eq!((bytes.len(), read_header(&bytes)), (HEADER, Ok(KEY)));
+        assert_eq!(read_header(&bytes[..HEADER - 1]), Err(HeaderError::Torn));
+        for (at, want) in [(0, HeaderError::Foreign), (13, HeaderError::Foreign)] {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            assert_eq!(read_header(&bytes), Err(want));
+        }
+        let mut newer = bytes;
+        newer[MAGIC.len()] = 2;
+        assert_eq!(read_header(&newer), Err(HeaderError::Version(2)));
+    }
+}

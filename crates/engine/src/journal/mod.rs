@@ -1,0 +1,30 @@
+//! The journal: what was launched, how it ended and what was forgotten, for the next engine on the
+//! same state folder.
+//!
+//! ```text
+//!  header: "lastbyte" | version u32 | key 16 bytes | checksum u64
+//!  frame:  length u32 | checksum u64 | payload: version u8 | kind u8 | fields…
+//! ```
+//!
+//! A frame is appended by one write, without a sync: it outlives this program, not the machine.
+//! The journal never has the value of an environment variable.
+
+mod codec;
+mod ending;
+mod entry;
+mod file;
+mod fingerprint;
+mod frames;
+mod record;
+mod replay;
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod sample;
+mod store;
+
+pub(crate) use entry::Entry;
+pub(crate) use file::Journal;
+pub(crate) use fingerprint::{Fingerprint, HashKey};
+pub(crate) use record::Launched;
+pub(crate) use replay::{Past, Replayed};

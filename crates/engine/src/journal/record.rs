@@ -1,0 +1,189 @@
+//! What the journal says of a process, one record for each step of its life.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use lastbyte_output::log::{Dropped, Extent};
+use lastbyte_sys::Signal;
+use lastbyte_sys::pty::WindowSize;
+
+use super::codec::{Decoder, Encoder};
+use super::ending::{decode_dropped, decode_ending, encode_dropped, encode_ending};
+use super::fingerprint::{Fingerprint, encode_program, encode_streams};
+use crate::Id;
+use crate::ending::Ending;
+use crate::launch::{EnvEdit, Key, Launch, Program, Session, Streams};
+use crate::stop::StopPolicy;
+
+/// One thing to remember.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Record {
+    /// About to be cloned.
+    Launched(Box<Launched>),
+    /// It has this pid.
+    Started { id: Id, pid: i32 },
+    /// Nothing came of it.
+    Failed { id: Id },
+    /// Its ending, and what was dropped of its log until then.
+    Ended { id: Id, ending: Box<Ending>, dropped: Dropped },
+    /// It and its log are gone.
+    Forgotten { id: Id },
+}
+
+/// What is known of a process before it is cloned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Launched {
+    pub(crate) id: Id,
+    pub(crate) program: Program,
+    pub(crate) cwd: PathBuf,
+    /// Names of variables that the launch changes; never their values.
+    pub(crate) env_names: Vec<OsString>,
+    pub(crate) session: Option<Session>,
+    pub(crate) key: Option<(Key, Fingerprint)>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) streams: Streams,
+    pub(crate) started: SystemTime,
+    pub(crate) stop: StopPolicy,
+    /// The folder of the cgroup that its tree lives in.
+    pub(crate) leaf: Option<PathBuf>,
+}
+
+/// Of each payload, so that a later program can tell what an earlier one wrote.
+pub(super) const VERSION: u8 = 1;
+
+impl Launched {
+    /// The names that a launch changes in the environment.
+    pub(crate) fn env_names(launch: &Launch) -> Vec<OsString> {
+        let edited = launch.env.iter().map(|edit| match edit {
+            EnvEdit::Set(name, _) | EnvEdit::Unset(name) => name,
+        });
+        edited.chain(launch.forced_env.iter().map(|(name, _)| name)).cloned().collect()
+    }
+
+    fn encode(&self, to: &mut Encoder) {
+        to.u128(self.id.number());
+        encode_program(&self.program, to);
+        to.os(&self.cwd);
+        to.list(self.env_names.iter(), Encoder::os);
+        to.option(self.session.as_ref(), |to, session| to.text(&session.0));
+        to.option(self.key.as_ref(), |to, (key, fingerprint)| {
+            to.text(&key.0);
+            to.u128(fingerprint.0);
+        });
+        to.list(self.labels.iter(), |to, (name, value)| {
+            to.text(name);
+            to.text(value);
+        });
+        encode_streams(self.streams, to);
+        to.time(self.started);
+        to.i32(self.stop.signal.number());
+        to.duration(self.stop.grace);
+        to.option(self.leaf.as_ref(), Encoder::os);
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            id: decode_id(from)?,
+            program: decode_program(from)?,
+            cwd: from.os()?.into(),
+            env_names: from.list(Decoder::os)?,
+            session: from.option(Decoder::text)?.map(Session),
+            key: from.option(|from| Some((Key(from.text()?), Fingerprint(from.u128()?))))?,
+            labels: from.list(|from| Some((from.text()?, from.text()?)))?,
+            streams: decode_streams(from)?,
+            started: from.time()?,
+            stop: StopPolicy {
+                signal: Signal::from_number(from.i32()?).ok()?,
+                grace: from.duration()?,
+            },
+            leaf: from.option(Decoder::os)?.map(PathBuf::from),
+        })
+    }
+}
+
+impl Record {
+    pub(super) fn ended(id: Id, ending: &Ending, extent: &Extent) -> Self {
+        // What is dropped of late output the file itself tells.
+        let dropped = extent.dropped.below(ending.final_len);
+        Self::Ended { id, ending: Box::new(ending.clone()), dropped }
+    }
+
+    pub(super) fn id(&self) -> Id {
+        match self {
+            Self::Launched(launched) => launched.id,
+            Self::Started { id, .. }
+            | Self::Failed { id }
+            | Self::Ended { id, .. }
+            | Self::Forgotten { id } => *id,
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut to = Encoder::default();
+        to.u8(VERSION);
+        to.u8(match self {
+            Self::Launched(_) => 0,
+            Self::Started { .. } => 1,
+            Self::Failed { .. } => 2,
+            Self::Ended { .. } => 3,
+            Self::Forgotten { .. } => 4,
+        });
+        match self {
+            Self::Launched(launched) => launched.encode(&mut to),
+            Self::Started { id, pid } => {
+                to.u128(id.number());
+                to.i32(*pid);
+            }
+            Self::Ended { id, ending, dropped } => {
+                to.u128(id.number());
+                encode_ending(ending, &mut to);
+                encode_dropped(dropped, &mut to);
+            }
+            Self::Failed { id } | Self::Forgotten { id } => to.u128(id.number()),
+        }
+        to.bytes
+    }
+
+    /// `None` for one that this version does not know.
+    pub(super) fn decode(payload: &[u8]) -> Option<Self> {
+        let mut from = Decoder::new(payload);
+        let record = match (from.u8()?, from.u8()?) {
+            (VERSION, 0) => Self::Launched(Box::new(Launched::decode(&mut from)?)),
+            (VERSION, 1) => Self::Started { id: decode_id(&mut from)?, pid: from.i32()? },
+            (VERSION, 2) => Self::Failed { id: decode_id(&mut from)? },
+            (VERSION, 3) => Self::Ended {
+                id: decode_id(&mut from)?,
+                ending: Box::new(decode_ending(&mut from)?),
+                dropped: decode_dropped(&mut from)?,
+            },
+            (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
+            _ => return None,
+        };
+        from.end()?;
+        Some(record)
+    }
+}
+
+fn decode_id(from: &mut Decoder<'_>) -> Option<Id> {
+    from.u128().map(Id::from_number)
+}
+
+fn decode_program(from: &mut Decoder<'_>) -> Option<Program> {
+    match from.u8()? {
+        0 => from.list(Decoder::os).map(Program::Argv),
+        1 => from.os().map(Program::Shell),
+        _ => None,
+    }
+}
+
+fn decode_streams(from: &mut Decoder<'_>) -> Option<Streams> {
+    let side = |from: &mut Decoder<'_>| u16::try_from(from.i32()?).ok();
+    match from.u8()? {
+        0 => Some(Streams::Merged),
+        1 => Some(Streams::Split),
+        2 => Some(Streams::Pty(WindowSize { rows: side(from)?, cols: side(from)? })),
+        _ => None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Every record reads back as it was written, and nothing else reads as one.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::SystemTime;
+
+use lastbyte_output::log::{Dropped, Failed};
+use lastbyte_sys::pty::WindowSize;
+use lastbyte_sys::{Errno, Signal};
+use proptest::prelude::*;
+
+use super::fingerprint::Fingerprint;
+use super::record::{Launched, Record, VERSION};
+use crate::Id;
+use crate::ending::Ending;
+use crate::ending::{
+    Cause, Closing, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+};
+use crate::launch::{Key, Program, Session, Streams};
+use crate::stop::{StopPolicy, Verb};
+
+fn id() -> impl Strategy<Value = Id> {
+    any::<u128>().prop_map(Id::from_number)
+}
+
+fn os() -> impl Strategy<Value = OsString> {
+    prop::collection::vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
+}
+
+fn time() -> impl Strategy<Value = SystemTime> {
+    (0u64..1 << 33, 0u32..1_000_000_000)
+        .prop_map(|(secs, nanos)| SystemTime::UNIX_EPOCH + Duration::new(secs, nanos))
+}
+
+fn signal() -> impl Strategy<Value = Signal> {
+    (1..=64).prop_map(|number| Signal::from_number(number).unwrap())
+}
+
+fn dropped() -> impl Strategy<Value = Dropped> {
+    prop::collection::vec((any::<u32>(), 0u64..999), 0..3).prop_map(|ranges| {
+        Dropped::covering(ranges.into_iter().map(|(at, len)| at.into()..u64::from(at) + len))
+    })
+}
+
+fn streams() -> impl Strategy<Value = Streams> {
+    let size = (any::<u16>(), any::<u16>()).prop_map(|(rows, cols)| WindowSize { rows, cols });
+    prop_oneof![Just(Streams::Merged), Just(Streams::Split), size.prop_map(Streams::Pty)]
+}
+
+fn launched() -> impl Strategy<Value = Launched> {
+    let program = prop_oneof![
+        prop::collection::vec(os(), 0..4).prop_map(Program::Argv),
+        os().prop_map(Program::Shell),
+    ];
+    let key = prop::option::of((".*", any::<u128>()));
+    let key = key.prop_map(|key| key.map(|(key, hash)| (Key(key), Fingerprint(hash))));
+    let names = prop::collection::vec(os(), 0..4);
+    let session = prop::option::of(".*".prop_map(Session));
+    let labels = prop::collection::btree_map(".*", ".*", 0..3);
+    let stop = (signal(), any::<Duration>());
+    let leaf = prop::option::of(os().prop_map(PathBuf::from));
+    let what = (id(), program, os(), names, session, key);
+    (what, labels, streams(), time(), stop, leaf).prop_map(
+        |((id, program, cwd, env_names, session, key), labels, streams, started, stop, leaf)| {
+            let stop = StopPolicy { signal: stop.0, grace: stop.1 };
+            let cwd = cwd.into();
+            Launched {
+                id,
+                program,
+                cwd,
+                env_names,
+                session,
+                key,
+                labels,
+                streams,
+                started,
+                stop,
+                leaf,
+            }
+        },
+    )
+}
+
+fn status() -> impl Strategy<Value = Status> {
+    prop_oneof![
+        any::<i32>().prop_map(Status::Exited),
+        (signal(), any::<bool>())
+            .prop_map(|(signal, core_dumped)| Status::Signalled { signal, core_dumped }),
+        prop::sample::select(vec![LostWhy::TakenByOthers, LostWhy::OwnerGone, LostWhy::ServerGone])
+            .prop_map(Status::Lost),
+    ]
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    let times = prop::sample::select(vec![Timeout::Wall, Timeout::Idle]);
+    let verbs = prop::sample::select(vec![Verb::Stop, Verb::Close]);
+    prop_oneof![
+        Just(Cause::Own),
+        (times, any::<bool>()).prop_map(|(which, escalated)| Cause::TimedOut { which, escalated }),
+        (verbs, any::<bool>()).prop_map(|(verb, escalated)| Cause::Stopped { verb, escalated }),
+    ]
+}
+
+fn closing() -> impl Strategy<Value = Closing> {
+    let holder = (any::<i32>(), ".*").prop_map(|(pid, name)| Holder { pid, name });
+    prop_oneof![
+        Just(Closing::Eof),
+        Just(Closing::Held(Holders::Unknown)),
+        prop::collection::vec(holder, 0..3)
+            .prop_map(|holders| Closing::Held(Holders::Known(holders))),
+    ]
+}
+
+fn kept() -> impl Strategy<Value = Kept> {
+    prop_oneof![
+        Just(Kept::Whole),
+        dropped().prop_map(Kept::Dropped),
+        (1..4096, any::<u64>(), dropped()).prop_map(|(errno, at, dropped)| Kept::Failed {
+            failed: Failed { errno: Errno::from_raw_os_error(errno), at },
+            dropped,
+        }),
+    ]
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    let times = (time(), time(), time(), any::<Duration>(), any::<Duration>());
+    let usage = (any::<Duration>(), any::<Duration>(), prop::option::of(any::<u64>()));
+    let usage = prop::option::of(usage.prop_map(|(user, system, peak_memory)| Usage {
+        user,
+        system,
+        peak_memory,
+    }));
+    (status(), cause(), closing(), kept(), any::<u64>(), times, usage).prop_map(
+        |(status, cause, closing, kept, final_len, times, usage)| {
+            let (started, exited, ended, ran, drained) = times;
+            let times = Times { started, exited, ended, ran, drained };
+            Ending { status, cause, closing, kept, final_len, times, usage }
+        },
+    )
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    prop_oneof![
+        launched().prop_map(|launched| Record::Launched(Box::new(launched))),
+        (id(), any::<i32>()).prop_map(|(id, pid)| Record::Started { id, pid }),
+        id().prop_map(|id| Record::Failed { id }),
+        (id(), ending(), dropped()).prop_map(|(id, ending, dropped)| Record::Ended {
+            id,
+            ending: Box::new(ending),
+            dropped
+        }),
+        id().prop_map(|id| Record::Forgotten { id }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_record_reads_back_as_it_was_written(record in record()) {
+        let payload = record.encode();
+        prop_assert_eq!(Record::decode(&payload), Some(record));
+    }
+
+    /// Nothing but the whole of a record is one, and no bytes make it panic.
+    #[test]
+    fn a_part_of_a_record_is_none(record in record(), more in any::<u8>()) {
+        let mut payload = record.encode();
+        for cut in 0..payload.len() {
+            prop_assert_eq!(Record::decode(&payload[..cut]), None);
+        }
+        payload.push(more);
+        prop_assert_eq!(Record::decode(&payload), None);
+    }
+
+    #[test]
+    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..6) {
+        bytes.splice(..0, [VERSION, kind]);
+        _ = Record::decode(&bytes);
+    }
+}

@@ -1,0 +1,226 @@
+//! An engine whose program is killed in the middle of its work.
+//!
+//! Each test runs itself again as a program of its own, kills that, and goes on with what it left.
+#![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::SystemTime;
+
+use lastbyte_engine::{
+    Engine, Filter, History, Id, Key, Launch, LostWhy, Process, Reach, ReachChoice, Session,
+    Settings, Status, StopPolicy, Streams, Survivors, Verb,
+};
+use lastbyte_testkit::{is_alive, pattern_bytes, script};
+use tokio::task::JoinSet;
+
+use crate::fixture::{patiently, read};
+use crate::home::{Home, open};
+
+const STATE: &str = "LASTBYTE_TEST_STATE";
+const SAYS: &str = "doomed: ";
+const TO_FORGET: &str = "to be forgotten";
+
+/// The state folder of the program that will be killed, if this is that one.
+fn doomed() -> Option<PathBuf> {
+    std::env::var_os(STATE).map(PathBuf::from)
+}
+
+/// The program that will be killed, and what it says meanwhile.
+struct Doomed {
+    program: Child,
+    says: Lines<BufReader<ChildStdout>>,
+}
+
+impl Doomed {
+    /// Runs this test again.
+    fn run(test: &str, home: &Home) -> Self {
+        let (name, value) = home.anchor.env();
+        let mut program = Command::new(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env(STATE, home.state.path())
+            .env(name, value)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let says = BufReader::new(program.stdout.take().unwrap()).lines();
+        Self { program, says }
+    }
+
+    fn next(&mut self) -> Option<String> {
+        let mut lines = self.says.by_ref().map(Result::unwrap);
+        lines.find_map(|line| line.split_once(SAYS).map(|(_, said)| said.to_owned()))
+    }
+
+    /// Kills it, and returns what it has said since.
+    fn kill(mut self) -> Vec<String> {
+        self.program.kill().unwrap();
+        self.program.wait().unwrap();
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+fn say(text: &str) {
+    // One write for each line: a line that is there is whole.
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("\n{SAYS}{text}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+fn settings(state: PathBuf) -> Settings {
+    Settings { history: History::Journal, ..Settings::new(state) }
+}
+
+/// All that was seen of an ended process, as one line.
+fn line(process: &Process) -> String {
+    let snapshot = process.snapshot();
+    let ending = snapshot.ending().unwrap();
+    let bytes = read(process, &snapshot, 0..ending.final_len);
+    let sum = bytes.iter().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte));
+    format!("{} {sum} {ending:?} {:?}", process.id(), process.about())
+}
+
+/// Starts and ends processes until it is killed.
+async fn work(engine: Engine) {
+    let mut tasks = JoinSet::new();
+    for task in 0..4_u64 {
+        let engine = engine.clone();
+        tasks.spawn(async move {
+            for round in 0.. {
+                let bytes = (task * 7919 + round * 104_729) % 200_000;
+                let mut launch = Launch::argv(script(&format!("write-bytes {bytes}")));
+                launch.labels = [("bytes".to_owned(), bytes.to_string())].into();
+                let forget = round % 5 == 4;
+                launch.session = forget.then(|| Session(TO_FORGET.into()));
+                launch.streams = if round % 2 == 0 { Streams::Merged } else { Streams::Split };
+                let process = engine.start(launch).await.unwrap().process;
+                process.ended().await;
+                say(&line(&process));
+                if forget {
+                    process.wait_for(|_| false).await;
+                    engine.forget(process.id()).unwrap();
+                    say(&format!("forgot {}", process.id()));
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up() {
+    if let Some(state) = doomed() {
+        return work(open(settings(state))).await;
+    }
+    let name = "crash::an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up";
+    let home = Home::new();
+    let mut seen: Vec<String> = Vec::new();
+    // Each goes on with what all before it have left.
+    for round in 0..5 {
+        let mut doomed = Doomed::run(name, &home);
+        for _ in 0..20 + 13 * round {
+            seen.push(doomed.next().expect("it says something"));
+        }
+        seen.extend(doomed.kill());
+        let engine = home.open();
+        let forgotten: Vec<String> =
+            seen.iter().filter_map(|said| said.strip_prefix("forgot ")).map(Into::into).collect();
+        seen.retain(|said| {
+            let id = said.split(' ').next().unwrap();
+            id != "forgot" && !forgotten.iter().any(|gone| gone == id)
+        });
+        for said in &seen {
+            let id: Id = said.split(' ').next().unwrap().parse().unwrap();
+            match engine.get(id) {
+                Some(process) => assert_eq!(line(&process), *said),
+                // Killed before it could say that it has forgotten this one.
+                None => assert!(said.contains(TO_FORGET), "{said}"),
+            }
+        }
+        seen.retain(|said| engine.get(said.split(' ').next().unwrap().parse().unwrap()).is_some());
+        for (process, snapshot) in engine.list(&Filter::default(), None, usize::MAX).processes {
+            let asked: u64 = process.about().labels["bytes"].parse().unwrap();
+            let ending = snapshot.ending().expect("nobody runs");
+            match ending.status {
+                Status::Exited(0) => assert_eq!(ending.final_len, asked),
+                Status::Lost(LostWhy::ServerGone) => assert!(ending.final_len <= asked),
+                other => panic!("{other:?}"),
+            }
+            let bytes = read(&process, &snapshot, 0..ending.final_len);
+            assert!(bytes == pattern_bytes(0..ending.final_len), "of {}", process.id());
+        }
+    }
+    assert!(seen.len() > 50, "{}", seen.len());
+}
+
+/// A process that ends, and one that does not, with a child in another session.
+async fn leave_a_tree(state: PathBuf, reach: Reach) {
+    let engine = open(Settings { reach: ReachChoice::Only(reach), ..settings(state) });
+    // Its leaf is used again: who had it before is none of who lives in it now.
+    let first = engine.start(Launch::argv(script("exit 0"))).await.unwrap().process;
+    first.ended().await;
+    first.wait_for(|_| false).await;
+    engine.sweep(SystemTime::now());
+    let process = engine.start(tree()).await.unwrap().process;
+    process.until_past(0).await;
+    say(&format!("{} {}", first.id(), process.id()));
+    std::future::pending().await
+}
+
+fn tree() -> Launch {
+    let launch = Launch::argv(script("print x then setsid-background hold end then hold"));
+    Launch { key: Some(Key("k".into())), ..launch }
+}
+
+async fn check_lost(name: &str, reach: Reach) {
+    if let Some(state) = doomed() {
+        return leave_a_tree(state, reach).await;
+    }
+    let home = Home::new();
+    let mut doomed = Doomed::run(name, &home);
+    let said = doomed.next().unwrap();
+    let (first, id) = said.split_once(' ').unwrap();
+    let (first, id): (Id, Id) = (first.parse().unwrap(), id.parse().unwrap());
+    let pids = home.anchor.wait_for(2);
+    doomed.kill();
+    // Twice: the second finds the ending that the first has written down.
+    for restored in [(1, 1), (2, 0)] {
+        let engine = home.open();
+        assert_eq!((engine.restored().ended, engine.restored().lost), restored);
+        let process = engine.get(id).unwrap();
+        let snapshot = process.snapshot();
+        let ending = snapshot.ending().unwrap();
+        assert_eq!(ending.status, Status::Lost(LostWhy::ServerGone));
+        assert_eq!((ending.final_len, snapshot.log_open), (1, false));
+        assert_eq!(read(&process, &snapshot, 0..1), b"x");
+        assert!(pids.iter().all(|pid| is_alive(*pid)), "a restart kills nobody");
+        let again = engine.start(tree()).await.unwrap();
+        assert!(again.attached && again.process.id() == id);
+        let found = patiently("survivors", process.survivors()).await;
+        let mut found: Vec<u32> = found.iter().map(|one| one.pid.unsigned_abs()).collect();
+        found.sort_unstable();
+        assert_eq!(found, pids);
+        let innocent = engine.get(first).unwrap();
+        assert_eq!(patiently("nobody", innocent.survivors()).await, []);
+        if restored == (2, 0) {
+            let proof = patiently("a proof", process.stop_by(StopPolicy::KILL, Verb::Stop)).await;
+            assert_eq!((proof.gone.len(), proof.left.len()), (2, 0), "{proof:?}");
+            assert_eq!(proof.reach, reach);
+            assert!(pids.iter().all(|pid| !is_alive(*pid)));
+        }
+        patiently("close", engine.close(Survivors::Leave)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tree_of_a_lost_process_is_found_by_its_leaf_and_stopped_with_proof() {
+    let name = "crash::the_tree_of_a_lost_process_is_found_by_its_leaf_and_stopped_with_proof";
+    check_lost(name, Reach::Leaf).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tree_of_a_lost_process_is_found_by_its_cookie_and_stopped_with_proof() {
+    let name = "crash::the_tree_of_a_lost_process_is_found_by_its_cookie_and_stopped_with_proof";
+    check_lost(name, Reach::Scan).await;
+}

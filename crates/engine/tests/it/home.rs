@@ -1,0 +1,87 @@
+//! A state folder that outlives its engines, and an anchor that outlives them too.
+
+use lastbyte_engine::{
+    Ending, Engine, EnvEdit, History, Launch, Process, Settings, Snapshot, Survivors,
+};
+use lastbyte_output::log::Piece;
+use lastbyte_testkit::{Anchor, eventually, script};
+
+use crate::fixture::patiently;
+
+/// Ends its helpers and removes its files when dropped.
+pub struct Home {
+    pub anchor: Anchor,
+    pub state: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self { anchor: Anchor::listen(), state: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings { history: History::Journal, ..Settings::new(self.state.path()) }
+    }
+
+    /// An engine that goes on with what the one before has left. That one may still be going.
+    pub fn open(&self) -> Engine {
+        open(self.settings())
+    }
+
+    pub fn launch(&self, actions: &str) -> Launch {
+        let (name, value) = self.anchor.env();
+        Launch { env: vec![EnvEdit::Set(name.into(), value)], ..Launch::argv(script(actions)) }
+    }
+
+    pub fn journal(&self) -> Vec<u8> {
+        std::fs::read(self.state.path().join("journal")).unwrap()
+    }
+}
+
+pub fn open(settings: Settings) -> Engine {
+    let mut opened = None;
+    eventually("the engine before is gone", || {
+        match Engine::new(settings.clone()) {
+            Ok(engine) => opened = Some(engine),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy, "{error}"),
+        }
+        opened.is_some()
+    });
+    opened.unwrap()
+}
+
+/// Closes an engine as a server does that leaves survivors alone.
+pub async fn close(engine: Engine) {
+    patiently("close", engine.close(Survivors::Leave)).await;
+}
+
+/// All of a log, dropped ranges included.
+fn pieces(process: &Process, snapshot: &Snapshot) -> Vec<(Piece, Vec<u8>)> {
+    let (reader, mut at, mut found) = (process.reader(), 0, Vec::new());
+    loop {
+        let mut bytes = vec![0; 100_000];
+        let piece = reader.read(snapshot, at, &mut bytes).unwrap();
+        at = match &piece {
+            Piece::Bytes(count) => at + *count as u64,
+            Piece::Dropped(range) => range.end,
+            Piece::End => return found,
+        };
+        found.push((piece, bytes));
+    }
+}
+
+/// What must be the same after a restart: ending, output, and what is said of it.
+#[derive(Debug, PartialEq)]
+pub struct Facts {
+    about: lastbyte_engine::About,
+    ending: Ending,
+    snapshot: Snapshot,
+    pieces: Vec<(Piece, Vec<u8>)>,
+}
+
+pub fn facts(process: &Process) -> Facts {
+    let snapshot = process.snapshot();
+    let ending = Ending::clone(snapshot.ending().expect("it has ended"));
+    let pieces = pieces(process, &snapshot);
+    Facts { about: process.about().clone(), ending, snapshot, pieces }
+}

@@ -1,0 +1,139 @@
+//! What is written down, and what never is.
+
+use std::os::unix::fs::PermissionsExt;
+
+use lastbyte_engine::{Ending, EnvEdit, Id, Launch};
+
+use crate::fixture::finish;
+use crate::full_disk::{MOUNTS, small_disk};
+use crate::home::{Home, close};
+use crate::namespace::inside;
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_variables_are_written_down_and_their_values_never() {
+    let home = Home::new();
+    let engine = home.open();
+    let mut launch = home.launch("exit 0");
+    launch.env.push(EnvEdit::Set("EDITED_NAME".into(), "edited-secret".into()));
+    launch.env.push(EnvEdit::Unset("UNSET_NAME".into()));
+    launch.forced_env.push(("FORCED_NAME".into(), "forced-secret".into()));
+    launch.key = Some(lastbyte_engine::Key("the-key".into()));
+    finish(&engine.start(launch).await.unwrap().process).await;
+    for written in [home.journal(), {
+        close(engine).await;
+        drop(home.open());
+        home.journal()
+    }] {
+        for name in ["EDITED_NAME", "UNSET_NAME", "FORCED_NAME", "the-key"] {
+            assert!(has(&written, name), "{name}");
+        }
+        for secret in ["edited-secret", "forced-secret"] {
+            assert!(!has(&written, secret), "{secret}");
+        }
+    }
+    let mode = |name: &str| home.state.path().join(name).metadata().unwrap().permissions().mode();
+    assert_eq!((mode("journal") & 0o777, mode("journal.lock") & 0o777), (0o600, 0o600));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_fails_leaves_nothing_behind() {
+    let home = Home::new();
+    let engine = home.open();
+    let missing = engine.start(Launch::argv(["/no/such/program"])).await;
+    missing.expect_err("there is no such program");
+    close(engine).await;
+    let engine = home.open();
+    assert_eq!(*engine.restored(), lastbyte_engine::Restored::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_without_history_writes_none_and_removes_nothing() {
+    let home = Home::new();
+    let settings = lastbyte_engine::Settings::new(home.state.path());
+    let engine = lastbyte_engine::Engine::new(settings.clone()).unwrap();
+    let process = engine.start(home.launch("print x")).await.unwrap().process;
+    finish(&process).await;
+    close(engine).await;
+    assert!(!home.state.path().join("journal").exists());
+    let log = home.state.path().join(format!("logs/{}.log", process.id()));
+    assert!(log.exists());
+    let engine = lastbyte_engine::Engine::new(settings).unwrap();
+    assert!(log.exists() && engine.get(process.id()).is_none());
+}
+
+/// Takes all the room there is, until it is dropped.
+struct Filler(std::path::PathBuf);
+
+impl Filler {
+    fn fill(folder: &std::path::Path) -> Self {
+        let path = folder.join("filler");
+        let mut file = std::fs::File::create(&path).unwrap();
+        while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+        Self(path)
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room() {
+    let name = "journal::what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room";
+    if !inside(name, &MOUNTS) {
+        return;
+    }
+    // With a journal that is there already, and with one that the disk has no room for at all.
+    for full_from_the_start in [false, true] {
+        let home = Home::new();
+        small_disk(home.state.path());
+        let filler = full_from_the_start.then(|| Filler::fill(home.state.path()));
+        let engine = home.open();
+        let filler = filler.unwrap_or_else(|| Filler::fill(home.state.path()));
+        let mut ended: Vec<(Id, Ending)> = Vec::new();
+        for number in 0..30 {
+            let labels = [("n".to_owned(), format!("label-{number}-"))].into();
+            let launch = Launch { labels, ..home.launch("print some") };
+            let process = engine.start(launch).await.unwrap().process;
+            let (ending, bytes) = finish(&process).await;
+            assert_eq!(bytes, b"some");
+            ended.push((process.id(), Ending::clone(&ending)));
+        }
+        let journal = home.state.path().join("journal");
+        let written = std::fs::read(&journal).unwrap_or_default();
+        assert!(!has(&written, "label-29-"), "there is no room for it");
+        drop(filler);
+        if full_from_the_start {
+            finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
+        } else {
+            engine.sweep(std::time::SystemTime::now());
+        }
+        assert!(has(&home.journal(), "label-29-"));
+        close(engine).await;
+        let engine = home.open();
+        assert_eq!(engine.restored().torn_bytes, 0);
+        for (id, ending) in &ended {
+            let snapshot = engine.get(*id).unwrap().snapshot();
+            assert_eq!(**snapshot.ending().unwrap(), *ending);
+        }
+        engine.forget(ended[0].0).unwrap();
+        let count = engine.restored().ended - 1;
+        close(engine).await;
+        // A journal that cannot be written anew goes on as it is.
+        let filler = Filler::fill(home.state.path());
+        let engine = home.open();
+        assert_eq!(engine.restored().ended, count);
+        drop(filler);
+        finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
+        close(engine).await;
+        let engine = home.open();
+        assert_eq!((engine.restored().ended, engine.restored().lost), (count + 1, 0));
+        close(engine).await;
+    }
+}

@@ -1,0 +1,256 @@
+//! An engine that goes on with what another has left: nothing is lost, nothing made up.
+
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
+use lastbyte_engine::{
+    Delivery, EventKind, Filter, ForgetError, Id, Kept, Key, Launch, LogSource, LostWhy, Retention,
+    Session, Signal, StartError, Status, StopPolicy, Streams, Verb, WriteError,
+};
+use lastbyte_output::log::{Piece, Stream};
+use lastbyte_output::views::Source;
+use lastbyte_testkit::{eventually, is_alive, pattern_bytes};
+use tokio::task::JoinSet;
+
+use crate::fixture::{finish, patiently, read, read_stream};
+use crate::home::{Home, close, facts, open};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_ended_is_there_again_exactly_as_it_was() {
+    let home = Home::new();
+    let engine = home.open();
+    let mut split = home.launch("write-bytes 5000 then write-bytes 700 err then exit 3");
+    split.streams = Streams::Split;
+    split.session = Some(Session("s".into()));
+    split.labels = [("l".to_owned(), "v".to_owned())].into();
+    let launches = [split, home.launch("exit 0"), home.launch("print x then kill-self 11")];
+    let mut before = Vec::new();
+    for launch in launches {
+        let process = engine.start(launch).await.unwrap().process;
+        finish(&process).await;
+        patiently("closed", process.wait_for(|_| false)).await;
+        before.push(facts(&process));
+    }
+    let ids = |engine: &lastbyte_engine::Engine| -> Vec<Id> {
+        let page = engine.list(&Filter::default(), None, 10);
+        page.processes.iter().map(|(process, _)| process.id()).collect()
+    };
+    let old = ids(&engine);
+    close(engine).await;
+    // Twice: what was read back is written down again.
+    for _ in 0..2 {
+        let engine = home.open();
+        assert_eq!((engine.restored().ended, engine.restored().lost), (3, 0));
+        assert_eq!(ids(&engine), old);
+        let all: Vec<_> = old.iter().rev().map(|id| engine.get(*id).unwrap()).collect();
+        assert_eq!(all.iter().map(facts).collect::<Vec<_>>(), before);
+        let snapshot = all[0].snapshot();
+        assert!(read_stream(&all[0], &snapshot, Stream::Out) == pattern_bytes(0..5000));
+        assert!(read_stream(&all[0], &snapshot, Stream::Err) == pattern_bytes(0..700));
+        assert_eq!(LogSource::output(all[0].reader(), snapshot).end(), 5700);
+        let (ending, _) = patiently("it has ended", finish(&all[0])).await;
+        assert_eq!(ending.status, Status::Exited(3));
+        close(engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_answers_for_a_process_of_before_and_nobody_is_kept_waiting() {
+    let home = Home::new();
+    let engine = home.open();
+    let id = {
+        let process = engine.start(home.launch("print x")).await.unwrap().process;
+        finish(&process).await;
+        process.id()
+    };
+    close(engine).await;
+    let engine = home.open();
+    let process = engine.get(id).unwrap();
+    assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Nobody));
+    assert_eq!(process.write(vec![1], None).await, Err(WriteError::NotOpen));
+    let proof = patiently("a proof", process.stop(Verb::Stop)).await;
+    assert!(proof.signalled.is_empty() && proof.left.is_empty(), "{proof:?}");
+    assert_eq!(patiently("survivors", process.survivors()).await, []);
+    patiently("the end of the log", process.until_past(1)).await;
+    assert_eq!(engine.feed().since(0, 9).newest, 0, "nothing has happened to it here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_stays_forgotten_and_its_key_is_free() {
+    let home = Home::new();
+    let engine = home.open();
+    let keyed = |actions: &str| Launch { key: Some(Key("k".into())), ..home.launch(actions) };
+    let id = {
+        let process = engine.start(keyed("print x")).await.unwrap().process;
+        finish(&process).await;
+        process.id()
+    };
+    close(engine).await;
+    let engine = home.open();
+    engine.forget(id).unwrap();
+    assert!(matches!(engine.forget(id), Err(ForgetError::NotFound { .. })));
+    let event = engine.feed().since(0, 9).events.pop().unwrap();
+    assert_eq!((event.about.id, &event.kind), (id, &EventKind::Forgotten));
+    close(engine).await;
+    let engine = home.open();
+    assert!(engine.get(id).is_none());
+    assert_eq!(std::fs::read_dir(home.state.path().join("logs")).unwrap().count(), 0);
+    let started = engine.start(keyed("print y")).await.unwrap();
+    assert!(!started.attached && started.process.id() > id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_means_the_same_process_before_and_after() {
+    let home = Home::new();
+    let keyed = |actions: &str| Launch { key: Some(Key("k".into())), ..home.launch(actions) };
+    let mut seen = Vec::new();
+    for round in 0..2 {
+        let engine = home.open();
+        let mut starts = JoinSet::new();
+        for _ in 0..50 {
+            let (engine, launch) = (engine.clone(), keyed("print x"));
+            starts.spawn(async move {
+                let started = engine.start(launch).await.expect("it starts");
+                (started.process.id(), started.attached)
+            });
+        }
+        let answers = patiently("all are answered", starts.join_all()).await;
+        let ours = answers.iter().filter(|(_, attached)| !attached).count();
+        assert_eq!(ours, usize::from(round == 0));
+        seen.extend(answers.into_iter().map(|(id, _)| id));
+        let conflict = engine.start(keyed("print y")).await.expect_err("another launch");
+        assert_eq!(conflict, StartError::KeyConflict { key: Key("k".into()) });
+        finish(&engine.get(seen[0]).unwrap()).await;
+        close(engine).await;
+    }
+    assert!(seen.iter().all(|id| *id == seen[0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_output_counts_and_what_was_dropped_stays_dropped() {
+    let home = Home::new();
+    let engine = home.open();
+    let quota = lastbyte_output::log::Quota::new(256 << 10).unwrap();
+    let launch = Launch { quota, ..home.launch("write-bytes 2000000 then background hold end") };
+    let process = engine.start(launch).await.unwrap().process;
+    let ending = patiently("it ends", process.ended()).await;
+    assert!(matches!(ending.kept, Kept::Dropped(_)), "{:?}", ending.kept);
+    home.anchor.wait_for(1);
+    home.anchor.tell("write-bytes 1000000");
+    patiently("late output", process.wait_for(|now| now.extent.len == 3_000_000)).await;
+    home.anchor.tell("exit 0");
+    patiently("closed", process.wait_for(|_| false)).await;
+    assert_eq!(process.snapshot().extent.dropped.ranges().len(), 2);
+    let (id, before) = (process.id(), facts(&process));
+    close(engine).await;
+    assert_eq!(facts(&home.open().get(id).unwrap()), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_shorter_than_it_was_or_gone_makes_up_no_bytes() {
+    let home = Home::new();
+    let engine = home.open();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let process = engine.start(home.launch("write-bytes 9000")).await.unwrap().process;
+        finish(&process).await;
+        ids.push(process.id());
+    }
+    close(engine).await;
+    let log = |id: Id| home.state.path().join(format!("logs/{id}.log"));
+    File::options().write(true).open(log(ids[0])).unwrap().set_len(4000).unwrap();
+    std::fs::remove_file(log(ids[1])).unwrap();
+    let engine = home.open();
+    for (id, kept) in ids.into_iter().zip([4000, 0]) {
+        let process = engine.get(id).unwrap();
+        let snapshot = process.snapshot();
+        assert_eq!((snapshot.extent.len, snapshot.output_len()), (9000, 9000));
+        assert_eq!(snapshot.extent.dropped.ranges(), std::slice::from_ref(&(kept..9000)));
+        assert!(read(&process, &snapshot, 0..kept) == pattern_bytes(0..kept));
+        let missing = process.reader().read(&snapshot, kept, &mut [0; 10]).unwrap();
+        assert_eq!(missing, Piece::Dropped(kept..9000));
+        assert_eq!(snapshot.ending().unwrap().kept, Kept::Whole, "so it was when it ended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_no_record_names_are_removed_and_all_others_counted() {
+    let home = Home::new();
+    let engine = home.open();
+    let process = engine.start(home.launch("write-bytes 100000")).await.unwrap().process;
+    finish(&process).await;
+    close(engine).await;
+    let logs = home.state.path().join("logs");
+    for name in ["01900000-0000-7000-8000-000000000000.log", "x.runs", "y"] {
+        std::fs::write(logs.join(name), "left over").unwrap();
+    }
+    let engine = home.open();
+    assert_eq!(engine.restored().removed_files, 3);
+    assert_eq!(std::fs::read_dir(&logs).unwrap().count(), 1);
+    close(engine).await;
+    // A disk quota that the log of before does not fit into: it is the first to go.
+    let engine = open(lastbyte_engine::Settings { disk_quota: 50_000, ..home.settings() });
+    let gone = || engine.get(process.id()).is_none();
+    eventually("room is made", || {
+        engine.sweep(SystemTime::now());
+        gone()
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_counts_from_the_ending_and_not_from_the_restart() {
+    let home = Home::new();
+    let engine = home.open();
+    let process = engine.start(home.launch("print x")).await.unwrap().process;
+    finish(&process).await;
+    close(engine).await;
+    let retention = Retention { at_most: Duration::from_secs(100), ..Retention::default() };
+    let engine = open(lastbyte_engine::Settings { retention, ..home.settings() });
+    let ended = process.snapshot().ending().unwrap().times.ended;
+    engine.sweep(ended + Duration::from_secs(99));
+    assert!(engine.get(process.id()).is_some());
+    engine.sweep(ended + Duration::from_secs(101));
+    assert!(engine.get(process.id()).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn survivors_of_an_ended_process_are_found_and_stopped_with_proof() {
+    let home = Home::new();
+    let engine = home.open();
+    let id = {
+        let process = engine.start(home.launch("setsid-background hold end")).await.unwrap();
+        finish(&process.process).await;
+        process.process.id()
+    };
+    let pids = home.anchor.wait_for(1);
+    close(engine).await;
+    let engine = home.open();
+    let process = engine.get(id).unwrap();
+    assert!(is_alive(pids[0]), "a restart kills nobody");
+    let found = patiently("survivors", process.survivors()).await;
+    assert_eq!(found.iter().map(|one| one.pid.unsigned_abs()).collect::<Vec<_>>(), pids);
+    let proof = patiently("a proof", process.stop_by(StopPolicy::KILL, Verb::Stop)).await;
+    assert_eq!((proof.gone.len(), proof.left.len()), (1, 0), "{proof:?}");
+    assert!(!is_alive(pids[0]));
+}
+
+/// Not a crash: the owners go with their runtime, end their trees and say so.
+#[test]
+fn a_runtime_that_shuts_down_leaves_lost_processes_with_their_output() {
+    let home = Home::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let process = runtime.block_on(async {
+        let engine = home.open();
+        let process = engine.start(home.launch("print x then hold")).await.unwrap().process;
+        patiently("output", process.until_past(0)).await;
+        process
+    });
+    runtime.shutdown_timeout(Duration::from_secs(10));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let again = home.open().get(process.id()).unwrap();
+        let ending = again.snapshot().ending().cloned().unwrap();
+        assert_eq!(ending.status, Status::Lost(LostWhy::OwnerGone));
+        assert_eq!(facts(&again), facts(&process));
+    });
+}

@@ -1,0 +1,113 @@
+//! A log whose writer is gone says of itself what the writer said of it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use lastbyte_output::log::{
+    Dropped, Extent, Horizon, Piece, Place, Quota, Reader, Stream, Streams, Writer,
+};
+
+struct Fixed(Extent);
+
+impl Horizon for Fixed {
+    fn extent(&self) -> Extent {
+        self.0.clone()
+    }
+}
+
+struct Fixture {
+    place: Place,
+    writer: Writer,
+    pipe: (OwnedFd, File),
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new(streams: Streams) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::new(folder.path(), "x");
+        let writer = Writer::new(place.clone(), streams, Quota::new(Quota::LEAST).unwrap());
+        let (read, write) = lastbyte_sys::pipe::pipe().unwrap();
+        lastbyte_sys::pipe::set_nonblocking(&read).unwrap();
+        Self { place, writer, pipe: (read, write.into()), _folder: folder }
+    }
+
+    /// Appends so many bytes, none of them a zero, and gives back what that drops.
+    fn append(&mut self, stream: Stream, count: usize) {
+        for _ in 0..count / 1000 {
+            self.pipe.1.write_all(&[b'x'; 1000]).unwrap();
+            self.writer.pull(&self.pipe.0, stream, 1000, 5);
+            self.writer.give_back(&self.writer.extent());
+        }
+    }
+
+    /// How many bytes a reader gets, every one of them checked.
+    fn readable(&self, extent: &Extent, streams: Streams) -> u64 {
+        let (reader, live) = (Reader::of_files(self.place.clone(), streams), Fixed(extent.clone()));
+        let (mut at, mut got, mut chunk) = (0, 0, vec![0; 5000]);
+        loop {
+            match reader.read_runs(extent, &live, at, &mut chunk).unwrap() {
+                (Piece::Bytes(count), runs) => {
+                    assert!(chunk[..count].iter().all(|byte| *byte == b'x'), "a zero at {at}");
+                    assert_eq!(runs.last().unwrap().range.end, at + count as u64);
+                    at += count as u64;
+                    got += count as u64;
+                }
+                (Piece::Dropped(range), _) => at = range.end,
+                (Piece::End, _) => return got,
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_log_goes_as_far_as_its_file_and_its_holes_are_what_was_dropped() {
+    for streams in [Streams::One, Streams::Split] {
+        let mut fixture = Fixture::new(streams);
+        assert_eq!(fixture.place.recover_lost().unwrap().extent, Extent::default());
+        fixture.append(Stream::Out, 700_000);
+        fixture.append(Stream::Out, 300_000);
+        let published = fixture.writer.extent();
+        assert!(!published.dropped.is_empty());
+        let recovered = fixture.place.recover_lost().unwrap();
+        assert_eq!(recovered.extent, published);
+        assert!(recovered.disk_bytes.abs_diff(fixture.writer.kept()) < 8192, "{recovered:?}");
+        let kept = published.len - published.dropped.bytes();
+        assert_eq!(fixture.readable(&recovered.extent, streams), kept);
+    }
+}
+
+#[test]
+fn late_output_counts_with_what_was_dropped_of_it() {
+    let mut fixture = Fixture::new(Streams::One);
+    fixture.append(Stream::Out, 400_000);
+    fixture.writer.finish();
+    let ended = fixture.writer.extent();
+    assert_eq!(fixture.place.recover(&ended).unwrap().extent, ended);
+    fixture.append(Stream::Out, 400_000);
+    let published = fixture.writer.extent();
+    assert_eq!(published.dropped.ranges().len(), 2);
+    assert_eq!(fixture.place.recover(&ended).unwrap().extent, published);
+}
+
+#[test]
+fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
+    let mut fixture = Fixture::new(Streams::One);
+    fixture.append(Stream::Out, 10_000);
+    let ended = fixture.writer.extent();
+    let check = |missing: std::ops::Range<u64>| {
+        let dropped = Dropped::covering([missing]);
+        let recovered = fixture.place.recover(&ended).unwrap().extent;
+        assert_eq!(recovered, Extent { len: 10_000, dropped });
+        let kept = recovered.len - recovered.dropped.bytes();
+        assert_eq!(fixture.readable(&recovered, Streams::One), kept);
+    };
+    check(0..0);
+    File::options().write(true).open(fixture.place.log()).unwrap().set_len(3_000).unwrap();
+    check(3_000..10_000);
+    fs::remove_file(fixture.place.log()).unwrap();
+    check(0..10_000);
+    assert_eq!(fixture.place.recover_lost().unwrap().extent, Extent::default());
+}

@@ -1,0 +1,47 @@
+//! Answers: JSON, nothing, or an error with its status.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use lastbyte_wire::{Error, ErrorBody};
+use serde::Serialize;
+
+/// What a handler gives back.
+pub(super) type Answer = Result<Response<Body>, Refusal>;
+
+/// An error on its way out.
+#[derive(Debug)]
+pub(crate) struct Refusal(pub(crate) Error);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response<Body> {
+        let status = StatusCode::from_u16(self.0.code.http_status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        json(status, &ErrorBody { error: self.0 })
+    }
+}
+
+pub(super) fn ok(value: &impl Serialize) -> Answer {
+    Ok(json(StatusCode::OK, value))
+}
+
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_vec(value).expect("words of the API are JSON");
+    let mut answer = Response::new(Body::from(text));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+pub(super) fn nothing(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    Ok(answer)
+}

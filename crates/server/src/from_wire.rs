@@ -1,0 +1,109 @@
+//! Words of the API as values of the engine.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lastbyte_engine::{
+    EnvEdit, Key, Launch, Program, Session, Signal, Stdin, StopPolicy, Streams, Timeouts,
+    WindowSize,
+};
+use lastbyte_output::log::Quota;
+use lastbyte_wire as wire;
+use lastbyte_wire::{Error, ErrorCode};
+
+pub(crate) fn launch(request: &wire::StartRequest) -> Result<Launch, Error> {
+    Ok(Launch {
+        cwd: request.cwd.as_ref().map(Into::into),
+        env: edits(&request.env),
+        stdin: stdin(request.stdin.as_ref())?,
+        streams: streams(request)?,
+        timeouts: Timeouts {
+            wall: request.timeout_ms.map(Duration::from_millis),
+            idle: request.idle_timeout_ms.map(Duration::from_millis),
+        },
+        stop: stop_policy(request.stop.as_ref(), StopPolicy::default())?,
+        quota: quota(request.quota_bytes)?,
+        session: request.session.clone().map(Session),
+        key: request.key.clone().map(Key),
+        labels: request.labels.clone(),
+        ..Launch::new(program(request)?)
+    })
+}
+
+fn program(request: &wire::StartRequest) -> Result<Program, Error> {
+    match (&request.command, &request.shell) {
+        (Some(argv), None) => Ok(Program::Argv(argv.iter().map(Into::into).collect())),
+        (None, Some(text)) => Ok(Program::Shell(text.into())),
+        (Some(_), Some(_)) => Err(invalid("both `command` and `shell` are given")
+            .hint("`command` is a program and its arguments, `shell` a text for sh -c")),
+        (None, None) => Err(invalid("neither `command` nor `shell` is given")
+            .hint("give a program and its arguments as `command`, or a text as `shell`")),
+    }
+}
+
+fn edits(env: &BTreeMap<String, Option<String>>) -> Vec<EnvEdit> {
+    let edit = |(name, value): (&String, &Option<String>)| match value {
+        Some(value) => EnvEdit::Set(name.into(), value.into()),
+        None => EnvEdit::Unset(name.into()),
+    };
+    env.iter().map(edit).collect()
+}
+
+fn stdin(asked: Option<&wire::Stdin>) -> Result<Stdin, Error> {
+    Ok(match asked {
+        None | Some(wire::Stdin::Closed) => Stdin::Closed,
+        Some(wire::Stdin::Open) => Stdin::Open,
+        Some(wire::Stdin::Text(text)) => Stdin::Given(text.clone().into_bytes()),
+        Some(wire::Stdin::Base64(text)) => {
+            let bytes = base64_simd::STANDARD.decode_to_vec(text);
+            Stdin::Given(bytes.map_err(|_| invalid("`stdin.base64` is not base64"))?)
+        }
+    })
+}
+
+fn streams(request: &wire::StartRequest) -> Result<Streams, Error> {
+    match (request.tty, request.streams) {
+        (Some(_), Some(wire::StreamsAsked::Split)) => {
+            Err(invalid("a terminal has one stream: `tty` and `streams: split` do not go together"))
+        }
+        (Some(wire::Tty { rows, cols }), _) => Ok(Streams::Pty(window_size(rows, cols)?)),
+        (None, Some(wire::StreamsAsked::Split)) => Ok(Streams::Split),
+        (None, Some(wire::StreamsAsked::Merged) | None) => Ok(Streams::Merged),
+    }
+}
+
+pub(crate) fn window_size(rows: u16, cols: u16) -> Result<WindowSize, Error> {
+    match (rows, cols) {
+        (0, _) | (_, 0) => Err(invalid("the size of a terminal must be greater than 0")),
+        (rows, cols) => Ok(WindowSize { rows, cols }),
+    }
+}
+
+/// What is not said is as in `default`.
+pub(crate) fn stop_policy(
+    asked: Option<&wire::StopPolicy>,
+    default: StopPolicy,
+) -> Result<StopPolicy, Error> {
+    let Some(asked) = asked else { return Ok(default) };
+    let signal = asked.signal.as_deref().map(signal).transpose()?;
+    Ok(StopPolicy {
+        signal: signal.unwrap_or(default.signal),
+        grace: asked.grace_ms.map_or(default.grace, Duration::from_millis),
+    })
+}
+
+pub(crate) fn signal(text: &str) -> Result<Signal, Error> {
+    text.parse().map_err(|_| {
+        invalid(format!("there is no signal {text:?}"))
+            .hint("give a name like TERM or SIGTERM, or a number")
+    })
+}
+
+fn quota(bytes: Option<u64>) -> Result<Quota, Error> {
+    let Some(bytes) = bytes else { return Ok(Quota::DEFAULT) };
+    Quota::new(bytes).map_err(|error| invalid(error.to_string()))
+}
+
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidRequest, message)
+}

@@ -1,0 +1,200 @@
+//! Values of the engine as words of the API.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lastbyte_engine::{
+    About, Cause, Closing, Delivery, Ending, Event, EventKind, Holders, Kept, Phase, Program,
+    Reach, Snapshot, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
+};
+use lastbyte_output::log::Dropped;
+use lastbyte_wire as wire;
+
+/// A process at one instant.
+pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
+    let text = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
+    let (command, shell) = match &about.program {
+        Program::Argv(argv) => (Some(argv.iter().map(text).collect()), None),
+        Program::Shell(line) => (None, Some(text(line))),
+    };
+    wire::Process {
+        id: about.id.to_string(),
+        pid: about.pid,
+        command,
+        shell,
+        cwd: about.cwd.to_string_lossy().into_owned(),
+        streams: match about.streams {
+            Streams::Merged => wire::Streams::Merged,
+            Streams::Split => wire::Streams::Split,
+            Streams::Pty(_) => wire::Streams::Tty,
+        },
+        session: about.session.as_ref().map(|session| session.0.clone()),
+        key: about.key.as_ref().map(|key| key.0.clone()),
+        labels: about.labels.clone(),
+        started_unix_ns: unix_ns(about.started),
+        phase: phase(&snapshot.phase),
+        total: snapshot.extent.len,
+        dropped: dropped(&snapshot.extent.dropped),
+        log_open: snapshot.log_open,
+        ending: snapshot.ending().map(|known| ending(known)),
+    }
+}
+
+pub fn phase(phase: &Phase) -> wire::Phase {
+    match phase {
+        Phase::Running => wire::Phase::Running,
+        Phase::Draining => wire::Phase::Draining,
+        Phase::Ended(_) => wire::Phase::Ended,
+    }
+}
+
+pub fn ending(ending: &Ending) -> wire::Ending {
+    wire::Ending {
+        status: status(ending.status),
+        cause: cause(ending.cause),
+        closing: closing(&ending.closing),
+        kept: kept(&ending.kept),
+        final_len: ending.final_len,
+        times: times(&ending.times),
+        usage: ending.usage.as_ref().map(usage),
+    }
+}
+
+fn status(status: Status) -> wire::Status {
+    match status {
+        Status::Exited(code) => wire::Status::Exited { code },
+        Status::Signalled { signal, core_dumped } => wire::Status::Signalled {
+            signal: signal.number(),
+            name: signal.to_string(),
+            core_dumped,
+        },
+        Status::Lost(why) => wire::Status::Lost { why: why.to_string() },
+    }
+}
+
+fn cause(cause: Cause) -> wire::Cause {
+    match cause {
+        Cause::Own => wire::Cause::Own,
+        Cause::TimedOut { which, escalated } => {
+            wire::Cause::TimedOut { which: timeout(which), escalated }
+        }
+        Cause::Stopped { verb: Verb::Stop, escalated } => {
+            wire::Cause::Stopped { verb: wire::StopVerb::Stop, escalated }
+        }
+        Cause::Stopped { verb: Verb::Close, escalated } => {
+            wire::Cause::Stopped { verb: wire::StopVerb::Close, escalated }
+        }
+    }
+}
+
+fn timeout(which: Timeout) -> wire::TimeoutKind {
+    match which {
+        Timeout::Wall => wire::TimeoutKind::Wall,
+        Timeout::Idle => wire::TimeoutKind::Idle,
+    }
+}
+
+fn closing(closing: &Closing) -> wire::Closing {
+    match closing {
+        Closing::Eof => wire::Closing::Eof,
+        Closing::Held(Holders::Unknown) => wire::Closing::Held { holders: None },
+        Closing::Held(Holders::Known(holders)) => {
+            let holder = |holder: &lastbyte_engine::Holder| wire::Holder {
+                pid: holder.pid,
+                name: holder.name.clone(),
+            };
+            wire::Closing::Held { holders: Some(holders.iter().map(holder).collect()) }
+        }
+    }
+}
+
+fn kept(kept: &Kept) -> wire::Kept {
+    match kept {
+        Kept::Whole => wire::Kept::Whole,
+        Kept::Dropped(gone) => wire::Kept::Dropped { dropped: dropped(gone) },
+        Kept::Failed { failed, dropped: gone } => wire::Kept::Failed {
+            errno: failed.errno.raw_os_error(),
+            at: failed.at,
+            dropped: dropped(gone),
+        },
+    }
+}
+
+pub fn dropped(dropped: &Dropped) -> Vec<wire::Range> {
+    dropped.ranges().iter().map(range).collect()
+}
+
+pub fn range(range: &Range<u64>) -> wire::Range {
+    wire::Range { start: range.start, end: range.end }
+}
+
+fn times(times: &Times) -> wire::Times {
+    wire::Times {
+        started_unix_ns: unix_ns(times.started),
+        exited_unix_ns: unix_ns(times.exited),
+        ended_unix_ns: unix_ns(times.ended),
+        ran_ns: ns(times.ran),
+        drained_ns: ns(times.drained),
+    }
+}
+
+fn usage(usage: &Usage) -> wire::Usage {
+    wire::Usage {
+        user_ns: ns(usage.user),
+        system_ns: ns(usage.system),
+        peak_memory: usage.peak_memory,
+    }
+}
+
+pub fn stop_proof(proof: StopProof) -> wire::StopProof {
+    let StopProof { signalled, gone, left, reach: by } = proof;
+    wire::StopProof { signalled, gone, left, reach: reach(by) }
+}
+
+pub fn reach(reach: Reach) -> wire::Reach {
+    match reach {
+        Reach::Leaf => wire::Reach::Leaf,
+        Reach::Scan => wire::Reach::Scan,
+        Reach::Group => wire::Reach::Group,
+    }
+}
+
+pub fn survivor(survivor: Survivor) -> wire::Survivor {
+    wire::Survivor { pid: survivor.pid, name: survivor.name }
+}
+
+pub fn delivered(delivery: Delivery) -> wire::Delivered {
+    match delivery {
+        Delivery::Group => wire::Delivered::Group,
+        Delivery::Survivors(count) => wire::Delivered::Survivors { count: count as u64 },
+        Delivery::Nobody => wire::Delivered::Nobody,
+    }
+}
+
+pub fn event(event: &Event) -> wire::Event {
+    wire::Event {
+        process: event.about.id.to_string(),
+        session: event.about.session.as_ref().map(|session| session.0.clone()),
+        labels: event.about.labels.clone(),
+        at_unix_ns: unix_ns(event.at),
+        event: match &event.kind {
+            EventKind::Started => wire::EventKind::Started,
+            EventKind::FirstOutput => wire::EventKind::FirstOutput,
+            EventKind::TimedOut { which } => wire::EventKind::TimedOut { which: timeout(*which) },
+            EventKind::Ended(known) => wire::EventKind::Ended { ending: Box::new(ending(known)) },
+            EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {
+                chats: touches.chats.clone(),
+                paths: touches.paths.iter().map(|path| path.display().to_string()).collect(),
+            },
+            EventKind::Forgotten => wire::EventKind::Forgotten,
+        },
+    }
+}
+
+pub fn unix_ns(time: SystemTime) -> u64 {
+    ns(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,14 @@
+//! The operations, one file each: words of a request in, words of an answer out.
+
+pub mod events;
+pub mod forget;
+pub mod list;
+pub mod read;
+mod refusal;
+pub mod resize;
+pub mod show;
+pub mod signal;
+pub mod start;
+pub mod stop;
+pub mod wait;
+pub mod write;

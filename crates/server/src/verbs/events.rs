@@ -1,0 +1,103 @@
+//! The feed of what happens to all processes.
+
+use std::sync::Arc;
+
+use lastbyte_engine::{Event, EventKind, Feed};
+use lastbyte_wire::{self as wire, Error};
+
+use crate::{App, from_wire, to_wire};
+
+/// A reader of the feed, from a place in it.
+#[derive(Debug)]
+pub struct Reading {
+    feed: Feed,
+    /// The number of the event that was seen last.
+    seen: u64,
+    gap: bool,
+    only: Only,
+}
+
+/// Which events are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Only {
+    pub session: Option<String>,
+    /// Events that name this chat, and no others.
+    pub chat: Option<String>,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// Events are missing before what comes now.
+    Gap,
+    Event {
+        id: String,
+        event: Box<wire::Event>,
+    },
+}
+
+/// How many are taken from the feed at once.
+const BATCH: usize = 64;
+
+impl Reading {
+    /// Behind the event with this id, which an earlier reading gave; without one, behind the
+    /// newest. An id of an earlier run of the server begins at the oldest, with a gap.
+    pub fn new(app: &App, last_id: Option<&str>, only: Only) -> Result<Self, Error> {
+        let feed = app.engine.feed();
+        let (seen, gap) = match last_id.map(parse).transpose()? {
+            Some((epoch, number)) if epoch == feed.epoch() => (number, false),
+            Some(_) => (0, true),
+            None => (feed.since(u64::MAX, 0).newest, false),
+        };
+        Ok(Self { feed, seen, gap, only })
+    }
+
+    /// Waits until something comes.
+    pub async fn next(&mut self) -> Vec<Next> {
+        loop {
+            let gap = std::mem::take(&mut self.gap);
+            if !gap {
+                self.feed.past(self.seen).await;
+            }
+            let batch = self.feed.since(self.seen, BATCH);
+            let gap = (gap || batch.gap).then_some(Next::Gap);
+            if let Some(last) = batch.events.last() {
+                self.seen = last.number;
+            }
+            let wanted = batch.events.iter().filter(|event| self.only.takes(event));
+            let next: Vec<Next> =
+                gap.into_iter().chain(wanted.map(|event| self.told(event))).collect();
+            if !next.is_empty() {
+                return next;
+            }
+        }
+    }
+
+    fn told(&self, event: &Arc<Event>) -> Next {
+        let id = format!("{}-{}", self.feed.epoch(), event.number);
+        Next::Event { id, event: Box::new(to_wire::event(event)) }
+    }
+}
+
+impl Only {
+    fn takes(&self, event: &Event) -> bool {
+        let session = event.about.session.as_ref().map(|session| &session.0);
+        let names_chat = |chat: &String| match &event.kind {
+            EventKind::WorkspaceTouched(touches) => touches.chats.contains(chat),
+            EventKind::Started
+            | EventKind::FirstOutput
+            | EventKind::TimedOut { .. }
+            | EventKind::Ended(_)
+            | EventKind::Forgotten => session == Some(chat),
+        };
+        self.session.as_ref().is_none_or(|wanted| session == Some(wanted))
+            && self.chat.as_ref().is_none_or(names_chat)
+    }
+}
+
+fn parse(id: &str) -> Result<(u64, u64), Error> {
+    let parts = id
+        .split_once('-')
+        .and_then(|(epoch, number)| Some((epoch.parse().ok()?, number.parse().ok()?)));
+    parts.ok_or_else(|| from_wire::invalid(format!("{id:?} is not the id of an event")))
+}

@@ -1,0 +1,153 @@
+//! Reading the output of a process: a view at one instant, or the bytes themselves.
+
+mod asked;
+mod raw;
+
+use std::time::Duration;
+
+use lastbyte_engine::{LogSource, Process, Snapshot};
+use lastbyte_output::log;
+use lastbyte_output::views::{Source, head_tail, lines, text};
+use lastbyte_wire::{Content, Error, Fold, Line, Output, OutputQuery, Stream, TextLine, View};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+pub use asked::Asked;
+pub use raw::{RawBody, RawOutput};
+
+use super::refusal;
+use crate::{App, to_wire};
+use asked::Which;
+
+/// What is read on the runtime: it comes from the page cache in the time of a copy.
+const AT_ONCE: usize = 64 << 10;
+
+/// A view in words, or bytes to be sent as they are.
+#[derive(Debug)]
+pub enum Answer {
+    View(Box<Output>),
+    Raw(Box<RawOutput>),
+}
+
+/// Reads as the query says, after waiting as it says.
+pub async fn read(app: &App, process: &Process, query: &OutputQuery) -> Result<Answer, Error> {
+    let asked = Asked::new(query)?;
+    let snapshot = match query.wait_ms {
+        Some(wait) if wait > 0 => {
+            let _permit = app.begin_wait()?;
+            until_news(process, &asked, Duration::from_millis(wait)).await
+        }
+        _ => process.snapshot(),
+    };
+    match asked.view {
+        View::Raw => {
+            raw::read(process, &snapshot, &asked).await.map(|raw| Answer::Raw(Box::new(raw)))
+        }
+        View::Text | View::HeadTail | View::Lines => {
+            view(process, &snapshot, asked).await.map(|view| Answer::View(Box::new(view)))
+        }
+    }
+}
+
+/// Waits for something past the cursor, or until nothing more can come.
+async fn until_news(process: &Process, asked: &Asked, patience: Duration) -> Snapshot {
+    let from = asked.waits_past(process.snapshot().extent.len);
+    let news = |now: &Snapshot| now.extent.len > from || !asked.late && now.ending().is_some();
+    let waited = timeout(patience, process.wait_for(news)).await;
+    waited.unwrap_or_else(|_| process.snapshot())
+}
+
+/// A view at this snapshot.
+pub async fn view(process: &Process, snapshot: &Snapshot, asked: Asked) -> Result<Output, Error> {
+    let source = source(process, snapshot, &asked);
+    let from = asked.cursor(source.end());
+    let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
+    let rendered = match small {
+        true => render(&source, from, &asked),
+        false => spawn_blocking(move || render(&source, from, &asked))
+            .await
+            .map_err(|_| refusal::broken("the view"))?,
+    };
+    let (content, next) = rendered.map_err(|error| refusal::unreadable(&error))?;
+    Ok(Output {
+        from,
+        next,
+        total: snapshot.extent.len,
+        dropped: to_wire::dropped(&snapshot.extent.dropped),
+        phase: to_wire::phase(&snapshot.phase),
+        log_open: snapshot.log_open,
+        final_len: snapshot.ending().map(|ending| ending.final_len),
+        ending: snapshot.ending().map(|ending| to_wire::ending(ending)),
+        content,
+    })
+}
+
+fn source(process: &Process, snapshot: &Snapshot, asked: &Asked) -> LogSource {
+    let (reader, snapshot) = (process.reader(), snapshot.clone());
+    let source = match asked.late {
+        true => LogSource::all(reader, snapshot),
+        false => LogSource::output(reader, snapshot),
+    };
+    match asked.stream {
+        None => source,
+        Some(Stream::Stdout) => source.only(log::Stream::Out),
+        Some(Stream::Stderr) => source.only(log::Stream::Err),
+    }
+}
+
+/// The view, and the cursor to go on from.
+fn render(source: &LogSource, from: u64, asked: &Asked) -> std::io::Result<(Content, u64)> {
+    let (end, budget) = (source.end(), asked.budget());
+    Ok(match asked.view {
+        View::Raw => raw::content(source, from, budget)?,
+        View::HeadTail => {
+            let view = head_tail::native(source, from, budget)?;
+            let content = Content::HeadTail {
+                head: lossy(view.head),
+                omitted: view.omitted.as_ref().map(to_wire::range),
+                tail: lossy(view.tail),
+            };
+            (content, end)
+        }
+        View::Text => {
+            let view = text::text(source, from..end, budget)?;
+            let next = view.rest.map_or(end, |rest| rest.start);
+            (Content::Text { lines: view.lines.into_iter().map(text_line).collect() }, next)
+        }
+        View::Lines => {
+            let (view, next) = match asked.lines {
+                Which::First(count) => {
+                    let view = lines::first(source, count, budget)?;
+                    let next = view.rest.as_ref().map_or(end, |rest| rest.start);
+                    (view, next)
+                }
+                Which::Last(count) => (lines::last(source, count, budget)?, end),
+            };
+            (Content::Lines { lines: view.lines.into_iter().map(line).collect() }, next)
+        }
+    })
+}
+
+fn text_line(line: text::TextLine) -> TextLine {
+    TextLine {
+        text: line.text,
+        range: to_wire::range(&line.range),
+        cut: line.cut.as_ref().map(to_wire::range),
+        repeats: line
+            .repeats
+            .map(|repeats| Fold { count: repeats.count, range: to_wire::range(&repeats.range) }),
+    }
+}
+
+fn line(line: lines::Line) -> Line {
+    Line {
+        text: lossy(line.text),
+        range: to_wire::range(&line.range),
+        cut: line.cut.as_ref().map(to_wire::range),
+    }
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}

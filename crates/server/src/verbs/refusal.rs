@@ -1,0 +1,104 @@
+//! Errors of the engine as errors of the API: each once.
+
+use lastbyte_engine::{
+    Errno, ForgetError, LaunchError, ResizeError, SpawnError, StartError, WriteError,
+};
+use lastbyte_wire::{Error, ErrorCode};
+
+pub(super) fn of_start(error: &StartError) -> Error {
+    let code = match error {
+        StartError::Launch(error) => of_launch(error),
+        StartError::Spawn(error) => of_spawn(error),
+        StartError::KeyConflict { .. } => ErrorCode::KeyConflict,
+        StartError::Closed => ErrorCode::ShuttingDown,
+    };
+    let error = Error::new(code, with_cause(error));
+    match code {
+        ErrorCode::KeyConflict => error.hint("use a new key for another launch"),
+        ErrorCode::BadCwd => error.hint("`cwd` must be a directory that exists"),
+        _ => error,
+    }
+}
+
+fn of_launch(error: &LaunchError) -> ErrorCode {
+    match error {
+        LaunchError::EmptyCommand
+        | LaunchError::Nul { .. }
+        | LaunchError::EnvName { .. }
+        | LaunchError::Input { .. } => ErrorCode::InvalidRequest,
+        LaunchError::Cwd { .. } => ErrorCode::BadCwd,
+    }
+}
+
+fn of_spawn(error: &SpawnError) -> ErrorCode {
+    match error {
+        SpawnError::Program { errno: Errno::NOENT, .. } => ErrorCode::ProgramNotFound,
+        SpawnError::Program { .. } | SpawnError::Interpreter { .. } => {
+            ErrorCode::ProgramNotRunnable
+        }
+        SpawnError::Cwd { .. } => ErrorCode::BadCwd,
+        SpawnError::Step { .. } => ErrorCode::Failed,
+    }
+}
+
+pub(super) fn of_write(error: WriteError) -> Error {
+    let (code, hint) = match error {
+        WriteError::NotOpen => {
+            (ErrorCode::StdinNotOpen, Some("start it with `\"stdin\":\"open\"`"))
+        }
+        WriteError::Closed | WriteError::Broken => (ErrorCode::StdinNotOpen, None),
+        WriteError::Exited => (ErrorCode::ProcessExited, None),
+        WriteError::QueueFull { .. } => {
+            (ErrorCode::StdinFull, Some("write again when the command has read"))
+        }
+        WriteError::Gap { .. } => (ErrorCode::StdinGap, Some("go on at the accepted offset")),
+    };
+    let refusal = Error::new(code, error.to_string());
+    hint.map_or(refusal.clone(), |hint| refusal.hint(hint))
+}
+
+pub(super) fn of_resize(error: ResizeError) -> Error {
+    let code = match error {
+        ResizeError::NoTerminal => ErrorCode::NoTerminal,
+        ResizeError::Exited => ErrorCode::ProcessExited,
+        ResizeError::Zero => ErrorCode::InvalidRequest,
+        ResizeError::Refused(_) => ErrorCode::Failed,
+    };
+    Error::new(code, with_cause(&error))
+}
+
+pub(super) fn of_forget(error: &ForgetError) -> Error {
+    let code = match error {
+        ForgetError::NotFound { .. } => ErrorCode::ProcessNotFound,
+        ForgetError::NotEnded { .. } => ErrorCode::NotEnded,
+        ForgetError::Held { .. } => ErrorCode::OutputHeld,
+        ForgetError::Remove { .. } => ErrorCode::Failed,
+    };
+    let refusal = Error::new(code, with_cause(error));
+    match code {
+        ErrorCode::NotEnded | ErrorCode::OutputHeld => {
+            refusal.hint("`?stop=true` stops what is left of it first")
+        }
+        _ => refusal,
+    }
+}
+
+/// The error and what caused it, in one line.
+pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+/// A part of the server panicked; its log says where.
+pub(super) fn broken(what: &str) -> Error {
+    Error::new(ErrorCode::Failed, format!("{what} broke down, which is a fault of the server"))
+}
+
+pub(super) fn unreadable(error: &std::io::Error) -> Error {
+    Error::new(ErrorCode::Failed, format!("the log cannot be read: {}", with_cause(error)))
+}

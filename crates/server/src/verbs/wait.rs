@@ -1,0 +1,180 @@
+//! Waiting for the first of several conditions.
+
+use std::time::Duration;
+
+use lastbyte_engine::{LogSource, Process, Snapshot};
+use lastbyte_output::views::search::{PatternError, Watcher, compile};
+use lastbyte_output::views::{Read, Source};
+use lastbyte_wire::{self as wire, Error, ErrorCode, Met, WaitAnswer};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+
+use super::refusal;
+use crate::{App, from_wire, to_wire};
+
+/// What was asked for, checked.
+#[derive(Debug)]
+pub struct Conditions {
+    exit: bool,
+    output_past: Option<u64>,
+    pattern: Option<Pattern>,
+    silence: Option<Duration>,
+    deadline: Option<Instant>,
+}
+
+/// A pattern, and how far it was looked for.
+#[derive(Debug)]
+struct Pattern {
+    watcher: Watcher,
+    at: u64,
+}
+
+impl Conditions {
+    /// Its time counts from now.
+    pub fn new(wait: &wire::Wait) -> Result<Self, Error> {
+        let none = wire::Wait { from: wait.from, ..wire::Wait::default() };
+        if *wait == none || *wait == (wire::Wait { exit: Some(false), ..none }) {
+            let hint = "give at least one of exit, output_past, pattern, silence_ms, timeout_ms";
+            return Err(from_wire::invalid("there is nothing to wait for").hint(hint));
+        }
+        let pattern = wait.pattern.as_deref().map(compile).transpose();
+        let pattern = pattern.map_err(|error| refuse_pattern(&error))?;
+        let at = wait.from.unwrap_or(0);
+        Ok(Self {
+            exit: wait.exit == Some(true),
+            output_past: wait.output_past,
+            pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex), at }),
+            silence: wait.silence_ms.map(Duration::from_millis),
+            deadline: wait
+                .timeout_ms
+                .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms))),
+        })
+    }
+}
+
+/// As a verb: the process and what was met, of one instant.
+pub async fn wait(app: &App, process: &Process, wait: &wire::Wait) -> Result<WaitAnswer, Error> {
+    let conditions = Conditions::new(wait)?;
+    let _permit = app.begin_wait()?;
+    let (met, snapshot) = until(process, conditions).await?;
+    Ok(WaitAnswer { process: to_wire::process(process.about(), &snapshot), wait: met })
+}
+
+/// Returns the first condition that holds, and the snapshot in which it does.
+pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Snapshot), Error> {
+    let mut quiet_since = Instant::now();
+    let mut snapshot = process.snapshot();
+    loop {
+        if let Some(met) = asked.met(process, &snapshot).await? {
+            return Ok((met, snapshot));
+        }
+        let silent = asked.silence.and_then(|silence| quiet_since.checked_add(silence));
+        let alarm = silent.into_iter().chain(asked.deadline).min();
+        let seen = snapshot.extent.len;
+        let changed = asked.next(process, seen);
+        let woken = match alarm {
+            None => Some(changed.await),
+            Some(alarm) => tokio::select! {
+                biased;
+                snapshot = changed => Some(snapshot),
+                () = sleep_until(alarm) => None,
+            },
+        };
+        match woken {
+            Some(new) => {
+                if new.extent.len > seen {
+                    quiet_since = Instant::now();
+                }
+                snapshot = new;
+            }
+            None => {
+                // What came at the same instant beats the clock.
+                let last = process.snapshot();
+                if let Some(met) = asked.met(process, &last).await? {
+                    return Ok((met, last));
+                }
+                let late = asked.deadline.is_some_and(|deadline| deadline <= Instant::now());
+                match last.extent.len > seen {
+                    _ if late => return Ok((Met::Timeout, last)),
+                    true => quiet_since = Instant::now(),
+                    false => return Ok((Met::Silence, last)),
+                }
+                snapshot = last;
+            }
+        }
+    }
+}
+
+impl Conditions {
+    /// Which condition holds at this instant. Output comes before the exit it came before.
+    async fn met(&mut self, process: &Process, snapshot: &Snapshot) -> Result<Option<Met>, Error> {
+        if let Some(pattern) = self.pattern.take() {
+            let (pattern, seen) = pattern.look(process, snapshot).await?;
+            if seen.is_some() {
+                return Ok(seen);
+            }
+            self.pattern = Some(pattern);
+        }
+        let total = snapshot.extent.len;
+        if self.output_past.is_some_and(|past| total > past) {
+            return Ok(Some(Met::OutputPast { total }));
+        }
+        let over = !snapshot.log_open || self.exit && snapshot.ending().is_some();
+        Ok(over.then_some(Met::Exit))
+    }
+
+    /// Waits for a snapshot in which something may hold that did not when the log ended at `seen`.
+    async fn next(&self, process: &Process, seen: u64) -> Snapshot {
+        let output = self.pattern.is_some() || self.silence.is_some() || self.output_past.is_some();
+        match (self.exit, output) {
+            // A thousand of these wake once, not at every chunk.
+            (true, false) => {
+                process.ended().await;
+                process.snapshot()
+            }
+            (exit, true) => {
+                let news = |now: &Snapshot| now.extent.len > seen || exit && now.ending().is_some();
+                process.wait_for(news).await
+            }
+            (false, false) => process.wait_for(|_| false).await,
+        }
+    }
+}
+
+impl Pattern {
+    /// Looks through what has come, off the runtime: a log can be long.
+    async fn look(
+        mut self,
+        process: &Process,
+        snapshot: &Snapshot,
+    ) -> Result<(Self, Option<Met>), Error> {
+        let end = snapshot.extent.len;
+        if self.at >= end {
+            return Ok((self, None));
+        }
+        let source = LogSource::all(process.reader(), snapshot.clone());
+        let looked = spawn_blocking(move || {
+            let seen = self.watcher.look_through(&source, self.at..end)?;
+            self.at = end;
+            Ok((self, seen.map(|range| met(&source, range)).transpose()?))
+        });
+        let looked: std::io::Result<_> =
+            looked.await.map_err(|_| refusal::broken("the look for the pattern"))?;
+        looked.map_err(|error| refusal::unreadable(&error))
+    }
+}
+
+fn met(source: &LogSource, range: std::ops::Range<u64>) -> std::io::Result<Met> {
+    let mut text = vec![0; (range.end - range.start) as usize];
+    let count = match source.read_at(range.start, &mut text)? {
+        Read::Bytes(count) => count,
+        // It was there a moment ago; its place is the answer.
+        Read::Dropped(_) | Read::Other { .. } => 0,
+    };
+    let text = String::from_utf8_lossy(&text[..count]).into_owned();
+    Ok(Met::Pattern { range: to_wire::range(&range), text })
+}
+
+fn refuse_pattern(error: &PatternError) -> Error {
+    Error::new(ErrorCode::InvalidPattern, refusal::with_cause(error))
+}

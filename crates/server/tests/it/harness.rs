@@ -1,0 +1,152 @@
+//! A server of a test's own, and a client that hides nothing.
+
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{HeaderMap, Request, Response};
+use hyper_util::rt::TokioIo;
+use lastbyte_engine::{Engine, Settings};
+use lastbyte_server::{App, Limits, router};
+use lastbyte_testkit::{Anchor, script};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Ends with its test: the engine's owners kill what they own when the runtime goes.
+pub(crate) struct Server {
+    pub(crate) address: std::net::SocketAddr,
+    _state: TempDir,
+}
+
+/// One connection.
+pub(crate) struct Client {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(Limits::default()).await
+    }
+
+    pub(crate) async fn with(limits: Limits) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let engine = Engine::new(Settings::new(state.path())).unwrap();
+        let app = App::new(engine, limits);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router(app)).await });
+        Self { address, _state: state }
+    }
+
+    pub(crate) async fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Client { sender }
+    }
+
+    /// Starts a `testchild` with this script; the request may say more. Returns the whole answer.
+    pub(crate) async fn start_child(&self, actions: &str, more: Value) -> Value {
+        let mut request = json!({ "command": argv(actions) });
+        let object = request.as_object_mut().unwrap();
+        object.extend(more.as_object().unwrap().clone());
+        let answer = self.connect().await.post("/v1/processes", &request).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()
+    }
+
+    /// Starts a child that does as it is told, and waits until it listens. Returns its path.
+    pub(crate) async fn told(&self, more: Value) -> (Arc<Anchor>, String) {
+        let anchor = Arc::new(Anchor::listen());
+        let mut request = json!({ "env": env(&anchor) });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let path = self.path_of("hold", request).await;
+        held(&anchor, 1).await;
+        (anchor, path)
+    }
+
+    /// As [`Server::start_child`]; returns the path of the process.
+    pub(crate) async fn path_of(&self, actions: &str, more: Value) -> String {
+        path(&self.start_child(actions, more).await)
+    }
+}
+
+/// The variable that ties a child to the anchor, as a request has it.
+pub(crate) fn env(anchor: &Anchor) -> Value {
+    let (name, value) = anchor.env();
+    json!({ name: value.to_str().unwrap() })
+}
+
+/// Waits until so many hold on to the anchor; returns their pids.
+pub(crate) async fn held(anchor: &Arc<Anchor>, count: usize) -> Vec<u32> {
+    let anchor = Arc::clone(anchor);
+    tokio::task::spawn_blocking(move || anchor.wait_for(count)).await.unwrap()
+}
+
+/// The path of the process that a start answered with.
+pub(crate) fn path(started: &Value) -> String {
+    format!("/v1/processes/{}", started["process"]["id"].as_str().unwrap())
+}
+
+/// A `testchild` and its script as a command.
+pub(crate) fn argv(actions: &str) -> Vec<String> {
+    script(actions).into_iter().map(|word| word.into_string().unwrap()).collect()
+}
+
+impl Client {
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        self.send("GET", path, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&mut self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, body.to_string().into()).await
+    }
+
+    pub(crate) async fn send(&mut self, method: &str, path: &str, body: Bytes) -> Answer {
+        let (head, body) = self.begin(method, path, body).await.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: head.status.as_u16(), headers: head.headers, body }
+    }
+
+    /// Sends a request and returns when the head of its answer is there.
+    pub(crate) async fn begin(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Bytes,
+    ) -> Response<Incoming> {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        self.sender.ready().await.unwrap();
+        self.sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap()
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    pub(crate) fn head(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        self.head(name).unwrap().parse().unwrap()
+    }
+
+    /// The code of an error.
+    pub(crate) fn code(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,139 @@
+//! The daemon over its sockets: a run in one call, small answers, and many who wait for one ending.
+
+mod daemon;
+mod wire;
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::samples::Samples;
+use super::spawn::plain;
+use daemon::{Daemon, Floor};
+use wire::{Address, Connection};
+
+pub(crate) use daemon::empty_route;
+
+const ROUNDS: usize = 1000;
+const CLIENTS: usize = 8;
+const WAITERS: usize = 1000;
+const FOR: Duration = Duration::from_secs(3);
+const RUN: &str = r#"{"command":["/bin/true"],"wait":{"exit":true}}"#;
+
+pub(super) fn run() -> Result<()> {
+    let daemon = Daemon::start()?;
+    println!("http: start + wait of /bin/true in one call, in turn with posix_spawn and with an");
+    println!("      empty call on the same connection");
+    for address in [daemon.unix(), daemon.tcp()] {
+        one_call(&address)?;
+    }
+    answers(&daemon)?;
+    waiters(&daemon)
+}
+
+fn one_call(address: &Address) -> Result<()> {
+    let mut connection = Connection::open(address)?;
+    let (mut runs, mut empties, mut floors) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 50 {
+        let times = [
+            timed(|| connection.post("/v1/processes", RUN))?,
+            timed(|| connection.get("/v1"))?,
+            plain()?,
+        ];
+        if round >= 50 {
+            runs.push(times[0]);
+            empties.push(times[1]);
+            floors.push(times[2]);
+        }
+    }
+    let (run, empty) = (Samples::new(runs), Samples::new(empties));
+    let floor = Samples::new(floors);
+    let net = run.median().saturating_sub(empty.median());
+    println!("  {address}");
+    println!("    floor  {floor}");
+    println!("    empty  {empty}");
+    println!("    run    {run}");
+    let ratio = net.as_secs_f64() / floor.median().as_secs_f64();
+    println!(
+        "    ratio  {ratio:.2} net, {:.2} gross (aim: at most 1.25 net)",
+        run.ratio_to(&floor)
+    );
+    Ok(())
+}
+
+/// Requests a second by several clients, each on a connection of its own.
+fn answers(daemon: &Daemon) -> Result<()> {
+    let floor = Floor::start()?;
+    let mut connection = Connection::open(&daemon.tcp())?;
+    let small = connection.start(r#"{"shell":"echo hello","wait":{"exit":true}}"#)?;
+    let large = r#"{"shell":"head -c 32768 /dev/zero | tr '\\0' x","wait":{"exit":true}}"#;
+    let large = connection.start(large)?;
+    println!("http: requests a second, {CLIENTS} clients over TCP, {} s each", FOR.as_secs());
+    let none = rate(&floor.address(), "/")?;
+    println!("  {none:6.0}  an empty route of axum alone");
+    for (what, path) in [
+        ("show", format!("/v1/processes/{small}")),
+        ("output of 6 bytes", format!("/v1/processes/{small}/output")),
+        ("output of 32 KiB", format!("/v1/processes/{large}/output")),
+    ] {
+        let rate = rate(&daemon.tcp(), &path)?;
+        println!("  {rate:6.0}  {what}, {:.2} of the floor's rate", rate / none);
+    }
+    Ok(())
+}
+
+fn rate(address: &Address, path: &str) -> Result<f64> {
+    let deadline = Instant::now() + FOR;
+    let counts = thread::scope(|scope| -> Result<u64> {
+        let client = || -> Result<u64> {
+            let mut connection = Connection::open(address)?;
+            let mut count = 0;
+            while Instant::now() < deadline {
+                connection.get(path)?;
+                count += 1;
+            }
+            Ok(count)
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().map(|client| client.join().expect("a client panicked")).sum()
+    })?;
+    Ok(counts as f64 / FOR.as_secs_f64())
+}
+
+/// How far apart those are answered who wait for the same ending.
+fn waiters(daemon: &Daemon) -> Result<()> {
+    let mut control = Connection::open(&daemon.unix())?;
+    let id = control.start(r#"{"shell":"read line","stdin":"open"}"#)?;
+    let path = format!("/v1/processes/{id}/wait");
+    let mut waiting = Vec::new();
+    for _ in 0..WAITERS {
+        let mut connection = Connection::open(&daemon.unix())?;
+        connection.send("POST", &path, r#"{"exit":true}"#)?;
+        waiting.push(connection);
+    }
+    let ready = Barrier::new(2);
+    let (told, answered) = thread::scope(|scope| -> Result<_> {
+        let reader = scope.spawn(|| -> Result<Vec<Instant>> {
+            ready.wait();
+            wire::answered(&mut waiting)
+        });
+        ready.wait();
+        let told = Instant::now();
+        control.post(&format!("/v1/processes/{id}/stdin"), "\n")?;
+        Ok((told, reader.join().expect("a reader panicked")?))
+    })?;
+    let first = answered.iter().min().context("nobody was answered")?.duration_since(told);
+    let last = answered.iter().max().context("nobody was answered")?.duration_since(told);
+    println!("http: {WAITERS} who wait for one ending, over the unix socket");
+    println!("  first answered {:.2} ms after its input", first.as_secs_f64() * 1e3);
+    println!("  last  answered {:.2} ms after its input", last.as_secs_f64() * 1e3);
+    Ok(())
+}
+
+fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<Duration> {
+    let begun = Instant::now();
+    work()?;
+    Ok(begun.elapsed())
+}
