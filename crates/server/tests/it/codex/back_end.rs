@@ -1,9 +1,16 @@
 //! A back-end that gives only whole results refuses the rest, in the order of Codex.
 
 use lastbyte_server::doors::codex::Streaming;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::{Fixture, fault, result, run};
+use super::fixture::{Fixture, child, fault, result};
+
+/// Parameters of a `testchild` with the default time.
+fn run(actions: &str, more: Value) -> Value {
+    let mut params = json!({"command": child(actions)});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    params
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_it_cannot_do_is_refused_in_order() {
@@ -30,7 +37,7 @@ async fn what_it_cannot_do_is_refused_in_order() {
         assert_eq!(fault(&client.exec(run("exit 0", more)).await), (-32600, text));
     }
     let whole =
-        client.exec(run("print ok", json!({"outputBytesCap": 1048576, "timeoutMs": 5000}))).await;
+        client.exec(run("print ok", json!({"outputBytesCap": 1048576, "timeoutMs": 60000}))).await;
     assert_eq!(result(&whole), (0, "ok", ""));
 }
 
@@ -38,7 +45,8 @@ async fn what_it_cannot_do_is_refused_in_order() {
 async fn an_id_is_only_a_name_there() {
     let fixture = Fixture::with(|settings| settings.streaming = Streaming::Unsupported);
     let mut client = fixture.client().await;
-    let begun = client.request("command/exec", run("hold", json!({"processId": "p"})));
+    let begun =
+        client.request("command/exec", run("hold", json!({"processId": "p", "timeoutMs": 60000})));
     fixture.anchor.wait_for(1);
     let text = "command/exec/write, command/exec/terminate, and command/exec/resize are not \
                 supported for windows sandbox processes";

@@ -41,7 +41,7 @@ async fn six_hundred_terminals_all_come_to_their_end() {
     let mut client = fixture.client().await;
     let requests: Vec<i64> = (0..600)
         .map(|n| {
-            let more = json!({"processId": n.to_string(), "tty": true, "disableTimeout": true});
+            let more = json!({"processId": n.to_string(), "tty": true});
             client.request("command/exec", run("join then cat then exit 8", more))
         })
         .collect();

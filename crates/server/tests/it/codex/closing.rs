@@ -11,7 +11,7 @@ async fn what_runs_is_stopped_with_all_that_it_has_started() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for n in 0..3 {
-        let more = json!({"processId": n.to_string(), "disableTimeout": true});
+        let more = json!({"processId": n.to_string()});
         client.request("command/exec", run("stubborn-tree 6 then hold", more));
     }
     let spawn = json!({"processHandle": "p", "cwd": "/", "timeoutMs": null});
@@ -50,7 +50,7 @@ async fn answers_of_commands_that_had_ended_are_delivered() {
     let ended = Filter { phase: Some(PhaseIs::Ended), ..Filter::default() };
     let count = || fixture.engine.list(&ended, None, 100).processes.len();
     eventually("all eight have ended", || count() == 8);
-    let running = client.request("command/exec", run("hold", json!({"disableTimeout": true})));
+    let running = client.request("command/exec", run("hold", json!({})));
     fixture.anchor.wait_for(1);
     client.close();
     fixture.anchor.wait_for_at_most(0);
@@ -70,7 +70,7 @@ async fn a_closed_door_ends_every_connection() {
     let fixture = Fixture::new();
     let mut clients = [fixture.client().await, fixture.client().await];
     for client in &mut clients {
-        client.request("command/exec", run("hold", json!({"disableTimeout": true})));
+        client.request("command/exec", run("hold", json!({})));
     }
     fixture.anchor.wait_for(2);
     patiently("the door closes", fixture.door.close()).await;

@@ -18,7 +18,7 @@ async fn terminate_is_acknowledged_then_the_whole_tree_is_gone() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let tree = "trap 15 print TRAP then print up then stubborn-tree 9 then hold";
-    let mut params = run(tree, json!({"processId": "t", "disableTimeout": true}));
+    let mut params = run(tree, json!({"processId": "t"}));
     params["streamStdoutStderr"] = true.into();
     let begun = client.request("command/exec", params);
     fixture.anchor.wait_for(10);

@@ -65,7 +65,9 @@ async fn more_than_the_quota_is_whole_with_the_cap_off() {
     let mut client = fixture.client().await;
     // 69 MB: more than what a log keeps of a command whose reader is away.
     let command = json!(["seq", "1", "9000000"]);
-    let answer = client.exec(json!({"command": command, "disableOutputCap": true})).await;
+    let answer = client
+        .exec(json!({"command": command, "disableOutputCap": true, "disableTimeout": true}))
+        .await;
     let (code, stdout, _) = result(&answer);
     assert_eq!((code, stdout.len()), (0, 70_888_896));
     assert!(stdout.starts_with("1\n2\n") && stdout.ends_with("8999999\n9000000\n"));

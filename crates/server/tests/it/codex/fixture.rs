@@ -51,10 +51,15 @@ pub fn child(actions: &str) -> Value {
     words.collect::<Vec<_>>().into()
 }
 
-/// Parameters with a `command`: a `testchild` with these actions.
+/// Parameters with a `command`: a `testchild` with these actions, and as much time as it wants
+/// unless they say otherwise.
 pub fn run(actions: &str, more: Value) -> Value {
+    let more = more.as_object().unwrap();
     let mut params = json!({"command": child(actions)});
-    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    if !more.contains_key("timeoutMs") {
+        params["disableTimeout"] = true.into();
+    }
+    params.as_object_mut().unwrap().extend(more.clone());
     params
 }
 

@@ -14,7 +14,7 @@ async fn is_served(client: &mut Client) {
 async fn lines_that_are_no_request_are_skipped_and_what_runs_goes_on() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    client.request("command/exec", run("hold", json!({"disableTimeout": true})));
+    client.request("command/exec", run("hold", json!({})));
     fixture.anchor.wait_for(1);
     let count = client.got.len();
     let lines: [&[u8]; 10] = [

@@ -6,7 +6,7 @@ use super::client::{Client, base64};
 use super::fixture::{Fixture, fault, run};
 
 fn spawn(handle: &str, actions: &str, more: Value) -> Value {
-    let mut params = run(actions, json!({"processHandle": handle, "cwd": "/"}));
+    let mut params = run(actions, json!({"processHandle": handle, "cwd": "/", "timeoutMs": null}));
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     params
 }
@@ -61,9 +61,7 @@ async fn input_output_and_the_end_come_in_their_order() {
 async fn a_kill_ends_the_tree_and_a_terminal_is_resized() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    client
-        .call("process/spawn", spawn("p", "stubborn-tree 6 then hold", json!({"timeoutMs": null})))
-        .await;
+    client.call("process/spawn", spawn("p", "stubborn-tree 6 then hold", json!({}))).await;
     fixture.anchor.wait_for(7);
     assert_eq!(
         client.call("process/kill", json!({"processHandle": "p"})).await["result"],
@@ -83,7 +81,7 @@ async fn a_kill_ends_the_tree_and_a_terminal_is_resized() {
 async fn its_errors_are_in_its_own_words() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    client.call("process/spawn", spawn("ta\"ken", "hold", json!({"timeoutMs": null}))).await;
+    client.call("process/spawn", spawn("ta\"ken", "hold", json!({}))).await;
     let zero = json!({"rows": 0, "cols": 1});
     let cases = [
         (
@@ -166,7 +164,7 @@ async fn its_errors_are_in_its_own_words() {
 async fn both_families_have_ids_of_their_own() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    client.call("process/spawn", spawn("same", "hold", json!({"timeoutMs": null}))).await;
+    client.call("process/spawn", spawn("same", "hold", json!({}))).await;
     let begun = client.request("command/exec", run("hold", json!({"processId": "same"})));
     fixture.anchor.wait_for(2);
     client.call("command/exec/terminate", json!({"processId": "same"})).await;

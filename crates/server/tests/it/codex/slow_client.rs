@@ -33,7 +33,7 @@ async fn a_tail_that_nobody_read_in_time_is_not_lost() {
 async fn a_flood_that_nobody_reads_waits_and_disturbs_no_other_client() {
     let fixture = Fixture::new();
     let mut stuck = fixture.client().await;
-    let more = json!({"processId": "f", "streamStdoutStderr": true, "disableOutputCap": true, "disableTimeout": true});
+    let more = json!({"processId": "f", "streamStdoutStderr": true, "disableOutputCap": true});
     let begun = stuck.request("command/exec", run("join then flood", more));
     fixture.anchor.wait_for(1);
     stuck.read_on(false);

@@ -63,20 +63,23 @@ async fn what_a_command_does_not_want_to_read_vanishes() {
 async fn the_end_of_input_on_a_terminal_is_a_newline_and_its_end_of_file() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    let begun = client
-        .request("command/exec", run("cat then print end", json!({"processId": "t", "tty": true})));
+    let params = run("cat then print over then hold", json!({"processId": "t", "tty": true}));
+    let begun = client.request("command/exec", params);
     assert_eq!(call(&mut client, write("t", "ab", true)).await["result"], json!({}));
     assert_eq!(call(&mut client, write("t", "", true)).await["result"], json!({}));
+    // Once echoed and once from the command.
+    client.until_output("t", "stdout", b"ab\r\nab\r\nover").await;
+    fixture.anchor.wait_for(1);
+    fixture.anchor.tell("exit 0");
     assert_eq!(result(&client.answer(begun).await).0, 0);
-    // Once echoed and once from the command; the order of the two is the terminal's.
-    assert_eq!(client.output("t", "stdout"), b"ab\r\nab\r\nend");
 }
 
 /// A command that reads nothing, and far more input than any pipe holds.
 async fn flooded(client: &mut Client, id: &str, more: Value) -> (i64, Vec<i64>) {
-    let mut params = run("hold", json!({"processId": id, "streamStdin": true}));
-    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let begun = client.request("command/exec", params);
+    let mut more = more;
+    more["processId"] = id.into();
+    more["streamStdin"] = true.into();
+    let begun = client.request("command/exec", run("hold", more));
     let chunk = "x".repeat(65536);
     let writes = (0..200).map(|_| client.request("command/exec/write", write(id, &chunk, false)));
     (begun, writes.collect())
@@ -87,8 +90,7 @@ async fn a_flood_of_input_stands_in_front_of_nothing() {
     for tty in [false, true] {
         let fixture = Fixture::new();
         let mut client = fixture.client().await;
-        let (begun, writes) =
-            flooded(&mut client, "a", json!({"tty": tty, "disableTimeout": true})).await;
+        let (begun, writes) = flooded(&mut client, "a", json!({"tty": tty})).await;
         let ended = client.request("command/exec/terminate", json!({"processId": "a"}));
         assert_eq!(client.answer(ended).await["result"], json!({}));
         assert_eq!(result(&client.answer(begun).await).0, 137);

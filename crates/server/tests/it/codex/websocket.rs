@@ -31,15 +31,11 @@ async fn ids_belong_to_a_connection_and_go_with_it() {
     let fixture = Fixture::new();
     let address = listen(&fixture).await;
     let (mut one, mut other) = (connect(address).await, connect(address).await);
-    one.request(
-        "command/exec",
-        run("stubborn-tree 3 then hold", json!({"processId": "same", "disableTimeout": true})),
-    );
+    one.request("command/exec", run("stubborn-tree 3 then hold", json!({"processId": "same"})));
     fixture.anchor.wait_for(4);
     let refused = other.call("command/exec/terminate", json!({"processId": "same"})).await;
     assert_eq!(fault(&refused).1, "no active command/exec for process id \"same\"");
-    let begun = other
-        .request("command/exec", run("hold", json!({"processId": "same", "disableTimeout": true})));
+    let begun = other.request("command/exec", run("hold", json!({"processId": "same"})));
     fixture.anchor.wait_for(5);
     one.close();
     let left = fixture.anchor.wait_for_at_most(1);
@@ -55,7 +51,7 @@ async fn a_client_that_vanishes_leaves_nothing() {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
     let hello = json!({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}});
-    let more = json!({"processId": "f", "streamStdoutStderr": true, "disableOutputCap": true, "disableTimeout": true});
+    let more = json!({"processId": "f", "streamStdoutStderr": true, "disableOutputCap": true});
     let flood = json!({"id": 2, "method": "command/exec", "params": run("stubborn-tree 3 then join then flood", more)});
     for message in [hello, flood] {
         socket.send(Message::text(message.to_string())).await.unwrap();
@@ -135,7 +131,7 @@ async fn an_address_that_others_can_reach_is_refused() {
 async fn a_closed_door_ends_what_websockets_have_started() {
     let fixture = Fixture::new();
     let mut client = connect(listen(&fixture).await).await;
-    client.request("command/exec", run("hold", json!({"disableTimeout": true})));
+    client.request("command/exec", run("hold", json!({})));
     fixture.anchor.wait_for(1);
     patiently("the door closes", fixture.door.close()).await;
     fixture.anchor.wait_for_at_most(0);
