@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use lastbyte_engine::{Ending, Phase, Process, Signal, StopPolicy, Streams, Verb};
 use lastbyte_output::log::Stream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::deliver::{self, DeliverError, Delivered, Outcome};
 use crate::signals::Signals;
@@ -32,10 +32,6 @@ pub(crate) struct CutShort {
 /// How long a command has to notice that nobody reads its output.
 const BROKEN_PIPE_GRACE: Duration = Duration::from_secs(1);
 
-/// Two of the same signal within this time are one: `timeout` and the terminal's driver send to a
-/// process and to its group.
-const ECHO: Duration = Duration::from_millis(200);
-
 /// Begins delivering the output of a process and waits for its end. Must be called on a runtime.
 pub(crate) async fn attend(
     process: &Process,
@@ -55,19 +51,12 @@ pub(crate) async fn attend(
     drop(pin);
     let mut finished = pin!(until_finished(process, stdout, stderr));
     let mut passed_on = 0;
-    let mut last: Option<(Signal, Instant)> = None;
     let mut resized = terminal::size_changes().context("cannot listen for signals")?;
     loop {
         tokio::select! {
             finished = &mut finished => return finished,
             _ = resized.recv() => follow_size(process, streams).await,
             signal = signals.next() => {
-                let now = Instant::now();
-                let echo = last.is_some_and(|(before, at)| before == signal && now - at < ECHO);
-                if echo {
-                    continue;
-                }
-                last = Some((signal, now));
                 passed_on += 1;
                 pass_on(process, signal, passed_on).await?;
             }

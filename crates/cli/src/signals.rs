@@ -1,11 +1,13 @@
-//! The signals that are passed on to the command.
+//! The signals that are meant for the command, or for the daemon.
 
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
+use std::time::Duration;
 
 use lastbyte_engine::Signal;
 use tokio::signal::unix::{self, SignalKind};
+use tokio::time::Instant;
 
 const PASSED_ON: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
@@ -13,7 +15,12 @@ const PASSED_ON: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::
 #[derive(Debug)]
 pub(crate) struct Signals {
     heard: Vec<(Signal, unix::Signal)>,
+    last: Option<(Signal, Instant)>,
 }
+
+/// Two of the same signal within this time are one: `timeout` and the terminal's driver send to a
+/// process and to its group.
+const ECHO: Duration = Duration::from_millis(200);
 
 impl Signals {
     /// A signal that is ignored stays so: whoever started us (`nohup`) wanted that. Must be
@@ -25,11 +32,22 @@ impl Signals {
             let kind = SignalKind::from_raw(signal.number());
             Ok((signal, unix::signal(kind)?))
         });
-        Ok(Self { heard: heard.collect::<io::Result<_>>()? })
+        Ok(Self { heard: heard.collect::<io::Result<_>>()?, last: None })
     }
 
-    /// The next signal. Cancel-safe.
+    /// The next signal that is no echo of the last one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Signal {
+        loop {
+            let signal = self.next_arrival().await;
+            let now = Instant::now();
+            if !is_echo(self.last, signal, now) {
+                self.last = Some((signal, now));
+                return signal;
+            }
+        }
+    }
+
+    async fn next_arrival(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, arrivals) in &mut self.heard {
                 if let Poll::Ready(Some(())) = arrivals.poll_recv(context) {
@@ -40,6 +58,10 @@ impl Signals {
         })
         .await
     }
+}
+
+fn is_echo(last: Option<(Signal, Instant)>, signal: Signal, now: Instant) -> bool {
+    last.is_some_and(|(last, at)| last == signal && now - at < ECHO)
 }
 
 /// Signals as a bit each, the first for number 1.
@@ -66,6 +88,16 @@ fn ignored_in(status: &str) -> Mask {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_signal_again_at_once_is_an_echo_and_no_other_is() {
+        let now = Instant::now();
+        let last = Some((Signal::INT, now));
+        assert!(is_echo(last, Signal::INT, now + ECHO / 2));
+        assert!(!is_echo(last, Signal::INT, now + ECHO));
+        assert!(!is_echo(last, Signal::TERM, now));
+        assert!(!is_echo(None, Signal::INT, now));
+    }
 
     #[test]
     fn ignored_signals_are_read_from_the_status() {

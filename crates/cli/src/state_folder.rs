@@ -20,6 +20,8 @@ use anyhow::bail;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
+use crate::places;
+
 /// A folder with a lock that we hold; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
@@ -31,7 +33,7 @@ impl StateFolder {
     /// Makes a folder where this user keeps state, else in the temporary directory, and removes
     /// what earlier runs have left there.
     pub(crate) fn create() -> anyhow::Result<Self> {
-        Self::create_in(state_home().as_deref(), &env::temp_dir())
+        Self::create_in(places::state_home().as_deref(), &env::temp_dir())
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -96,12 +98,12 @@ fn claim_leftovers(runs: &Path) -> Vec<StateFolder> {
     folders.filter_map(|entry| StateFolder::claim(entry.path()).ok()).collect()
 }
 
-fn open_lock(folder: &Path) -> io::Result<File> {
+pub(crate) fn open_lock(folder: &Path) -> io::Result<File> {
     let path = folder.join("lock");
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
@@ -117,13 +119,6 @@ fn require_private(folder: &Path) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::other("this is not a folder of this user alone")),
     }
-}
-
-/// Where this user's programs keep their state.
-fn state_home() -> Option<PathBuf> {
-    // The specification says to ignore what is not absolute.
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use lastbyte_engine::{Engine, Id, Process};
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use crate::Limits;
+
 /// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct App {
@@ -15,21 +17,6 @@ pub struct App {
     pub started: SystemTime,
     waits: Arc<Semaphore>,
     shutdown: Arc<Notify>,
-}
-
-/// What a server takes at most; each has an error that names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests that wait for something at one time.
-    pub waits: usize,
-    /// The bytes of a request's body.
-    pub body: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { waits: 4096, body: 16 << 20 }
-    }
 }
 
 impl App {

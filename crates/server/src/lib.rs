@@ -6,8 +6,11 @@
 mod app;
 pub mod doors;
 mod from_wire;
+mod limits;
+pub mod listen;
 pub mod to_wire;
 pub mod verbs;
 
-pub use app::{App, Limits};
+pub use app::App;
 pub use doors::http::router;
+pub use limits::Limits;

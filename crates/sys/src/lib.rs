@@ -10,6 +10,7 @@ compile_error!("lastbyte runs on Linux; other systems need their own spawn, chil
 
 pub mod cgroup;
 mod child;
+pub mod descriptor_limit;
 pub mod file;
 mod leaders;
 pub mod orphans;
@@ -21,6 +22,7 @@ pub mod pty;
 mod raw;
 pub mod readiness;
 mod signal;
+pub mod socket;
 pub mod spawn;
 pub mod user;
 

@@ -2,18 +2,21 @@
 
 use std::env;
 use std::fmt;
+use std::future::ready;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::str::FromStr;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lastbyte_engine::{Engine, OrphanReaper, Settings, Survivors};
-use lastbyte_server::doors::codex::{self, Door, Listener};
+use lastbyte_server::Limits;
+use lastbyte_server::doors::codex::{self, Door};
+use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use tokio::runtime::Builder;
 
-use crate::control_socket::ControlSocket;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::{exit_code, own_streams, tell};
@@ -49,6 +52,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
+    // Each command takes some.
+    lastbyte_sys::descriptor_limit::raise();
     let runtime =
         Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let listening = runtime.enter();
@@ -95,28 +100,34 @@ impl Args {
     }
 
     async fn serve(&self, door: &Door) -> anyhow::Result<()> {
-        match &self.listen {
+        let listener = match &self.listen {
             Listen::Stdio => {
                 let served = codex::lines::serve(door, StandardInput, StandardOutput).await;
-                served.context("cannot start a thread for standard input and output")
+                return served.context("cannot start a thread for standard input and output");
             }
-            Listen::WebSocket(address) => {
-                let listener = Listener::bind(*address).await?;
-                tell_address(listener.address().unwrap_or(*address));
-                listener.serve(door.clone()).await;
-                Ok(())
-            }
-            Listen::Unix(path) => {
-                let socket = ControlSocket::bind(path)?;
-                tell::line(format_args!("app-server listening on unix://{}", path.display()));
-                Listener::from_unix(socket.listen()?)?.serve(door.clone()).await;
-                Ok(())
-            }
-        }
+            Listen::WebSocket(address) if !address.ip().is_loopback() => bail!(
+                "refusing to start non-loopback websocket listener {address} without auth; only \
+                 loopback addresses are served"
+            ),
+            Listen::WebSocket(address) => Listener::tcp(*address, Access::Open)?,
+            Listen::Unix(path) => Listener::unix(path)?,
+        };
+        tell_address(&listener.to_string());
+        let limits = Limits { stall: VERY_LONG, ..Limits::default() };
+        let server = Server::new(vec![listener], Hosts::default(), limits);
+        server.run(codex::router(door.clone()), door.closed(), ready(())).await;
+        Ok(())
     }
 }
 
-fn tell_address(address: SocketAddr) {
+/// A client that does not read makes its own commands wait, and may do so.
+const VERY_LONG: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// In the lines that clients of Codex look for.
+fn tell_address(listener: &str) {
+    let Some(address) = listener.strip_prefix("http://") else {
+        return tell::line(format_args!("app-server listening on {listener}"));
+    };
     tell::line("app-server (WebSockets)");
     tell::line(format_args!("  listening on: ws://{address}"));
     tell::line(format_args!("  readyz: http://{address}/readyz"));

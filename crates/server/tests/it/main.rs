@@ -1,17 +1,8 @@
-//! The doors over real sockets, with real children.
+//! The server as its clients meet it, with real sockets and real children, one folder for each part.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
-#![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod codex;
-mod events;
-mod forget;
 mod harness;
-mod keys;
-mod output;
-mod refusals;
-mod slow_reader;
-mod snapshots;
-mod start;
-mod stdin;
-mod stop;
-mod wait;
+mod http;
+mod listen;

@@ -28,10 +28,12 @@ mod launching;
 mod methods;
 mod outbox;
 mod outcome;
+mod routes;
 mod running;
 mod sandbox;
 mod transport;
 
 pub use door::{Door, Settings, Streaming};
+pub use routes::{route, router};
 pub use sandbox::{AbsolutePath, NetworkAccess, SandboxPolicy};
-pub use transport::{BindError, Listener, MOST_MESSAGE_BYTES, lines, websocket};
+pub use transport::{MOST_MESSAGE_BYTES, lines};

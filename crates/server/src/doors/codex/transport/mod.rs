@@ -2,9 +2,7 @@
 
 mod incoming;
 pub mod lines;
-mod listener;
-pub mod websocket;
+pub(super) mod websocket;
 
 pub(super) use incoming::Incoming;
 pub use incoming::MOST_MESSAGE_BYTES;
-pub use listener::{BindError, Listener};

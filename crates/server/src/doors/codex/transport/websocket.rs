@@ -25,7 +25,7 @@ type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Answers a request to become a WebSocket, and serves it from then on. Needs a server that lets
 /// connections be upgraded.
-pub fn upgrade<B>(door: &Door, mut request: Request<B>) -> Response<Body> {
+pub(in crate::doors::codex) fn upgrade<B>(door: &Door, mut request: Request<B>) -> Response<Body> {
     let Some(accept) = accept_key(&request) else { return status(StatusCode::BAD_REQUEST) };
     let Some(seat) = door.seat() else { return status(StatusCode::SERVICE_UNAVAILABLE) };
     let upgrade = hyper::upgrade::on(&mut request);
@@ -39,7 +39,7 @@ pub fn upgrade<B>(door: &Door, mut request: Request<B>) -> Response<Body> {
 }
 
 /// An answer that says nothing but its status.
-pub(super) fn status(code: StatusCode) -> Response<Body> {
+fn status(code: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = code;
     response

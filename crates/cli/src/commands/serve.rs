@@ -1,0 +1,178 @@
+//! `lastbyte serve`: the daemon.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use lastbyte_engine::{Engine, History, OrphanReaper, Restored, Settings, Signal};
+use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
+use lastbyte_server::{App, Limits};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use crate::daemon::closing;
+use crate::daemon::lock::StateLock;
+use crate::daemon::log::{self, Log};
+use crate::signals::Signals;
+use crate::{exit_code, places, tell, usage};
+
+/// Run commands for those who ask over HTTP, until it is stopped
+///
+/// For each address a line on standard output says when it can be asked there; nothing else is
+/// written to it. The log is on standard error, as JSON unless that is a terminal; LASTBYTE_LOG
+/// says how much of it: error, warn, info, debug or off.
+///
+/// The socket is for this user alone. Whoever comes by TCP needs the token that is made on the
+/// first start and kept in the state folder.
+///
+/// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop it with everything it has started, and it ends
+/// with 0; the second one kills, and it ends with 128 and its number.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Keep output and token here [default: $XDG_STATE_HOME/lastbyte or ~/.local/state/lastbyte]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+
+    /// Listen on this unix socket [default: $XDG_RUNTIME_DIR/lastbyte/socket; in the state folder
+    /// if that is not set or --state is given]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Listen on this address too, like 127.0.0.1:8080; port 0 is one that is free; can be repeated
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Vec<SocketAddr>,
+
+    /// Ask nobody for a token; only for loopback addresses
+    #[arg(long)]
+    no_auth: bool,
+
+    /// Answer to this host name too, not only to addresses and localhost; can be repeated
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+
+    /// Run commands that name no directory in this one
+    #[arg(long, value_name = "DIR")]
+    workdir: Option<PathBuf>,
+}
+
+/// How long requests have once all processes have ended.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Returns the exit code.
+pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
+    args.check()?;
+    let level = log::level()?;
+    lastbyte_sys::own_signals::unblock_all();
+    lastbyte_sys::own_signals::keep_exit_statuses();
+    lastbyte_sys::own_signals::survive_file_size_limit();
+    // Each process and each connection takes some.
+    lastbyte_sys::descriptor_limit::raise();
+    let runtime =
+        Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    let state = places::state_dir(args.state.as_deref())?;
+    let code = runtime.block_on(async {
+        // Before anything exists that a deadly signal would leave behind.
+        let mut signals = Signals::listen().context("cannot listen for signals")?;
+        let _lock = StateLock::take(&state)?;
+        let log = Log::start(level).context("cannot start a thread for the log")?;
+        let cut_short = args.serve(&state, &mut signals).await;
+        log.finish();
+        cut_short
+    });
+    // Nobody waits for a look at /proc that is still under way.
+    runtime.shutdown_background();
+    Ok(code?.map_or(0, exit_code::of_signal))
+}
+
+impl Args {
+    fn check(&self) -> Result<(), usage::Error> {
+        match self.listen.iter().find(|address| self.no_auth && !address.ip().is_loopback()) {
+            Some(address) => Err(usage::Error::OpenToOthers { address: *address }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the signal that did not let everything come to its end.
+    async fn serve(&self, state: &Path, signals: &mut Signals) -> anyhow::Result<Option<Signal>> {
+        let listeners = self.listeners(state)?;
+        let engine = Engine::new(self.settings(state)?).context("cannot start the engine")?;
+        // Nothing that a command starts can leave its tree, and no zombie of it stays.
+        let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
+        tell_restored(engine.restored());
+        let limits = Limits::default();
+        let app = App::new(engine.clone(), limits);
+        let lines: String =
+            listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
+        let server = Server::new(listeners, Hosts::new(self.host.clone()), limits);
+        let (shutdown, shut_down) = oneshot::channel();
+        let (closed, is_closed) = oneshot::channel::<()>();
+        // What is dropped unsent has happened as well.
+        let serving = tokio::spawn(server.run(
+            lastbyte_server::router(app.clone()),
+            async { _ = shut_down.await },
+            async {
+                _ = is_closed.await;
+                sleep_until(Instant::now() + GRACE).await;
+            },
+        ));
+        tell::result(&lines);
+        tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
+        until_asked_to_go(signals, &app).await;
+        drop::<oneshot::Sender<()>>(shutdown);
+        let cut_short = closing::close(&engine, signals.next()).await;
+        drop(closed);
+        if cut_short.is_none() {
+            serving.await.context("the server has failed")?;
+        }
+        tracing::info!("bye");
+        Ok(cut_short)
+    }
+
+    fn listeners(&self, state: &Path) -> anyhow::Result<Vec<Listener>> {
+        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+        let mut listeners = vec![Listener::unix(&socket)?];
+        let access = match self.listen.is_empty() || self.no_auth {
+            true => Access::Open,
+            false => {
+                let token = Token::read_or_create(state)?;
+                tell::line(format_args!("the token is in {}", Token::file_in(state).display()));
+                Access::Token(Arc::new(token))
+            }
+        };
+        for address in &self.listen {
+            listeners.push(Listener::tcp(*address, access.clone())?);
+        }
+        Ok(listeners)
+    }
+
+    fn settings(&self, state: &Path) -> anyhow::Result<Settings> {
+        let workdir = self.workdir.as_ref().map(absolute).transpose();
+        let workdir = workdir.context("--workdir names no directory")?;
+        Ok(Settings { workdir, history: History::Journal, ..Settings::new(state) })
+    }
+}
+
+/// What an earlier server has left, and what of it is damaged.
+fn tell_restored(restored: &Restored) {
+    let Restored { ended, lost, torn_bytes, unknown_records, removed_files } = *restored;
+    if ended + lost > 0 {
+        tracing::info!(ended, lost, "processes of an earlier server are here again");
+    }
+    if torn_bytes > 0 || unknown_records > 0 {
+        tracing::warn!(torn_bytes, unknown_records, "a part of the journal could not be read");
+    }
+    if removed_files > 0 {
+        tracing::info!(removed_files, "files of no known process were removed");
+    }
+}
+
+async fn until_asked_to_go(signals: &mut Signals, app: &App) {
+    tokio::select! {
+        signal = signals.next() => tracing::info!(%signal, "shutting down"),
+        () = app.shutdown_asked() => tracing::info!("shutting down, as a client asked"),
+    }
+}

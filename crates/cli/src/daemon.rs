@@ -1,0 +1,5 @@
+//! What the daemon needs besides listening: a state folder of its own, a log, and an end.
+
+pub(crate) mod closing;
+pub(crate) mod lock;
+pub(crate) mod log;

@@ -1,0 +1,105 @@
+//! The end of a daemon: everything that it has started is stopped, and told of.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use lastbyte_engine::{
+    CloseReport, Engine, Filter, Id, PhaseIs, Process, Signal, StopPolicy, StopProof, Survivors,
+    Verb,
+};
+use tokio::time::timeout;
+
+/// How long a KILL has to be proved.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Stops everything by its own policy; at a second signal at once, which is then returned.
+pub(crate) async fn close(engine: &Engine, second: impl Future<Output = Signal>) -> Option<Signal> {
+    let alive = alive(engine);
+    tracing::info!(processes = alive.len(), "stopping all processes");
+    for process in alive {
+        tracing::info!(id = %process.id(), pid = process.about().pid, "stopping");
+    }
+    let mut closing = pin!(engine.close(Survivors::Stop));
+    let signal = tokio::select! {
+        report = &mut closing => {
+            tell(&report);
+            return None;
+        }
+        signal = second => signal,
+    };
+    tracing::warn!(%signal, "killing all processes");
+    for process in self::alive(engine) {
+        // It goes on by itself; the close below waits for it.
+        tokio::spawn(async move { process.stop_by(StopPolicy::KILL, Verb::Close).await });
+    }
+    match timeout(PATIENCE, closing).await {
+        Ok(report) => tell(&report),
+        Err(_) => tracing::error!(left = self::alive(engine).len(), "not everything is gone"),
+    }
+    Some(signal)
+}
+
+fn alive(engine: &Engine) -> Vec<Process> {
+    let page = engine.list(&Filter::default(), None, usize::MAX);
+    let alive = page
+        .processes
+        .into_iter()
+        .filter(|(_, snapshot)| PhaseIs::of(&snapshot.phase) != PhaseIs::Ended);
+    alive.map(|(process, _)| process).collect()
+}
+
+fn tell(report: &CloseReport) {
+    for (id, proof) in &report.stopped {
+        tell_proof(*id, proof);
+    }
+    let left = report.stopped.iter().filter(|(_, proof)| !proof.left.is_empty()).count();
+    tracing::info!(stopped = report.stopped.len(), not_proved = left, "all processes are stopped");
+}
+
+fn tell_proof(id: Id, proof: &StopProof) {
+    let (signalled, gone) = (proof.signalled.len(), proof.gone.len());
+    if proof.left.is_empty() {
+        tracing::info!(%id, signalled, gone, reach = ?proof.reach, "stopped");
+    } else {
+        tracing::warn!(%id, signalled, gone, left = ?proof.left, reach = ?proof.reach, "not stopped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use lastbyte_engine::{Launch, Settings};
+    use lastbyte_testkit::{Anchor, script};
+
+    use super::*;
+
+    async fn with_helper(actions: &str, grace: Duration) -> (Engine, Anchor, tempfile::TempDir) {
+        let (state, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
+        let engine = Engine::new(Settings::new(state.path())).unwrap();
+        let (name, value) = anchor.env();
+        let launch = Launch {
+            forced_env: vec![(name.into(), value)],
+            stop: StopPolicy { grace, ..StopPolicy::default() },
+            ..Launch::argv(script(actions))
+        };
+        engine.start(launch).await.unwrap();
+        anchor.wait_for(1);
+        (engine, anchor, state)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn everything_is_stopped_by_its_own_policy() {
+        let (engine, anchor, _state) = with_helper("hold", Duration::from_secs(3600)).await;
+        assert_eq!(close(&engine, pending()).await, None);
+        anchor.wait_for_at_most(0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_second_signal_kills_what_would_take_its_time() {
+        let hours = Duration::from_secs(3600);
+        let (engine, anchor, _state) = with_helper("ignore 15 then hold", hours).await;
+        assert_eq!(close(&engine, ready(Signal::INT)).await, Some(Signal::INT));
+        anchor.wait_for_at_most(0);
+    }
+}

@@ -1,0 +1,118 @@
+//! Where lastbyte keeps what is not of one run: one rule for the daemon and for those who ask it.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf, absolute};
+
+use anyhow::{Context, anyhow};
+use rustix::process::geteuid;
+
+/// The state folder: the one that was given, else `lastbyte` where this user's programs keep
+/// their state.
+pub(crate) fn state_dir(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    Places::of_this_user().state_dir(given)
+}
+
+/// The socket of the daemon: the one that was given, else that of the state folder that was given,
+/// else `lastbyte/socket` where this user's programs keep their sockets, else that of the state
+/// folder.
+pub(crate) fn socket_path(state: Option<&Path>, socket: Option<&Path>) -> anyhow::Result<PathBuf> {
+    Places::of_this_user().socket_path(state, socket)
+}
+
+/// Where this user's programs keep their state.
+pub(crate) fn state_home() -> Option<PathBuf> {
+    variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))
+}
+
+#[derive(Debug)]
+struct Places {
+    state_home: Option<PathBuf>,
+    runtime: Option<PathBuf>,
+}
+
+impl Places {
+    fn of_this_user() -> Self {
+        Self { state_home: state_home(), runtime: variable("XDG_RUNTIME_DIR") }
+    }
+
+    fn state_dir(&self, given: Option<&Path>) -> anyhow::Result<PathBuf> {
+        match (given, &self.state_home) {
+            (Some(given), _) => whole(given),
+            (None, Some(home)) => Ok(home.join("lastbyte")),
+            (None, None) => Err(anyhow!(
+                "there is no place for the state: neither HOME nor XDG_STATE_HOME is an absolute \
+                 path; give one with --state DIR"
+            )),
+        }
+    }
+
+    fn socket_path(&self, state: Option<&Path>, socket: Option<&Path>) -> anyhow::Result<PathBuf> {
+        let runtime = self.runtime.as_deref().filter(|folder| is_ours(folder));
+        match (socket, state, runtime) {
+            (Some(socket), ..) => whole(socket),
+            (None, None, Some(runtime)) => Ok(runtime.join("lastbyte/socket")),
+            (None, state, _) => Ok(self.state_dir(state)?.join("socket")),
+        }
+    }
+}
+
+/// The specification says to ignore what is not absolute.
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// A name that means the same wherever the daemon goes.
+fn whole(path: &Path) -> anyhow::Result<PathBuf> {
+    absolute(path).with_context(|| format!("there is nothing at {:?}", path.display()))
+}
+
+/// `su` and containers leave the variable of another user, or one of a folder that is not there.
+fn is_ours(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(state_home: Option<&str>, runtime: Option<&Path>) -> Places {
+        Places { state_home: state_home.map(PathBuf::from), runtime: runtime.map(PathBuf::from) }
+    }
+
+    #[test]
+    fn a_given_state_folder_wins_over_the_users() {
+        let both = places(Some("/home/me/.local/state"), None);
+        assert_eq!(both.state_dir(None).unwrap(), Path::new("/home/me/.local/state/lastbyte"));
+        assert_eq!(both.state_dir(Some(Path::new("/a"))).unwrap(), Path::new("/a"));
+        let here = env::current_dir().unwrap();
+        assert_eq!(both.state_dir(Some(Path::new("a"))).unwrap(), here.join("a"));
+    }
+
+    #[test]
+    fn without_any_place_the_way_out_is_named() {
+        let error = places(None, None).state_dir(None).unwrap_err().to_string();
+        assert!(error.contains("--state DIR"), "{error}");
+    }
+
+    #[test]
+    fn the_socket_is_where_sockets_are_kept() {
+        let runtime = tempfile::tempdir().unwrap();
+        let both = places(Some("/home"), Some(runtime.path()));
+        let (state, socket) = (Some(Path::new("/state")), Some(Path::new("/x.sock")));
+        let usual = runtime.path().join("lastbyte/socket");
+        assert_eq!(both.socket_path(None, None).unwrap(), usual);
+        assert_eq!(both.socket_path(state, socket).unwrap(), Path::new("/x.sock"));
+        // Two daemons with state folders of their own are not in each other's way.
+        assert_eq!(both.socket_path(state, None).unwrap(), Path::new("/state/socket"));
+    }
+
+    #[test]
+    fn a_runtime_folder_that_is_not_there_is_not_used() {
+        let gone = places(Some("/home"), Some(Path::new("/nowhere/at/all")));
+        let want = Path::new("/home/lastbyte/socket");
+        assert_eq!(gone.socket_path(None, None).unwrap(), want);
+        assert_eq!(places(Some("/home"), None).socket_path(None, None).unwrap(), want);
+    }
+}

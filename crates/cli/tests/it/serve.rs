@@ -1,0 +1,280 @@
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Stdio;
+
+use lastbyte_testkit::PATIENCE;
+use rustix::process::Signal;
+
+use crate::bare_daemon::{Daemon, get_tcp, get_unix, log, mode, runtime, serve, state};
+use crate::harness::{Fixture, finish, send, start};
+
+const OK: &str = "HTTP/1.1 200 OK";
+const UNAUTHORIZED: &str = "HTTP/1.1 401 Unauthorized";
+
+#[test]
+fn a_daemon_says_where_it_listens_and_answers_there() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &[]));
+    let socket = runtime(&fixture).join("lastbyte/socket");
+    assert_eq!(daemon.address(), format!("unix:{}", socket.display()));
+    assert_eq!(get_unix(&socket), OK);
+    assert_eq!(mode(&socket), 0o600);
+    assert_eq!(mode(socket.parent().unwrap()), 0o700);
+    assert_eq!(mode(state(&fixture)), 0o700);
+    let finished = daemon.stop(Signal::TERM);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+    assert!(!socket.exists());
+    assert!(!state(&fixture).join("token").exists(), "nobody needs one");
+}
+
+#[test]
+fn every_stop_signal_ends_it_well() {
+    let fixture = Fixture::new();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let mut daemon = Daemon::start(serve(&fixture, &[]));
+        daemon.address();
+        assert_eq!(daemon.stop(signal).code, Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn the_token_is_made_once_and_asked_for() {
+    let fixture = Fixture::new();
+    let arguments = ["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
+    let file = state(&fixture).join("token");
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let mut daemon = Daemon::start(serve(&fixture, &arguments));
+        assert!(daemon.address().starts_with("unix:"));
+        let urls = [daemon.address(), daemon.address()];
+        assert!(urls.iter().all(|url| !url.ends_with(":0")), "{urls:?}");
+        let token = fs::read_to_string(&file).unwrap();
+        let right = format!("Authorization: Bearer {}\r\n", token.trim());
+        assert_eq!(get_tcp(&urls[0], "/nothing", ""), UNAUTHORIZED);
+        assert_eq!(get_tcp(&urls[1], "/nothing", "Authorization: Bearer no\r\n"), UNAUTHORIZED);
+        assert_eq!(get_tcp(&urls[1], "/nothing", &right), "HTTP/1.1 404 Not Found");
+        assert_eq!(get_tcp(&urls[0], "/healthz", ""), OK);
+        let finished = daemon.stop(Signal::TERM);
+        let want = format!("lastbyte: the token is in {}\n", file.display());
+        assert!(finished.stderr.contains(&want), "{finished:?}");
+        assert!(!finished.stderr.contains(token.trim()), "the token is in the log");
+        tokens.push(token);
+    }
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(tokens[0], tokens[1]);
+}
+
+#[test]
+fn a_token_that_others_can_read_is_refused() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(state(&fixture)).unwrap();
+    let file = state(&fixture).join("token");
+    fs::write(&file, "0123456789abcdef0123456789abcdef").unwrap();
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    let finished = finish(serve(&fixture, &["--listen", "127.0.0.1:0"]));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
+    assert!(finished.stderr.contains("mode 640"), "{finished:?}");
+    let socket = runtime(&fixture).join("lastbyte/socket");
+    assert!(!socket.exists(), "what was made is removed");
+}
+
+#[test]
+fn no_auth_is_for_loopback_alone() {
+    let fixture = Fixture::new();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let arguments = ["--no-auth", "--listen", "127.0.0.1:0", "--listen", address];
+        let finished = finish(serve(&fixture, &arguments));
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+        assert!(finished.stderr.contains(&format!("{address} is none")), "{finished:?}");
+    }
+    let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", "127.0.0.1:0"]));
+    daemon.address();
+    let url = daemon.address();
+    assert_eq!(get_tcp(&url, "/nothing", ""), "HTTP/1.1 404 Not Found");
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+}
+
+#[test]
+fn a_second_daemon_is_told_of_the_first() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &[]));
+    let socket = daemon.address();
+    let finished = finish(serve(&fixture, &["--socket", "/proc/nowhere/socket"]));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
+    let want = format!(
+        "lastbyte: a daemon works in {} already, pid {}: stop that one, or give this one another \
+         folder with --state DIR\n",
+        state(&fixture).display(),
+        daemon.child.id()
+    );
+    assert_eq!(finished.stderr, want);
+    assert_eq!(get_unix(socket.strip_prefix("unix:").unwrap()), OK);
+}
+
+#[test]
+fn two_daemons_with_folders_of_their_own_live_side_by_side() {
+    let fixture = Fixture::new();
+    let folder = fixture.home.path().join("other");
+    let mut first = Daemon::start(serve(&fixture, &[]));
+    let mut second = Daemon::start(serve(&fixture, &["--state", folder.to_str().unwrap()]));
+    first.address();
+    assert_eq!(second.address(), format!("unix:{}", folder.join("socket").display()));
+    assert_eq!(get_unix(folder.join("socket")), OK);
+}
+
+#[test]
+fn a_killed_daemons_socket_and_lock_are_in_nobodys_way() {
+    let fixture = Fixture::new();
+    let mut killed = Daemon::start(serve(&fixture, &[]));
+    killed.address();
+    assert_eq!(killed.stop(Signal::KILL).code, None);
+    let socket = runtime(&fixture).join("lastbyte/socket");
+    assert!(socket.exists());
+    let mut next = Daemon::start(serve(&fixture, &[]));
+    next.address();
+    assert_eq!(get_unix(&socket), OK);
+}
+
+#[test]
+fn somebody_elses_socket_is_left_alone() {
+    let fixture = Fixture::new();
+    let path = fixture.home.path().join("theirs");
+    let _theirs = UnixListener::bind(&path).unwrap();
+    let finished = finish(serve(&fixture, &["--socket", path.to_str().unwrap()]));
+    let want = format!("lastbyte: a server listens on {} already\n", path.display());
+    assert_eq!((finished.code, finished.stderr), (Some(125), want));
+    assert!(path.exists());
+}
+
+#[test]
+fn a_socket_path_that_is_too_long_is_named() {
+    let fixture = Fixture::new();
+    let path = format!("/tmp/{}", "x".repeat(200));
+    let finished = finish(serve(&fixture, &["--socket", &path]));
+    assert_eq!(finished.code, Some(125));
+    let want = "has 205 bytes, and a socket's has at most 107: choose a shorter one";
+    assert!(finished.stderr.contains(want), "{finished:?}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let fixture = Fixture::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let finished = finish(serve(&fixture, &["--no-auth", "--listen", &address]));
+    assert_eq!(finished.code, Some(125));
+    let want = format!("lastbyte: cannot listen on {address}: ");
+    assert!(finished.stderr.starts_with(&want), "{finished:?}");
+}
+
+#[test]
+fn a_name_that_was_given_is_answered_to() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &["--host", "Build.example"]));
+    daemon.address();
+    let socket = runtime(&fixture).join("lastbyte/socket");
+    for (host, want) in [("build.EXAMPLE:80", OK), ("example", "HTTP/1.1 421 Misdirected Request")]
+    {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        assert_eq!(line.trim_end(), want);
+    }
+}
+
+#[test]
+fn a_request_is_told_of_without_what_was_in_it() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", "127.0.0.1:0"]));
+    daemon.address();
+    let url = daemon.address();
+    get_tcp(&url, "/nothing?key=secret", "Authorization: Bearer secret\r\nCookie: secret\r\n");
+    let finished = daemon.stop(Signal::TERM);
+    assert!(!finished.stderr.contains("secret"), "{finished:?}");
+    let log = log(&finished.stderr);
+    let line = log.iter().find(|line| line["target"] == "access").unwrap();
+    assert_eq!((&line["method"], &line["path"]), (&"GET".into(), &"/nothing".into()), "{line}");
+    assert_eq!(line["status"], 404, "{line}");
+    assert!(line["us"].is_u64() && line["peer"].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+#[test]
+fn the_log_is_as_loud_as_it_was_asked_to_be() {
+    let fixture = Fixture::new();
+    for (level, loud) in [("off", false), ("error", false), ("info", true), ("debug", true)] {
+        let mut command = serve(&fixture, &[]);
+        command.env("LASTBYTE_LOG", level);
+        let mut daemon = Daemon::start(command);
+        daemon.address();
+        let finished = daemon.stop(Signal::TERM);
+        assert_eq!(finished.stderr.contains("shutting down"), loud, "{level}: {finished:?}");
+    }
+    let mut command = serve(&fixture, &[]);
+    command.env("LASTBYTE_LOG", "loud");
+    let finished = finish(command);
+    let want = "lastbyte: LASTBYTE_LOG is one of error, warn, info, debug and off, not \"loud\"\n";
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(2), want));
+}
+
+#[test]
+fn a_daemon_outlives_those_who_read_it() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &[]));
+    let socket = daemon.address();
+    let socket = socket.strip_prefix("unix:").unwrap();
+    drop(daemon.stderr.take());
+    for _ in 0..100 {
+        assert_eq!(get_unix(socket), OK);
+    }
+    send(&daemon.child, Signal::TERM);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_daemon_whose_log_nobody_reads_goes_on() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &[]));
+    let socket = daemon.address();
+    let socket = socket.strip_prefix("unix:").unwrap();
+    // Far more lines than a pipe and the queue hold.
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(50);
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    for _ in 0..100 {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut heads = 0;
+        let mut line = String::new();
+        while heads < 50 {
+            line.clear();
+            assert_ne!(answers.read_line(&mut line).unwrap(), 0);
+            heads += usize::from(line.contains("HTTP/1.1 200 OK"));
+        }
+    }
+    send(&daemon.child, Signal::TERM);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_daemon_may_have_no_streams_at_all() {
+    let fixture = Fixture::new();
+    let mut command = serve(&fixture, &[]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = start(command);
+    let socket = runtime(&fixture).join("lastbyte/socket");
+    lastbyte_testkit::eventually("it listens", || UnixStream::connect(&socket).is_ok());
+    assert_eq!(get_unix(&socket), OK);
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_foreign_option_is_not_taken_for_one_of_run() {
+    let finished = finish(serve(&Fixture::new(), &["make"]));
+    assert_eq!(finished.code, Some(2));
+    assert!(!finished.stderr.contains("lastbyte run"), "{finished:?}");
+}

@@ -1,0 +1,55 @@
+//! What a request has to pass before a route is looked for.
+
+use axum::http::request;
+use lastbyte_wire::Error;
+
+use super::auth::{self, Access};
+use super::host::{self, Hosts};
+use super::origin;
+use super::peer::Peer;
+
+/// The checks in their order: who connected, by what name, for which page, with what token.
+pub(super) fn check(
+    head: &request::Parts,
+    peer: &Peer,
+    hosts: &Hosts,
+    access: &Access,
+) -> Result<(), Error> {
+    auth::check_peer(peer)?;
+    let asked_for = host::check(head, hosts)?;
+    origin::check(&head.headers, asked_for.as_ref())?;
+    auth::check_token(head, access)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::http::Request;
+    use lastbyte_wire::ErrorCode;
+    use rustix::process::geteuid;
+
+    use super::super::Token;
+    use super::*;
+
+    /// What a request that fails every check from this one on is refused for.
+    fn refused_for(uid: u32, host: &str, origin: &str) -> ErrorCode {
+        let folder = tempfile::tempdir().unwrap();
+        let token = Arc::new(Token::read_or_create(folder.path()).unwrap());
+        let request = Request::get("/").header("host", host).header("origin", origin);
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        let peer = Peer::Unix { pid: None, uid };
+        let result = check(&head, &peer, &Hosts::default(), &Access::Token(token));
+        result.unwrap_err().code
+    }
+
+    #[test]
+    fn the_checks_come_in_their_order() {
+        let own = geteuid().as_raw();
+        let (theirs, ours) = ("http://example.com", "http://localhost");
+        assert_eq!(refused_for(own + 1, "example.com", theirs), ErrorCode::ForbiddenPeer);
+        assert_eq!(refused_for(own, "example.com", theirs), ErrorCode::UnknownHost);
+        assert_eq!(refused_for(own, "localhost", theirs), ErrorCode::CrossSite);
+        assert_eq!(refused_for(own, "localhost", ours), ErrorCode::Unauthorized);
+    }
+}

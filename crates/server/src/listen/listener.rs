@@ -1,0 +1,98 @@
+//! Where connections come from.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use tokio::net::{TcpListener, TcpSocket};
+
+use super::auth::Access;
+use super::peer::Peer;
+use super::socket::Stream;
+use super::unix::{OwnSocket, UnixError};
+
+/// Accepts connections from the moment it is made. Shown as `unix:PATH` or `http://IP:PORT`.
+#[derive(Debug)]
+pub struct Listener {
+    source: Source,
+    access: Access,
+}
+
+#[derive(Debug)]
+enum Source {
+    Unix(OwnSocket),
+    Tcp(TcpListener, SocketAddr),
+}
+
+/// Why nothing can be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error(transparent)]
+    Unix(#[from] UnixError),
+    #[error("cannot listen on {address}")]
+    Tcp { address: SocketAddr, source: io::Error },
+}
+
+/// Connections that wait to be accepted; the kernel may allow fewer.
+const BACKLOG: u32 = 1024;
+
+impl Listener {
+    /// A socket for this user and root, whose file goes with the listener. Must be called on a
+    /// runtime.
+    pub fn unix(path: &Path) -> Result<Self, BindError> {
+        let source = Source::Unix(OwnSocket::bind(path)?);
+        Ok(Self { source, access: Access::Open })
+    }
+
+    /// Port 0 is one that is free. Must be called on a runtime.
+    pub fn tcp(address: SocketAddr, access: Access) -> Result<Self, BindError> {
+        let (listener, address) =
+            bind(address).map_err(|source| BindError::Tcp { address, source })?;
+        Ok(Self { source: Source::Tcp(listener, address), access })
+    }
+
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The next connection and who made it. Cancel-safe.
+    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match &self.source {
+            Source::Unix(socket) => {
+                let (stream, _) = socket.listener.accept().await?;
+                let peer = stream.peer_cred()?;
+                let pid = peer.pid().filter(|pid| *pid > 0);
+                Ok((Stream::Unix(stream), Peer::Unix { pid, uid: peer.uid() }))
+            }
+            Source::Tcp(listener, _) => {
+                let (stream, address) = listener.accept().await?;
+                // Without it answers are late, not wrong.
+                _ = stream.set_nodelay(true);
+                Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+            }
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // A server that is started again need not wait for old connections to be forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(BACKLOG)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::Unix(socket) => write!(out, "unix:{}", socket.path.display()),
+            Source::Tcp(_, address) => write!(out, "http://{address}"),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The page that makes a browser ask, which must be one of ours.
+
+use axum::http::{HeaderMap, header};
+use lastbyte_wire::{Error, ErrorCode};
+
+use super::host::Authority;
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Refuses what another site's page asks for. Programs say nothing of a page and come through.
+pub(super) fn check(fields: &HeaderMap, asked_for: Option<&Authority>) -> Result<(), Error> {
+    for origin in fields.get_all(header::ORIGIN) {
+        if !asked_for.is_some_and(|host| is_same(origin.as_bytes(), host)) {
+            let origin = String::from_utf8_lossy(origin.as_bytes());
+            return Err(cross_site(format!("a page of {origin:?} asks")));
+        }
+    }
+    for site in fields.get_all(SEC_FETCH_SITE) {
+        if !matches!(site.as_bytes(), b"same-origin" | b"none") {
+            return Err(cross_site("a page of another site asks".into()));
+        }
+    }
+    Ok(())
+}
+
+fn cross_site(message: String) -> Error {
+    Error::new(ErrorCode::CrossSite, message).hint("only pages of this server may ask it")
+}
+
+/// Whether the origin is the very host and port that was asked for. A port that is not written
+/// is that of the origin's scheme on both sides: whoever adds TLS before us keeps the name.
+fn is_same(origin: &[u8], host: &Authority) -> bool {
+    let (rest, usual) = match (origin.strip_prefix(b"http://"), origin.strip_prefix(b"https://")) {
+        (Some(rest), _) => (rest, 80),
+        (None, Some(rest)) => (rest, 443),
+        (None, None) => return false,
+    };
+    Authority::parse(rest).is_some_and(|origin| {
+        origin.host().eq_ignore_ascii_case(host.host())
+            && origin.port().unwrap_or(usual) == host.port().unwrap_or(usual)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comes_through(fields: &[(&'static str, &str)], host: &str) -> bool {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(*name, value.parse().unwrap());
+        }
+        let result = check(&map, Authority::parse(host.as_bytes()).as_ref());
+        assert!(result.as_ref().err().is_none_or(|error| error.code == ErrorCode::CrossSite));
+        result.is_ok()
+    }
+
+    #[test]
+    fn a_program_that_names_no_page_comes_through() {
+        assert!(comes_through(&[], "localhost"));
+    }
+
+    #[test]
+    fn our_own_page_comes_through() {
+        for (origin, host) in [
+            ("http://localhost:8080", "localhost:8080"),
+            ("http://LOCALHOST", "localhost"),
+            ("http://localhost", "localhost:80"),
+            ("http://[::1]:1", "[::1]:1"),
+            ("https://build.example", "build.example"),
+            ("https://build.example", "build.example:443"),
+        ] {
+            assert!(comes_through(&[("origin", origin)], host), "{origin} asks {host}");
+        }
+        assert!(comes_through(&[("sec-fetch-site", "same-origin")], "localhost"));
+        assert!(comes_through(&[("sec-fetch-site", "none")], "localhost"));
+    }
+
+    #[test]
+    fn the_page_of_another_site_is_refused() {
+        for (origin, host) in [
+            ("null", "localhost"),
+            ("", "localhost"),
+            ("http://example.com", "localhost"),
+            ("http://localhost:1", "localhost:2"),
+            ("http://localhost:1", "localhost"),
+            ("https://localhost", "localhost:80"),
+            ("http://127.0.0.1", "localhost"),
+            ("http://a@localhost", "localhost"),
+            ("http://localhost/", "localhost"),
+            ("file://localhost", "localhost"),
+            ("localhost", "localhost"),
+        ] {
+            assert!(!comes_through(&[("origin", origin)], host), "{origin:?} asks {host}");
+        }
+        for site in ["cross-site", "same-site", "", "None"] {
+            assert!(!comes_through(&[("sec-fetch-site", site)], "localhost"), "{site:?}");
+        }
+    }
+
+    #[test]
+    fn one_of_ours_does_not_excuse_one_of_others() {
+        let ours = ("origin", "http://localhost");
+        assert!(!comes_through(&[ours, ("origin", "http://example.com")], "localhost"));
+        assert!(!comes_through(&[ours, ("sec-fetch-site", "cross-site")], "localhost"));
+    }
+
+    #[test]
+    fn a_page_that_asks_for_no_host_is_not_ours() {
+        let mut map = HeaderMap::new();
+        map.append("origin", "http://localhost".parse().unwrap());
+        assert!(check(&map, None).is_err());
+    }
+}
