@@ -4,7 +4,8 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use crate::commands::{
-    doctor, events, forget, logs, ps, run, serve, show, shutdown, signal, start, stop, wait, write,
+    app_server, doctor, events, forget, logs, ps, run, serve, show, shutdown, signal, start, stop,
+    wait, write,
 };
 use crate::{client_error, exit_code, tell, usage};
 
@@ -31,6 +32,7 @@ enum Command {
     Forget(forget::Args),
     Events(events::Args),
     Shutdown(shutdown::Args),
+    AppServer(app_server::Args),
     Doctor(doctor::Args),
 }
 
@@ -54,6 +56,7 @@ pub(crate) fn main() -> u8 {
         Command::Forget(args) => asking(forget::run(&args)),
         Command::Events(args) => asking(events::run(&args)),
         Command::Shutdown(args) => asking(shutdown::run(&args)),
+        Command::AppServer(args) => app_server::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };
     result.unwrap_or_else(|error| {

@@ -105,6 +105,7 @@ fn of_start_error(error: &StartError) -> u8 {
     }
 }
 
+/// As a shell tells it of a program that the signal ended.
 pub(crate) fn of_signal(signal: Signal) -> u8 {
     // There are 64 signals.
     SIGNALLED + signal.number() as u8

@@ -29,6 +29,11 @@ pub(crate) fn read_stdin(into: &mut [u8]) -> Result<usize, Errno> {
     waiting(stdin(), PollFlags::IN, || rustix::io::read(stdin(), &mut *into))
 }
 
+/// Writes what fits, waiting until something does.
+pub(crate) fn write_stdout(bytes: &[u8]) -> Result<usize, Errno> {
+    waiting(stdout(), PollFlags::OUT, || rustix::io::write(stdout(), bytes))
+}
+
 /// Writes all of it, waiting for as long as it takes.
 pub(crate) fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {

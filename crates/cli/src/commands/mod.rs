@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod app_server;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod forget;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod api_doc;
+mod app_server;
 mod background;
 mod bare_daemon;
 mod broken_pipe;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod coder;
+mod codex;
 mod env_hook;
 mod harness;
 mod http;
