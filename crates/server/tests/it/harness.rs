@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 /// Ends with its test: the engine's owners kill what they own when the runtime goes.
 pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
+    pub(crate) engine: Engine,
     _state: TempDir,
 }
 
@@ -54,12 +55,12 @@ impl Server {
         let mut settings = Settings::new(state.path());
         tune(&mut settings);
         let engine = Engine::new(settings).unwrap();
-        let app = App::new(engine, limits);
+        let app = App::new(engine.clone(), limits);
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
         let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
         let server = listen::Server::new(vec![listener], Hosts::default(), limits);
         tokio::spawn(server.run(router(app), pending(), pending()));
-        Self { address, _state: state }
+        Self { address, engine, _state: state }
     }
 
     pub(crate) async fn connect(&self) -> Client {

@@ -102,6 +102,24 @@ async fn a_place_of_an_earlier_server_is_told_as_a_gap_first() {
 }
 
 #[tokio::test]
+async fn a_place_that_is_none_is_refused() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events").await;
+    server.start_child("exit 0", json!({})).await;
+    let (epoch, _) = listener.next().await.id.split_once('-').map(own).unwrap();
+    for place in ["x".to_owned(), "1".to_owned(), format!("{epoch}-99999999")] {
+        let path = format!("/v1/events?last_event_id={place}");
+        let refused = server.connect().await.get(&path).await;
+        assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"), "{place}");
+    }
+}
+
+fn own((epoch, number): (&str, &str)) -> (String, String) {
+    (epoch.to_owned(), number.to_owned())
+}
+
+#[tokio::test]
 async fn only_the_session_that_was_asked_for_is_told() {
     let server = Server::start().await;
     let mut client = server.connect().await;
