@@ -3,11 +3,17 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
+use hyper::body::Body;
 use lastbyte_engine::{Engine, Id, Process};
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::Limits;
+use crate::listen::body::collect;
+
+const KIB: usize = 1024;
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -16,6 +22,8 @@ pub struct App {
     pub limits: Limits,
     pub started: SystemTime,
     waits: Arc<Semaphore>,
+    /// Room for bodies that are on their way, in KiB.
+    bodies: Arc<Semaphore>,
     shutdown: Arc<Notify>,
 }
 
@@ -26,6 +34,7 @@ impl App {
             limits,
             started: SystemTime::now(),
             waits: Arc::new(Semaphore::new(limits.waits)),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
             shutdown: Arc::new(Notify::new()),
         }
     }
@@ -49,6 +58,30 @@ impl App {
         })
     }
 
+    /// The body of a request, when there is room for it beside the others that are on their way.
+    pub async fn body<B>(&self, body: B) -> Result<Bytes, Error>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let hint = body.size_hint();
+        // One that does not say may be as large as is taken.
+        let bytes = usize::try_from(hint.upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let room = bytes.min(self.limits.body_bytes).min(self.limits.bodies_bytes) / KIB;
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let _room = match timeout(self.limits.body_time, self.bodies.acquire_many(room)).await {
+            Ok(room) => room.ok(),
+            Err(_) => return Err(self.no_room()),
+        };
+        collect(body, &self.limits).await
+    }
+
+    fn no_room(&self) -> Error {
+        let most = self.limits.bodies_bytes;
+        let message = format!("bodies of {most} bytes are on their way already, as many as fit");
+        Error::new(ErrorCode::TooManyBodies, message).hint("ask again in a moment")
+    }
+
     /// Somebody asks the server to go.
     pub fn ask_for_shutdown(&self) {
         self.shutdown.notify_one();
@@ -57,5 +90,71 @@ impl App {
     /// Waits until somebody does.
     pub async fn shutdown_asked(&self) {
         self.shutdown.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::{Pin, pin};
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use http_body_util::Full;
+    use lastbyte_engine::Settings;
+
+    use super::*;
+
+    fn app(state: &std::path::Path, body_time: Duration) -> App {
+        let engine = Engine::new(Settings::new(state)).unwrap();
+        let limits =
+            Limits { body_bytes: 4096, bodies_bytes: 4096, body_time, ..Limits::default() };
+        App::new(engine, limits)
+    }
+
+    /// A body of this many bytes that never comes.
+    struct Announced(u64);
+
+    impl Body for Announced {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, std::io::Error>>> {
+            Poll::Pending
+        }
+
+        fn size_hint(&self) -> hyper::body::SizeHint {
+            hyper::body::SizeHint::with_exact(self.0)
+        }
+    }
+
+    async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
+        poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
+    }
+
+    #[tokio::test]
+    async fn a_body_waits_until_there_is_room_for_it() {
+        let state = tempfile::tempdir().unwrap();
+        let app = app(state.path(), Duration::from_secs(3600));
+        let mut first = Box::pin(app.body(Announced(4096)));
+        assert!(!is_ready(first.as_mut()).await);
+        let mut second = pin!(app.body(Full::from(vec![b'x'; 2048])));
+        assert!(!is_ready(second.as_mut()).await, "there is no room for both");
+        drop(first);
+        assert_eq!(second.await.unwrap().len(), 2048);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_finds_no_room_in_time_is_refused_by_the_bounds_name() {
+        let state = tempfile::tempdir().unwrap();
+        let app = app(state.path(), Duration::from_millis(10));
+        let held = app.bodies.acquire_many(4).await.unwrap();
+        let refused = app.body(Full::from(vec![b'x'; 2048])).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::TooManyBodies);
+        assert!(refused.message.contains("4096 bytes"), "{refused}");
+        drop(held);
     }
 }

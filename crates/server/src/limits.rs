@@ -23,6 +23,8 @@ pub struct Limits {
     pub linger: Duration,
     /// The bytes of a request's body.
     pub body_bytes: usize,
+    /// The bytes of all bodies that are on their way at one time.
+    pub bodies_bytes: usize,
     /// For a whole body.
     pub body_time: Duration,
 }
@@ -39,6 +41,7 @@ impl Default for Limits {
             stall: Duration::from_secs(20),
             linger: Duration::from_secs(2),
             body_bytes: 16 << 20,
+            bodies_bytes: 256 << 20,
             body_time: Duration::from_secs(60),
         }
     }

@@ -129,6 +129,8 @@ codes! {
     TooManyConnections = "too_many_connections": 503, -32600, 125;
     /// As many requests as the server takes are waiting already.
     TooManyWaits = "too_many_waits": 503, -32600, 125;
+    /// As many bodies as fit are on their way already.
+    TooManyBodies = "too_many_bodies": 503, -32600, 125;
     /// The server is shutting down.
     ShuttingDown = "shutting_down": 503, -32600, 125;
 }

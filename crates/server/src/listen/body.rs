@@ -60,6 +60,7 @@ mod tests {
         stall: Duration::ZERO,
         linger: Duration::ZERO,
         body_bytes: 8,
+        bodies_bytes: 8,
         body_time: Duration::from_millis(20),
     };
 

@@ -13,7 +13,7 @@ use super::chat::Chat;
 use super::path::{MOUNT, Place};
 use super::query::Wait;
 use super::{list, output, signal, start};
-use crate::{App, listen};
+use crate::App;
 
 /// Everything below `/api/v0/processes`.
 pub fn router(app: App) -> Router {
@@ -72,5 +72,5 @@ fn tell(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
 
 /// The whole body, within the bounds.
 pub(super) async fn read_body(app: &App, body: Body) -> Result<Bytes, Refusal> {
-    listen::body::collect(body, &app.limits).await.map_err(|error| Refusal::of(&error))
+    app.body(body).await.map_err(|error| Refusal::of(&error))
 }

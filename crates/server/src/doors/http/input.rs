@@ -11,7 +11,6 @@ use serde::de::DeserializeOwned;
 use super::answer::Refusal;
 use crate::App;
 use crate::from_wire::invalid;
-use crate::listen::body::collect;
 
 /// The process that the path names.
 pub(super) struct Target(pub(super) Process);
@@ -41,7 +40,7 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
 
 /// The whole body, within the bound.
 pub(super) async fn bytes(app: &App, body: Body) -> Result<Bytes, Error> {
-    collect(body, &app.limits).await
+    app.body(body).await
 }
 
 /// A body as words. An empty one is an empty object.
