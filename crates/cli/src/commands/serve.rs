@@ -1,17 +1,21 @@
 //! `lastbyte serve`: the daemon.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use lastbyte_engine::{Engine, History, OrphanReaper, Restored, Settings, Signal};
+use lastbyte_engine::{
+    Engine, EnvironmentProvider, History, OrphanReaper, Restored, Settings, Signal,
+};
+use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
-use lastbyte_server::{App, Limits};
+use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::daemon::closing;
 use crate::daemon::lock::StateLock;
@@ -57,6 +61,11 @@ pub(crate) struct Args {
     /// Run commands that name no directory in this one
     #[arg(long, value_name = "DIR")]
     workdir: Option<PathBuf>,
+
+    /// Ask this shell text, at each start, for the environment of the command: a JSON object or
+    /// NUL-separated NAME=VALUE pairs. If it fails or takes 5 s, the server's own is used
+    #[arg(long, value_name = "CMD")]
+    env_hook: Option<OsString>,
 }
 
 /// How long requests have once all processes have ended.
@@ -105,6 +114,7 @@ impl Args {
         tell_restored(engine.restored());
         let limits = Limits::default();
         let app = App::new(engine.clone(), limits);
+        let codex = self.codex_door(state, &engine);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
         let server = Server::new(listeners, Hosts::new(self.host.clone()), limits);
@@ -112,7 +122,7 @@ impl Args {
         let (closed, is_closed) = oneshot::channel::<()>();
         // What is dropped unsent has happened as well.
         let serving = tokio::spawn(server.run(
-            lastbyte_server::router(app.clone()),
+            lastbyte_server::router(app.clone()).merge(codex::route(codex.clone())),
             async { _ = shut_down.await },
             async {
                 _ = is_closed.await;
@@ -125,6 +135,8 @@ impl Args {
         drop::<oneshot::Sender<()>>(shutdown);
         let cut_short = closing::close(&engine, signals.next()).await;
         drop(closed);
+        // Its connections are no longer HTTP's to end.
+        _ = timeout(GRACE, codex.close()).await;
         if cut_short.is_none() {
             serving.await.context("the server has failed")?;
         }
@@ -152,7 +164,18 @@ impl Args {
     fn settings(&self, state: &Path) -> anyhow::Result<Settings> {
         let workdir = self.workdir.as_ref().map(absolute).transpose();
         let workdir = workdir.context("--workdir names no directory")?;
-        Ok(Settings { workdir, history: History::Journal, ..Settings::new(state) })
+        let hook = |command: &OsString| EnvHook::new(command, state.join("env-hook"), PATIENCE);
+        let hook = self.env_hook.as_ref().map(hook).transpose();
+        let hook = hook.context("cannot make a place for --env-hook")?;
+        let provider = hook.map(|hook| Arc::new(hook) as Arc<dyn EnvironmentProvider>);
+        Ok(Settings { workdir, provider, history: History::Journal, ..Settings::new(state) })
+    }
+
+    /// Its clients' commands run where the server was started unless they are told where.
+    fn codex_door(&self, state: &Path, engine: &Engine) -> codex::Door {
+        let cwd = self.workdir.as_ref().and_then(|workdir| absolute(workdir).ok());
+        let cwd = cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| "/".into());
+        codex::Door::new(engine.clone(), codex::Settings::new(cwd, state))
     }
 }
 

@@ -1,13 +1,16 @@
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
 
 use lastbyte_testkit::PATIENCE;
 use rustix::process::Signal;
+use serde_json::json;
 
-use crate::bare_daemon::{Daemon, get_tcp, get_unix, log, mode, runtime, serve, state};
+use crate::bare_daemon::{
+    Daemon, answer, connect, get_tcp, get_unix, log, mode, post, runtime, serve, state,
+};
 use crate::harness::{Fixture, finish, send, start};
 
 const OK: &str = "HTTP/1.1 200 OK";
@@ -277,4 +280,33 @@ fn a_foreign_option_is_not_taken_for_one_of_run() {
     let finished = finish(serve(&Fixture::new(), &["make"]));
     assert_eq!(finished.code, Some(2));
     assert!(!finished.stderr.contains("lastbyte run"), "{finished:?}");
+}
+
+#[test]
+fn an_environment_hook_gives_commands_their_environment() {
+    let fixture = Fixture::new();
+    let hook = "printf 'PATH=%s\\0HOOKED=yes\\0' \"$PATH\"";
+    let mut daemon = Daemon::start(serve(&fixture, &["--env-hook", hook]));
+    daemon.address();
+    let stream = connect(&fixture);
+    let run = json!({ "shell": "echo $HOOKED ${HOME-none}", "cwd": "/", "wait": { "exit": true } });
+    post(&stream, "/v1/processes", &run);
+    assert_eq!(answer(stream)["output"]["content"]["head"], "yes none\n");
+}
+
+#[test]
+fn clients_of_codex_are_served_by_the_daemon_too() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &[]));
+    daemon.address();
+    let mut stream = connect(&fixture);
+    let upgrade = "GET /codex HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
+        Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(upgrade.as_bytes()).unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+    // A client that is still there does not hold the end up.
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
 }
