@@ -28,6 +28,11 @@ pub(crate) fn parse_or_zero(text: &str) -> Result<Duration, String> {
     Ok(Duration::try_from_secs_f64(number * seconds_per_unit).unwrap_or(Duration::MAX))
 }
 
+/// As the API takes it: in milliseconds, and not less than was asked for.
+pub(crate) fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
 const ACCEPTED: &str = "a time is a number with a unit, ms, s, m or h: 500ms, 2s, 1.5m, 1h";
 
 #[cfg(test)]
@@ -60,6 +65,13 @@ mod tests {
         {
             assert_eq!(parse(text), Err(ACCEPTED.to_owned()), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_millisecond_is_not_lost() {
+        assert_eq!(ms(parse("0.1ms").unwrap()), 1);
+        assert_eq!(ms(parse("2s").unwrap()), 2_000);
+        assert_eq!(ms(Duration::MAX), u64::MAX);
     }
 
     #[test]

@@ -5,9 +5,14 @@ use lastbyte_engine::{
 };
 use lastbyte_sys::Errno;
 
-use crate::attend::CutShort;
-use crate::usage;
+use anyhow::bail;
+use lastbyte_client::{ClientError, wire};
 
+use crate::attend::CutShort;
+use crate::{client_error, usage};
+
+/// Something was waited for that did not come, or stopped that is still there.
+pub(crate) const NOT_MET: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const TIMED_OUT: u8 = 124;
 pub(crate) const OWN_FAILURE: u8 = 125;
@@ -26,6 +31,27 @@ Exit codes:
   128+N  the command was ended by signal N: 130 for SIGINT, 137 for SIGKILL, 143 for SIGTERM
   2      the call of lastbyte makes no sense";
 
+/// The same for the commands that talk to a server.
+pub(crate) const CLIENT_HELP: &str = "\
+Exit codes:
+  0      it is done
+  1      stop: something is left
+  125    no server is running, or it cannot do this
+  126    start: the program was found but cannot be run
+  127    start: the program was not found
+  2      the call of lastbyte makes no sense";
+
+pub(crate) const WAIT_HELP: &str = "\
+Exit codes:
+  N      the command's own exit code, when only its end was waited for
+  0      something else was waited for and has come
+  1      something else was waited for, and the process ended first
+  124    the time of the wait is over and the process runs on, or the process was stopped because
+         its own time was over
+  125    no server is running, or it cannot do this
+  128+N  the command was ended by signal N
+  2      the call of lastbyte makes no sense";
+
 /// What the ending of a command means for us, or why that is not known.
 pub(crate) fn of_ending(ending: &Ending) -> Result<u8, LostWhy> {
     if let Cause::TimedOut { .. } = ending.cause {
@@ -39,11 +65,25 @@ pub(crate) fn of_ending(ending: &Ending) -> Result<u8, LostWhy> {
     }
 }
 
+/// The same of an ending that a server tells of.
+pub(crate) fn of_wire_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
+    if let wire::Cause::TimedOut { .. } = ending.cause {
+        return Ok(TIMED_OUT);
+    }
+    match &ending.status {
+        wire::Status::Exited { code } => Ok(*code as u8), // as above
+        wire::Status::Signalled { signal, .. } => Ok(SIGNALLED + *signal as u8), // as below
+        wire::Status::Lost { why } => bail!("cannot tell how the command ended: {why}"),
+    }
+}
+
 pub(crate) fn of_error(error: &anyhow::Error) -> u8 {
     if error.is::<usage::Error>() {
         USAGE
     } else if let Some(CutShort { signal }) = error.downcast_ref() {
         of_signal(*signal)
+    } else if let Some(ClientError::Refused(refusal)) = client_error::of(error) {
+        refusal.code.exit_code()
     } else {
         error.downcast_ref().map_or(OWN_FAILURE, of_start_error)
     }
@@ -65,6 +105,7 @@ fn of_start_error(error: &StartError) -> u8 {
     }
 }
 
+/// As a shell tells it of a program that the signal ended.
 pub(crate) fn of_signal(signal: Signal) -> u8 {
     // There are 64 signals.
     SIGNALLED + signal.number() as u8

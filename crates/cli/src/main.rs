@@ -1,6 +1,8 @@
 //! The `lastbyte` program: runs commands and tells the truth about them.
 
 mod attend;
+mod call;
+mod client_error;
 mod commands;
 mod daemon;
 mod deliver;
@@ -8,13 +10,18 @@ mod doctor;
 mod duration;
 mod exit_code;
 mod feed;
+mod first_use;
+mod in_words;
+mod launch_args;
 mod own_streams;
 mod places;
-mod report;
+mod process_id;
+mod server_args;
 mod signals;
 mod size;
 mod state_folder;
 mod summary;
+mod table;
 mod tell;
 mod terminal;
 mod usage;
@@ -23,6 +30,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A panic has told its story on stderr; its own exit code could be taken for the command's.
-    let code = std::panic::catch_unwind(commands::main).unwrap_or(exit_code::OWN_FAILURE);
+    let code = std::panic::catch_unwind(call::main).unwrap_or(exit_code::OWN_FAILURE);
     ExitCode::from(code)
 }

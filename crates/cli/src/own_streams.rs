@@ -3,11 +3,13 @@
 //! Any of them may be shared with other programs, one of which may have made it non-blocking: a
 //! read or write that would have to wait then waits here.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 
+use lastbyte_sys::readiness::{Interest, watch};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::fstat;
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::stdio::{stderr, stdin, stdout};
 
 pub(crate) fn stdin_is_a_terminal() -> bool {
@@ -27,6 +29,11 @@ pub(crate) fn read_stdin(into: &mut [u8]) -> Result<usize, Errno> {
     waiting(stdin(), PollFlags::IN, || rustix::io::read(stdin(), &mut *into))
 }
 
+/// Writes what fits, waiting until something does.
+pub(crate) fn write_stdout(bytes: &[u8]) -> Result<usize, Errno> {
+    waiting(stdout(), PollFlags::OUT, || rustix::io::write(stdout(), bytes))
+}
+
 /// Writes all of it, waiting for as long as it takes.
 pub(crate) fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
@@ -34,6 +41,16 @@ pub(crate) fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errn
         bytes = &bytes[count..];
     }
     Ok(())
+}
+
+/// Waits until nobody reads standard output any more, if that can be known: a file and a terminal
+/// have no reader. Must be called on a runtime.
+pub(crate) async fn stdout_reader_gone() {
+    let watched = fcntl_dupfd_cloexec(stdout(), 3).map_err(io::Error::from);
+    match watched.and_then(|stdout| watch(stdout, Interest::ERROR)) {
+        Ok(stdout) if stdout.ready(Interest::ERROR).await.is_ok() => {}
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
 }
 
 /// Lets standard input go, so that whoever writes to it notices that nobody reads.

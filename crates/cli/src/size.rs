@@ -1,10 +1,20 @@
 //! Sizes as people type them: one number and its unit.
 
+use lastbyte_client::wire::Tty;
 use lastbyte_output::log::Quota;
 
 /// Reads `64MiB`, `1.5GB` or a plain number of bytes, as a quota.
 pub(crate) fn parse_quota(text: &str) -> Result<Quota, String> {
     Quota::new(parse(text)?).map_err(|error| error.to_string())
+}
+
+/// Reads `24x80`: rows and columns of a terminal.
+pub(crate) fn parse_tty(text: &str) -> Result<Tty, String> {
+    let size = text.split_once('x').and_then(|(rows, cols)| {
+        let (rows, cols) = (rows.parse().ok()?, cols.parse().ok()?);
+        (rows > 0 && cols > 0).then_some(Tty { rows, cols })
+    });
+    size.ok_or_else(|| "the size of a terminal is ROWSxCOLS, like 24x80".into())
 }
 
 fn parse(text: &str) -> Result<u64, String> {
@@ -42,6 +52,14 @@ mod tests {
             ("99999999999GiB", u64::MAX),
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_has_rows_and_columns() {
+        assert_eq!(parse_tty("24x80"), Ok(Tty { rows: 24, cols: 80 }));
+        for text in ["", "24", "0x80", "24x", "24X80", "70000x1"] {
+            assert!(parse_tty(text).is_err(), "{text}");
         }
     }
 

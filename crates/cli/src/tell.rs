@@ -23,6 +23,12 @@ pub(crate) fn result(text: &str) {
     _ = std::io::stdout().write_all(text.as_bytes());
 }
 
+/// The same as a line of JSON.
+pub(crate) fn json_result(value: &impl serde::Serialize) -> serde_json::Result<()> {
+    result(&format!("{}\n", serde_json::to_string(value)?));
+    Ok(())
+}
+
 /// A value as one line of JSON.
 pub(crate) fn json(value: &impl serde::Serialize) {
     match serde_json::to_string(value) {

@@ -47,6 +47,12 @@ pub(crate) fn size() -> WindowSize {
     known.next().map_or(USUAL, |size| WindowSize { rows: size.ws_row, cols: size.ws_col })
 }
 
+/// How many characters a line of standard output has; no bound where that is no terminal.
+pub(crate) fn width_of_stdout() -> Option<usize> {
+    let size = tcgetwinsize(stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
 /// Hears when our terminal is given another size. Must be called on a runtime.
 pub(crate) fn size_changes() -> io::Result<Signal> {
     signal(SignalKind::window_change())

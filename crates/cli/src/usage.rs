@@ -8,27 +8,50 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::{exit_code, tell};
 
+/// The commands that take a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Run,
+    Start,
+}
+
+impl Verb {
+    const ALL: [Self; 2] = [Self::Run, Self::Start];
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Run => "run",
+            Self::Start => "start",
+        })
+    }
+}
+
 /// What is wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("no command is given\n\n{EXAMPLE}")]
-    NoCommand,
-    #[error("the command is empty\n\n{EXAMPLE}")]
-    EmptyText,
-    #[error("the program's name is empty\n\n{EXAMPLE}")]
-    EmptyProgram,
+    #[error("no command is given\n\n{}", Example(*.0))]
+    NoCommand(Verb),
+    #[error("the command is empty\n\n{}", Example(*.0))]
+    EmptyText(Verb),
+    #[error("the program's name is empty\n\n{}", Example(*.0))]
+    EmptyProgram(Verb),
     #[error(
-        "there is a shell text and a program after `--`, but only one of them can be run\n\n{EXAMPLE}"
+        "there is a shell text and a program after `--`, but only one of them can be run\n\n{}",
+        Example(*.0)
     )]
-    TwoCommands,
-    #[error("a shell text is one argument, not {count}\n\n{fix}", count = words.len(), fix = Fix(words))]
-    NotQuoted { words: Vec<OsString> },
-    #[error("{option} is not an option of `lastbyte run`\n\n{fix}", fix = Fix(words))]
-    ForeignOption { option: String, words: Vec<OsString> },
+    TwoCommands(Verb),
+    #[error("a shell text is one argument, not {count}\n\n{fix}", count = words.len(), fix = Fix(*verb, words))]
+    NotQuoted { verb: Verb, words: Vec<OsString> },
+    #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = Fix(*verb, words))]
+    ForeignOption { verb: Verb, option: String, words: Vec<OsString> },
     #[error("--env takes NAME=VALUE, not {given:?}; to remove a variable use --unset NAME")]
     EnvNeedsValue { given: OsString },
     #[error("--unset takes the name of a variable, not {given:?}")]
     UnsetNeedsName { given: OsString },
+    #[error("{what} is sent to the server as text, and this is not UTF-8: {given:?}")]
+    NotText { what: &'static str, given: OsString },
     #[error(
         "--no-auth lets anybody run commands who can connect, so it is for loopback addresses \
          alone, and {address} is none; without it a token is asked for"
@@ -38,23 +61,29 @@ pub(crate) enum Error {
     LogLevel { given: OsString },
 }
 
-const EXAMPLE: &str = "\
-Give it as one shell text, or as a program and its arguments after `--`:
-  lastbyte run 'make test | tail -5'
-  lastbyte run -- make test";
+struct Example(Verb);
+
+impl fmt::Display for Example {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(verb) = self;
+        writeln!(out, "Give it as one shell text, or as a program and its arguments after `--`:")?;
+        writeln!(out, "  lastbyte {verb} 'make test | tail -5'")?;
+        write!(out, "  lastbyte {verb} -- make test")
+    }
+}
 
 /// Says what clap has found wrong, or shows the help that was asked for; returns the exit code.
 pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
-    let words = run_words(program);
+    let words = words_to_run(program);
     match (error.kind(), words) {
-        (ErrorKind::UnknownArgument, Some(words)) if suggestion(error).is_none() => {
+        (ErrorKind::UnknownArgument, Some((verb, words))) if suggestion(error).is_none() => {
             let option = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
-            tell::line(Error::ForeignOption { option, words });
+            tell::line(Error::ForeignOption { verb, option, words });
         }
         // `lastbyte run df -h` must not do nothing and call it a success.
-        (ErrorKind::DisplayHelp, Some(words)) => {
+        (ErrorKind::DisplayHelp, Some((verb, words))) => {
             let option = words.last().map(|word| word.display().to_string()).unwrap_or_default();
-            tell::line(Error::ForeignOption { option, words });
+            tell::line(Error::ForeignOption { verb, option, words });
         }
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, _) => {
             // Help that nobody reads is no error.
@@ -72,14 +101,16 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     exit_code::USAGE
 }
 
-/// The words of `lastbyte run`, if that is what was called, from the first that is neither an option nor an option's value.
-fn run_words(program: &clap::Command) -> Option<Vec<OsString>> {
+/// The words of a call that runs a command, from the first that is neither an option nor an
+/// option's value.
+fn words_to_run(program: &clap::Command) -> Option<(Verb, Vec<OsString>)> {
     let mut words = std::env::args_os().skip(1);
-    let run = words.next().filter(|word| word == "run")?;
-    let run = program.find_subcommand(run)?;
+    let name = words.next()?;
+    let verb = Verb::ALL.into_iter().find(|verb| name == verb.to_string().as_str())?;
+    let command = program.find_subcommand(name)?;
     let takes_value = |word: &OsStr| {
         let long = word.to_str().and_then(|word| word.strip_prefix("--"));
-        run.get_arguments().any(|arg| arg.get_long() == long && arg.get_action().takes_values())
+        command.get_arguments().any(|arg| arg.get_long() == long && arg.get_action().takes_values())
     };
     let mut words = words.peekable();
     while let Some(word) = words.next_if(|word| word.as_encoded_bytes().starts_with(b"-")) {
@@ -91,7 +122,7 @@ fn run_words(program: &clap::Command) -> Option<Vec<OsString>> {
         }
     }
     words.peek()?;
-    Some(words.collect())
+    Some((verb, words.collect()))
 }
 
 fn suggestion(error: &clap::Error) -> Option<String> {
@@ -106,21 +137,21 @@ fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// The two ways to run these words.
-struct Fix<'a>(&'a [OsString]);
+struct Fix<'a>(Verb, &'a [OsString]);
 
 impl fmt::Display for Fix<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> =
-            self.0.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        let Self(verb, words) = self;
+        let words: Vec<String> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         let words = words.join(" ");
         writeln!(out, "Quote the command, or put it after `--`:")?;
-        writeln!(out, "  lastbyte run {}", in_quotes(&words))?;
-        write!(out, "  lastbyte run -- {words}")
+        writeln!(out, "  lastbyte {verb} {}", in_quotes(&words))?;
+        write!(out, "  lastbyte {verb} -- {words}")
     }
 }
 
 /// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

@@ -1,1 +1,35 @@
-//! A Rust client of the API.
+//! A client of the API: one typed, asynchronous method for each verb.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), lastbyte_client::ClientError> {
+//! use lastbyte_client::Client;
+//! use lastbyte_client::wire::{StartRequest, Wait};
+//!
+//! let client = Client::unix("/run/user/1000/lastbyte/socket");
+//! let make = StartRequest { shell: Some("make".into()), ..StartRequest::default() };
+//! let id = client.start(&make).await?.process.id;
+//! let ended = client.wait(&id, &Wait { exit: Some(true), ..Wait::default() }).await?;
+//! # drop(ended); Ok(())
+//! # }
+//! ```
+//!
+//! A connection is kept from one request to the next and made anew when the server has closed it.
+//! What may have reached the server is sent once more only if doing it twice is doing it once.
+
+mod address;
+mod client;
+mod connection;
+mod error;
+mod events;
+mod query;
+mod raw;
+mod request;
+mod sse;
+mod verbs;
+
+pub use address::Address;
+pub use client::Client;
+pub use error::{ClientError, Problem};
+pub use events::{Events, News};
+pub use lastbyte_wire as wire;
+pub use raw::RawOutput;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, Semaphore};
 
-pub use close::{CloseReport, Survivors};
+pub use close::{CloseReport, Survivors, survived};
 pub use list::{Filter, Page, PhaseIs};
 pub use registry::ForgetError;
 pub use restore::Restored;

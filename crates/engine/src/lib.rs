@@ -37,7 +37,7 @@ pub use ending::{
 };
 pub use engine::{
     CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, Restored, StartError, Started,
-    Survivors,
+    Survivors, survived,
 };
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
@@ -48,7 +48,7 @@ pub use launch::{
 pub use log_source::LogSource;
 pub use orphans::OrphanReaper;
 pub use pins::Pin;
-pub use plan::{LaunchError, SpawnError, Warning};
+pub use plan::{LaunchError, Part, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;
 pub use retention::Retention;

@@ -1,11 +1,13 @@
 //! What every door shares: the engine, the bounds and the wish to shut down.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lastbyte_engine::{Engine, Id, Process};
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::Limits;
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -15,23 +17,6 @@ pub struct App {
     pub started: SystemTime,
     waits: Arc<Semaphore>,
     shutdown: Arc<Notify>,
-}
-
-/// What a server takes at most; each has an error that names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests that wait for something at one time.
-    pub waits: usize,
-    /// The bytes of a request's body.
-    pub body: usize,
-    /// How long a client of Coder's agent waits for an ending in one request.
-    pub coder_wait: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { waits: 4096, body: 16 << 20, coder_wait: Duration::from_secs(5 * 60) }
-    }
 }
 
 impl App {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing here knows a verb: it takes a router and hands it the requests that may come through.
-//! Every bound is in [`Limits`].
+//! Every bound is in [`Limits`](crate::Limits).
 
 mod access_log;
 mod auth;
@@ -14,7 +14,6 @@ pub mod body;
 mod connection;
 mod gate;
 mod host;
-mod limits;
 mod linger;
 mod listener;
 mod origin;
@@ -29,7 +28,6 @@ mod unix;
 
 pub use auth::Access;
 pub use host::Hosts;
-pub use limits::Limits;
 pub use listener::{BindError, Listener};
 pub use peer::Peer;
 pub use refusal::refusal;

@@ -1,41 +1,17 @@
 //! The commands, one file each.
 
-mod doctor;
-mod run;
-mod serve;
-
-use clap::{CommandFactory, Parser};
-
-use crate::{exit_code, tell, usage};
-
-/// Runs commands and tells the truth about them: whoever sees one as ended has its last byte.
-#[derive(Debug, Parser)]
-#[command(name = "lastbyte", version, disable_help_subcommand = true)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
-    Run(Box<run::Args>),
-    Serve(serve::Args),
-    Doctor(doctor::Args),
-}
-
-/// The whole program; returns its exit code.
-pub(crate) fn main() -> u8 {
-    let command = match Cli::try_parse() {
-        Ok(cli) => cli.command,
-        Err(error) => return usage::explain(&error, &Cli::command()),
-    };
-    let result = match command {
-        Command::Run(args) => run::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-    };
-    result.unwrap_or_else(|error| {
-        tell::line(format_args!("{error:#}"));
-        exit_code::of_error(&error)
-    })
-}
+pub(crate) mod app_server;
+pub(crate) mod doctor;
+pub(crate) mod events;
+pub(crate) mod forget;
+pub(crate) mod logs;
+pub(crate) mod ps;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod shutdown;
+pub(crate) mod signal;
+pub(crate) mod start;
+pub(crate) mod stop;
+pub(crate) mod wait;
+pub(crate) mod write;

@@ -1,23 +1,19 @@
 //! `lastbyte run`: a command in the foreground, without a daemon.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, EnvEdit, Launch, OnQuota, OrphanReaper, Program, Settings, Signal, Stdin, StopPolicy,
-    Streams, Survivors, Timeouts,
+    Engine, Launch, OnQuota, OrphanReaper, Settings, Stdin, StopPolicy, Streams, Survivors,
+    Timeouts,
 };
 use lastbyte_output::log::Quota;
+use lastbyte_server::to_wire;
 use tokio::runtime::Builder;
 
 use crate::attend::attend;
+use crate::launch_args::LaunchArgs;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{duration, exit_code, feed, own_streams, report, size, summary, tell, terminal, usage};
+use crate::{exit_code, feed, own_streams, size, summary, tell, terminal, usage};
 
 /// Run a command and wait for its end
 ///
@@ -36,33 +32,8 @@ use crate::{duration, exit_code, feed, own_streams, report, size, summary, tell,
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_code::HELP, override_usage = USAGE)]
 pub(crate) struct Args {
-    /// Exactly one; more are taken only to say what is wrong.
-    #[arg(hide = true)]
-    text: Vec<OsString>,
-
-    /// What follows `--`.
-    #[arg(hide = true, last = true)]
-    argv: Vec<OsString>,
-
-    /// Stop the command when it has run this long, like 500ms, 2s, 1.5m or 1h
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
-    timeout: Option<Duration>,
-
-    /// Stop the command when it has written nothing for this long
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
-    idle_timeout: Option<Duration>,
-
-    /// Run the command in this directory instead of the current one
-    #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-
-    /// Set an environment variable; can be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    env: Vec<OsString>,
-
-    /// Remove an environment variable; can be repeated, and --env wins over it
-    #[arg(long, value_name = "NAME")]
-    unset: Vec<OsString>,
+    #[command(flatten)]
+    launch: LaunchArgs,
 
     /// Run the command on a terminal of its own, which is ours passed through: every key goes to
     /// it, Ctrl-C too, and it follows the size of ours
@@ -73,19 +44,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
     quota: Option<Quota>,
 
-    /// Stop the command with this signal when it runs out of time; TERM unless given
-    #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true)]
-    stop_signal: Option<Signal>,
-
-    /// Kill it with all it has started this long after that signal; 5s unless given, 0s at once
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
-    grace: Option<Duration>,
-
     /// At the end, say in a line on standard error how it went
     #[arg(long)]
     summary: bool,
 
-    /// At the end, write all that is known of it as a line of JSON, the last on standard error
+    /// At the end, write the process as the API shows it, a line of JSON, the last on standard error
     #[arg(long)]
     json: bool,
 }
@@ -150,15 +113,15 @@ impl Args {
             tell::line(summary::Summary { ending: &finished.ending, left: left.as_ref() });
         }
         if self.json {
-            tell::json(&report::Report::new(process.about(), &finished.ending));
+            tell::json(&to_wire::process(process.about(), &process.snapshot()));
         }
         Ok(code)
     }
 
     fn launch(&self) -> anyhow::Result<Launch> {
         Ok(Launch {
-            cwd: Some(self.directory()),
-            env: self.env_edits()?,
+            cwd: Some(self.launch.directory()),
+            env: self.launch.env_edits()?,
             stdin: match own_streams::stdin_is_a_terminal() && !self.tty {
                 true => Stdin::Closed,
                 false => Stdin::Open,
@@ -169,58 +132,14 @@ impl Args {
                 false => Streams::Split,
             },
             stop: StopPolicy {
-                signal: self.stop_signal.unwrap_or(StopPolicy::default().signal),
-                grace: self.grace.unwrap_or(StopPolicy::default().grace),
+                signal: self.launch.stop_signal.unwrap_or(StopPolicy::default().signal),
+                grace: self.launch.grace.unwrap_or(StopPolicy::default().grace),
             },
             quota: self.quota.unwrap_or(Quota::DEFAULT),
-            timeouts: Timeouts { wall: self.timeout, idle: self.idle_timeout },
+            timeouts: Timeouts { wall: self.launch.timeout, idle: self.launch.idle_timeout },
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,
-            ..Launch::new(self.program()?)
+            ..Launch::new(self.launch.program(usage::Verb::Run)?)
         })
-    }
-
-    /// One shell text, or words after `--`.
-    fn program(&self) -> Result<Program, usage::Error> {
-        match (self.text.as_slice(), self.argv.as_slice()) {
-            ([], []) => Err(usage::Error::NoCommand),
-            ([_, ..], [_, ..]) => Err(usage::Error::TwoCommands),
-            ([text], []) if text.is_empty() => Err(usage::Error::EmptyText),
-            ([], [program, ..]) if program.is_empty() => Err(usage::Error::EmptyProgram),
-            ([text], []) => Ok(Program::Shell(text.clone())),
-            ([], argv) => Ok(Program::Argv(argv.to_vec())),
-            (words, []) => Err(usage::Error::NotQuoted { words: words.to_vec() }),
-        }
-    }
-
-    fn directory(&self) -> PathBuf {
-        // A directory that was removed has no name any more, but is still the current one.
-        let current = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        match &self.cwd {
-            Some(cwd) => current.join(cwd),
-            None => current,
-        }
-    }
-
-    fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {
-        let unset = self.unset.iter().map(|name| match name.as_bytes() {
-            [] => Err(usage::Error::UnsetNeedsName { given: name.clone() }),
-            bytes if bytes.contains(&b'=') => {
-                Err(usage::Error::UnsetNeedsName { given: name.clone() })
-            }
-            _ => Ok(EnvEdit::Unset(name.clone())),
-        });
-        unset.chain(self.env.iter().map(|given| set(given))).collect()
-    }
-}
-
-fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
-    let bytes = given.as_bytes();
-    match bytes.iter().position(|byte| *byte == b'=') {
-        None | Some(0) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
-        Some(at) => {
-            let part = |bytes| OsStr::from_bytes(bytes).to_owned();
-            Ok(EnvEdit::Set(part(&bytes[..at]), part(&bytes[at + 1..])))
-        }
     }
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use lastbyte_engine::{Engine, OrphanReaper, Settings, Signal};
-use lastbyte_server::listen::{self, Access, Hosts, Listener, Server, Token};
+use lastbyte_engine::{Engine, History, OrphanReaper, Restored, Settings, Signal};
+use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
 use lastbyte_server::{App, Limits};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
@@ -70,7 +69,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
-    raise_descriptor_limit();
+    // Each process and each connection takes some.
+    lastbyte_sys::descriptor_limit::raise();
     let runtime =
         Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let state = places::state_dir(args.state.as_deref())?;
@@ -102,11 +102,12 @@ impl Args {
         let engine = Engine::new(self.settings(state)?).context("cannot start the engine")?;
         // Nothing that a command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
-        let app = App::new(engine.clone(), Limits::default());
+        tell_restored(engine.restored());
+        let limits = Limits::default();
+        let app = App::new(engine.clone(), limits);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
-        let server =
-            Server::new(listeners, Hosts::new(self.host.clone()), listen::Limits::default());
+        let server = Server::new(listeners, Hosts::new(self.host.clone()), limits);
         let (shutdown, shut_down) = oneshot::channel();
         let (closed, is_closed) = oneshot::channel::<()>();
         // What is dropped unsent has happened as well.
@@ -151,7 +152,21 @@ impl Args {
     fn settings(&self, state: &Path) -> anyhow::Result<Settings> {
         let workdir = self.workdir.as_ref().map(absolute).transpose();
         let workdir = workdir.context("--workdir names no directory")?;
-        Ok(Settings { workdir, ..Settings::new(state) })
+        Ok(Settings { workdir, history: History::Journal, ..Settings::new(state) })
+    }
+}
+
+/// What an earlier server has left, and what of it is damaged.
+fn tell_restored(restored: &Restored) {
+    let Restored { ended, lost, torn_bytes, unknown_records, removed_files } = *restored;
+    if ended + lost > 0 {
+        tracing::info!(ended, lost, "processes of an earlier server are here again");
+    }
+    if torn_bytes > 0 || unknown_records > 0 {
+        tracing::warn!(torn_bytes, unknown_records, "a part of the journal could not be read");
+    }
+    if removed_files > 0 {
+        tracing::info!(removed_files, "files of no known process were removed");
     }
 }
 
@@ -160,12 +175,4 @@ async fn until_asked_to_go(signals: &mut Signals, app: &App) {
         signal = signals.next() => tracing::info!(%signal, "shutting down"),
         () = app.shutdown_asked() => tracing::info!("shutting down, as a client asked"),
     }
-}
-
-/// Each process and each connection takes some; the usual soft limit is for programs of a former
-/// time.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // What is not allowed stays as it was.
-    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -6,7 +6,7 @@ use crate::harness::{Fixture, finish, start};
 fn a_background_child_is_named_and_lives_on() {
     let fixture = Fixture::new();
     let finished = finish(fixture.run_testchild("print done then leave-silent-holder"));
-    let pids = fixture.anchor.pids();
+    let pids = fixture.anchor.wait_for(1);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "done"));
     let [pid] = pids.as_slice() else { panic!("one helper, not {pids:?}") };
     let line = format!(

@@ -27,7 +27,9 @@ pub struct Finished {
 
 impl Fixture {
     pub fn new() -> Self {
-        Self { anchor: Anchor::listen(), home: tempfile::tempdir().unwrap() }
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("runtime")).unwrap();
+        Self { anchor: Anchor::listen(), home }
     }
 
     /// Where the program keeps the folders of its runs.
@@ -47,15 +49,23 @@ impl Fixture {
         let (name, anchor) = self.anchor.env();
         let mut command = Command::new(program);
         command.env("HOME", self.home.path()).env("XDG_STATE_HOME", self.home.path().join("state"));
+        command.env("XDG_RUNTIME_DIR", self.home.path().join("runtime"));
         command.env(name, anchor).env("LASTBYTE", LASTBYTE).env("TESTCHILD", testchild());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
+    /// The program with these arguments.
+    pub fn lastbyte(&self, arguments: &[&str]) -> Command {
+        let mut command = self.program(LASTBYTE);
+        command.args(arguments);
+        command
+    }
+
     /// `lastbyte run` with these arguments.
     pub fn run(&self, arguments: &[&str]) -> Command {
-        let mut command = self.program(LASTBYTE);
-        command.arg("run").args(arguments);
+        let mut command = self.lastbyte(&["run"]);
+        command.args(arguments);
         command
     }
 

@@ -17,21 +17,25 @@ fn a_report_has_everything_that_is_known() {
     let fixture = Fixture::new();
     let (report, code) = report(&fixture, &["--cwd", "/"], "print abc then eprint de then exit 3");
     assert_eq!(code, Some(3));
-    assert_eq!(report["status"], json!({"kind": "exited", "code": 3}));
-    assert_eq!(report["cause"], json!({"kind": "own"}));
-    assert_eq!(report["closing"], json!({"kind": "eof"}));
-    assert_eq!(report["kept"], json!({"kind": "whole"}));
-    assert_eq!(report["final_len"], 5);
+    assert_eq!(report["phase"], "ended");
+    assert_eq!(report["streams"], "split");
+    assert_eq!(report["total"], 5);
     assert_eq!(report["cwd"], "/");
+    let ending = &report["ending"];
+    assert_eq!(ending["status"], json!({"kind": "exited", "code": 3}));
+    assert_eq!(ending["cause"], json!({"kind": "own"}));
+    assert_eq!(ending["closing"], json!({"kind": "eof"}));
+    assert_eq!(ending["kept"], json!({"kind": "whole"}));
+    assert_eq!(ending["final_len"], 5);
     assert_eq!(report["id"].as_str().map(str::len), Some(36));
     assert!(report["pid"].as_u64() > Some(1));
-    let times = &report["times"];
+    let times = &ending["times"];
     let time = |name: &str| times[name].as_u64().unwrap_or_else(|| panic!("{name} in {times}"));
     assert!(time("started_unix_ns") < time("exited_unix_ns"));
     assert!(time("exited_unix_ns") <= time("ended_unix_ns"));
     assert!(time("ran_ns") > 0 && time("drained_ns") < time("ran_ns") + 1_000_000_000);
-    assert!(report["usage"]["user_ns"].is_u64() && report["usage"]["system_ns"].is_u64());
-    assert!(report["usage"].get("peak_memory").is_none_or(Value::is_u64));
+    assert!(ending["usage"]["user_ns"].is_u64() && ending["usage"]["system_ns"].is_u64());
+    assert!(ending["usage"].get("peak_memory").is_none_or(Value::is_u64));
 }
 
 #[test]
@@ -41,8 +45,9 @@ fn a_report_says_whose_doing_an_end_was() {
     assert_eq!(code, Some(124));
     let signalled =
         json!({"kind": "signalled", "signal": 15, "name": "SIGTERM", "core_dumped": false});
-    assert_eq!(report["status"], signalled);
-    assert_eq!(report["cause"], json!({"kind": "timed_out", "which": "wall", "escalated": false}));
+    let ending = &report["ending"];
+    assert_eq!(ending["status"], signalled);
+    assert_eq!(ending["cause"], json!({"kind": "timed_out", "which": "wall", "escalated": false}));
 }
 
 #[test]
@@ -51,7 +56,7 @@ fn a_report_names_those_who_hold_the_output() {
     let (report, _) = report(&fixture, &[], "eprint unfinished then leave-silent-holder");
     let pid = fixture.anchor.pids()[0];
     let holders = json!([{"pid": pid, "name": "testchild"}]);
-    assert_eq!(report["closing"], json!({"kind": "held", "holders": holders}));
+    assert_eq!(report["ending"]["closing"], json!({"kind": "held", "holders": holders}));
 }
 
 #[test]

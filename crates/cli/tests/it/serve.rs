@@ -1,103 +1,14 @@
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::Stdio;
 
 use lastbyte_testkit::PATIENCE;
 use rustix::process::Signal;
-use serde_json::Value;
 
-use crate::harness::{Finished, Fixture, LASTBYTE, finish, send, start};
-
-/// A running daemon; killed when dropped.
-struct Daemon {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    stderr: Option<BufReader<ChildStderr>>,
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may be gone already.
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-impl Daemon {
-    fn start(command: Command) -> Self {
-        let mut child = start(command);
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let stderr = child.stderr.take().map(BufReader::new);
-        Self { child, stdout, stderr }
-    }
-
-    /// Where it says that it listens next.
-    fn address(&mut self) -> String {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}"));
-        address.trim_end().to_owned()
-    }
-
-    /// Sends the signal and waits for the end.
-    fn stop(mut self, signal: Signal) -> Finished {
-        send(&self.child, signal);
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        if let Some(pipe) = &mut self.stderr {
-            pipe.read_to_string(&mut stderr).unwrap();
-        }
-        self.stdout.read_to_string(&mut stdout).unwrap();
-        Finished { code: self.child.wait().unwrap().code(), stdout, stderr }
-    }
-}
-
-fn serve(fixture: &Fixture, arguments: &[&str]) -> Command {
-    let mut command = fixture.program(LASTBYTE);
-    command.env("XDG_RUNTIME_DIR", runtime(fixture)).env_remove("LASTBYTE_LOG");
-    command.arg("serve").args(arguments);
-    command
-}
-
-/// A folder for sockets that is there.
-fn runtime(fixture: &Fixture) -> PathBuf {
-    let folder = fixture.home.path().join("run");
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn state(fixture: &Fixture) -> PathBuf {
-    fixture.home.path().join("state/lastbyte")
-}
-
-fn mode(path: impl AsRef<Path>) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
-/// The first line of the answer to a GET with these further fields.
-fn get(mut stream: impl Read + Write, path: &str, fields: &str) -> String {
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.lines().next().unwrap_or_default().to_owned()
-}
-
-fn get_unix(path: impl AsRef<Path>) -> String {
-    let stream = UnixStream::connect(path).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    get(stream, "/healthz", "")
-}
-
-fn get_tcp(url: &str, path: &str, fields: &str) -> String {
-    let stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    get(stream, path, fields)
-}
+use crate::bare_daemon::{Daemon, get_tcp, get_unix, log, mode, runtime, serve, state};
+use crate::harness::{Fixture, finish, send, start};
 
 const OK: &str = "HTTP/1.1 200 OK";
 const UNAUTHORIZED: &str = "HTTP/1.1 401 Unauthorized";
@@ -190,7 +101,7 @@ fn a_second_daemon_is_told_of_the_first() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));
     let socket = daemon.address();
-    let finished = finish(serve(&fixture, &["--socket", "/nowhere/socket"]));
+    let finished = finish(serve(&fixture, &["--socket", "/proc/nowhere/socket"]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
     let want = format!(
         "lastbyte: a daemon works in {} already, pid {}: stop that one, or give this one another \
@@ -273,12 +184,6 @@ fn a_name_that_was_given_is_answered_to() {
         BufReader::new(stream).read_line(&mut line).unwrap();
         assert_eq!(line.trim_end(), want);
     }
-}
-
-/// The fields of each line of the log.
-fn log(stderr: &str) -> Vec<Value> {
-    let lines = stderr.lines().filter(|line| !line.starts_with("lastbyte: "));
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]

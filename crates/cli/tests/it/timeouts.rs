@@ -47,7 +47,8 @@ fn ending_of(options: &str, actions: &str) -> serde_json::Value {
         format!(r#"exec "$LASTBYTE" run --json --timeout 1s {options} -- "$TESTCHILD" {actions}"#);
     let finished = finish(fixture.shell(&script));
     assert_eq!(finished.code, Some(124), "{}", finished.stderr);
-    serde_json::from_str(finished.stderr.trim()).expect("JSON")
+    let process: serde_json::Value = serde_json::from_str(finished.stderr.trim()).expect("JSON");
+    process["ending"].clone()
 }
 
 #[test]

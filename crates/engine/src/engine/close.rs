@@ -64,7 +64,7 @@ impl Engine {
 
 /// Those of the ended that somebody of their tree has outlived: looked for together, since most of
 /// them have nobody and there may be many.
-async fn survived(ended: Vec<Process>) -> Vec<Process> {
+pub async fn survived(ended: Vec<Process>) -> Vec<Process> {
     let trees: Vec<Tree> = ended.iter().map(|process| process.tree().clone()).collect();
     let alive = spawn_blocking(move || with_survivors(&trees)).await;
     // A look that panicked excuses nobody.

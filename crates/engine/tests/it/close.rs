@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lastbyte_engine::{
     Cause, Environment, EnvironmentProvider, Launch, ProviderError, Reach, ReachChoice, StartError,
-    StopPolicy, Survivors, Verb,
+    StopPolicy, Survivors, Verb, survived,
 };
 use lastbyte_testkit::is_alive;
 use tokio::sync::Notify;
@@ -40,6 +40,20 @@ async fn survivors_are_left_or_stopped_as_the_caller_says() {
         patiently("close", fixture.engine.close(survivors)).await;
         assert_eq!(is_alive(pids[0]), lives, "{survivors:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_survived_is_found_among_the_ended() {
+    let fixture = Fixture::new();
+    let alone = fixture.start("exit 0").await;
+    let outlived = fixture.start("setsid-background close-stdout then hold end then exit 0").await;
+    finish(&alone).await;
+    finish(&outlived).await;
+    fixture.anchor.wait_for(1);
+    let found = survived(vec![alone, outlived.clone()]).await;
+    assert_eq!(found.iter().map(|process| process.id()).collect::<Vec<_>>(), [outlived.id()]);
+    outlived.stop_by(StopPolicy::KILL, Verb::Close).await;
+    assert!(survived(found).await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,11 @@
 //! The body of a request, whole and bounded.
 
+use crate::Limits;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::time::timeout;
-
-use super::limits::Limits;
 
 /// Reads a body to its end. One that says it is too large is refused before a byte is read.
 pub async fn collect<B>(body: B, limits: &Limits) -> Result<Bytes, Error>
@@ -53,6 +52,8 @@ mod tests {
 
     const LIMITS: Limits = Limits {
         connections: 1,
+        waits: 1,
+        coder_wait: Duration::ZERO,
         head_bytes: 8192,
         head_fields: 1,
         head_time: Duration::ZERO,

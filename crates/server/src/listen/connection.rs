@@ -19,12 +19,12 @@ use super::access_log::Entry;
 use super::auth::Access;
 use super::gate;
 use super::host::Hosts;
-use super::limits::Limits;
 use super::linger::Unread;
 use super::peer::Peer;
 use super::phase::{Phase, Phases};
 use super::refusal::refusal;
 use super::socket::Socket;
+use crate::Limits;
 
 /// What all connections of a server share.
 #[derive(Debug)]

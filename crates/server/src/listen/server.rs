@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::{self, Caller, Shared};
 use super::host::Hosts;
-use super::limits::Limits;
 use super::listener::Listener;
 use super::peer::Peer;
 use super::phase::{Phase, Phases, phases};
 use super::socket::{Socket, Stream};
+use crate::Limits;
 
 /// Some listeners and the rules for whoever comes.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::limits::Limits;
 use super::linger::{Linger, Unread};
 use super::stall::Stall;
+use crate::Limits;
 
 /// One of the two kinds of socket.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! A server of a test's own, and a client that hides nothing.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use http_body_util::{BodyExt, Full};
@@ -8,11 +9,12 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
 use lastbyte_engine::{Engine, Settings};
+use lastbyte_server::listen::{self, Access, Hosts, Listener};
 use lastbyte_server::{App, Limits, router};
 use lastbyte_testkit::{Anchor, script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 /// Ends with its test: the engine's owners kill what they own when the runtime goes.
 pub(crate) struct Server {
@@ -53,9 +55,10 @@ impl Server {
         tune(&mut settings);
         let engine = Engine::new(settings).unwrap();
         let app = App::new(engine, limits);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router(app)).await });
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
+        let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
+        let server = listen::Server::new(vec![listener], Hosts::default(), limits);
+        tokio::spawn(server.run(router(app), pending(), pending()));
         Self { address, _state: state }
     }
 

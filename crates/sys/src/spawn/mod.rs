@@ -7,6 +7,7 @@
 
 mod answers;
 mod clone;
+mod daemon;
 mod request;
 mod setup;
 mod spawners;
@@ -15,5 +16,6 @@ mod table;
 pub use answers::{Answer, Answers};
 pub use clone::Mechanism;
 pub(crate) use clone::{clone_into, clone_with};
+pub use daemon::{Daemon, start_daemon};
 pub use request::{Failure, Output, OutputEnds, Request, Spawned, Stdin, Step};
 pub use spawners::Spawners;

@@ -99,6 +99,8 @@ pub enum Step {
     Cwd,
     #[error("closing other descriptors")]
     Descriptors,
+    #[error("setting its limits")]
+    Limits,
     #[error("executing the program")]
     Program,
     /// The command ran for a moment but this program had no room for its descriptors, so it was
@@ -108,7 +110,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Pipes,
         Self::Pty,
         Self::Leaf,
@@ -119,6 +121,7 @@ impl Step {
         Self::Signals,
         Self::Cwd,
         Self::Descriptors,
+        Self::Limits,
         Self::Program,
         Self::Handover,
     ];

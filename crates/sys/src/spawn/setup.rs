@@ -12,6 +12,7 @@ use std::ptr;
 use rustix::io::Errno;
 
 use super::request::{Failure, Output, Request, Step};
+use crate::descriptor_limit::{self, Limits};
 use crate::leaders::Birth;
 use crate::raw::{check, syscall};
 
@@ -23,6 +24,7 @@ pub(super) struct Setup<'a> {
     cwd: &'a CString,
     streams: [BorrowedFd<'a>; 3],
     output: Output,
+    descriptors: Option<Limits>,
     birth: &'a Birth,
     /// Written by the child, read by the spawner after it; the two never run at once.
     failure: Cell<Option<Failure>>,
@@ -43,6 +45,7 @@ impl<'a> Setup<'a> {
             cwd: &request.cwd,
             streams,
             output: request.output,
+            descriptors: descriptor_limit::of_children(),
             birth,
             failure: Cell::new(None),
         }
@@ -106,6 +109,10 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     reset_signals()?;
     call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize, 0, 0, 0])?;
     close_from(3)?;
+    if let Some(limits) = &setup.descriptors {
+        let (which, limits) = (libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize);
+        call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0])?;
+    }
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
     let mask = ptr::from_ref(&empty_mask) as usize;

@@ -72,6 +72,5 @@ fn tell(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
 
 /// The whole body, within the bounds.
 pub(super) async fn read_body(app: &App, body: Body) -> Result<Bytes, Refusal> {
-    let limits = listen::Limits { body_bytes: app.limits.body, ..listen::Limits::default() };
-    listen::body::collect(body, &limits).await.map_err(|error| Refusal::of(&error))
+    listen::body::collect(body, &app.limits).await.map_err(|error| Refusal::of(&error))
 }

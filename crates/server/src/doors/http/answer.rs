@@ -3,8 +3,10 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use lastbyte_wire::{Error, ErrorBody};
+use lastbyte_wire::Error;
 use serde::Serialize;
+
+use crate::listen::refusal;
 
 /// What a handler gives back.
 pub(super) type Answer = Result<Response<Body>, Refusal>;
@@ -21,9 +23,7 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response<Body> {
-        let status = StatusCode::from_u16(self.0.code.http_status());
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, &ErrorBody { error: self.0 })
+        refusal(self.0)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Requests: queries and bodies into words, with an error that says what is wrong where.
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::Query;
 use axum::http::Uri;
-use lastbyte_wire::{Error, ErrorCode};
+use lastbyte_wire::Error;
 use serde::de::DeserializeOwned;
 
 use crate::App;
 use crate::from_wire::invalid;
+use crate::listen::body::collect;
 
 /// The query of a request as words.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
@@ -21,11 +22,7 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
 
 /// The whole body, within the bound.
 pub(super) async fn bytes(app: &App, body: Body) -> Result<Bytes, Error> {
-    let most = app.limits.body;
-    to_bytes(body, most).await.map_err(|_| {
-        let message = format!("the body is larger than {most} bytes, or did not come whole");
-        Error::new(ErrorCode::BodyTooLarge, message)
-    })
+    collect(body, &app.limits).await
 }
 
 /// A body as words. An empty one is an empty object.

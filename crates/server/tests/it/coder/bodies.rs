@@ -45,7 +45,7 @@ async fn a_signal_is_checked_before_its_process_is_looked_for() {
 
 #[tokio::test]
 async fn a_body_past_the_bound_is_told_the_bound() {
-    let server = Server::with(Limits { body: 100, ..Limits::default() }).await;
+    let server = Server::with(Limits { body_bytes: 100, ..Limits::default() }).await;
     let body = json!({ "command": "x".repeat(100) }).to_string();
     let answer = As::nobody().post(&server, START, &body).await;
     assert_eq!(answer.status, 413);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::client::As;
-use crate::events::Listener;
 use crate::harness::Server;
+use crate::http::events::Listener;
 
 const OWN: &str = "0a1b2c3d-0000-4000-8000-00000000000d";
 const PARENT: &str = "0a1b2c3d-0000-4000-8000-00000000000e";

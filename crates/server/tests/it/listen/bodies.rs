@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use lastbyte_server::listen::Limits;
+use lastbyte_server::Limits;
 
 use super::fixture::{Answer, Client, Fixture, SOON};
 

@@ -3,7 +3,7 @@ use std::io::{BufReader, Read};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use lastbyte_server::listen::Limits;
+use lastbyte_server::Limits;
 use lastbyte_testkit::{PATIENCE, eventually};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

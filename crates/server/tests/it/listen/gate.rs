@@ -2,7 +2,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use lastbyte_server::listen::{Access, Limits, Token};
+use lastbyte_server::Limits;
+use lastbyte_server::listen::{Access, Token};
 use rustix::process::{Uid, geteuid};
 
 use super::fixture::{Answer, Fixture, field};

@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use lastbyte_server::listen::Limits;
+use lastbyte_server::Limits;
 
 use super::fixture::{Fixture, SOON};
 

@@ -1,7 +1,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use lastbyte_server::listen::Limits;
+use lastbyte_server::Limits;
 use lastbyte_testkit::eventually;
 
 use super::fixture::Fixture;

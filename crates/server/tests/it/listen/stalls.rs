@@ -1,7 +1,7 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use lastbyte_server::listen::Limits;
+use lastbyte_server::Limits;
 use lastbyte_testkit::eventually;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 

@@ -1,0 +1,163 @@
+//! `lastbyte logs`: the output of a process, byte for byte.
+
+use std::borrow::Cow;
+use std::pin::pin;
+
+use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stream};
+use lastbyte_client::{Client, RawOutput};
+use lastbyte_sys::Errno;
+
+use crate::server_args::ServerArgs;
+use crate::{exit_code, own_streams, process_id, tell};
+
+/// Write the output of a process to standard output, byte for byte
+///
+/// Without -f it is what there is now. What was dropped to stay within the quota is told on
+/// standard error. A reader that goes away is no error.
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit_code::CLIENT_HELP)]
+pub(crate) struct Args {
+    #[arg(help = process_id::HELP)]
+    id: String,
+
+    /// Go on until the process has ended and its last byte is written
+    #[arg(short, long)]
+    follow: bool,
+
+    /// Begin at this byte; a negative number counts from the end
+    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true, default_value_t = 0)]
+    from: i64,
+
+    /// Only this one of two streams that are kept apart: stdout or stderr
+    #[arg(long, value_parser = parse_stream)]
+    stream: Option<Stream>,
+
+    /// Also what survivors write after the end; with -f until nobody can write any more
+    #[arg(long)]
+    late: bool,
+
+    /// Write each piece as a line of JSON, with all that the server says beside it
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What is asked for at once.
+const PIECE: u64 = 1 << 20;
+/// How long the server keeps a question for output that has not come yet.
+const WAIT_MS: u64 = 30_000;
+
+/// Returns the exit code.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
+    let client = args.server.client()?;
+    let id = process_id::find(&client, &args.id).await?;
+    let mut cursor = args.from;
+    // Without -f: where the output ended when we first looked.
+    let mut end = None;
+    let mut reader_gone = pin!(own_streams::stdout_reader_gone());
+    loop {
+        let piece = tokio::select! {
+            piece = args.piece(&client, &id, cursor, end) => piece?,
+            () = &mut reader_gone => return Ok(0),
+        };
+        if cursor >= 0 {
+            tell_dropped(&piece, cursor.unsigned_abs());
+        }
+        match own_streams::write_all(rustix::stdio::stdout(), &args.shown(&piece)?) {
+            Ok(()) => {}
+            Err(Errno::PIPE) => return Ok(0),
+            Err(errno) => {
+                return Err(anyhow::Error::new(errno).context("cannot write to standard output"));
+            }
+        }
+        let end = *end.get_or_insert(args.end(&piece));
+        if args.finished(&piece, end) {
+            return Ok(0);
+        }
+        cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
+    }
+}
+
+impl Args {
+    async fn piece(
+        &self,
+        client: &Client,
+        id: &str,
+        cursor: i64,
+        end: Option<u64>,
+    ) -> anyhow::Result<RawOutput> {
+        let left = end.map(|end| end.saturating_sub(cursor.unsigned_abs()).max(1));
+        let query = OutputQuery {
+            from: Some(cursor),
+            max_bytes: Some(match self.follow {
+                true => PIECE,
+                false => left.unwrap_or(PIECE).min(PIECE),
+            }),
+            stream: self.stream,
+            late: Some(self.late),
+            wait_ms: self.follow.then_some(WAIT_MS),
+            ..OutputQuery::default()
+        };
+        Ok(client.raw(id, &query).await?)
+    }
+
+    /// The bytes of a piece, or the words of the API for it.
+    fn shown<'a>(&self, piece: &'a RawOutput) -> anyhow::Result<Cow<'a, [u8]>> {
+        if !self.json {
+            return Ok(Cow::Borrowed(&piece.bytes));
+        }
+        let mut line = serde_json::to_vec(&in_words(piece))?;
+        line.push(b'\n');
+        Ok(Cow::Owned(line))
+    }
+
+    /// Where the output ends at the instant of this piece.
+    fn end(&self, piece: &RawOutput) -> u64 {
+        match self.late {
+            true => piece.total,
+            false => piece.final_len.unwrap_or(piece.total),
+        }
+    }
+
+    fn finished(&self, piece: &RawOutput, end_at_first: u64) -> bool {
+        match (self.follow, self.late) {
+            (false, _) => piece.next >= end_at_first,
+            (true, false) => piece.phase == Phase::Ended && piece.next >= self.end(piece),
+            (true, true) => !piece.log_open && piece.next >= piece.total,
+        }
+    }
+}
+
+fn in_words(piece: &RawOutput) -> Output {
+    Output {
+        from: piece.from,
+        next: piece.next,
+        total: piece.total,
+        dropped: piece.dropped.clone(),
+        phase: piece.phase,
+        log_open: piece.log_open,
+        final_len: piece.final_len,
+        ending: piece.ending.clone(),
+        content: Content::Raw { base64: base64_simd::STANDARD.encode_to_string(&piece.bytes) },
+    }
+}
+
+/// Says which bytes from the cursor to the piece are gone.
+fn tell_dropped(piece: &RawOutput, cursor: u64) {
+    for range in &piece.dropped {
+        let (start, end) = (range.start.max(cursor), range.end.min(piece.from));
+        if start < end {
+            tell::line(format_args!("{} bytes were dropped: {start}-{end}", end - start));
+        }
+    }
+}
+
+fn parse_stream(text: &str) -> Result<Stream, String> {
+    match text {
+        "stdout" => Ok(Stream::Stdout),
+        "stderr" => Ok(Stream::Stderr),
+        _ => Err("a stream is stdout or stderr".into()),
+    }
+}

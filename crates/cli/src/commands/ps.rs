@@ -1,0 +1,88 @@
+//! `lastbyte ps`: the processes that the server knows.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lastbyte_client::wire::{ListQuery, Phase, Process};
+
+use crate::server_args::ServerArgs;
+use crate::table::table;
+use crate::{exit_code, in_words, process_id, tell, terminal};
+
+/// List the processes that the server knows, newest first
+///
+/// An id is shown by its last eight characters, which every command takes for it. On a terminal
+/// the command is cut to the width of the line; into a pipe it is written out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit_code::CLIENT_HELP)]
+pub(crate) struct Args {
+    /// Only those that are running, draining or ended
+    #[arg(long, value_parser = parse_phase)]
+    phase: Option<Phase>,
+
+    /// Only those of this session
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+
+    /// Only those with this label
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Option<String>,
+
+    /// At most so many; 100 unless given
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u64>,
+
+    /// Write them as JSON, a process to a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Returns the exit code.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
+    let query = ListQuery {
+        phase: args.phase,
+        session: args.session.clone(),
+        label: args.label.clone(),
+        before: None,
+        limit: args.limit,
+    };
+    let page = args.server.client()?.list(&query).await?;
+    if args.json {
+        for process in &page.processes {
+            tell::json_result(process)?;
+        }
+    } else {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let rows: Vec<_> = page.processes.iter().map(|process| row(process, now)).collect();
+        let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "COMMAND"];
+        tell::result(&table(heading, &rows, terminal::width_of_stdout()));
+    }
+    if page.next.is_some() {
+        let count = page.processes.len();
+        tell::line(format_args!("these are the newest {count}; --limit takes up to 1000"));
+    }
+    Ok(0)
+}
+
+fn row(process: &Process, now: Duration) -> [String; 6] {
+    let age = now.saturating_sub(Duration::from_nanos(process.started_unix_ns));
+    [
+        process_id::short(&process.id).to_owned(),
+        in_words::age(age),
+        in_words::phase(process.phase).to_owned(),
+        process.ending.as_ref().map(in_words::ending).unwrap_or_default(),
+        in_words::size(process.total),
+        in_words::command(process),
+    ]
+}
+
+fn parse_phase(text: &str) -> Result<Phase, String> {
+    match text {
+        "running" => Ok(Phase::Running),
+        "draining" => Ok(Phase::Draining),
+        "ended" => Ok(Phase::Ended),
+        _ => Err("a phase is running, draining or ended".into()),
+    }
+}

@@ -1,0 +1,43 @@
+//! `lastbyte signal`: one signal to a process and its group.
+
+use lastbyte_client::wire::{Delivered, SignalRequest};
+use lastbyte_engine::Signal;
+
+use crate::server_args::ServerArgs;
+use crate::{exit_code, process_id, tell};
+
+/// Send a signal to a process and its group, and say whom it reached
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit_code::CLIENT_HELP)]
+pub(crate) struct Args {
+    #[arg(help = process_id::HELP)]
+    id: String,
+
+    /// A name like INT or SIGINT, or a number
+    signal: Signal,
+
+    /// Write the server's answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Returns the exit code.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
+    let client = args.server.client()?;
+    let id = process_id::find(&client, &args.id).await?;
+    let request = SignalRequest { signal: args.signal.to_string() };
+    let answer = client.signal(&id, &request).await?;
+    if args.json {
+        tell::json_result(&answer)?;
+        return Ok(0);
+    }
+    tell::result(&match answer.delivered {
+        Delivered::Group => format!("{} to the process and its group\n", args.signal),
+        Delivered::Survivors { count } => format!("{} to {count} that it has left\n", args.signal),
+        Delivered::Nobody => format!("{} to nobody: it has ended\n", args.signal),
+    });
+    Ok(0)
+}

@@ -1,0 +1,159 @@
+//! `lastbyte start`: a command in the background, kept by the server.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use lastbyte_client::wire::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
+use lastbyte_engine::{EnvEdit, Program};
+use lastbyte_output::log::Quota;
+
+use crate::launch_args::LaunchArgs;
+use crate::server_args::{ServerArgs, nobody_listens};
+use crate::{duration, exit_code, first_use, size, tell, usage};
+
+/// Start a command in the background and print its id
+///
+/// The command is one shell text, run by `sh -c`, or a program and its arguments after `--`.
+///
+/// It runs in the current directory and with the variables of the caller. Of the server's own
+/// variables it has those that the caller does not have; a server that was started by this
+/// command has only a few: HOME, LANG, LC_*, LOGNAME, PATH, SHELL, TMPDIR, TZ, USER, XDG_*.
+///
+/// If no server is running, one is started and goes on running; `lastbyte shutdown` ends it.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_help = exit_code::CLIENT_HELP, override_usage = USAGE)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    launch: LaunchArgs,
+
+    /// Run the command on a terminal of this size, like 24x80
+    #[arg(long, value_name = "ROWSxCOLS", value_parser = size::parse_tty)]
+    tty: Option<Tty>,
+
+    /// Keep standard output and standard error apart
+    #[arg(long, conflicts_with = "tty")]
+    split: bool,
+
+    /// Let the command read what `lastbyte write` sends it
+    #[arg(long)]
+    stdin_open: bool,
+
+    /// Keep this much of its output, like 64MiB (the default); past it the middle is dropped
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
+    quota: Option<Quota>,
+
+    /// The session that the process belongs to
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+
+    /// A start that is repeated with the same key is the same process
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Mark the process; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
+    label: Vec<(String, String)>,
+
+    /// Write the server's answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+const USAGE: &str = "lastbyte start [OPTIONS] 'SHELL TEXT'
+       lastbyte start [OPTIONS] -- PROGRAM [ARGUMENT]...";
+
+/// Returns the exit code.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
+    let answer = args.start(&args.request()?).await?;
+    for warning in &answer.warnings {
+        tell::line(format_args!("warning: {warning}"));
+    }
+    match args.json {
+        true => tell::json_result(&answer)?,
+        false => tell::result(&format!("{}\n", answer.process.id)),
+    }
+    Ok(0)
+}
+
+impl Args {
+    async fn start(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
+        let client = self.server.client()?;
+        match (client.start(request).await, self.server.place()?) {
+            // It was not sent, so there is nothing to repeat.
+            (Err(error), Some(place)) if nobody_listens(&error) => {
+                first_use::ensure_server(&place, &client).await?;
+                Ok(client.start(request).await?)
+            }
+            (answer, _) => Ok(answer?),
+        }
+    }
+
+    fn request(&self) -> Result<StartRequest, usage::Error> {
+        let (command, shell) = match self.launch.program(usage::Verb::Start)? {
+            Program::Shell(line) => (None, Some(text("a shell text", line)?)),
+            Program::Argv(words) => {
+                let words = words.into_iter().map(|word| text("an argument", word));
+                (Some(words.collect::<Result<_, _>>()?), None)
+            }
+        };
+        Ok(StartRequest {
+            command,
+            shell,
+            cwd: Some(text("a directory", self.launch.directory().into_os_string())?),
+            env: self.env()?,
+            stdin: self.stdin_open.then_some(Stdin::Open),
+            tty: self.tty,
+            streams: self.split.then_some(StreamsAsked::Split),
+            timeout_ms: self.launch.timeout.map(duration::ms),
+            idle_timeout_ms: self.launch.idle_timeout.map(duration::ms),
+            stop: Some(StopPolicy {
+                signal: self.launch.stop_signal.map(|signal| signal.to_string()),
+                grace_ms: self.launch.grace.map(duration::ms),
+            }),
+            quota_bytes: self.quota.map(Quota::bytes),
+            session: self.session.clone(),
+            key: self.key.clone(),
+            labels: self.label.iter().cloned().collect(),
+            ..StartRequest::default()
+        })
+    }
+
+    /// The caller's variables, and the edits over them.
+    fn env(&self) -> Result<BTreeMap<String, Option<String>>, usage::Error> {
+        let mut env = BTreeMap::new();
+        for (name, value) in std::env::vars_os() {
+            match (name.to_str(), value.to_str()) {
+                (Some(name), Some(value)) => {
+                    env.insert(name.to_owned(), Some(value.to_owned()));
+                }
+                _ => tell::line(format_args!(
+                    "warning: the variable {name:?} is not UTF-8 and is not passed on"
+                )),
+            }
+        }
+        for edit in self.launch.env_edits()? {
+            match edit {
+                EnvEdit::Set(name, value) => env.insert(
+                    text("a variable", name)?,
+                    Some(text("the value of a variable", value)?),
+                ),
+                EnvEdit::Unset(name) => env.insert(text("a variable", name)?, None),
+            };
+        }
+        Ok(env)
+    }
+}
+
+fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {
+    given.into_string().map_err(|given| usage::Error::NotText { what, given })
+}
+
+fn parse_label(given: &str) -> Result<(String, String), String> {
+    match given.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a label is given as NAME=VALUE".into()),
+    }
+}

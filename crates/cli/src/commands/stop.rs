@@ -1,0 +1,74 @@
+//! `lastbyte stop`: the end of a whole tree, and the proof of it.
+
+use std::time::Duration;
+
+use lastbyte_client::wire::{Reach, StopPolicy, StopProof, StopRequest};
+use lastbyte_engine::Signal;
+
+use crate::server_args::ServerArgs;
+use crate::{duration, exit_code, process_id, tell};
+
+/// Stop a process with all it has started, and prove it
+///
+/// A signal first, KILL after the grace. Also ends what an ended process has left. A second stop
+/// does not wait out the grace of the first. The exit code is 1 when something is left.
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit_code::CLIENT_HELP)]
+pub(crate) struct Args {
+    #[arg(help = process_id::HELP)]
+    id: String,
+
+    /// The first signal; that of the start unless given, which is TERM unless given
+    #[arg(long, allow_hyphen_values = true)]
+    signal: Option<Signal>,
+
+    /// Kill what is left after this long; 0s kills at once
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
+    grace: Option<Duration>,
+
+    /// Write the proof as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Returns the exit code.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
+    let client = args.server.client()?;
+    let id = process_id::find(&client, &args.id).await?;
+    let policy = StopPolicy {
+        signal: args.signal.map(|signal| signal.to_string()),
+        grace_ms: args.grace.map(duration::ms),
+    };
+    let asked = policy != StopPolicy::default();
+    let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
+    match args.json {
+        true => tell::json_result(&proof)?,
+        false => tell::result(&in_words(&proof)),
+    }
+    Ok(match proof.left.is_empty() {
+        true => 0,
+        false => exit_code::NOT_MET,
+    })
+}
+
+fn in_words(proof: &StopProof) -> String {
+    let by = match proof.reach {
+        Reach::Leaf => "its cgroup",
+        Reach::Scan => "a look through all processes",
+        Reach::Group => "its group alone",
+    };
+    let pids = |pids: &[i32]| match pids {
+        [] => "nobody".to_owned(),
+        pids => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let StopProof { signalled, gone, left, .. } = proof;
+    format!(
+        "signalled  {}\ngone       {}\nleft       {}\nproved by  {by}\n",
+        pids(signalled),
+        pids(gone),
+        pids(left)
+    )
+}

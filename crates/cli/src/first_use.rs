@@ -1,0 +1,144 @@
+//! The server is started when somebody needs it and none is there.
+//!
+//! Whoever finds no server takes a lock, looks again, and only then starts one: of any number of
+//! calls at the same time one starts it, and the others find it. The lock is held until the server
+//! listens, so nobody has to ask twice.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use lastbyte_client::Client;
+use lastbyte_sys::spawn::{Daemon, start_daemon};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::server_args::{Place, nobody_listens};
+use crate::tell;
+
+/// A server that has not said a word for this long will not. Only to end what hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The variables that a server has from whoever needed it first. Everybody else's commands would
+/// inherit any other.
+const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
+const PASSED_ON_BY_PREFIX: [&str; 3] = ["LASTBYTE_LOG", "LC_", "XDG_"];
+
+/// Returns when a server listens here. Blocks meanwhile.
+pub(crate) async fn ensure_server(place: &Place, client: &Client) -> anyhow::Result<()> {
+    make_private(&place.state)?;
+    let lock = open(&place.state.join("first-use.lock"))?;
+    rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
+        .context("cannot wait for another call that starts the server")?;
+    match client.health().await {
+        Err(error) if nobody_listens(&error) => start(place),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn start(place: &Place) -> anyhow::Result<()> {
+    let path = place.state.join("daemon.log");
+    let mut log = open(&path)?;
+    let before = log.seek(SeekFrom::End(0)).context("cannot write the server's log")?;
+    let daemon = spawn(place, &log)?;
+    let pid = daemon.pid;
+    if until_listening(daemon).context("cannot hear the server")? {
+        let socket = place.socket.display();
+        tell::line(format_args!("started the server (pid {pid}), socket {socket}"));
+        return Ok(());
+    }
+    let mut said = String::new();
+    // Its last words are a courtesy; that it is gone is known without them.
+    _ = log.seek(SeekFrom::Start(before)).and_then(|_| log.read_to_string(&mut said));
+    match last_words(&said) {
+        None => bail!("the server ended without a word; its log is {}", path.display()),
+        Some(said) => bail!("the server did not start: {said}"),
+    }
+}
+
+/// What it said to people, as against what it logged.
+fn last_words(log: &str) -> Option<&str> {
+    let at = log.find("lastbyte: ")?;
+    Some(log[at..].trim_start_matches("lastbyte: ").trim_end())
+}
+
+fn spawn(place: &Place, log: &File) -> anyhow::Result<Daemon> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let argv = [
+        "lastbyte".into(),
+        "serve".into(),
+        "--state".into(),
+        place.state.clone().into_os_string(),
+        "--socket".into(),
+        place.socket.clone().into_os_string(),
+    ];
+    let argv: Result<Vec<CString>, _> = argv.into_iter().map(c_string).collect();
+    let env: Result<Vec<CString>, _> = environment().map(c_string).collect();
+    let daemon = start_daemon(c_string(program.into_os_string())?, argv?, env?, log);
+    daemon.context("cannot start the server")
+}
+
+fn environment() -> impl Iterator<Item = OsString> {
+    let wanted = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        let known = PASSED_ON.contains(&&*name);
+        known || PASSED_ON_BY_PREFIX.iter().any(|prefix| name.starts_with(prefix))
+    };
+    // Its log is a file that nobody cuts: what it was asked is not in it unless somebody wants that.
+    let quiet = std::env::var_os("LASTBYTE_LOG").is_none().then_some(("LASTBYTE_LOG", "warn"));
+    let quiet = quiet.map(|(name, value)| (name.into(), value.into()));
+    let passed_on = std::env::vars_os().filter(move |(name, _)| wanted(name));
+    passed_on.chain(quiet).map(|(mut entry, value)| {
+        entry.push("=");
+        entry.push(value);
+        entry
+    })
+}
+
+/// `false` when it is gone, or silent for too long.
+fn until_listening(daemon: Daemon) -> io::Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut stdout = File::from(daemon.stdout);
+    let mut said = Vec::new();
+    let listening = |said: &[u8]| {
+        String::from_utf8_lossy(said).lines().any(|line| line.contains("listening on unix:"))
+    };
+    while !listening(&said) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = left.try_into().map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(&stdout, PollFlags::IN)];
+        if rustix::io::retry_on_intr(|| poll(&mut fds, Some(&left)))? == 0 {
+            return Ok(false);
+        }
+        let mut piece = [0; 1024];
+        match stdout.read(&mut piece)? {
+            0 => return Ok(false),
+            count => said.extend_from_slice(&piece[..count]),
+        }
+    }
+    Ok(true)
+}
+
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    let mut options = File::options();
+    options.read(true).append(true).create(true).mode(0o600);
+    options.open(path).with_context(|| format!("cannot open {}", path.display()))
+}
+
+fn c_string(text: OsString) -> anyhow::Result<CString> {
+    CString::new(text.into_vec()).context("a path or a variable has a NUL in it")
+}

@@ -1,0 +1,154 @@
+//! A process in words, for people: what it runs, how old and how large it is, how it ended.
+
+use std::time::Duration;
+
+use lastbyte_client::wire::{Cause, Ending, Phase, Process, Status, TimeoutKind};
+
+use crate::usage;
+
+/// As a shell would take it, on one line. A command does not get to write to the terminal.
+pub(crate) fn command(process: &Process) -> String {
+    let text = match (&process.shell, &process.command) {
+        (Some(shell), _) => shell.clone(),
+        (None, Some(words)) => {
+            words.iter().map(|word| usage::quoted(word)).collect::<Vec<_>>().join(" ")
+        }
+        (None, None) => String::new(),
+    };
+    one_line(&text)
+}
+
+/// Control characters written out.
+pub(crate) fn one_line(text: &str) -> String {
+    let shown = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+pub(crate) fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Running => "running",
+        Phase::Draining => "draining",
+        Phase::Ended => "ended",
+    }
+}
+
+/// The status, and whose doing it was unless it was its own.
+pub(crate) fn ending(ending: &Ending) -> String {
+    let status = match &ending.status {
+        Status::Exited { code } => format!("exit {code}"),
+        Status::Signalled { name, core_dumped: false, .. } => name.clone(),
+        Status::Signalled { name, core_dumped: true, .. } => format!("{name} (core dumped)"),
+        Status::Lost { .. } => "status lost".into(),
+    };
+    match cause(&ending.cause) {
+        Some(cause) => format!("{status}, {cause}"),
+        None => status,
+    }
+}
+
+fn cause(cause: &Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Own => None,
+        Cause::TimedOut { which: TimeoutKind::Wall, .. } => Some("timed out"),
+        Cause::TimedOut { which: TimeoutKind::Idle, .. } => Some("idle too long"),
+        Cause::Stopped { escalated: false, .. } => Some("stopped"),
+        Cause::Stopped { escalated: true, .. } => Some("killed"),
+    }
+}
+
+/// In the largest unit that fits, without fractions.
+pub(crate) fn age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..=59 => format!("{seconds}s"),
+        seconds @ 60..=3_599 => format!("{}m", seconds / 60),
+        seconds @ 3_600..=86_399 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A time since 1970, to the second, at Greenwich.
+pub(crate) fn time(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The Gregorian date so many days after 1970-01-01. Years begin in March here, so that the leap
+/// day is the last; an era is the 400 years after which all repeats.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // from 0000-03-01
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153; // from March
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (seconds, want) in
+            [(0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (7_200, "2h"), (90_000, "1d")]
+        {
+            assert_eq!(age(Duration::from_secs(seconds)), want);
+        }
+    }
+
+    #[test]
+    fn a_size_has_the_unit_that_fits() {
+        for (bytes, want) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (64 << 20, "64.0 MiB"),
+            (3 << 40, "3.0 TiB"),
+            (5 << 50, "5120.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), want);
+        }
+    }
+
+    #[test]
+    fn a_time_is_a_date_and_a_clock() {
+        for (seconds, want) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_164_800, "2024-02-29T00:00:00Z"),
+            (4_102_444_800, "2100-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(time(seconds * 1_000_000_000), want);
+        }
+    }
+
+    #[test]
+    fn a_command_stays_on_its_line() {
+        assert_eq!(one_line("a\nb\u{1b}[31m ü"), "a\\nb\\u{1b}[31m ü");
+    }
+}

@@ -1,0 +1,97 @@
+//! What to run, as it stands on the command line of `run` and of `start`.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lastbyte_engine::{EnvEdit, Program, Signal};
+
+use crate::{duration, usage};
+
+/// A command, its surroundings and its time.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LaunchArgs {
+    /// Exactly one; more are taken only to say what is wrong.
+    #[arg(hide = true)]
+    text: Vec<OsString>,
+
+    /// What follows `--`.
+    #[arg(hide = true, last = true)]
+    argv: Vec<OsString>,
+
+    /// Stop the command when it has run this long, like 500ms, 2s, 1.5m or 1h
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Stop the command when it has written nothing for this long
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
+    pub(crate) idle_timeout: Option<Duration>,
+
+    /// Run the command in this directory instead of the current one
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// Set an environment variable; can be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<OsString>,
+
+    /// Remove an environment variable; can be repeated, and --env wins over it
+    #[arg(long, value_name = "NAME")]
+    unset: Vec<OsString>,
+
+    /// Stop the command with this signal when it runs out of time; TERM unless given
+    #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true)]
+    pub(crate) stop_signal: Option<Signal>,
+
+    /// Kill it with all it has started this long after that signal; 5s unless given, 0s at once
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
+    pub(crate) grace: Option<Duration>,
+}
+
+impl LaunchArgs {
+    /// One shell text, or words after `--`.
+    pub(crate) fn program(&self, verb: usage::Verb) -> Result<Program, usage::Error> {
+        match (self.text.as_slice(), self.argv.as_slice()) {
+            ([], []) => Err(usage::Error::NoCommand(verb)),
+            ([_, ..], [_, ..]) => Err(usage::Error::TwoCommands(verb)),
+            ([text], []) if text.is_empty() => Err(usage::Error::EmptyText(verb)),
+            ([], [program, ..]) if program.is_empty() => Err(usage::Error::EmptyProgram(verb)),
+            ([text], []) => Ok(Program::Shell(text.clone())),
+            ([], argv) => Ok(Program::Argv(argv.to_vec())),
+            (words, []) => Err(usage::Error::NotQuoted { verb, words: words.to_vec() }),
+        }
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        // A directory that was removed has no name any more, but is still the current one.
+        let current = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        match &self.cwd {
+            Some(cwd) => current.join(cwd),
+            None => current,
+        }
+    }
+
+    pub(crate) fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {
+        let unset = self.unset.iter().map(|name| match name.as_bytes() {
+            [] => Err(usage::Error::UnsetNeedsName { given: name.clone() }),
+            bytes if bytes.contains(&b'=') => {
+                Err(usage::Error::UnsetNeedsName { given: name.clone() })
+            }
+            _ => Ok(EnvEdit::Unset(name.clone())),
+        });
+        unset.chain(self.env.iter().map(|given| set(given))).collect()
+    }
+}
+
+fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
+    let bytes = given.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        None | Some(0) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
+        Some(at) => {
+            let part = |bytes| OsStr::from_bytes(bytes).to_owned();
+            Ok(EnvEdit::Set(part(&bytes[..at]), part(&bytes[at + 1..])))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Which server a command talks to.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use lastbyte_client::{Client, ClientError};
+
+use crate::places;
+
+/// Where the server is.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The server")]
+pub(crate) struct ServerArgs {
+    /// Talk to the server that listens on this socket file
+    #[arg(long, value_name = "PATH", conflicts_with = "server")]
+    socket: Option<PathBuf>,
+
+    /// Talk to the server that keeps its state in this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    state: Option<PathBuf>,
+
+    /// Talk to the server that listens on this port, like http://127.0.0.1:7070
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    server: Option<SocketAddr>,
+
+    /// Show the server the token in this file
+    #[arg(long, value_name = "PATH", requires = "server")]
+    token_file: Option<PathBuf>,
+}
+
+/// Where a server of this user would be.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) state: PathBuf,
+    pub(crate) socket: PathBuf,
+}
+
+impl ServerArgs {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        match (self.server, self.place()?) {
+            (Some(addr), _) => Ok(Client::tcp(addr, self.token()?)),
+            (None, Some(place)) => Ok(Client::unix(place.socket)),
+            (None, None) => anyhow::bail!("there is no place to look for a server"),
+        }
+    }
+
+    /// `None` for a server on a port, which is not ours to start.
+    pub(crate) fn place(&self) -> anyhow::Result<Option<Place>> {
+        if self.server.is_some() {
+            return Ok(None);
+        }
+        let state = places::state_dir(self.state.as_deref())?;
+        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+        Ok(Some(Place { state, socket }))
+    }
+
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let token = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the token in {}", path.display()))?;
+        Ok(Some(token.trim().to_owned()))
+    }
+}
+
+/// Whether nobody listens where this error comes from.
+pub(crate) fn nobody_listens(error: &ClientError) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, NotFound};
+    match error {
+        ClientError::Connect { source, .. } => {
+            matches!(source.kind(), NotFound | ConnectionRefused)
+        }
+        ClientError::Protocol { .. } | ClientError::Refused(_) => false,
+    }
+}
+
+fn parse_url(text: &str) -> Result<SocketAddr, String> {
+    let address = text.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+    let address = address.and_then(|address| address.parse().ok());
+    address.ok_or_else(|| "a server is given as http://IP:PORT, like http://127.0.0.1:7070".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_an_address_and_a_port() {
+        let addr = |text: &str| text.parse::<SocketAddr>().unwrap();
+        assert_eq!(parse_url("http://127.0.0.1:80"), Ok(addr("127.0.0.1:80")));
+        assert_eq!(parse_url("http://[::1]:7070/"), Ok(addr("[::1]:7070")));
+        for text in
+            ["127.0.0.1:80", "https://127.0.0.1:80", "http://localhost:80", "http://1.2.3.4"]
+        {
+            assert!(parse_url(text).is_err(), "{text}");
+        }
+    }
+}

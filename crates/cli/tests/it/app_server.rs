@@ -1,0 +1,148 @@
+//! `lastbyte app-server` as a client starts it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use lastbyte_testkit::{eventually, script};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{Fixture, LASTBYTE, finish, send, start};
+
+/// A server on a pair of pipes, after the handshake.
+struct Server {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+fn app_server(fixture: &Fixture, arguments: &[&str]) -> Command {
+    let mut command = fixture.program(LASTBYTE);
+    command.arg("app-server").args(arguments).stdin(Stdio::piped());
+    command
+}
+
+impl Server {
+    fn start(fixture: &Fixture) -> Self {
+        let mut child = start(app_server(fixture, &[]));
+        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut server = Self { child, to, from: BufReader::new(from) };
+        let client = json!({"clientInfo": {"name": "test", "version": "0"}});
+        server.send(&json!({"id": 0, "method": "initialize", "params": client}));
+        assert_eq!(server.next()["id"], 0);
+        server
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.to, "{message}").unwrap();
+    }
+
+    fn exec(&mut self, id: i64, actions: &str) {
+        let words = script(actions).into_iter().map(|word| word.into_string().unwrap());
+        let command: Vec<String> = words.collect();
+        let params = json!({"command": command, "disableTimeout": true});
+        self.send(&json!({"id": id, "method": "command/exec", "params": params}));
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// What else it writes, and its exit code.
+    fn finish(mut self) -> (String, Option<i32>) {
+        drop(self.to);
+        let mut rest = String::new();
+        self.from.read_to_string(&mut rest).unwrap();
+        (rest, self.child.wait().unwrap().code())
+    }
+}
+
+#[test]
+fn the_end_of_input_stops_what_runs_and_is_no_failure() {
+    let fixture = Fixture::new();
+    let mut server = Server::start(&fixture);
+    server.exec(1, "print before then exit 3");
+    let answer = server.next();
+    assert_eq!((&answer["id"], &answer["result"]["exitCode"]), (&json!(1), &json!(3)));
+    server.exec(2, "stubborn-tree 6 then hold");
+    fixture.anchor.wait_for(7);
+    assert_eq!(server.finish(), (String::new(), Some(0)));
+    fixture.anchor.wait_for_at_most(0);
+    assert!(fixture.folders().is_empty(), "its files are gone");
+}
+
+#[test]
+fn a_signal_ends_it_with_all_that_it_has_started() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let fixture = Fixture::new();
+        let mut server = Server::start(&fixture);
+        server.exec(1, "leave-silent-holder");
+        server.next();
+        server.exec(2, "stubborn-tree 3 then hold");
+        fixture.anchor.wait_for(5);
+        send(&server.child, signal);
+        assert_eq!(server.child.wait().unwrap().code(), Some(code));
+        fixture.anchor.wait_for_at_most(0);
+        assert!(fixture.folders().is_empty());
+    }
+}
+
+#[test]
+fn a_client_that_closes_our_output_ends_the_server() {
+    let fixture = Fixture::new();
+    let mut server = Server::start(&fixture);
+    server.exec(1, "hold");
+    fixture.anchor.wait_for(1);
+    let Server { mut child, mut to, from } = server;
+    drop(from);
+    // The server notices when it has something to say.
+    _ = writeln!(to, "{}", json!({"id": 2, "method": "no/such", "params": {}}));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    fixture.anchor.wait_for_at_most(0);
+}
+
+#[test]
+fn it_listens_on_a_socket_of_its_user_and_takes_it_along() {
+    let fixture = Fixture::new();
+    let path = fixture.home.path().join("socket");
+    let mut child =
+        start(app_server(&fixture, &["--listen", &format!("unix://{}", path.display())]));
+    eventually("it listens", || UnixStream::connect(&path).is_ok());
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(!path.exists());
+}
+
+#[test]
+fn it_tells_where_it_listens() {
+    let fixture = Fixture::new();
+    let mut child = start(app_server(&fixture, &["--listen", "ws://127.0.0.1:0"]));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "lastbyte: app-server (WebSockets)");
+    for begin in ["listening on: ws://127.0.0.1:", "readyz: http://127.0.0.1:", "healthz: http://"]
+    {
+        let line = lines.next().unwrap();
+        assert!(line.starts_with(&format!("lastbyte:   {begin}")), "{line}");
+    }
+    send(&child, Signal::TERM);
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    let fixture = Fixture::new();
+    let finished = finish(app_server(&fixture, &["--listen", "ws://0.0.0.0:0"]));
+    let refusal = "lastbyte: refusing to start non-loopback websocket listener 0.0.0.0:0 without \
+                   auth; only loopback addresses are served\n";
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(125), refusal));
+}

@@ -1,0 +1,17 @@
+use crate::daemon::Daemon;
+use crate::harness::finish;
+
+/// There is none anywhere, so nobody has to turn it off.
+#[test]
+fn nothing_is_coloured_with_or_without_no_color_not_even_on_a_terminal() {
+    let daemon = Daemon::start();
+    daemon.result(&["start", "true"]);
+    for no_color in ["", "NO_COLOR=1 "] {
+        for command in ["ps", "show last", "ps --help", "ps --wrong"] {
+            let script = format!(r#""$LASTBYTE" run --tty "{no_color}$LASTBYTE {command}""#);
+            let finished = finish(daemon.fixture.shell(&script));
+            assert!(!finished.stdout.is_empty(), "{finished:?}");
+            assert!(!finished.stdout.contains('\u{1b}'), "{finished:?}");
+        }
+    }
+}

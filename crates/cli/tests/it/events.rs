@@ -1,0 +1,55 @@
+use std::io::{BufRead, BufReader};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::harness::start;
+
+#[test]
+fn events_come_as_they_happen_until_nobody_reads() {
+    let daemon = Daemon::start();
+    let mut events = start(daemon.lastbyte(&["events", "--json"]));
+    let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
+    // The feed begins when it is listened to, which only an event shows.
+    let id = start_until_heard(&daemon, &mut lines);
+    let mut kinds = Vec::new();
+    while kinds.last().is_none_or(|kind| kind != "ended") {
+        let event: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        if event["process"] == *id {
+            kinds.push(event["event"]["kind"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(kinds, ["first_output", "ended"]);
+    drop(lines);
+    assert_eq!(events.wait().unwrap().code(), Some(0));
+}
+
+/// Starts processes until the start of one is told; its id.
+fn start_until_heard(
+    daemon: &Daemon,
+    lines: &mut impl Iterator<Item = std::io::Result<String>>,
+) -> String {
+    let heard = AtomicBool::new(false);
+    let first = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !heard.load(Ordering::Relaxed) {
+                daemon.testchild(&[], "print x");
+            }
+        });
+        let first = lines.find(|line| line.as_ref().unwrap().contains(r#""kind":"started""#));
+        heard.store(true, Ordering::Relaxed);
+        first.unwrap().unwrap()
+    });
+    let event: Value = serde_json::from_str(&first).unwrap();
+    event["process"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_end_of_the_server_is_the_end_of_the_feed() {
+    let daemon = Daemon::start();
+    let events = start(daemon.lastbyte(&["events"]));
+    daemon.check(&["shutdown"], 0, "", "");
+    let output = events.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+}

@@ -1,0 +1,66 @@
+use crate::daemon::Home;
+use crate::harness::{Finished, LASTBYTE, finish};
+
+fn socket(home: &Home) -> String {
+    home.fixture.home.path().join("runtime/lastbyte/socket").display().to_string()
+}
+
+#[test]
+fn the_first_start_starts_the_server_and_says_so_once() {
+    let home = Home::new();
+    let first = home.finish(&["start", "true"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let said = first.stderr.strip_prefix("lastbyte: started the server (pid ").unwrap();
+    let (pid, rest) = said.split_once(')').unwrap();
+    assert_eq!(rest, format!(", socket {}\n", socket(&home)));
+    assert!(lastbyte_testkit::is_alive(pid.parse().unwrap()));
+    let second = home.finish(&["start", "true"]);
+    assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_start_in_a_substitution_returns_while_the_process_runs_on() {
+    let home = Home::new();
+    let script = r#"id=$("$LASTBYTE" start -- "$TESTCHILD" hold 2>&1); echo "got $id""#;
+    let Finished { code, stdout, stderr } = finish(home.fixture.shell(script));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.starts_with("got lastbyte: started the server"), "{stdout}");
+    home.fixture.anchor.wait_for(1);
+}
+
+#[test]
+fn of_ten_first_starts_at_once_one_starts_the_server() {
+    let home = Home::new();
+    let starts = std::thread::scope(|scope| {
+        let start = || scope.spawn(|| home.finish(&["start", "--", LASTBYTE, "--version"]));
+        let starts: Vec<_> = (0..10).map(|_| start()).collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(starts.iter().all(|start| start.code == Some(0)), "{starts:#?}");
+    let said = starts.iter().filter(|start| start.stderr.contains("started the server")).count();
+    assert_eq!(said, 1, "{starts:#?}");
+    assert_eq!(home.finish(&["ps", "--json"]).stdout.lines().count(), 10);
+}
+
+#[test]
+fn a_server_that_cannot_start_is_quoted() {
+    let home = Home::new();
+    let finished = home.finish(&["start", "--socket", "/proc/nowhere/socket", "true"]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
+    assert!(finished.stderr.starts_with("lastbyte: the server did not start: "), "{finished:?}");
+    assert!(finished.stderr.contains("/proc/nowhere"), "{finished:?}");
+}
+
+#[test]
+fn the_server_has_few_of_the_callers_variables() {
+    let home = Home::new();
+    let mut command = home.fixture.lastbyte(&["start", "true"]);
+    command.env("SECRET_OF_CALLER", "x");
+    let first = finish(command).stderr;
+    let pid = first.split("(pid ").nth(1).unwrap().split(')').next().unwrap();
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environ = String::from_utf8_lossy(&environ);
+    assert!(environ.contains("HOME="), "{environ}");
+    assert!(environ.contains("LASTBYTE_LOG=warn"), "{environ}");
+    assert!(!environ.contains("SECRET_OF_CALLER"), "{environ}");
+}

@@ -1,0 +1,130 @@
+use std::io::Read;
+
+use lastbyte_testkit::{eventually, pattern_bytes};
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+use crate::harness::{expect, start};
+
+/// What a command writes, as bytes.
+fn bytes(daemon: &Daemon, arguments: &[&str]) -> Vec<u8> {
+    let output = start(daemon.lastbyte(arguments)).wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+    output.stdout
+}
+
+#[test]
+fn a_follower_has_every_byte_of_a_flood() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "write-bytes 30000000");
+    assert!(bytes(&daemon, &["logs", "-f", &id]) == pattern_bytes(0..30_000_000));
+    assert!(bytes(&daemon, &["logs", &id]) == pattern_bytes(0..30_000_000));
+}
+
+#[test]
+fn a_follower_sees_output_as_it_comes_and_ends_with_the_process() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    let mut follower = start(daemon.lastbyte(&["logs", "-f", &id]));
+    for text in ["one", "two"] {
+        daemon.fixture.anchor.tell(&format!("print {text}"));
+        expect(follower.stdout.as_mut().unwrap(), text);
+    }
+    daemon.fixture.anchor.tell("exit 7");
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn without_following_it_is_what_there_is_now() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print 0123456789 then hold");
+    daemon.fixture.anchor.wait_for(1);
+    assert_eq!(daemon.result(&["logs", &id]), "0123456789");
+    assert_eq!(daemon.result(&["logs", "--from", "7", &id]), "789");
+    assert_eq!(daemon.result(&["logs", "--from", "-2", &id]), "89");
+    assert_eq!(daemon.result(&["logs", "--from", "10", &id]), "");
+}
+
+#[test]
+fn streams_that_are_kept_apart_can_be_read_apart() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--split"], "alternate 100000");
+    assert_eq!(bytes(&daemon, &["logs", "-f", "--stream", "stdout", &id]).len(), 100_000);
+    assert_eq!(bytes(&daemon, &["logs", "-f", "--stream", "stderr", &id]).len(), 100_000);
+    assert_eq!(bytes(&daemon, &["logs", "-f", &id]).len(), 200_000);
+}
+
+#[test]
+fn what_was_dropped_is_told_and_the_rest_is_exact() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--quota", "1MiB"], "write-bytes 5000000");
+    daemon.result(&["wait", &id]);
+    let output = start(daemon.lastbyte(&["logs", &id])).wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let (count, range) = told
+        .strip_prefix("lastbyte: ")
+        .and_then(|told| told.trim_end().split_once(" bytes were dropped: "))
+        .unwrap_or_else(|| panic!("{told}"));
+    let (gone_from, gone_to) = range.split_once('-').unwrap();
+    let (gone_from, gone_to): (u64, u64) = (gone_from.parse().unwrap(), gone_to.parse().unwrap());
+    assert_eq!(count.parse::<u64>().unwrap(), gone_to - gone_from);
+    let mut want = pattern_bytes(0..gone_from);
+    want.extend(pattern_bytes(gone_to..5_000_000));
+    assert!(output.stdout == want);
+}
+
+#[test]
+fn late_output_is_shown_only_to_who_asks() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print early then leave-silent-holder");
+    daemon.result(&["wait", &id]);
+    daemon.fixture.anchor.wait_for(1);
+    daemon.fixture.anchor.tell("print late");
+    let all = || daemon.result(&["logs", "--late", &id]);
+    eventually("late output is in the log", || all() == "earlylate");
+    assert_eq!(daemon.result(&["logs", "-f", &id]), "early");
+    let follower = start(daemon.lastbyte(&["logs", "-f", "--late", &id]));
+    daemon.fixture.anchor.tell("exit 0");
+    assert_eq!(follower.wait_with_output().unwrap().stdout, b"earlylate");
+}
+
+#[test]
+fn a_follower_of_silence_notices_that_its_reader_is_gone() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print x then hold");
+    let mut follower = start(daemon.lastbyte(&["logs", "-f", &id]));
+    expect(follower.stdout.as_mut().unwrap(), "x");
+    drop(follower.stdout.take());
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "join then flood");
+    let mut follower = start(daemon.lastbyte(&["logs", "-f", &id]));
+    follower.stdout.as_mut().unwrap().read_exact(&mut [0; 100]).unwrap();
+    drop(follower.stdout.take());
+    let output = follower.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
+
+#[test]
+fn as_json_each_piece_is_a_line_with_all_that_is_known() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print hi");
+    let lines = daemon.result(&["logs", "-f", "--json", &id]);
+    let pieces: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = pieces.last().unwrap();
+    assert_eq!(
+        (&last["phase"], &last["next"], &last["final_len"]),
+        (&json!("ended"), &json!(2), &json!(2))
+    );
+    let bytes: Vec<&str> =
+        pieces.iter().map(|piece| piece["content"]["base64"].as_str().unwrap()).collect();
+    assert!(bytes.contains(&"aGk="), "{lines}");
+    let forgotten = daemon.result(&["forget", "--json", &id]);
+    assert_eq!(serde_json::from_str::<Value>(&forgotten).unwrap(), json!({ "forgotten": id }));
+}

@@ -1,0 +1,67 @@
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::harness::finish;
+
+#[test]
+fn processes_are_listed_newest_first_with_how_they_ended() {
+    let daemon = Daemon::start();
+    let done = daemon.result(&["start", "printf abc; exit 3"]);
+    daemon.finish(&["wait", done.trim()]);
+    let running = daemon.testchild(&[], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    let listed = daemon.result(&["ps"]);
+    let words: Vec<Vec<&str>> =
+        listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["ID", "AGE", "PHASE", "ENDING", "SIZE", "COMMAND"]);
+    assert_eq!(words[1][0], &running[28..]);
+    assert_eq!(words[1][2..5], ["running", "0", "B"]);
+    assert_eq!(words[2][0], &done.trim()[28..]);
+    assert_eq!(words[2][2..], ["ended", "exit", "3", "3", "B", "printf", "abc;", "exit", "3"]);
+    assert_eq!(words.len(), 3);
+}
+
+#[test]
+fn a_list_can_be_narrowed_and_says_when_there_is_more() {
+    let daemon = Daemon::start();
+    let ids: Vec<String> = ["a", "b", "a"]
+        .iter()
+        .map(|session| daemon.result(&["start", "--session", session, "--label", "x=y", "true"]))
+        .collect();
+    let listed = |arguments: &[&str]| -> Vec<String> {
+        let mut all = vec!["ps", "--json"];
+        all.extend(arguments);
+        let finished = daemon.finish(&all);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let process = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        let id = |line: &str| format!("{}\n", process(line)["id"].as_str().unwrap());
+        finished.stdout.lines().map(id).collect()
+    };
+    assert_eq!(listed(&[]), [&*ids[2], &ids[1], &ids[0]]);
+    assert_eq!(listed(&["--session", "a"]), [&*ids[2], &ids[0]]);
+    assert_eq!(listed(&["--label", "x=z"]), Vec::<String>::new());
+    assert_eq!(listed(&["--limit", "1"]), [&*ids[2]]);
+    let limited = daemon.finish(&["ps", "--limit", "1"]);
+    assert_eq!(limited.stderr, "lastbyte: these are the newest 1; --limit takes up to 1000\n");
+}
+
+#[test]
+fn a_command_cannot_write_to_the_terminal_by_its_name() {
+    let daemon = Daemon::start();
+    daemon.result(&["start", "true '\u{1b}[2J\n'"]);
+    let listed = daemon.result(&["ps"]);
+    assert_eq!(listed.lines().count(), 2, "{listed:?}");
+    assert!(listed.ends_with("true '\\u{1b}[2J\\n'\n"), "{listed:?}");
+}
+
+/// `run --tty` gives the program a terminal.
+#[test]
+fn on_a_terminal_a_line_is_cut_to_its_width() {
+    let daemon = Daemon::start();
+    daemon.result(&["start", &format!("true {}", "x".repeat(200))]);
+    let script = r#"exec "$LASTBYTE" run --tty "stty cols 60; exec $LASTBYTE ps""#;
+    let finished = finish(daemon.fixture.shell(script));
+    let longest = finished.stdout.lines().map(|line| line.trim_end().chars().count()).max();
+    assert_eq!(longest, Some(60), "{finished:?}");
+    assert!(finished.stdout.trim_end().ends_with("x…"), "{finished:?}");
+}

@@ -1,0 +1,32 @@
+use crate::daemon::Daemon;
+
+#[test]
+fn a_process_is_shown_with_its_ending_and_what_it_has_left() {
+    let daemon = Daemon::start();
+    let id = daemon
+        .testchild(&["--session", "s", "--label", "a=b"], "print abc then leave-silent-holder");
+    assert_eq!(daemon.finish(&["wait", &id]).code, Some(0));
+    let pid = daemon.fixture.anchor.wait_for(1)[0];
+    let shown = daemon.result(&["show", &id]);
+    for line in [
+        format!("id         {id}"),
+        "phase      ended".into(),
+        "ending     exit 0".into(),
+        "output     3 bytes".into(),
+        "session    s".into(),
+        "label      a=b".into(),
+        format!("held by    testchild (pid {pid})"),
+        format!("survivor   testchild (pid {pid})"),
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line:?} is not in\n{shown}");
+    }
+}
+
+#[test]
+fn a_process_that_is_not_there_is_refused() {
+    let daemon = Daemon::start();
+    let id = "01900000-0000-7000-8000-000000000000";
+    let finished = daemon.finish(&["show", id]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
+    assert!(finished.stderr.contains(id), "{finished:?}");
+}

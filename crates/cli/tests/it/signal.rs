@@ -1,0 +1,20 @@
+use crate::daemon::Daemon;
+
+#[test]
+fn a_signal_reaches_the_group_and_says_so() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    let told = "SIGINT to the process and its group\n";
+    daemon.check(&["signal", &id, "INT"], 0, told, "");
+    daemon.check(&["wait", &id], 130, "", "");
+    let json = "{\"delivered\":{\"to\":\"nobody\"}}\n";
+    daemon.check(&["signal", &id, "9", "--json"], 0, json, "");
+}
+
+#[test]
+fn a_signal_that_is_none_is_refused() {
+    let daemon = Daemon::start();
+    let finished = daemon.finish(&["signal", "last", "NONE"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+}

@@ -1,0 +1,111 @@
+use std::io::{BufRead, BufReader};
+
+use lastbyte_testkit::testchild;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::harness::{Finished, Fixture, finish, send, start};
+
+#[test]
+fn a_start_prints_the_id_alone_and_does_not_wait() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    assert_eq!(id.len(), 36);
+    daemon.fixture.anchor.wait_for(1);
+    let shown: Value = serde_json::from_str(&daemon.result(&["show", &id, "--json"])).unwrap();
+    assert_eq!(shown["phase"], "running");
+}
+
+#[test]
+fn a_command_runs_where_the_caller_is() {
+    let daemon = Daemon::start();
+    let mut command = daemon.lastbyte(&["start", "--"]);
+    command.arg(testchild()).arg("print-cwd").current_dir("/usr");
+    let id = finish(command).stdout;
+    assert_eq!(daemon.result(&["logs", "-f", id.trim()]), "/usr");
+    let mut command = daemon.lastbyte(&["start", "--cwd", "bin/..", "--"]);
+    command.arg(testchild()).arg("print-cwd").current_dir("/usr");
+    let id = finish(command).stdout;
+    assert_eq!(daemon.result(&["logs", "-f", id.trim()]), "/usr");
+}
+
+#[test]
+fn a_command_has_the_callers_variables_and_the_edits_over_them() {
+    let daemon = Daemon::start();
+    let check = |options: &[&str], want: &str| {
+        let mut command = daemon.lastbyte(&["start"]);
+        command.args(options).env("OF_CALLER", "a b").arg("--").arg(testchild());
+        let id = finish({
+            command.args(["print-env", "OF_CALLER"]);
+            command
+        });
+        assert_eq!(daemon.result(&["logs", "-f", id.stdout.trim()]), want);
+    };
+    check(&[], "a b");
+    check(&["--env", "OF_CALLER=c"], "c");
+    check(&["--unset", "OF_CALLER"], "(unset)");
+}
+
+#[test]
+fn a_start_with_the_same_key_is_the_same_process() {
+    let daemon = Daemon::start();
+    let first = daemon.testchild(&["--key", "k"], "hold");
+    assert_eq!(daemon.testchild(&["--key", "k"], "hold"), first);
+    let other = daemon.finish(&["start", "--key", "k", "true"]);
+    assert_eq!((other.code, other.stdout.as_str()), (Some(125), ""), "{other:?}");
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let daemon = Daemon::start();
+    for (arguments, code) in [
+        (["start", "--", "/proc/nowhere/program"].as_slice(), 127),
+        (&["start", "--", "/etc/passwd"], 126),
+        (&["start", "--cwd", "/proc/nowhere", "true"], 125),
+    ] {
+        let Finished { code: found, stdout, stderr } = daemon.finish(arguments);
+        assert_eq!((found, stdout.as_str()), (Some(code), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("lastbyte: "), "{stderr}");
+    }
+}
+
+#[test]
+fn a_terminal_a_session_and_labels_reach_the_server() {
+    let daemon = Daemon::start();
+    let options =
+        ["--tty", "24x80", "--session", "s", "--label", "a=b", "--label", "c=d=e", "--json"];
+    let mut arguments = vec!["start"];
+    arguments.extend(options);
+    arguments.push("true");
+    let answer: Value = serde_json::from_str(&daemon.result(&arguments)).unwrap();
+    let process = &answer["process"];
+    assert_eq!(process["streams"], "tty");
+    assert_eq!(process["session"], "s");
+    assert_eq!(process["labels"], serde_json::json!({"a": "b", "c": "d=e"}));
+}
+
+#[test]
+fn a_command_that_was_not_quoted_is_shown_quoted() {
+    let daemon = Daemon::start();
+    let fix = "Quote the command, or put it after `--`:\n  lastbyte start 'echo hi'\n  \
+               lastbyte start -- echo hi\n";
+    let line = "lastbyte: a shell text is one argument, not 2";
+    daemon.check(&["start", "echo", "hi"], 2, "", &format!("{line}\n\n{fix}"));
+}
+
+#[test]
+fn a_process_has_the_descriptor_limit_that_the_server_was_started_with() {
+    let fixture = Fixture::new();
+    let serve = "ulimit -S -n 300; exec \"$LASTBYTE\" serve";
+    let mut server = start(fixture.shell(serve));
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("listening on unix:"));
+    let id = finish(fixture.lastbyte(&["start", "ulimit -S -n; ulimit -H -n"])).stdout;
+    finish(fixture.lastbyte(&["wait", id.trim()]));
+    let told = finish(fixture.lastbyte(&["logs", id.trim()])).stdout;
+    send(&server, Signal::TERM);
+    server.wait().unwrap();
+    let hard = finish(fixture.shell("ulimit -H -n")).stdout;
+    assert_eq!(told, format!("300\n{hard}"));
+}

@@ -1,0 +1,60 @@
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+
+#[test]
+fn the_exit_code_is_the_commands_own() {
+    let daemon = Daemon::start();
+    let check = |options: &[&str], actions: &str, code: i32| {
+        let id = daemon.testchild(options, actions);
+        daemon.check(&["wait", &id], code, "", "");
+    };
+    check(&[], "exit 0", 0);
+    check(&[], "exit 42", 42);
+    check(&[], "kill-self 15", 143);
+    check(&["--timeout", "50ms"], "hold", 124);
+}
+
+#[test]
+fn a_wait_whose_time_is_over_leaves_the_process_alone() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    let over = "lastbyte: the time is over; the process runs on\n";
+    daemon.check(&["wait", &id, "--timeout", "10ms"], 124, "", over);
+    daemon.fixture.anchor.wait_for(1);
+}
+
+#[test]
+fn something_else_that_comes_first_is_a_success() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print listening\x20on\x207070\n then hold");
+    daemon.check(&["wait", &id, "--pattern", "on [0-9]+"], 0, "on 7070\n", "");
+    daemon.check(&["wait", &id, "--output-past", "5"], 0, "", "");
+    daemon.check(&["wait", &id, "--silence", "20ms"], 0, "", "");
+}
+
+#[test]
+fn an_end_that_comes_before_what_was_waited_for_is_no_success() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print nothing");
+    let ended = "lastbyte: the process ended first: exit 0\n";
+    daemon.check(&["wait", &id, "--pattern", "ready"], 1, "", ended);
+}
+
+#[test]
+fn a_pattern_that_is_none_is_refused() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    let finished = daemon.finish(&["wait", &id, "--pattern", "("]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+}
+
+#[test]
+fn the_answer_can_be_had_as_json() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "exit 5");
+    let finished = daemon.finish(&["wait", &id, "--json"]);
+    let answer: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((finished.code, &answer["wait"]["met"]), (Some(5), &"exit".into()));
+    assert_eq!(answer["process"]["ending"]["status"]["code"], 5);
+}

@@ -1,0 +1,51 @@
+use std::io::Write;
+use std::process::Stdio;
+
+use lastbyte_testkit::pattern_bytes;
+
+use crate::daemon::Daemon;
+use crate::harness::{finish, start};
+
+#[test]
+fn a_text_is_written_as_it_is() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--stdin-open"], "cat");
+    daemon.check(&["write", &id, "a b"], 0, "", "");
+    daemon.check(&["write", &id, "--line", "c"], 0, "", "");
+    daemon.check(&["write", &id, "--close", "end", "--json"], 0, "{\"accepted\":8}\n", "");
+    assert_eq!(daemon.result(&["logs", "-f", &id]), "a bc\nend");
+}
+
+#[test]
+fn standard_input_is_passed_on_to_its_end() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--stdin-open"], "cat");
+    let mut command = daemon.lastbyte(&["write", &id, "--close"]);
+    command.stdin(Stdio::piped());
+    let mut writer = start(command);
+    // Taken, so that it is closed behind the last byte.
+    let mut stdin = writer.stdin.take().unwrap();
+    stdin.write_all(&pattern_bytes(0..5_000_000)).unwrap();
+    drop(stdin);
+    let output = writer.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+    let output = start(daemon.lastbyte(&["logs", "-f", &id])).wait_with_output().unwrap();
+    assert!(output.stdout == pattern_bytes(0..5_000_000));
+}
+
+#[test]
+fn what_was_accepted_before_is_not_written_again() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--stdin-open"], "cat");
+    daemon.result(&["write", &id, "--offset", "0", "abc"]);
+    daemon.result(&["write", &id, "--offset", "0", "abcdef", "--close"]);
+    assert_eq!(daemon.result(&["logs", "-f", &id]), "abcdef");
+}
+
+#[test]
+fn a_process_without_input_says_so() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    let finished = finish(daemon.lastbyte(&["write", &id, "x"]));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
+}

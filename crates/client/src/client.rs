@@ -1,0 +1,101 @@
+//! Who asks: an address, and a connection that is kept for the next request.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::http::response::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::connection::{Connection, Unanswered};
+use crate::error::excerpt;
+use crate::request::{Ask, Repeat};
+use crate::{Address, ClientError, Problem, wire};
+
+/// Asks one server. Requests that are under way at the same time have a connection each.
+#[derive(Debug)]
+pub struct Client {
+    address: Address,
+    idle: Mutex<Option<Connection>>,
+}
+
+impl Client {
+    /// A server that listens on this socket file. Nothing is opened yet.
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        Self::to(Address::Unix(path.into()))
+    }
+
+    /// A server that listens on this port, and the token that it asks for.
+    pub fn tcp(addr: SocketAddr, token: Option<String>) -> Self {
+        Self::to(Address::Tcp { addr, token })
+    }
+
+    pub fn to(address: Address) -> Self {
+        Self { address, idle: Mutex::new(None) }
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The JSON that answers.
+    pub(crate) async fn value<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, ClientError> {
+        let (_, body) = self.answer(ask).await?;
+        serde_json::from_slice(&body)
+            .map_err(|source| ask.failed(Problem::Json { text: excerpt(&body), source }))
+    }
+
+    /// The whole of an answer that is no error.
+    pub(crate) async fn answer(&self, ask: &Ask) -> Result<(Parts, Bytes), ClientError> {
+        let (connection, response) = self.response(ask).await?;
+        let answer = read(ask, response).await?;
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        Ok(answer)
+    }
+
+    async fn response(&self, ask: &Ask) -> Result<(Connection, Response<Incoming>), ClientError> {
+        if let Some(mut connection) = self.take_idle().await {
+            match connection.send(&self.address, ask).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(Unanswered::NotSent) => {}
+                Err(Unanswered::MaybeSent(_)) if ask.repeat == Repeat::Same => {}
+                Err(Unanswered::MaybeSent(error)) => return Err(error),
+            }
+        }
+        let mut connection = Connection::open(&self.address, ask).await?;
+        match connection.send(&self.address, ask).await {
+            Ok(response) => Ok((connection, response)),
+            Err(Unanswered::MaybeSent(error)) => Err(error),
+            Err(Unanswered::NotSent) => Err(ask.failed(Problem::Ended)),
+        }
+    }
+
+    async fn take_idle(&self) -> Option<Connection> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut connection = idle?;
+        connection.is_open().await.then_some(connection)
+    }
+}
+
+/// Reads an answer to its end, and takes an error for one.
+pub(crate) async fn read(
+    ask: &Ask,
+    response: Response<Incoming>,
+) -> Result<(Parts, Bytes), ClientError> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(|error| ask.failed(error))?.to_bytes();
+    if parts.status.is_success() {
+        return Ok((parts, body));
+    }
+    Err(match serde_json::from_slice::<wire::ErrorBody>(&body) {
+        Ok(wire::ErrorBody { error }) => ClientError::Refused(error),
+        Err(_) => {
+            let status = parts.status.as_u16();
+            ask.failed(Problem::Status { status, text: excerpt(&body) })
+        }
+    })
+}

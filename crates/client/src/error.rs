@@ -1,0 +1,43 @@
+//! What can go wrong between a client and its server.
+
+use std::io;
+
+use crate::Address;
+use crate::wire;
+
+/// Why there is no answer, or that the answer is no.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there, or we are not let in. Nothing was sent.
+    #[error("cannot connect to {address}")]
+    Connect { address: Address, source: io::Error },
+    /// The request may or may not have been carried out.
+    #[error("{asked} has no proper answer")]
+    Protocol { asked: String, source: Problem },
+    /// The server's own word.
+    #[error(transparent)]
+    Refused(#[from] wire::Error),
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("the connection broke")]
+    Http(#[from] hyper::Error),
+    #[error("the request cannot be written")]
+    Request(#[from] hyper::http::Error),
+    #[error("this is not the JSON that was expected: {text}")]
+    Json { text: String, source: serde_json::Error },
+    #[error("the status is {status}: {text}")]
+    Status { status: u16, text: String },
+    #[error("the head does not say {name}")]
+    Head { name: &'static str },
+    #[error("it ends before it has begun")]
+    Ended,
+}
+
+/// The beginning of something that may be long, for people.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    const MOST: usize = 200;
+    String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).escape_debug().to_string()
+}

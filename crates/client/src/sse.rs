@@ -1,0 +1,93 @@
+//! Server-sent events, from bytes in whatever pieces they come.
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Message {
+    pub(crate) id: Option<String>,
+    pub(crate) event: String,
+    pub(crate) data: String,
+}
+
+/// Gathers bytes until they are messages.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    bytes: Vec<u8>,
+    message: Message,
+}
+
+impl Messages {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message that is whole. One without data is none, as the standard has it.
+    pub(crate) fn next(&mut self) -> Option<Message> {
+        while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.bytes.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim_end_matches(['\n', '\r']);
+            if line.is_empty() {
+                let message = std::mem::take(&mut self.message);
+                if !message.data.is_empty() {
+                    return Some(message);
+                }
+            } else {
+                self.take_line(line);
+            }
+        }
+        None
+    }
+
+    fn take_line(&mut self, line: &str) {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "id" => self.message.id = Some(value.to_owned()),
+            "event" => value.clone_into(&mut self.message.event),
+            "data" if self.message.data.is_empty() => value.clone_into(&mut self.message.data),
+            "data" => {
+                self.message.data.push('\n');
+                self.message.data.push_str(value);
+            }
+            // Comments, which keep the connection alive, and fields of a later version.
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = ": hello\n\nid: 7-1\nevent: started\ndata: {\"a\":\ndata: 1}\n\n\
+                          : alive\n\nid: 7-2\r\nevent:gap\r\ndata: {}\r\n\r\nid: 7-3\n";
+
+    fn want() -> Vec<Message> {
+        let message = |id: &str, event: &str, data: &str| Message {
+            id: Some(id.into()),
+            event: event.into(),
+            data: data.into(),
+        };
+        vec![message("7-1", "started", "{\"a\":\n1}"), message("7-2", "gap", "{}")]
+    }
+
+    #[test]
+    fn messages_are_the_same_in_whatever_pieces_they_come() {
+        for size in 1..STREAM.len() {
+            let mut messages = Messages::default();
+            let mut found = Vec::new();
+            for piece in STREAM.as_bytes().chunks(size) {
+                messages.push(piece);
+                found.extend(std::iter::from_fn(|| messages.next()));
+            }
+            assert_eq!(found, want(), "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_not_whole_is_not_given() {
+        let mut messages = Messages::default();
+        messages.push(b"id: 1-1\nevent: ended\ndata: {}\n");
+        assert_eq!(messages.next(), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! The verbs, one method each.
+
+use bytes::Bytes;
+
+use crate::request::{Ask, Repeat, of_process};
+use crate::wire::{
+    ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery, Process, ResizeRequest,
+    SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, View,
+    Wait, WaitAnswer, WriteAnswer, WriteQuery,
+};
+use crate::{Client, ClientError, Events, RawOutput};
+
+const PROCESSES: &str = "/v1/processes";
+
+impl Client {
+    /// With a key it is sent again when a connection breaks: the same key is the same process.
+    pub async fn start(&self, request: &StartRequest) -> Result<StartAnswer, ClientError> {
+        let repeat = match request.key {
+            Some(_) => Repeat::Same,
+            None => Repeat::Differs,
+        };
+        self.value(&Ask::post(PROCESSES, repeat).json(request)?).await
+    }
+
+    pub async fn list(&self, query: &ListQuery) -> Result<ListAnswer, ClientError> {
+        self.value(&Ask::get(PROCESSES).query(query)).await
+    }
+
+    pub async fn show(&self, id: &str) -> Result<Process, ClientError> {
+        self.value(&Ask::get(of_process(id, ""))).await
+    }
+
+    /// What lives of its tree.
+    pub async fn survivors(&self, id: &str) -> Result<Vec<Survivor>, ClientError> {
+        self.value(&Ask::get(of_process(id, "/survivors"))).await
+    }
+
+    /// A view as JSON; [`Client::raw`] is for the bytes themselves.
+    pub async fn output(&self, id: &str, query: &OutputQuery) -> Result<Output, ClientError> {
+        self.value(&Ask::get(of_process(id, "/output")).query(query)).await
+    }
+
+    /// The bytes of the log; whatever view the query names, this is the raw one.
+    pub async fn raw(&self, id: &str, query: &OutputQuery) -> Result<RawOutput, ClientError> {
+        let query = OutputQuery { view: Some(View::Raw), ..query.clone() };
+        let ask = Ask::get(of_process(id, "/output")).query(&query);
+        let (head, bytes) = self.answer(&ask).await?;
+        RawOutput::new(&head.headers, bytes).map_err(|problem| ask.failed(problem))
+    }
+
+    pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {
+        self.value(&Ask::post(of_process(id, "/wait"), Repeat::Same).json(wait)?).await
+    }
+
+    /// With an offset it is sent again when a connection breaks: bytes that were accepted before
+    /// are not written twice.
+    pub async fn write(
+        &self,
+        id: &str,
+        bytes: impl Into<Bytes>,
+        query: &WriteQuery,
+    ) -> Result<WriteAnswer, ClientError> {
+        let repeat = match query.offset {
+            Some(_) => Repeat::Same,
+            None => Repeat::Differs,
+        };
+        let ask = Ask::post(of_process(id, "/stdin"), repeat).query(query);
+        self.value(&ask.bytes(bytes.into())).await
+    }
+
+    pub async fn signal(
+        &self,
+        id: &str,
+        request: &SignalRequest,
+    ) -> Result<SignalAnswer, ClientError> {
+        self.value(&Ask::post(of_process(id, "/signal"), Repeat::Differs).json(request)?).await
+    }
+
+    /// Answers when it is proved.
+    pub async fn stop(&self, id: &str, request: &StopRequest) -> Result<StopProof, ClientError> {
+        // A second stop is none: it kills without a grace.
+        self.value(&Ask::post(of_process(id, "/stop"), Repeat::Differs).json(request)?).await
+    }
+
+    pub async fn resize(&self, id: &str, request: &ResizeRequest) -> Result<(), ClientError> {
+        let ask = Ask::post(of_process(id, "/resize"), Repeat::Same).json(request)?;
+        self.answer(&ask).await.map(drop)
+    }
+
+    pub async fn forget(&self, id: &str, query: &ForgetQuery) -> Result<(), ClientError> {
+        self.answer(&Ask::delete(of_process(id, "")).query(query)).await.map(drop)
+    }
+
+    /// What happens from here on, to the processes of a session or to all of them.
+    pub async fn events(&self, session: Option<&str>) -> Result<Events, ClientError> {
+        Events::open(self.address().clone(), session).await
+    }
+
+    /// The server stops everything that it runs, and ends.
+    pub async fn shutdown(&self) -> Result<(), ClientError> {
+        self.answer(&Ask::post("/v1/shutdown", Repeat::Same)).await.map(drop)
+    }
+
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.value(&Ask::get("/healthz")).await
+    }
+}

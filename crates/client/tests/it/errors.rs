@@ -1,0 +1,63 @@
+use std::error::Error;
+
+use lastbyte_client::wire::{self, ErrorCode, OutputQuery};
+use lastbyte_client::{Client, ClientError};
+
+use crate::server::{Server, Step, answer};
+
+/// An error and its causes, as an edge prints them.
+fn chain(error: &dyn Error) -> String {
+    let sources = std::iter::successors(error.source(), |error| (*error).source());
+    std::iter::once(error.to_string())
+        .chain(sources.map(ToString::to_string))
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+#[tokio::test]
+async fn a_refusal_is_the_servers_own_word() {
+    let body =
+        r#"{"error":{"code":"process_not_found","message":"no process x","hint":"list them"}}"#;
+    let server = Server::start(vec![vec![answer(404, "", body)]]);
+    let error = server.client().show("x").await.unwrap_err();
+    let ClientError::Refused(error) = error else { panic!("{error:?}") };
+    let want = wire::Error::new(ErrorCode::ProcessNotFound, "no process x").hint("list them");
+    assert_eq!(error, want);
+}
+
+#[tokio::test]
+async fn nobody_listening_is_said_with_the_address() {
+    let error = Client::unix("/proc/nowhere/socket").health().await.unwrap_err();
+    let want =
+        "cannot connect to unix:/proc/nowhere/socket: No such file or directory (os error 2)";
+    assert_eq!(chain(&error), want);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_shown() {
+    async fn check(step: Step, want: &str) {
+        let server = Server::start(vec![vec![step]]);
+        let error = server.client().health().await.unwrap_err();
+        let chain = chain(&error);
+        assert!(
+            chain.starts_with(&format!("GET /healthz has no proper answer: {want}")),
+            "{chain}"
+        );
+    }
+    check(answer(502, "", "<h1>no</h1>"), "the status is 502: <h1>no</h1>").await;
+    check(
+        answer(200, "", "hello"),
+        "this is not the JSON that was expected: hello: expected value",
+    )
+    .await;
+    check(Step::Answer("SSH-2.0\r\n\r\n".into()), "the connection broke: ").await;
+    check(Step::Hang, "the connection broke: ").await;
+}
+
+#[tokio::test]
+async fn a_raw_answer_without_its_head_is_none() {
+    let server = Server::start(vec![vec![answer(200, "lastbyte-from: 0\r\n", "abc")]]);
+    let error = server.client().raw("x", &OutputQuery::default()).await.unwrap_err();
+    let want = "GET /v1/processes/x/output?view=raw has no proper answer: the head does not say lastbyte-next";
+    assert_eq!(chain(&error), want);
+}

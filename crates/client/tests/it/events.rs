@@ -1,0 +1,57 @@
+use lastbyte_client::wire::{Event, EventKind};
+use lastbyte_client::{ClientError, News, Problem};
+
+use crate::server::{Server, answer, stream};
+
+fn message(number: u32, kind: &str) -> String {
+    let event = format!(r#"{{"process":"p","at_unix_ns":{number},"event":{{"kind":"{kind}"}}}}"#);
+    format!("id: 5-{number}\nevent: {kind}\ndata: {event}\n\n")
+}
+
+fn event(number: u64, kind: EventKind) -> News {
+    let labels = std::collections::BTreeMap::new();
+    let event =
+        Event { process: "p".into(), session: None, labels, at_unix_ns: number, event: kind };
+    News::Event { id: format!("5-{number}"), event }
+}
+
+#[tokio::test]
+async fn a_feed_that_breaks_goes_on_behind_the_last_event() {
+    let first = format!(": hello\n\n{}{}", message(1, "started"), &message(2, "forgotten")[..20]);
+    let second = format!("event: gap\ndata: {{}}\n\n{}", message(9, "forgotten"));
+    let server = Server::start(vec![vec![stream(&first)], vec![stream(&second)]]);
+    let mut events = server.client().events(Some("a b")).await.unwrap();
+    assert_eq!(events.next().await.unwrap(), event(1, EventKind::Started));
+    assert_eq!(events.next().await.unwrap(), News::Gap);
+    assert_eq!(events.next().await.unwrap(), event(9, EventKind::Forgotten));
+    let heard = server.heard();
+    assert!(heard[0].starts_with("GET /v1/events?session=a%20b "), "{heard:?}");
+    assert!(!heard[0].contains("last-event-id"), "{heard:?}");
+    assert!(heard[2].contains("\r\nlast-event-id: 5-1\r\n"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_feed_that_breaks_before_its_first_event_has_a_gap() {
+    let server =
+        Server::start(vec![vec![stream(": hello\n\n")], vec![stream(&message(3, "started"))]]);
+    let mut events = server.client().events(None).await.unwrap();
+    assert_eq!(events.next().await.unwrap(), News::Gap);
+    assert_eq!(events.next().await.unwrap(), event(3, EventKind::Started));
+}
+
+#[tokio::test]
+async fn a_server_that_ends_every_feed_at_once_is_not_asked_for_ever() {
+    let server = Server::start(vec![vec![stream("")]]);
+    let mut events = server.client().events(None).await.unwrap();
+    let error = events.next().await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol { source: Problem::Ended, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_feed_that_is_refused_says_why() {
+    let body = r#"{"error":{"code":"too_many_waits","message":"64 are waiting"}}"#;
+    let server = Server::start(vec![vec![answer(503, "", body)]]);
+    let error = server.client().events(None).await.unwrap_err();
+    assert!(matches!(&error, ClientError::Refused(_)), "{error:?}");
+    assert_eq!(error.to_string(), "64 are waiting");
+}

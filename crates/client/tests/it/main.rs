@@ -1,0 +1,9 @@
+//! The client against a server that does exactly what a test says, mistakes included.
+#![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod connections;
+mod errors;
+mod events;
+mod requests;
+mod server;

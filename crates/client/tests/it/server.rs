@@ -1,0 +1,127 @@
+//! A server by script: for each connection in turn, what it answers before it closes it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+
+use lastbyte_client::Client;
+use lastbyte_testkit::eventually;
+
+/// What is done with one request.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Answer(String),
+    /// The connection is closed behind the request, without a word.
+    Hang,
+    /// It is closed without waiting for a request, when the other end of this is gone.
+    CloseAfter(Arc<Mutex<Receiver<()>>>),
+}
+
+/// Its thread ends with the last connection of the script.
+pub struct Server {
+    folder: tempfile::TempDir,
+    heard: Heard,
+}
+
+#[derive(Clone, Default)]
+pub struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Server {
+    pub fn start(script: Vec<Vec<Step>>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let heard = Heard::default();
+        let hears = heard.clone();
+        std::thread::spawn(move || {
+            for steps in script {
+                hears.attend(listener.accept().unwrap().0, steps);
+            }
+        });
+        Self { folder, heard }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::unix(self.folder.path().join("socket"))
+    }
+
+    /// The requests so far, head and body, and `closed` for each connection that ended.
+    pub fn heard(&self) -> Vec<String> {
+        self.heard.0.lock().unwrap().clone()
+    }
+
+    pub fn until_heard(&self, what: &str) {
+        eventually(what, || self.heard().iter().any(|heard| heard == what));
+    }
+}
+
+/// One connection over TCP, and where.
+pub fn over_tcp(steps: Vec<Step>) -> (SocketAddr, Heard) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    let heard = Heard::default();
+    let hears = heard.clone();
+    std::thread::spawn(move || hears.attend(listener.accept().unwrap().0, steps));
+    (addr, heard)
+}
+
+impl Heard {
+    pub fn requests(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn attend(&self, mut connection: impl Read + Write, steps: Vec<Step>) {
+        for step in steps {
+            if let Step::CloseAfter(gone) = step {
+                // Nothing is ever sent.
+                _ = gone.lock().unwrap().recv();
+                break;
+            }
+            let Some(request) = request(&mut connection) else { break };
+            self.0.lock().unwrap().push(request);
+            match step {
+                Step::Answer(answer) => connection.write_all(answer.as_bytes()).unwrap(),
+                Step::Hang | Step::CloseAfter(_) => break,
+            }
+        }
+        drop(connection);
+        self.0.lock().unwrap().push("closed".into());
+    }
+}
+
+/// One request; none when the client has closed the connection.
+fn request(connection: &mut impl Read) -> Option<String> {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        match connection.read(&mut byte).unwrap() {
+            0 => return None,
+            _ => text.push(byte[0]),
+        }
+    }
+    let head = String::from_utf8(text).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    connection.read_exact(&mut body).unwrap();
+    Some(head + &String::from_utf8(body).unwrap())
+}
+
+pub fn answer(status: u16, head: &str, body: &str) -> Step {
+    Step::Answer(format!(
+        "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{head}\r\n{body}",
+        body.len()
+    ))
+}
+
+/// An answer that has its end where the connection has.
+pub fn stream(body: &str) -> Step {
+    Step::Answer(format!("HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n{body}"))
+}
+
+pub const HEALTH: &str =
+    r#"{"version":"1","pid":7,"started_unix_ns":1,"processes":2,"running":1,"reach":"leaf"}"#;
+
+pub fn healthy() -> Step {
+    answer(200, "", HEALTH)
+}

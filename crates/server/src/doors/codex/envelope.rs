@@ -1,0 +1,137 @@
+//! The frame around every message. It has no `jsonrpc` member, in either direction.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::fault::Fault;
+
+/// What a request is answered under: a string or an integer, given back as it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(super) struct RequestId(Value);
+
+/// A message that wants an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+    pub(super) params: Option<Value>,
+}
+
+impl Request {
+    /// The request in this text. `None` for everything that wants no answer: notifications, answers,
+    /// and what is none of these.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let Frame { id, method, params } = serde_json::from_slice(text).ok()?;
+        Some(Self { id: RequestId::new(id?)?, method: method?, params })
+    }
+}
+
+impl RequestId {
+    fn new(value: Value) -> Option<Self> {
+        (value.is_string() || value.is_i64()).then_some(Self(value))
+    }
+}
+
+/// Members that are not here are ignored.
+#[derive(Deserialize)]
+struct Frame {
+    id: Option<Value>,
+    method: Option<String>,
+    params: Option<Value>,
+}
+
+/// The answer to a request that went well.
+pub(super) fn success(id: &RequestId, result: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Success<'a, T> {
+        id: &'a RequestId,
+        result: &'a T,
+    }
+    render(&Success { id, result })
+}
+
+/// The answer to one that did not.
+pub(super) fn failure(id: &RequestId, error: &Fault) -> String {
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        error: &'a Fault,
+        id: &'a RequestId,
+    }
+    render(&Failure { error, id })
+}
+
+/// Something the client did not ask for at this moment.
+pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Notification<'a, T> {
+        method: &'a str,
+        params: &'a T,
+        emitted_at_ms: u64,
+    }
+    render(&Notification { method, params, emitted_at_ms: unix_ms() })
+}
+
+/// A JSON string with its quotes.
+pub(super) fn quoted(text: &str) -> String {
+    render(&text)
+}
+
+/// Milliseconds since 1970.
+pub(super) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn render(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts, numbers and maps with text keys are always JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_of(text: &str) -> Option<String> {
+        Request::parse(text.as_bytes()).map(|request| render(&request.id))
+    }
+
+    #[test]
+    fn an_id_comes_back_as_it_came() {
+        for id in ["1", "-5", r#""text""#, "9223372036854775807", r#""""#] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","extra":[1]}}"#);
+            assert_eq!(id_of(&text).as_deref(), Some(id));
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_none() {
+        let texts = [
+            "",
+            "{not json",
+            "[]",
+            r#"[{"id":1,"method":"m"}]"#,
+            r#""text""#,
+            "7",
+            r#"{"id":null,"method":"m"}"#,
+            r#"{"id":1.5,"method":"m"}"#,
+            r#"{"id":9223372036854775808,"method":"m"}"#,
+            r#"{"id":{},"method":"m"}"#,
+            r#"{"method":"initialized"}"#,
+            r#"{"id":1,"result":{}}"#,
+            r#"{"id":1,"method":7}"#,
+        ];
+        for text in texts {
+            assert_eq!(id_of(text), None, "{text}");
+        }
+        assert_eq!(Request::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
+    }
+
+    #[test]
+    fn nesting_without_end_is_no_request() {
+        let deep = format!(r#"{{"id":1,"method":"m","params":{}"#, "[".repeat(100_000));
+        assert_eq!(id_of(&deep), None);
+    }
+}

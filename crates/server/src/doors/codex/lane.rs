@@ -1,0 +1,208 @@
+//! The lane of one command: it is started, followed, and its requests are taken one after the other.
+//!
+//! ```text
+//!  starting ──▶ running, draining ──▶ over: the last message, and the requests nobody has taken
+//! ```
+//!
+//! Requests that come while it is being started wait here. Those that are left when it is over go
+//! back to the connection, which judges them again: the id is free then.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use lastbyte_engine::{Cause, Process, StartError, Started, Stdin, StopPolicy, Verb};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+
+use super::door::Door;
+use super::envelope::{RequestId, failure, success};
+use super::family::Family;
+use super::fault::Fault;
+use super::following::{Deltas, Following, Sink};
+use super::launching::{Delivery, Wanted, why_not};
+use super::methods::{Control, Handshake, Target};
+use super::outbox::{Held, Outbox, Parcel};
+use super::outcome::{EXITED, exec_answer, exited};
+use super::running::{Input, Running};
+
+/// A request that waits for its turn.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) id: RequestId,
+    pub(super) what: What,
+    pub(super) held: Held,
+}
+
+/// What it wants of the lane's id.
+#[derive(Debug)]
+pub(super) enum What {
+    Begin(Box<Wanted>),
+    Control(Target, Control),
+}
+
+/// Requests on their way to a lane. Unbounded: their bytes are held by the outbox.
+pub(super) type Requests = mpsc::UnboundedReceiver<Queued>;
+
+/// What a lane has.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) door: Door,
+    pub(super) outbox: Outbox,
+    pub(super) handshake: Arc<Handshake>,
+    pub(super) requests: Requests,
+    /// Its sender goes away when the connection closes.
+    pub(super) open: watch::Receiver<()>,
+}
+
+/// What is left of a lane.
+#[derive(Debug)]
+pub(super) struct Over {
+    pub(super) requests: Requests,
+    /// Sent when the id is free.
+    pub(super) last: Option<Parcel>,
+    pub(super) process: Option<Process>,
+}
+
+type Starting = Pin<Box<dyn Future<Output = Result<Started, StartError>> + Send>>;
+
+impl Lane {
+    /// `slot` counts as a request that is not started yet.
+    pub(super) async fn run(
+        mut self,
+        id: RequestId,
+        wanted: Wanted,
+        slot: Option<OwnedSemaphorePermit>,
+    ) -> Over {
+        let started = self.start(&wanted).await;
+        drop(slot);
+        match started {
+            Ok(Some(process)) => self.attend(id, wanted, process).await,
+            Ok(None) => Over { requests: self.requests, last: None, process: None },
+            Err(fault) => {
+                let last = Some(self.outbox.answer_parcel(failure(&id, &fault)));
+                Over { requests: self.requests, last, process: None }
+            }
+        }
+    }
+
+    /// `None` when the connection closed meanwhile: then nothing stays.
+    async fn start(&mut self, wanted: &Wanted) -> Result<Option<Process>, Fault> {
+        let (engine, launch) = (self.door.engine().clone(), wanted.launch.clone());
+        let mut starting: Starting = Box::pin(async move { engine.start(launch).await });
+        let started = tokio::select! {
+            started = &mut starting => started,
+            () = closed(&mut self.open) => {
+                tokio::spawn(stop_when_started(starting));
+                return Ok(None);
+            }
+        };
+        match started {
+            Ok(started) => Ok(Some(started.process)),
+            Err(error) => {
+                let why = why_not(&error, &wanted.launch, &self.door);
+                Err(wanted.family.failed_to_spawn(&why))
+            }
+        }
+    }
+
+    async fn attend(self, id: RequestId, wanted: Wanted, process: Process) -> Over {
+        if wanted.family == Family::Process {
+            self.outbox.answer(success(&id, &json!({})));
+        }
+        let mut running = self.running(&wanted, &process);
+        let last = self.last_message(id, &wanted, &process);
+        let Self { mut requests, mut open, .. } = self;
+        let mut last = pin!(last);
+        let last = loop {
+            tokio::select! {
+                last = &mut last => break last,
+                Some(queued) = requests.recv() => take(running.as_mut(), queued).await,
+                () = closed(&mut open) => break match ended_before_close(&process).await {
+                    true => last.await,
+                    false => None,
+                },
+            }
+        };
+        Over { requests, last, process: Some(process) }
+    }
+
+    fn running(&self, wanted: &Wanted, process: &Process) -> Option<Running> {
+        Some(Running {
+            process: process.clone(),
+            target: wanted.target.clone()?,
+            control: wanted.control,
+            streams: wanted.launch.streams,
+            input: match wanted.launch.stdin {
+                Stdin::Closed | Stdin::Given(_) => Input::NotEnabled,
+                Stdin::Open => Input::Open,
+            },
+            outbox: self.outbox.clone(),
+            terminated: false,
+        })
+    }
+
+    /// Follows the output to its end; then the message that ends it all, if the client wants one.
+    fn last_message(
+        &self,
+        id: RequestId,
+        wanted: &Wanted,
+        process: &Process,
+    ) -> impl Future<Output = Option<Parcel>> + use<> {
+        let following = Following::new(process, wanted.output, self.sink(wanted));
+        let wants_exited = self.handshake.wants(EXITED);
+        let (outbox, target) = (self.outbox.clone(), wanted.target.clone());
+        async move {
+            let followed = following.until_ended().await;
+            let text = match target {
+                Some(Target::Process(handle)) if wants_exited => exited(&handle, &followed),
+                Some(Target::Process(_)) => return None,
+                Some(Target::Command(_)) | None => exec_answer(&id, &followed),
+            };
+            Some(outbox.output_parcel(text).await)
+        }
+    }
+
+    fn sink(&self, wanted: &Wanted) -> Sink {
+        match (wanted.output.delivery, &wanted.target) {
+            (Delivery::Buffered, _) => Sink::Text(Default::default()),
+            (Delivery::Streamed, Some(target))
+                if self.handshake.wants(target.family().output_delta()) =>
+            {
+                Sink::Deltas(Deltas::new(self.outbox.clone(), target))
+            }
+            (Delivery::Streamed, _) => Sink::Nowhere,
+        }
+    }
+}
+
+/// Answers one request about a command that was started.
+async fn take(running: Option<&mut Running>, queued: Queued) {
+    // Who has no id is never asked for anything.
+    let Some(running) = running else { return };
+    let Queued { id, what, held } = queued;
+    match what {
+        What::Control(_, control) => running.obey(&id, control).await,
+        What::Begin(_) => {
+            let fault = running.target.family().duplicate(running.target.id());
+            running.outbox.answer(failure(&id, &fault));
+        }
+    }
+    drop(held);
+}
+
+/// Stops a command because its connection is closed; whether it had come to its end before.
+async fn ended_before_close(process: &Process) -> bool {
+    process.stop_by(StopPolicy::KILL, Verb::Close).await;
+    !matches!(process.ended().await.cause, Cause::Stopped { verb: Verb::Close, .. })
+}
+
+async fn stop_when_started(starting: Starting) {
+    if let Ok(started) = starting.await {
+        started.process.stop_by(StopPolicy::KILL, Verb::Close).await;
+    }
+}
+
+/// Waits until the connection closes. Cancel-safe.
+async fn closed(open: &mut watch::Receiver<()>) {
+    while open.changed().await.is_ok() {}
+}

@@ -1,0 +1,22 @@
+//! `command/exec/resize`: another size for a command's terminal.
+
+use serde::Deserialize;
+
+use super::call::{Control, Target};
+use super::size::Size;
+use crate::doors::codex::family::Family;
+use crate::doors::codex::fault::Fault;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Params {
+    process_id: String,
+    size: Size,
+}
+
+impl Params {
+    pub(super) fn check(self) -> Result<(Target, Control), Fault> {
+        let size = self.size.check(Family::Command)?;
+        Ok((Target::Command(self.process_id), Control::Resize(size)))
+    }
+}

@@ -1,0 +1,58 @@
+//! Many at once: nothing is dropped.
+
+use serde_json::json;
+
+use super::fixture::{Fixture, fault, result, run};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_requests_in_one_go_are_all_served() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let requests: Vec<i64> = (0..1000)
+        .map(|n| {
+            client
+                .request("command/exec", json!({"command": ["true"], "processId": format!("{n}")}))
+        })
+        .collect();
+    for request in requests {
+        assert_eq!(result(&client.answer(request).await), (0, "", ""));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_no_answer_is_made_to_wait_and_loses_none() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    client.read_on(false);
+    // Their answers are some times larger than what may be unread.
+    let padding = "x".repeat(1000);
+    let requests: Vec<i64> = (0..20_000)
+        .map(|_| client.request("command/exec/terminate", json!({"processId": padding})))
+        .collect();
+    client.read_on(true);
+    for request in requests {
+        assert_eq!(fault(&client.answer(request).await).0, -32600);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn six_hundred_terminals_all_come_to_their_end() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let requests: Vec<i64> = (0..600)
+        .map(|n| {
+            let more = json!({"processId": n.to_string(), "tty": true});
+            client.request("command/exec", run("join then cat then exit 8", more))
+        })
+        .collect();
+    fixture.anchor.wait_for(600);
+    let extra = client.exec(run("print one-more", json!({"processId": "x", "tty": true}))).await;
+    assert_eq!((result(&extra).0, client.output("x", "stdout")), (0, b"one-more".to_vec()));
+    for n in 0..600 {
+        client
+            .request("command/exec/write", json!({"processId": n.to_string(), "closeStdin": true}));
+    }
+    for request in requests {
+        assert_eq!(result(&client.answer(request).await).0, 8);
+    }
+}

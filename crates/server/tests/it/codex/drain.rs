@@ -1,0 +1,72 @@
+//! From the leader's exit to the answer: the tail is in it, and nobody is waited for.
+
+use std::time::{Duration, Instant};
+
+use lastbyte_testkit::{is_alive, pattern_bytes};
+use serde_json::json;
+
+use super::fixture::{Fixture, fault, result, run};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tail_after_the_exit_is_in_the_answer_and_its_writer_lives() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let answer = client.exec(run("leave-tail", json!({}))).await;
+    assert_eq!(result(&answer), (0, "tail", ""));
+    assert_eq!(answer["result"]["heldOpen"], true);
+    assert!(is_alive(fixture.anchor.wait_for(1)[0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_holder_costs_the_quiet_window_and_no_more() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let began = Instant::now();
+    let answer = client.exec(run("print out then leave-silent-holder", json!({}))).await;
+    assert_eq!(result(&answer), (0, "out", ""));
+    // Codex waits two seconds here.
+    assert!(began.elapsed() < Duration::from_millis(1900), "{:?}", began.elapsed());
+    assert!(is_alive(fixture.anchor.wait_for(1)[0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chatty_holder_is_cut_off_at_the_limit_and_what_came_is_whole() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let streamed = json!({"processId": "c", "streamStdoutStderr": true});
+    let answer = client.exec(run("leave-chatty-holder 5", streamed)).await;
+    assert_eq!(result(&answer).0, 0);
+    let output = client.output("c", "stdout");
+    assert!(!output.is_empty());
+    assert_eq!(output, pattern_bytes(0..output.len() as u64));
+    assert_eq!(answer["result"]["stdoutBytes"], output.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn control_closes_with_the_exit_and_before_the_answer() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let params = json!({"processId": "d", "streamStdin": true, "streamStdoutStderr": true});
+    let begun = client.request("command/exec", run("leave-chatty-holder 5", params));
+    // The holder writes nothing before the leader has let it go on.
+    fixture.anchor.wait_for(1);
+    let size = json!({"rows": 1, "cols": 1});
+    let controls = [
+        ("terminate", json!({"processId": "d"})),
+        ("write", json!({"processId": "d", "deltaBase64": ""})),
+        ("resize", json!({"processId": "d", "size": size})),
+    ];
+    // Sent until the exit was seen, which happens while the holder keeps the drain going.
+    let gone = "command/exec \"d\" is no longer running";
+    let probe = json!({"processId": "d", "deltaBase64": ""});
+    while client.call("command/exec/write", probe.clone()).await.get("error").is_none() {}
+    for (method, params) in controls {
+        let answer = client.call(&format!("command/exec/{method}"), params).await;
+        assert_eq!(fault(&answer), (-32600, gone));
+    }
+    assert!(!client.got.iter().any(|message| message["id"] == begun), "the answer is yet to come");
+    assert_eq!(result(&client.answer(begun).await).0, 0);
+    let after = client.call("command/exec/terminate", json!({"processId": "d"})).await;
+    assert_eq!(fault(&after).1, "no active command/exec for process id \"d\"");
+    assert_eq!(fixture.anchor.count(), 1, "what was refused did nothing");
+}

@@ -1,0 +1,19 @@
+//! The Codex door, one file for each thing it promises.
+
+mod back_end;
+mod burst;
+mod client;
+mod closing;
+mod control;
+mod drain;
+mod exec;
+mod fixture;
+mod hostile;
+mod process;
+mod protocol;
+mod sandbox;
+mod slow_client;
+mod stdin;
+mod streaming;
+mod validation;
+mod websocket;

@@ -1,0 +1,142 @@
+//! The same over WebSockets: many clients, each with what is its own.
+
+use std::net::SocketAddr;
+
+use futures_util::{SinkExt, StreamExt};
+use lastbyte_server::Limits;
+use lastbyte_server::doors::codex;
+use lastbyte_server::listen::{Access, Hosts, Listener, Server};
+use lastbyte_testkit::is_alive;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::client::Client;
+use super::fixture::{Fixture, fault, patiently, result, run};
+
+async fn listen(fixture: &Fixture) -> SocketAddr {
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
+    let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
+    serve(fixture, listener);
+    address
+}
+
+fn serve(fixture: &Fixture, listener: Listener) {
+    let server = Server::new(vec![listener], Hosts::default(), Limits::default());
+    let door = fixture.door.clone();
+    tokio::spawn(async move {
+        server.run(codex::router(door.clone()), door.closed(), std::future::ready(())).await;
+    });
+}
+
+async fn connect(address: SocketAddr) -> Client {
+    let mut client = Client::over_websocket(TcpStream::connect(address).await.unwrap()).await;
+    client.initialize(json!({"experimentalApi": true})).await;
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_belong_to_a_connection_and_go_with_it() {
+    let fixture = Fixture::new();
+    let address = listen(&fixture).await;
+    let (mut one, mut other) = (connect(address).await, connect(address).await);
+    one.request("command/exec", run("stubborn-tree 3 then hold", json!({"processId": "same"})));
+    fixture.anchor.wait_for(4);
+    let refused = other.call("command/exec/terminate", json!({"processId": "same"})).await;
+    assert_eq!(fault(&refused).1, "no active command/exec for process id \"same\"");
+    let begun = other.request("command/exec", run("hold", json!({"processId": "same"})));
+    fixture.anchor.wait_for(5);
+    one.close();
+    let left = fixture.anchor.wait_for_at_most(1);
+    assert!(is_alive(left[0]), "what belongs to the other lives");
+    other.call("command/exec/terminate", json!({"processId": "same"})).await;
+    assert_eq!(result(&other.answer(begun).await).0, 137);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_vanishes_leaves_nothing() {
+    let fixture = Fixture::new();
+    let address = listen(&fixture).await;
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
+    let hello = json!({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}});
+    let more = json!({"processId": "f", "streamStdoutStderr": true, "disableOutputCap": true});
+    let flood = json!({"id": 2, "method": "command/exec", "params": run("stubborn-tree 3 then join then flood", more)});
+    for message in [hello, flood] {
+        socket.send(Message::text(message.to_string())).await.unwrap();
+    }
+    fixture.anchor.wait_for(4);
+    // Without a word, and with output on its way.
+    drop(socket);
+    fixture.anchor.wait_for_at_most(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_that_are_no_text_are_ignored_and_a_ping_is_answered() {
+    let fixture = Fixture::new();
+    let stream = TcpStream::connect(listen(&fixture).await).await.unwrap();
+    let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
+    let hello = json!({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}});
+    socket.send(Message::binary(hello.to_string().into_bytes())).await.unwrap();
+    socket.send(Message::Ping("still there?".into())).await.unwrap();
+    let pong = patiently("a pong", socket.next()).await.unwrap().unwrap();
+    assert_eq!(pong, Message::Pong("still there?".into()));
+    socket.send(Message::text(hello.to_string())).await.unwrap();
+    let answer = patiently("an answer", socket.next()).await.unwrap().unwrap();
+    assert!(answer.to_text().unwrap().starts_with("{\"id\":1,\"result\":"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_requests_get_the_health_pages_and_nothing_else() {
+    let fixture = Fixture::new();
+    let address = listen(&fixture).await;
+    for (path, header, want) in [
+        ("/readyz", "", "200"),
+        ("/healthz", "", "200"),
+        ("/readyz", "Origin: http://localhost\r\n", "403"),
+        ("/", "", "400"),
+        ("/", "Connection: upgrade\r\nUpgrade: websocket\r\n", "400"),
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        patiently("an answer", stream.read_to_string(&mut answer)).await.unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some(want), "{path} {header}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_browser_is_turned_away() {
+    let fixture = Fixture::new();
+    let mut stream = TcpStream::connect(listen(&fixture).await).await.unwrap();
+    let head = "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\nConnection: upgrade\r\n\
+                Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    patiently("an answer", stream.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 403");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unix_socket_serves_the_same() {
+    let fixture = Fixture::new();
+    let path = fixture.folder.path().join("socket");
+    serve(&fixture, Listener::unix(&path).unwrap());
+    let mut client = Client::over_websocket(UnixStream::connect(&path).await.unwrap()).await;
+    client.initialize(json!({})).await;
+    assert_eq!(result(&client.exec(run("print unix", json!({}))).await).1, "unix");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_door_ends_what_websockets_have_started() {
+    let fixture = Fixture::new();
+    let mut client = connect(listen(&fixture).await).await;
+    client.request("command/exec", run("hold", json!({})));
+    fixture.anchor.wait_for(1);
+    patiently("the door closes", fixture.door.close()).await;
+    fixture.anchor.wait_for_at_most(0);
+    client.until_closed().await;
+}

@@ -1,0 +1,13 @@
+//! The native door: one file for each verb, and what all of them promise.
+
+pub mod events;
+mod forget;
+mod keys;
+mod output;
+mod refusals;
+mod slow_reader;
+mod snapshots;
+mod start;
+mod stdin;
+mod stop;
+mod wait;

@@ -1,0 +1,126 @@
+//! `GET /v1/events`: one ordered feed, resumable.
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use crate::harness::{Client, Server};
+
+/// The feed as a client reads it.
+pub(crate) struct Listener {
+    body: Incoming,
+    text: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Told {
+    id: String,
+    name: String,
+    pub(crate) data: Value,
+}
+
+impl Listener {
+    pub(crate) async fn new(client: &mut Client, path: &str) -> Self {
+        let answer = client.begin("GET", path, "".into()).await;
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        let mut listener = Self { body: answer.into_body(), text: String::new() };
+        // The first thing said means that whatever happens from now on is told.
+        assert_eq!(listener.piece().await, ":");
+        listener
+    }
+
+    async fn piece(&mut self) -> String {
+        loop {
+            if let Some((piece, rest)) = self.text.split_once("\n\n") {
+                let piece = piece.to_owned();
+                self.text = rest.to_owned();
+                return piece;
+            }
+            let frame = self.body.frame().await.unwrap().unwrap().into_data().unwrap();
+            self.text.push_str(std::str::from_utf8(&frame).unwrap());
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> Told {
+        let piece = self.piece().await;
+        let field = |name: &str| {
+            let prefix = format!("{name}: ");
+            let line = piece.lines().find_map(|line| line.strip_prefix(&prefix));
+            line.unwrap_or_default().to_owned()
+        };
+        let data = serde_json::from_str(&field("data")).unwrap();
+        Told { id: field("id"), name: field("event"), data }
+    }
+
+    pub(crate) async fn names(&mut self, count: usize) -> Vec<String> {
+        let mut names = Vec::new();
+        for _ in 0..count {
+            names.push(self.next().await.name);
+        }
+        names
+    }
+}
+
+#[tokio::test]
+async fn a_life_is_told_in_its_order() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events").await;
+    let path = server.path_of("print x then exit 3", json!({ "session": "s" })).await;
+    let started = listener.next().await;
+    assert_eq!((started.name.as_str(), &started.data["session"]), ("started", &json!("s")));
+    assert!(path.ends_with(started.data["process"].as_str().unwrap()));
+    assert_eq!(listener.next().await.name, "first_output");
+    let ended = listener.next().await;
+    assert_eq!(ended.data["event"]["ending"]["status"]["code"], 3);
+    server.connect().await.send("DELETE", &path, "".into()).await;
+    assert_eq!(listener.next().await.name, "forgotten");
+}
+
+#[tokio::test]
+async fn a_feed_is_resumed_behind_the_event_that_was_seen() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events").await;
+    server.start_child("print x then exit 0", json!({ "wait": { "exit": true } })).await;
+    let first = listener.next().await;
+    drop((listener, client));
+    let mut client = server.connect().await;
+    let resumed = format!("/v1/events?last_event_id={}", first.id);
+    let mut listener = Listener::new(&mut client, &resumed).await;
+    assert_eq!(listener.names(2).await, ["first_output", "ended"]);
+}
+
+#[tokio::test]
+async fn a_place_of_an_earlier_server_is_told_as_a_gap_first() {
+    let server = Server::start().await;
+    server.start_child("exit 0", json!({ "wait": { "exit": true } })).await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events?last_event_id=1-7").await;
+    assert_eq!(listener.names(3).await, ["gap", "started", "ended"]);
+}
+
+#[tokio::test]
+async fn only_the_session_that_was_asked_for_is_told() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events?session=b").await;
+    for session in ["a", "b"] {
+        let more = json!({ "session": session, "wait": { "exit": true } });
+        server.start_child("exit 0", more).await;
+    }
+    for name in ["started", "ended"] {
+        let told = listener.next().await;
+        assert_eq!((told.name.as_str(), &told.data["session"]), (name, &json!("b")));
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_is_told_before_the_ending_it_brings() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events").await;
+    server.start_child("hold", json!({ "timeout_ms": 1 })).await;
+    assert_eq!(listener.names(3).await, ["started", "timed_out", "ended"]);
+}

@@ -1,0 +1,64 @@
+//! Listing and forgetting.
+
+use std::sync::Arc;
+
+use lastbyte_testkit::Anchor;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, env, held};
+
+#[tokio::test]
+async fn an_ended_process_is_forgotten_and_a_running_one_only_when_stopped() {
+    let server = Server::start().await;
+    let (_anchor, path) = server.told(json!({})).await;
+    let mut client = server.connect().await;
+    let refused = client.send("DELETE", &path, "".into()).await;
+    assert_eq!((refused.status, refused.code().as_str()), (409, "not_ended"));
+    let forgotten = client.send("DELETE", &format!("{path}?stop=true"), "".into()).await;
+    assert_eq!((forgotten.status, forgotten.body.len()), (204, 0));
+    assert_eq!(client.get(&path).await.status, 404);
+    assert_eq!(client.send("DELETE", &path, "".into()).await.status, 404);
+}
+
+#[tokio::test]
+async fn one_whose_output_is_held_is_forgotten_only_with_its_survivors() {
+    let server = Server::start().await;
+    let anchor = Arc::new(Anchor::listen());
+    let more = json!({ "env": env(&anchor), "wait": { "exit": true } });
+    let path = server.path_of("leave-tail", more).await;
+    held(&anchor, 1).await;
+    let mut client = server.connect().await;
+    let refused = client.send("DELETE", &path, "".into()).await;
+    assert_eq!((refused.status, refused.code().as_str()), (409, "output_held"));
+    assert_eq!(client.get(&format!("{path}/survivors")).await.json().as_array().unwrap().len(), 1);
+    let forgotten = client.send("DELETE", &format!("{path}?stop=true"), "".into()).await;
+    assert_eq!(forgotten.status, 204);
+    assert_eq!(anchor.wait_for_at_most(0), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn a_list_is_newest_first_filtered_and_in_pages() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for index in 0..5 {
+        let session = if index % 2 == 0 { "even" } else { "odd" };
+        let more = json!({ "session": session, "labels": { "n": index.to_string() }, "wait": { "exit": true } });
+        ids.push(server.start_child("exit 0", more).await["process"]["id"].clone());
+    }
+    ids.reverse();
+    let mut client = server.connect().await;
+    let mut listed = async |query: &str| -> (Vec<Value>, Value) {
+        let page = client.get(&format!("/v1/processes?{query}")).await.json();
+        let processes = page["processes"].as_array().unwrap().clone();
+        (processes.iter().map(|process| process["id"].clone()).collect(), page["next"].clone())
+    };
+    assert_eq!(listed("").await, (ids.clone(), Value::Null));
+    let (page, next) = listed("limit=2").await;
+    assert_eq!(page, ids[..2]);
+    let (page, _) = listed(&format!("limit=2&before={}", next.as_str().unwrap())).await;
+    assert_eq!(page, ids[2..4]);
+    assert_eq!(listed("session=odd").await.0, [ids[1].clone(), ids[3].clone()]);
+    assert_eq!(listed("label=n%3D4").await.0, [ids[0].clone()]);
+    assert_eq!(listed("phase=running").await.0, Vec::<Value>::new());
+    assert_eq!(listed("phase=ended").await.0.len(), 5);
+}

@@ -1,0 +1,168 @@
+//! `GET …/output`: the views, the cursors and what waits for news.
+
+use std::sync::Arc;
+
+use lastbyte_testkit::{Anchor, pattern_bytes};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Server, env, held};
+
+async fn output(server: &Server, path: &str, query: &str) -> Answer {
+    let answer = server.connect().await.get(&format!("{path}/output?{query}")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer
+}
+
+/// Starts a child and waits for its end.
+async fn ended(server: &Server, actions: &str, more: Value) -> String {
+    let path = server.path_of(actions, more).await;
+    server.connect().await.post(&format!("{path}/wait"), &json!({ "exit": true })).await;
+    path
+}
+
+#[tokio::test]
+async fn raw_output_is_the_bytes_and_its_head_says_the_rest() {
+    let server = Server::start().await;
+    let path = ended(&server, r"print a\xff\0\nb then exit 2", json!({})).await;
+    let answer = output(&server, &path, "").await;
+    assert_eq!(answer.body, b"a\xff\0\nb".as_slice());
+    assert_eq!(answer.head("content-type"), Some("application/octet-stream"));
+    assert_eq!(answer.head("content-length"), Some("5"));
+    let head = ["from", "next", "total", "final-len", "phase", "log-open"];
+    let head = head.map(|name| answer.head(&format!("lastbyte-{name}")).unwrap().to_owned());
+    assert_eq!(head, ["0", "5", "5", "5", "ended", "false"]);
+    assert_eq!(answer.head("lastbyte-dropped"), None);
+    let ending: Value = serde_json::from_str(answer.head("lastbyte-ending").unwrap()).unwrap();
+    assert_eq!(ending["status"], json!({ "kind": "exited", "code": 2 }));
+}
+
+#[tokio::test]
+async fn a_cursor_counts_from_the_beginning_or_from_the_end() {
+    let server = Server::start().await;
+    let path = ended(&server, "print abcdef", json!({})).await;
+    for (query, from, want) in [
+        ("from=2", 2, "cdef"),
+        ("from=2&max_bytes=3", 2, "cde"),
+        ("from=-2", 4, "ef"),
+        ("from=-100", 0, "abcdef"),
+        ("from=6", 6, ""),
+        ("from=1000", 6, ""),
+    ] {
+        let answer = output(&server, &path, query).await;
+        assert_eq!(answer.body, want, "{query}");
+        assert_eq!(answer.number("lastbyte-from"), from);
+        assert_eq!(answer.number("lastbyte-next"), from + want.len() as u64);
+    }
+}
+
+#[tokio::test]
+async fn output_longer_than_a_piece_comes_whole() {
+    let server = Server::start().await;
+    let length = 5_000_000;
+    let path = ended(&server, &format!("write-bytes {length}"), json!({})).await;
+    let answer = output(&server, &path, &format!("max_bytes={length}")).await;
+    assert!(answer.body == pattern_bytes(0..length), "not the bytes that were written");
+}
+
+#[tokio::test]
+async fn a_dropped_range_is_skipped_by_the_cursor_and_named() {
+    let server = Server::start().await;
+    let length = 1_000_000;
+    let more = json!({ "quota_bytes": 131_072 });
+    let path = ended(&server, &format!("write-bytes {length}"), more).await;
+    let (mut at, mut read) = (0, 0);
+    loop {
+        let answer = output(&server, &path, &format!("from={at}")).await;
+        let (from, next) = (answer.number("lastbyte-from"), answer.number("lastbyte-next"));
+        assert_eq!(answer.body, pattern_bytes(from..next));
+        let dropped = answer.head("lastbyte-dropped").unwrap();
+        if from > at {
+            assert_eq!(dropped, format!("{at}-{from}"), "what the cursor skipped is named");
+        }
+        read += next - from;
+        at = next;
+        if at == length {
+            break;
+        }
+    }
+    assert!(read <= 131_072 && read > 64_000, "{read} bytes were kept");
+}
+
+#[tokio::test]
+async fn one_stream_alone_is_what_it_wrote() {
+    let server = Server::start().await;
+    let more = json!({ "streams": "split" });
+    let actions = "print aa then eprint BB then print cc then eprint DD";
+    let path = ended(&server, actions, more).await;
+    assert_eq!(output(&server, &path, "stream=stdout").await.body, "aacc");
+    assert_eq!(output(&server, &path, "stream=stderr").await.body, "BBDD");
+    let head = &output(&server, &path, "stream=stderr&view=head_tail").await.json()["content"];
+    assert_eq!(head["head"], "BBDD");
+}
+
+#[tokio::test]
+async fn every_view_says_what_it_left_out() {
+    let server = Server::start().await;
+    let line = r"print a\x20line\n";
+    let path = ended(&server, &vec![line; 1000].join(" then "), json!({})).await;
+    let view = output(&server, &path, "view=head_tail&max_bytes=1000").await.json();
+    let (content, total) = (&view["content"], view["total"].as_u64().unwrap());
+    let length = |part: &Value| part.as_str().unwrap().len() as u64;
+    let omitted = &content["omitted"];
+    assert_eq!(omitted["start"].as_u64().unwrap(), length(&content["head"]));
+    assert_eq!(omitted["end"].as_u64().unwrap(), total - length(&content["tail"]));
+    assert_eq!((&view["next"], &view["final_len"]), (&json!(total), &json!(total)));
+}
+
+#[tokio::test]
+async fn lines_are_the_first_or_the_last() {
+    let server = Server::start().await;
+    let path = ended(&server, r"print one\ntwo\nthree\n", json!({})).await;
+    let texts = async |query: &str| -> Vec<String> {
+        let view = output(&server, &path, query).await.json();
+        let lines = view["content"]["lines"].as_array().unwrap().clone();
+        lines.iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(texts("view=lines&first=2").await, ["one", "two"]);
+    assert_eq!(texts("view=lines&last=1").await, ["three"]);
+    assert_eq!(texts("view=lines").await, ["one", "two", "three"]);
+    assert_eq!(texts("view=text&from=4").await, ["two", "three"]);
+}
+
+#[tokio::test]
+async fn a_read_that_waits_is_woken_by_a_byte_and_by_the_ending() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    let waiting = output(&server, &path, "from=0&wait_ms=60000");
+    let (answer, ()) = tokio::join!(waiting, async { anchor.tell("print x") });
+    assert_eq!(answer.body, "x");
+    let waiting = output(&server, &path, "from=1&wait_ms=60000");
+    let (answer, ()) = tokio::join!(waiting, async { anchor.tell("exit 0") });
+    assert_eq!(
+        (answer.body.as_ref(), answer.head("lastbyte-phase")),
+        (b"".as_slice(), Some("ended"))
+    );
+    let answer = output(&server, &path, "from=1&wait_ms=60000&late=true").await;
+    assert_eq!(answer.head("lastbyte-log-open"), Some("false"), "answered at once");
+}
+
+#[tokio::test]
+async fn late_output_is_shown_to_who_asks_for_it_and_changes_nothing_for_others() {
+    let server = Server::start().await;
+    let anchor = Arc::new(Anchor::listen());
+    let path = ended(&server, "leave-tail", json!({ "env": env(&anchor) })).await;
+    held(&anchor, 1).await;
+    let answer = output(&server, &path, "from=4&wait_ms=1").await;
+    assert_eq!(
+        (answer.body.as_ref(), answer.head("lastbyte-log-open")),
+        (b"".as_slice(), Some("true"))
+    );
+    let waiting = output(&server, &path, "from=4&wait_ms=60000&late=true");
+    let (answer, ()) = tokio::join!(waiting, async { anchor.tell("print later") });
+    assert_eq!(
+        (answer.body.as_ref(), answer.number("lastbyte-final-len")),
+        (b"later".as_slice(), 4)
+    );
+    let answer = output(&server, &path, "").await;
+    assert_eq!((answer.body.as_ref(), answer.number("lastbyte-total")), (b"tail".as_slice(), 9));
+}

@@ -1,0 +1,111 @@
+//! Every request that makes no sense gets an error that says what and where.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Server};
+use lastbyte_server::Limits;
+
+async fn start(server: &Server, request: Value) -> Answer {
+    server.connect().await.post("/v1/processes", &request).await
+}
+
+/// Status, code, and a part of the message.
+fn check(answer: &Answer, status: u16, code: &str, part: &str) {
+    let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{message}");
+    assert!(message.contains(part), "{message:?} has no {part:?}");
+    assert_eq!(answer.head("content-type"), Some("application/json"));
+}
+
+#[tokio::test]
+async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
+    let server = Server::start().await;
+    for (request, part) in [
+        (json!({}), "neither `command` nor `shell`"),
+        (json!({ "shell": "true", "command": ["true"] }), "both `command` and `shell`"),
+        (json!({ "shell": "" }), "the command is empty"),
+        (json!({ "command": [] }), "the command is empty"),
+        (json!({ "shell": "true\u{0}" }), "NUL"),
+        (json!({ "shell": "true", "env": { "A=B": "c" } }), "\"A=B\""),
+        (json!({ "shell": "true", "timeout": 3 }), "unknown field `timeout`"),
+        (json!({ "shell": "true", "timeout_ms": -1 }), "invalid value: integer `-1`"),
+        (json!({ "shell": "true", "stop": { "signal": "NOPE" } }), "\"NOPE\""),
+        (json!({ "shell": "true", "tty": { "rows": 0, "cols": 1 } }), "greater than 0"),
+        (json!({ "shell": "true", "quota_bytes": 1 }), "131072"),
+        (json!({ "shell": "true", "stdin": { "base64": "?" } }), "base64"),
+        (json!({ "shell": "true", "wait": {} }), "nothing to wait for"),
+        (json!({ "shell": "true", "wait": { "exit": true }, "max_bytes": 1_u64 << 40 }), "4194304"),
+        (
+            json!({ "shell": "true", "tty": { "rows": 1, "cols": 1 }, "streams": "split" }),
+            "do not go together",
+        ),
+    ] {
+        check(&start(&server, request).await, 400, "invalid_request", part);
+    }
+    let pattern = json!({ "shell": "true", "wait": { "pattern": "(" } });
+    check(&start(&server, pattern).await, 400, "invalid_pattern", "regex");
+    let listed = server.connect().await.get("/v1/processes").await.json();
+    assert_eq!(listed, json!({ "processes": [] }), "nothing was started");
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_says_at_what_it_failed() {
+    let server = Server::start().await;
+    let answer = start(&server, json!({ "command": ["/no/such/program"] })).await;
+    check(&answer, 422, "program_not_found", "/no/such/program");
+    let answer = start(&server, json!({ "command": ["/etc/passwd"] })).await;
+    check(&answer, 422, "program_not_runnable", "/etc/passwd");
+    let answer = start(&server, json!({ "shell": "true", "cwd": "/no/such/folder" })).await;
+    check(&answer, 422, "bad_cwd", "/no/such/folder");
+    assert!(answer.json()["error"]["hint"].is_string());
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_json_are_refused() {
+    let server = Server::start().await;
+    let deep = "[".repeat(100_000);
+    let large = format!("{{\"shell\":\"{}\"", "x".repeat(1000));
+    for body in ["{", "nonsense", "[1]", "\"text\"", "{\"shell\":\"\\ud800\"}", &deep, &large] {
+        let mut client = server.connect().await;
+        let answer = client.send("POST", "/v1/processes", body.to_owned().into()).await;
+        check(&answer, 400, "invalid_request", "the body");
+    }
+    let invalid = b"{\"shell\":\"\xff\"}".as_slice();
+    let answer = server.connect().await.send("POST", "/v1/processes", invalid.into()).await;
+    check(&answer, 400, "invalid_request", "the body is not JSON");
+}
+
+#[tokio::test]
+async fn a_body_past_the_bound_is_refused_by_its_name() {
+    let server = Server::with(Limits { body_bytes: 1000, ..Limits::default() }).await;
+    let answer = start(&server, json!({ "shell": "x".repeat(1000) })).await;
+    check(&answer, 413, "body_too_large", "1000 bytes");
+}
+
+#[tokio::test]
+async fn ids_and_paths_that_are_none_are_not_found() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let id = "0198c2f0-0000-7000-8000-000000000000";
+    for path in [id.to_owned(), id.to_uppercase(), id.replace('-', ""), "%ff".into(), "x".into()] {
+        let answer = client.get(&format!("/v1/processes/{path}/output")).await;
+        assert_eq!(answer.status, if path == "%ff" { 400 } else { 404 }, "{answer:?}");
+    }
+    check(&client.get("/v2").await, 404, "route_not_found", "/v2");
+    let answer = client.send("PUT", "/v1/processes", "".into()).await;
+    check(&answer, 405, "method_not_allowed", "PUT");
+    check(&client.get("/v1/processes?limit=x").await, 400, "invalid_request", "limit");
+    check(&client.get("/v1/processes?limit=1001").await, 400, "invalid_request", "1000");
+    check(&client.get("/v1/processes?color=red").await, 400, "invalid_request", "color");
+}
+
+#[tokio::test]
+async fn as_many_waits_as_are_taken_and_no_more() {
+    let server = Server::with(Limits { waits: 1, ..Limits::default() }).await;
+    let events = server.connect().await.begin("GET", "/v1/events", "".into()).await;
+    let answer = start(&server, json!({ "shell": "true", "wait": { "exit": true } })).await;
+    check(&answer, 503, "too_many_waits", "1 requests");
+    drop(events);
+    let listed = server.connect().await.get("/v1/processes").await.json();
+    assert_eq!(listed, json!({ "processes": [] }), "nothing was started");
+}

@@ -1,0 +1,117 @@
+//! Waiting for the first of several conditions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lastbyte_testkit::Anchor;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::harness::{Server, env, held};
+
+async fn wait(server: &Server, path: &str, conditions: Value) -> Value {
+    let answer = server.connect().await.post(&format!("{path}/wait"), &conditions).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()
+}
+
+#[tokio::test]
+async fn a_pattern_is_seen_though_it_comes_in_pieces() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    let waiting = wait(&server, &path, json!({ "pattern": "listening on \\d+", "exit": true }));
+    let telling = async {
+        for piece in [r"print booting\nlisten", r"print ing\x20on", r"print \x20"] {
+            anchor.tell(piece);
+            let total = wait(&server, &path, json!({ "silence_ms": 20 })).await;
+            assert_eq!(total["wait"]["met"], "silence");
+        }
+        anchor.tell("print 8080");
+    };
+    let (answer, ()) = tokio::join!(waiting, telling);
+    // The line is looked at as it stands: one digit is enough for \d+.
+    let text = answer["wait"]["text"].as_str().unwrap();
+    assert!("listening on 8080".starts_with(text) && text.len() > 13, "{answer}");
+    assert_eq!(answer["wait"]["range"]["start"], 8);
+    assert_eq!(answer["process"]["phase"], "running");
+}
+
+#[tokio::test]
+async fn a_pattern_that_was_printed_before_is_met_at_once_and_from_a_cursor_it_is_not() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    anchor.tell(r"print ready\n");
+    wait(&server, &path, json!({ "output_past": 5 })).await;
+    let answer = wait(&server, &path, json!({ "pattern": "ready" })).await;
+    assert_eq!(answer["wait"]["range"], json!({ "start": 0, "end": 5 }));
+    let answer =
+        wait(&server, &path, json!({ "pattern": "ready", "from": 1, "timeout_ms": 1 })).await;
+    assert_eq!(answer["wait"], json!({ "met": "timeout" }));
+}
+
+#[tokio::test]
+async fn output_past_a_cursor_is_met_by_the_byte_after_it() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    anchor.tell("print abc");
+    let answer = wait(&server, &path, json!({ "output_past": 2 })).await;
+    assert_eq!(answer["wait"], json!({ "met": "output_past", "total": 3 }));
+    let answer = wait(&server, &path, json!({ "output_past": 3, "timeout_ms": 1 })).await;
+    assert_eq!(answer["wait"], json!({ "met": "timeout" }));
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_nothing_more_can_come_whatever_it_was_for() {
+    let server = Server::start().await;
+    let path = server.path_of("print x then exit 0", json!({})).await;
+    for conditions in [
+        json!({ "pattern": "never" }),
+        json!({ "output_past": 1000 }),
+        json!({ "silence_ms": 3_600_000 }),
+        json!({ "timeout_ms": 3_600_000 }),
+        json!({ "exit": true }),
+    ] {
+        let answer = wait(&server, &path, conditions).await;
+        assert_eq!(answer["wait"], json!({ "met": "exit" }));
+        assert_eq!(answer["process"]["ending"]["final_len"], 1);
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_goes_on_into_late_output_unless_the_exit_is_asked_for() {
+    let server = Server::start().await;
+    let anchor = Arc::new(Anchor::listen());
+    let path = server.path_of("leave-tail", json!({ "env": env(&anchor) })).await;
+    let answer = wait(&server, &path, json!({ "pattern": "later", "exit": true })).await;
+    assert_eq!(
+        (&answer["wait"]["met"], &answer["process"]["log_open"]),
+        (&json!("exit"), &json!(true))
+    );
+    held(&anchor, 1).await;
+    let waiting = wait(&server, &path, json!({ "pattern": "later" }));
+    let telling = async { anchor.tell("print later") };
+    let (answer, ()) = tokio::join!(waiting, telling);
+    assert_eq!(answer["wait"]["range"], json!({ "start": 4, "end": 9 }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_waiters_on_one_ending_are_all_answered() {
+    let server = Arc::new(Server::start().await);
+    let (anchor, path) = server.told(json!({})).await;
+    let mut waiters = JoinSet::new();
+    for _ in 0..1000 {
+        let mut client = server.connect().await;
+        let path = format!("{path}/wait");
+        waiters.spawn(async move { client.post(&path, &json!({ "exit": true })).await.json() });
+    }
+    // All wait, as far as can be seen from here: nobody has an answer yet.
+    let early = tokio::time::timeout(Duration::from_millis(50), waiters.join_next()).await;
+    assert!(early.is_err());
+    anchor.tell("exit 7");
+    let answers = waiters.join_all().await;
+    assert_eq!(answers.len(), 1000);
+    for answer in &answers {
+        assert_eq!(answer["process"]["ending"]["status"], json!({ "kind": "exited", "code": 7 }));
+        assert_eq!(answer, &answers[0]);
+    }
+}
