@@ -98,6 +98,11 @@ impl Process {
         self.shared.counter.snapshot.borrow().clone()
     }
 
+    /// Whether there is an ending, without a copy of anything.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.shared.counter.snapshot.borrow().ending().is_some()
+    }
+
     /// Waits until the condition holds, and returns the snapshot in which it does. Also returns,
     /// with the last snapshot there will be, when the log is closed for good.
     pub async fn wait_for(&self, mut holds: impl FnMut(&Snapshot) -> bool) -> Snapshot {

@@ -42,6 +42,34 @@ impl Engine {
         Page { processes, next }
     }
 
+    /// At most `most` processes, of this session if one is named: those that have not ended, newest
+    /// first, then those that have.
+    pub fn unended_first(
+        &self,
+        session: Option<&Session>,
+        most: usize,
+    ) -> Vec<(Process, Snapshot)> {
+        let (mut listed, mut ended) = (Vec::new(), Vec::new());
+        let registry = self.inner.registry();
+        let of_session = |process: &&Process| {
+            session.is_none_or(|session| process.about().session.as_ref() == Some(session))
+        };
+        for process in registry.before(None).filter(of_session) {
+            if listed.len() == most {
+                break;
+            }
+            // Most have ended, and most of those are not listed: only what is gets copied.
+            match process.has_ended() {
+                true if ended.len() == most => {}
+                true => ended.push((process.clone(), process.snapshot())),
+                false => listed.push((process.clone(), process.snapshot())),
+            }
+        }
+        listed.extend(ended);
+        listed.truncate(most);
+        listed
+    }
+
     /// The process that a start with this key has started.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
         let registry = self.inner.registry();

@@ -27,6 +27,28 @@ async fn the_newest_come_first_a_page_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_ended_comes_before_what_has_however_old() {
+    let fixture = Fixture::new();
+    let mut started = Vec::new();
+    for actions in ["hold", "exit 0", "hold", "exit 0", "exit 0"] {
+        let process = fixture.start(actions).await;
+        if actions != "hold" {
+            finish(&process).await;
+        }
+        started.push(process.id());
+    }
+    let first = |session: Option<&Session>, most: usize| -> Vec<Id> {
+        let listed = fixture.engine.unended_first(session, most);
+        listed.iter().map(|(process, _)| process.id()).collect()
+    };
+    let want = [2, 0, 4, 3, 1].map(|index: usize| started[index]);
+    for most in 0..=6 {
+        assert_eq!(first(None, most), want[..most.min(5)], "at most {most}");
+    }
+    assert_eq!(first(Some(&Session("other".into())), 6), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_filter_takes_sessions_phases_and_labels() {
     let fixture = Fixture::new();
     let launch = |actions: &str, session: &str, label: &str| Launch {

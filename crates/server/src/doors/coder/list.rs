@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lastbyte_engine::{Filter, Process, Snapshot};
+use lastbyte_engine::{Process, Snapshot};
 
 use super::chat::Chat;
 use super::json_out::Object;
@@ -15,13 +15,12 @@ const MOST: usize = 10;
 
 /// Those of the chat; all, if the request names none.
 pub(super) fn list(app: &App, chat: &Chat) -> Object {
-    let filter = Filter { session: chat.session(), ..Filter::default() };
-    let mut known = app.engine.list(&filter, None, usize::MAX).processes;
-    // Newest first already, and that is kept within a second.
+    let mut known = app.engine.unended_first(chat.session().as_ref(), MOST);
+    // One that ended meanwhile comes behind those that run, and order is kept within a second.
     known.sort_by_key(|(process, now)| {
         (now.ending().is_some(), Reverse(seconds(process.about().started)))
     });
-    let rows = known.iter().take(MOST).map(|(process, now)| row(process, now));
+    let rows = known.iter().map(|(process, now)| row(process, now));
     Object::new().objects("processes", rows)
 }
 
