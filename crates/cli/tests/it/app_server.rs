@@ -112,7 +112,9 @@ fn it_listens_on_a_socket_of_its_user_and_takes_it_along() {
         start(app_server(&fixture, &["--listen", &format!("unix://{}", path.display())]));
     eventually("it listens", || UnixStream::connect(&path).is_ok());
     let mut stream = UnixStream::connect(&path).unwrap();
-    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
