@@ -11,7 +11,14 @@ use lastbyte_output::log::Quota;
 use lastbyte_wire as wire;
 use lastbyte_wire::{Error, ErrorCode};
 
+/// How long a name may be that is kept with every event: a session, a key.
+const LONGEST_NAME: usize = 1024;
+const MOST_LABELS: usize = 64;
+/// Of all labels together.
+const LABEL_BYTES: usize = 16 << 10;
+
 pub(crate) fn launch(request: &wire::StartRequest) -> Result<Launch, Error> {
+    check_names(request)?;
     Ok(Launch {
         cwd: request.cwd.as_ref().map(Into::into),
         env: edits(&request.env),
@@ -28,6 +35,20 @@ pub(crate) fn launch(request: &wire::StartRequest) -> Result<Launch, Error> {
         labels: request.labels.clone(),
         ..Launch::new(program(request)?)
     })
+}
+
+fn check_names(request: &wire::StartRequest) -> Result<(), Error> {
+    for (what, name) in [("session", &request.session), ("key", &request.key)] {
+        if name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME) {
+            return Err(invalid(format!("`{what}` is longer than {LONGEST_NAME} bytes")));
+        }
+    }
+    let bytes: usize = request.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if request.labels.len() > MOST_LABELS || bytes > LABEL_BYTES {
+        let most = format!("{MOST_LABELS} labels with {LABEL_BYTES} bytes in all");
+        return Err(invalid(format!("there are more than {most}")));
+    }
+    Ok(())
 }
 
 fn program(request: &wire::StartRequest) -> Result<Program, Error> {

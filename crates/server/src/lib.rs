@@ -5,6 +5,7 @@
 
 mod app;
 pub mod doors;
+mod env_hook;
 mod from_wire;
 mod limits;
 pub mod listen;
@@ -12,5 +13,6 @@ pub mod to_wire;
 pub mod verbs;
 
 pub use app::App;
-pub use doors::http::router;
+pub use doors::router;
+pub use env_hook::{BadEnvironment, EnvHook, HookError, PATIENCE as ENV_HOOK_PATIENCE};
 pub use limits::Limits;

@@ -4,7 +4,7 @@ pub mod events;
 pub mod forget;
 pub mod list;
 pub mod read;
-mod refusal;
+pub(crate) mod refusal;
 pub mod resize;
 pub mod show;
 pub mod signal;

@@ -1,7 +1,7 @@
 //! Listing: newest first, filtered, a page at a time.
 
 use super::Engine;
-use crate::launch::Session;
+use crate::launch::{Key, Session};
 use crate::snapshot::{Phase, Snapshot};
 use crate::{Id, Process};
 
@@ -40,6 +40,12 @@ impl Engine {
         let more = matching.next().is_some();
         let next = processes.last().filter(|_| more).map(|(process, _)| process.id());
         Page { processes, next }
+    }
+
+    /// The process that a start with this key has started.
+    pub fn keyed(&self, key: &Key) -> Option<Process> {
+        let registry = self.inner.registry();
+        registry.all().find(|process| process.about().key.as_ref() == Some(key)).cloned()
     }
 }
 

@@ -30,8 +30,11 @@ async fn the_key_is_kept_as_long_as_the_process_and_no_longer() {
     finish(&first.process).await;
     let again = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
     assert!(again.attached && again.process.id() == first.process.id());
+    let found = |key: &str| fixture.engine.keyed(&Key(key.into())).map(|process| process.id());
+    assert_eq!((found("k"), found("other")), (Some(first.process.id()), None));
     patiently("closed", first.process.wait_for(|_| false)).await;
     fixture.engine.forget(first.process.id()).unwrap();
+    assert_eq!(found("k"), None);
     let new = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
     assert!(!new.attached && new.process.id() != first.process.id());
 }

@@ -45,7 +45,12 @@ impl Reading {
     pub fn new(app: &App, last_id: Option<&str>, only: Only) -> Result<Self, Error> {
         let feed = app.engine.feed();
         let (seen, gap) = match last_id.map(parse).transpose()? {
-            Some((epoch, number)) if epoch == feed.epoch() => (number, false),
+            Some((epoch, number)) if epoch == feed.epoch() => {
+                if number > feed.since(u64::MAX, 0).newest {
+                    return Err(from_wire::invalid(format!("no event {number} has been told yet")));
+                }
+                (number, false)
+            }
             Some(_) => (0, true),
             None => (feed.since(u64::MAX, 0).newest, false),
         };

@@ -5,7 +5,7 @@ use lastbyte_engine::{
 };
 use lastbyte_wire::{Error, ErrorCode};
 
-pub(super) fn of_start(error: &StartError) -> Error {
+pub(crate) fn of_start(error: &StartError) -> Error {
     let code = match error {
         StartError::Launch(error) => of_launch(error),
         StartError::Spawn(error) => of_spawn(error),
@@ -99,6 +99,19 @@ pub(super) fn broken(what: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("{what} broke down, which is a fault of the server"))
 }
 
-pub(super) fn unreadable(error: &std::io::Error) -> Error {
+/// A log that is gone is of a process that somebody has forgotten meanwhile.
+pub(crate) fn unreadable(error: &std::io::Error) -> Error {
+    if is_not_found(error) {
+        let message = "the process was forgotten while its output was read";
+        return Error::new(ErrorCode::ProcessNotFound, message);
+    }
     Error::new(ErrorCode::Failed, format!("the log cannot be read: {}", with_cause(error)))
+}
+
+/// Whether this, or what caused it, is a file that is not there.
+fn is_not_found(error: &(dyn std::error::Error + 'static)) -> bool {
+    let own = error.downcast_ref::<std::io::Error>();
+    own.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        || own.and_then(std::io::Error::get_ref).is_some_and(|inner| is_not_found(inner))
+        || error.source().is_some_and(is_not_found)
 }

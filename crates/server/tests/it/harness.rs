@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 /// Ends with its test: the engine's owners kill what they own when the runtime goes.
 pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
+    pub(crate) engine: Engine,
     _state: TempDir,
 }
 
@@ -41,14 +42,25 @@ impl Server {
     }
 
     pub(crate) async fn with(limits: Limits) -> Self {
+        Self::made(limits, |_| {}).await
+    }
+
+    /// With settings of the engine that are not the usual ones.
+    pub(crate) async fn tuned(tune: impl FnOnce(&mut Settings)) -> Self {
+        Self::made(Limits::default(), tune).await
+    }
+
+    async fn made(limits: Limits, tune: impl FnOnce(&mut Settings)) -> Self {
         let state = tempfile::tempdir().unwrap();
-        let engine = Engine::new(Settings::new(state.path())).unwrap();
-        let app = App::new(engine, limits);
+        let mut settings = Settings::new(state.path());
+        tune(&mut settings);
+        let engine = Engine::new(settings).unwrap();
+        let app = App::new(engine.clone(), limits);
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
         let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
         let server = listen::Server::new(vec![listener], Hosts::default(), limits);
         tokio::spawn(server.run(router(app), pending(), pending()));
-        Self { address, _state: state }
+        Self { address, engine, _state: state }
     }
 
     pub(crate) async fn connect(&self) -> Client {
@@ -117,9 +129,7 @@ impl Client {
     }
 
     pub(crate) async fn send(&mut self, method: &str, path: &str, body: Bytes) -> Answer {
-        let (head, body) = self.begin(method, path, body).await.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: head.status.as_u16(), headers: head.headers, body }
+        Answer::whole(self.begin(method, path, body).await).await
     }
 
     /// Sends a request and returns when the head of its answer is there.
@@ -129,13 +139,32 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Response<Incoming> {
+        self.begin_with(method, path, &[], body).await
+    }
+
+    /// As [`Client::begin`], with more headers.
+    pub(crate) async fn begin_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Response<Incoming> {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         self.sender.ready().await.unwrap();
         self.sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap()
     }
 }
 
 impl Answer {
+    pub(crate) async fn whole(answer: Response<Incoming>) -> Self {
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Self { status: head.status.as_u16(), headers: head.headers, body }
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }

@@ -1,6 +1,6 @@
 //! The native door: one file for each verb, and what all of them promise.
 
-mod events;
+pub mod events;
 mod forget;
 mod keys;
 mod output;

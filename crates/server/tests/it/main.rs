@@ -2,7 +2,9 @@
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod coder;
 mod codex;
+mod env_hook;
 mod harness;
 mod http;
 mod listen;

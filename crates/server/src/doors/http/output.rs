@@ -3,22 +3,21 @@
 use std::fmt::Display;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, Response, Uri, header};
 use lastbyte_engine::Snapshot;
 use lastbyte_wire::head;
 
 use super::answer::{Answer, ok};
-use super::input;
+use super::input::{self, Target};
 use crate::verbs::read::{self, RawOutput};
 use crate::{App, to_wire};
 
 pub(super) async fn read_output(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Target(process): Target,
     uri: Uri,
 ) -> Answer {
-    let process = app.process(&id)?;
     let query = input::query(&uri)?;
     match read::read(&app, &process, &query).await? {
         read::Answer::View(view) => ok(&view),

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
@@ -10,6 +10,7 @@ use lastbyte_engine::{Filter, PhaseIs};
 use lastbyte_wire::{Error, ErrorCode, Health, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
+use super::input::Target;
 use super::{events, input, output};
 use crate::verbs::{forget, list, resize, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
@@ -52,52 +53,47 @@ async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
     ok(&list::list(&app, &input::query(&uri)?)?)
 }
 
-async fn show_process(State(app): State<App>, Path(id): Path<String>) -> Answer {
-    ok(&show::show(&app.process(&id)?))
+async fn show_process(Target(process): Target) -> Answer {
+    ok(&show::show(&process))
 }
 
-async fn list_survivors(State(app): State<App>, Path(id): Path<String>) -> Answer {
-    ok(&show::survivors(&app.process(&id)?).await)
+async fn list_survivors(Target(process): Target) -> Answer {
+    ok(&show::survivors(&process).await)
 }
 
-async fn forget_process(State(app): State<App>, Path(id): Path<String>, uri: Uri) -> Answer {
+async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query = input::query(&uri)?;
-    forget::forget(&app, &app.process(&id)?, &query).await?;
+    forget::forget(&app, &process, &query).await?;
     nothing(StatusCode::NO_CONTENT)
 }
 
-async fn wait_for_process(State(app): State<App>, Path(id): Path<String>, body: Body) -> Answer {
-    let process = app.process(&id)?;
+async fn wait_for_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let conditions = input::json(&app, body).await?;
     ok(&wait::wait(&app, &process, &conditions).await?)
 }
 
 async fn write_to_process(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Target(process): Target,
     uri: Uri,
     body: Body,
 ) -> Answer {
-    let process = app.process(&id)?;
     let query = input::query(&uri)?;
     let bytes = input::bytes(&app, body).await?;
     ok(&write::write(&process, bytes.into(), &query).await?)
 }
 
-async fn signal_process(State(app): State<App>, Path(id): Path<String>, body: Body) -> Answer {
-    let process = app.process(&id)?;
+async fn signal_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&signal::signal(&process, &request).await?)
 }
 
-async fn stop_process(State(app): State<App>, Path(id): Path<String>, body: Body) -> Answer {
-    let process = app.process(&id)?;
+async fn stop_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&stop::stop(&process, &request).await?)
 }
 
-async fn resize_process(State(app): State<App>, Path(id): Path<String>, body: Body) -> Answer {
-    let process = app.process(&id)?;
+async fn resize_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     resize::resize(&process, &request).await?;
     nothing(StatusCode::NO_CONTENT)

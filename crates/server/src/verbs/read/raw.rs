@@ -25,8 +25,8 @@ pub struct RawOutput {
     pub body: RawBody,
 }
 
-/// The bytes from a cursor on, in pieces that are read when they are wanted. An error means that
-/// what was promised is not there any more: it was dropped meanwhile.
+/// Bytes that are in hand; or, of a log that is closed and so loses nothing any more, those from a
+/// cursor on, in pieces that are read when they are wanted.
 #[derive(Debug)]
 pub struct RawBody {
     first: Option<Bytes>,
@@ -44,6 +44,8 @@ enum Rest {
 type Piece = (Bytes, Box<LogSource>, Range<u64>);
 
 const PIECE: usize = 256 << 10;
+/// What is promised of a log that may still drop: no more than can be in hand.
+const IN_HAND: u64 = 256 << 10;
 
 pub(super) async fn read(
     process: &Process,
@@ -56,6 +58,11 @@ pub(super) async fn read(
         let from = asked.cursor(source.end());
         let most = asked.budget();
         let read = match asked.stream {
+            None if snapshot.log_open => {
+                let most = IN_HAND.min(most as u64);
+                let in_hand = spawn_blocking(move || in_hand(&source, from, most));
+                in_hand.await.map_err(|_| refusal::broken("the read"))?
+            }
             None => whole(source, from, most as u64),
             Some(_) => {
                 let filtered = spawn_blocking(move || filtered(&source, from, most));
@@ -80,7 +87,7 @@ pub(super) fn content(source: &LogSource, from: u64, most: usize) -> io::Result<
 }
 
 /// From the first byte at or after `from` that is there, up to the next that is not.
-fn whole(source: LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u64>, RawBody)>> {
+fn there(source: &LogSource, from: u64, most: u64) -> Range<u64> {
     let mut from = from;
     let mut end = source.end();
     for gone in source.dropped() {
@@ -92,7 +99,31 @@ fn whole(source: LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u6
             }
         }
     }
-    let next = from.saturating_add(most).min(end).max(from);
+    from..from.saturating_add(most).min(end).max(from)
+}
+
+/// Reads all that it answers with: what is dropped meanwhile ends it, and is asked for no more.
+fn in_hand(source: &LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u64>, RawBody)>> {
+    let range = there(source, from, most);
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    let mut count = 0;
+    while count < bytes.len() {
+        match source.read_at(range.start + count as u64, &mut bytes[count..])? {
+            Read::Bytes(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Read::Bytes(more) => count += more,
+            Read::Dropped(_) | Read::Other { .. } if count == 0 => return Ok(None),
+            Read::Dropped(_) | Read::Other { .. } => break,
+        }
+    }
+    bytes.truncate(count);
+    let len = count as u64;
+    let body = RawBody { first: Some(bytes.into()), rest: None, len };
+    Ok(Some((range.start..range.start + len, body)))
+}
+
+/// Reads the beginning, and the rest when it is wanted.
+fn whole(source: LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u64>, RawBody)>> {
+    let Range { start: from, end: next } = there(&source, from, most);
     let mut first = vec![0; (next - from).min(AT_ONCE as u64) as usize];
     let count = match source.read_at(from, &mut first)? {
         Read::Bytes(count) => count,

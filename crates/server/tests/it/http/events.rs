@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use crate::harness::{Client, Server};
 
 /// The feed as a client reads it.
-struct Listener {
+pub(crate) struct Listener {
     body: Incoming,
     text: String,
 }
 
 #[derive(Debug)]
-struct Told {
+pub(crate) struct Told {
     id: String,
     name: String,
-    data: Value,
+    pub(crate) data: Value,
 }
 
 impl Listener {
-    async fn new(client: &mut Client, path: &str) -> Self {
+    pub(crate) async fn new(client: &mut Client, path: &str) -> Self {
         let answer = client.begin("GET", path, "".into()).await;
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
@@ -42,7 +42,7 @@ impl Listener {
         }
     }
 
-    async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> Told {
         let piece = self.piece().await;
         let field = |name: &str| {
             let prefix = format!("{name}: ");
@@ -53,7 +53,7 @@ impl Listener {
         Told { id: field("id"), name: field("event"), data }
     }
 
-    async fn names(&mut self, count: usize) -> Vec<String> {
+    pub(crate) async fn names(&mut self, count: usize) -> Vec<String> {
         let mut names = Vec::new();
         for _ in 0..count {
             names.push(self.next().await.name);
@@ -99,6 +99,24 @@ async fn a_place_of_an_earlier_server_is_told_as_a_gap_first() {
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events?last_event_id=1-7").await;
     assert_eq!(listener.names(3).await, ["gap", "started", "ended"]);
+}
+
+#[tokio::test]
+async fn a_place_that_is_none_is_refused() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events").await;
+    server.start_child("exit 0", json!({})).await;
+    let (epoch, _) = listener.next().await.id.split_once('-').map(own).unwrap();
+    for place in ["x".to_owned(), "1".to_owned(), format!("{epoch}-99999999")] {
+        let path = format!("/v1/events?last_event_id={place}");
+        let refused = server.connect().await.get(&path).await;
+        assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"), "{place}");
+    }
+}
+
+fn own((epoch, number): (&str, &str)) -> (String, String) {
+    (epoch.to_owned(), number.to_owned())
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use lastbyte_server::verbs::read::{self, Asked};
 use lastbyte_testkit::Anchor;
+use lastbyte_wire::{ErrorCode, View};
 use serde_json::{Value, json};
 
 use crate::harness::{Server, env, held};
@@ -34,6 +36,18 @@ async fn one_whose_output_is_held_is_forgotten_only_with_its_survivors() {
     let forgotten = client.send("DELETE", &format!("{path}?stop=true"), "".into()).await;
     assert_eq!(forgotten.status, 204);
     assert_eq!(anchor.wait_for_at_most(0), Vec::<u32>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_that_somebody_else_forgets_is_not_found_and_no_failure() {
+    let server = Server::start().await;
+    let path = server.path_of("print x", json!({ "wait": { "exit": true } })).await;
+    let process = server.engine.get(path.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
+    server.engine.forget(process.id()).unwrap();
+    // As a request does that found the process just before.
+    let (snapshot, asked) = (process.snapshot(), Asked::of(View::HeadTail, None).unwrap());
+    let view = read::view(&process, &snapshot, asked).await;
+    assert_eq!(view.unwrap_err().code, ErrorCode::ProcessNotFound);
 }
 
 #[tokio::test]

@@ -88,6 +88,22 @@ async fn a_dropped_range_is_skipped_by_the_cursor_and_named() {
     assert!(read <= 131_072 && read > 64_000, "{read} bytes were kept");
 }
 
+/// An answer promises nothing that can be dropped while it is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_comes_whole_while_the_quota_drops_what_is_behind_it() {
+    let server = Server::start().await;
+    let path = server.path_of("flood", json!({ "quota_bytes": 131_072 })).await;
+    let mut client = server.connect().await;
+    let mut at = 0;
+    for _ in 0..300 {
+        let answer = client.get(&format!("{path}/output?from={at}&max_bytes=1000000")).await;
+        let (from, next) = (answer.number("lastbyte-from"), answer.number("lastbyte-next"));
+        assert_eq!(next - from, answer.body.len() as u64);
+        assert!(answer.body == pattern_bytes(from..next), "not what was written");
+        at = next;
+    }
+}
+
 #[tokio::test]
 async fn one_stream_alone_is_what_it_wrote() {
     let server = Server::start().await;

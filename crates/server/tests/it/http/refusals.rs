@@ -34,6 +34,10 @@ async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
         (json!({ "shell": "true", "quota_bytes": 1 }), "131072"),
         (json!({ "shell": "true", "stdin": { "base64": "?" } }), "base64"),
         (json!({ "shell": "true", "wait": {} }), "nothing to wait for"),
+        (json!([["true"]]), "a list, not an object"),
+        (json!({ "shell": "true", "key": "k".repeat(1025) }), "1024 bytes"),
+        (json!({ "shell": "true", "session": "s".repeat(1025) }), "1024 bytes"),
+        (json!({ "shell": "true", "labels": { "l": "x".repeat(16384) } }), "16384 bytes"),
         (json!({ "shell": "true", "wait": { "exit": true }, "max_bytes": 1_u64 << 40 }), "4194304"),
         (
             json!({ "shell": "true", "tty": { "rows": 1, "cols": 1 }, "streams": "split" }),
@@ -89,7 +93,7 @@ async fn ids_and_paths_that_are_none_are_not_found() {
     let id = "0198c2f0-0000-7000-8000-000000000000";
     for path in [id.to_owned(), id.to_uppercase(), id.replace('-', ""), "%ff".into(), "x".into()] {
         let answer = client.get(&format!("/v1/processes/{path}/output")).await;
-        assert_eq!(answer.status, if path == "%ff" { 400 } else { 404 }, "{answer:?}");
+        assert_eq!((answer.status, answer.code().as_str()), (404, "process_not_found"), "{path}");
     }
     check(&client.get("/v2").await, 404, "route_not_found", "/v2");
     let answer = client.send("PUT", "/v1/processes", "".into()).await;

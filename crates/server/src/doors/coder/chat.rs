@@ -1,0 +1,162 @@
+//! Who asks: the chat that a request names in its headers, and the chats that one came from.
+//!
+//! A chat is a session. Who names none, or something that is no chat, sees everything: that is the
+//! agent's rule, and no boundary against anybody who means ill.
+
+use axum::http::{HeaderMap, HeaderValue};
+use lastbyte_engine::{Process, Session};
+
+use super::json_in::{Kind, only_value};
+use crate::App;
+
+const CHAT: &str = "coder-chat-id";
+const ANCESTORS: &str = "coder-ancestor-chat-ids";
+const NIL: &str = "00000000-0000-0000-0000-000000000000";
+
+/// The chats of a request, by their ids in lower case with dashes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Chat {
+    pub(super) own: Option<String>,
+    /// The nearest first; never asked whether something may be seen.
+    pub(super) ancestors: Vec<String>,
+}
+
+impl Chat {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let own = headers.get(CHAT).and_then(|value| chat_id(value.as_bytes()));
+        Self { own, ancestors: headers.get(ANCESTORS).map(ancestors).unwrap_or_default() }
+    }
+
+    pub(super) fn session(&self) -> Option<Session> {
+        self.own.clone().map(Session)
+    }
+
+    /// The process with this id, if this chat may know of it.
+    pub(super) fn find(&self, app: &App, id: &[u8]) -> Option<Process> {
+        let process = std::str::from_utf8(id).ok().and_then(|id| app.process(id).ok());
+        process.filter(|process| self.reaches(process))
+    }
+
+    /// Whether it may look at a process and signal it.
+    pub(super) fn reaches(&self, process: &Process) -> bool {
+        match (&self.own, &process.about().session) {
+            (Some(own), Some(Session(owner))) => own == owner,
+            (None, _) | (_, None) => true,
+        }
+    }
+
+    /// Itself and those it came from.
+    pub(super) fn line(&self) -> Vec<String> {
+        self.own.iter().chain(&self.ancestors).cloned().collect()
+    }
+}
+
+/// Strings that are no chats are passed over; anything but strings makes the list none.
+fn ancestors(header: &HeaderValue) -> Vec<String> {
+    let Ok(value) = only_value(header.as_bytes()) else { return Vec::new() };
+    let Kind::Array(elements) = value.kind() else { return Vec::new() };
+    let mut texts = Vec::new();
+    for element in elements {
+        match element.kind() {
+            Kind::String(text) => texts.push(text.decode()),
+            Kind::Null => {}
+            Kind::Bool(_) | Kind::Number | Kind::Array(_) | Kind::Object(_) => return Vec::new(),
+        }
+    }
+    texts.iter().filter_map(|text| chat_id(text.as_bytes())).collect()
+}
+
+/// A UUID in any spelling that is taken, in the one that is kept. Nil is none.
+fn chat_id(text: &[u8]) -> Option<String> {
+    let dashed = match text.len() {
+        32 => return canonical(text.iter().copied()),
+        36 => text,
+        38 => &text[1..37], // whatever stands around it
+        45 if text[..9].eq_ignore_ascii_case(b"urn:uuid:") => &text[9..],
+        _ => return None,
+    };
+    let dashes = [8, 13, 18, 23];
+    if dashes.iter().any(|at| dashed[*at] != b'-') {
+        return None;
+    }
+    let digits = dashed.iter().enumerate().filter(|(at, _)| !dashes.contains(at));
+    canonical(digits.map(|(_, digit)| *digit))
+}
+
+fn canonical(digits: impl Iterator<Item = u8>) -> Option<String> {
+    let mut id = String::with_capacity(36);
+    for (index, digit) in digits.enumerate() {
+        if !digit.is_ascii_hexdigit() {
+            return None;
+        }
+        if [8, 12, 16, 20].contains(&index) {
+            id.push('-');
+        }
+        id.push(char::from(digit.to_ascii_lowercase()));
+    }
+    (id != NIL).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "0a1b2c3d-0000-4000-8000-00000000000a";
+    const B: &str = "0a1b2c3d-0000-4000-8000-00000000000b";
+
+    fn chat(headers: &[(&'static str, &str)]) -> Chat {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        Chat::of(&map)
+    }
+
+    fn check_own(header: &str, want: Option<&str>) {
+        assert_eq!(chat(&[(CHAT, header)]).own.as_deref(), want, "{header:?}");
+    }
+
+    fn check_ancestors(header: &str, want: &[&str]) {
+        assert_eq!(chat(&[(ANCESTORS, header)]).ancestors, want, "{header:?}");
+    }
+
+    #[test]
+    fn every_spelling_of_a_chat_is_one_chat() {
+        let spellings = [
+            A.to_owned(),
+            A.to_uppercase(),
+            A.replace('-', ""),
+            format!("{{{A}}}"),
+            format!("x{A}y"),
+            format!("urn:uuid:{A}"),
+            format!("URN:UUID:{A}"),
+        ];
+        spellings.iter().for_each(|spelling| check_own(spelling, Some(A)));
+    }
+
+    #[test]
+    fn what_is_no_chat_is_none() {
+        for header in ["", "not-a-uuid", NIL, &A[1..], &A.replace('a', "g"), &A.replace('-', "x")] {
+            check_own(header, None);
+        }
+        check_own(&format!("url:uuid:{A}"), None);
+        assert_eq!(chat(&[]), Chat::default());
+    }
+
+    #[test]
+    fn the_first_header_counts() {
+        assert_eq!(chat(&[(CHAT, B), (CHAT, A)]).own.as_deref(), Some(B));
+        assert_eq!(chat(&[(CHAT, "none"), (CHAT, A)]).own, None);
+    }
+
+    #[test]
+    fn ancestors_are_an_array_of_strings() {
+        check_ancestors(&format!("[\"{A}\",\"{B}\"]"), &[A, B]);
+        check_ancestors(&format!("[\"{}\",\"zzz\",\"{NIL}\",null]", A.to_uppercase()), &[A]);
+        for header in ["null", "", "{nope", "[]", "{}", "\"x\""] {
+            check_ancestors(header, &[]);
+        }
+        check_ancestors(&format!("[\"{A}\",5]"), &[]);
+        check_ancestors(&format!("[\"{A}\"] x"), &[]);
+    }
+}

@@ -1,0 +1,111 @@
+//! A request and who asks, as a launch.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use lastbyte_engine::{About, EnvEdit, Key, Launch, Touches};
+
+use super::chat::Chat;
+use super::request::StartRequest;
+
+/// The label of what was started with `background`, which this door lists and nobody acts upon.
+const BACKGROUND: &str = "coder.background";
+
+/// A name or value in the environment has a NUL in it, which no environment can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable {name:?} contains a NUL byte")]
+pub(super) struct NulInEnvironment {
+    name: String,
+}
+
+pub(super) fn launch(request: StartRequest, chat: &Chat) -> Result<Launch, NulInEnvironment> {
+    let StartRequest { command, workdir, env, background, client_token } = request;
+    let forced = chat.own.iter().map(|own| ("CODER_CHAT_ID".into(), own.into()));
+    let background = background.then(|| (BACKGROUND.to_owned(), "true".to_owned()));
+    let workdir = Some(workdir).filter(|workdir| !workdir.is_empty());
+    Ok(Launch {
+        env: edits(env)?,
+        forced_env: forced.collect(),
+        session: chat.session(),
+        key: Some(client_token).filter(|token| !token.is_empty()).map(Key),
+        labels: background.into_iter().collect(),
+        // Only what the request names: where a command runs by default is nobody's workspace.
+        touches: chat.own.as_ref().map(|_| Touches {
+            chats: chat.line(),
+            paths: workdir.iter().map(Into::into).collect(),
+        }),
+        cwd: workdir.map(Into::into),
+        ..Launch::shell(command)
+    })
+}
+
+pub(super) fn is_background(about: &About) -> bool {
+    about.labels.get(BACKGROUND).is_some_and(|value| value == "true")
+}
+
+/// A name may have a `=` in it, which is where the variable's own name ends. Nobody can see a
+/// variable without a name, so there is none.
+fn edits(env: BTreeMap<String, String>) -> Result<Vec<EnvEdit>, NulInEnvironment> {
+    let mut edits = Vec::with_capacity(env.len());
+    for (name, value) in env {
+        if name.contains('\0') || value.contains('\0') {
+            return Err(NulInEnvironment { name });
+        }
+        let (name, value) = match name.split_once('=') {
+            Some((name, more)) => (OsString::from(name), format!("{more}={value}")),
+            None => (name.into(), value),
+        };
+        if !name.is_empty() {
+            edits.push(EnvEdit::Set(name, value.into()));
+        }
+    }
+    Ok(edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(env: &[(&str, &str)], want: &[(&str, &str)]) {
+        let env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let set = |(name, value): &(&str, &str)| EnvEdit::Set(name.into(), value.into());
+        assert_eq!(edits(env).unwrap(), want.iter().map(set).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_name_ends_at_its_first_equals_sign() {
+        check(
+            &[("A=B", "c"), ("D=", "e"), ("F", "g=h")],
+            &[("A", "B=c"), ("D", "=e"), ("F", "g=h")],
+        );
+    }
+
+    #[test]
+    fn a_variable_without_a_name_is_none() {
+        check(&[("", "v"), ("=A", "b"), ("X", "")], &[("X", "")]);
+    }
+
+    #[test]
+    fn a_nul_is_refused_even_where_nobody_would_see_it() {
+        for (name, value) in [("A", "b\0"), ("A\0", "b"), ("", "\0")] {
+            assert!(edits([(name.into(), value.into())].into()).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_touched_is_what_the_request_names() {
+        let own = "0a1b2c3d-0000-4000-8000-00000000000a";
+        let chat = Chat { own: Some(own.into()), ancestors: vec!["parent".into()] };
+        let request = StartRequest { command: "c".into(), ..StartRequest::default() };
+        let touches =
+            |request: &StartRequest, chat: &Chat| launch(request.clone(), chat).unwrap().touches;
+        let chats = vec![own.to_owned(), "parent".to_owned()];
+        let want = Touches { chats: chats.clone(), paths: vec![] };
+        assert_eq!(touches(&request, &chat), Some(want));
+        let request = StartRequest { workdir: "/w//x".into(), ..request };
+        let want = Touches { chats, paths: vec!["/w//x".into()] };
+        assert_eq!(touches(&request, &chat), Some(want));
+        let orphan = Chat { own: None, ..chat };
+        assert_eq!(touches(&request, &orphan), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! `GET …/list`: at most ten, what runs first, then the newest.
+
+use std::cmp::Reverse;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lastbyte_engine::{Filter, Process, Snapshot};
+
+use super::chat::Chat;
+use super::json_out::Object;
+use super::launch::is_background;
+use super::output::{command, exit_code};
+use crate::App;
+
+const MOST: usize = 10;
+
+/// Those of the chat; all, if the request names none.
+pub(super) fn list(app: &App, chat: &Chat) -> Object {
+    let filter = Filter { session: chat.session(), ..Filter::default() };
+    let mut known = app.engine.list(&filter, None, usize::MAX).processes;
+    // Newest first already, and that is kept within a second.
+    known.sort_by_key(|(process, now)| {
+        (now.ending().is_some(), Reverse(seconds(process.about().started)))
+    });
+    let rows = known.iter().take(MOST).map(|(process, now)| row(process, now));
+    Object::new().objects("processes", rows)
+}
+
+fn row(process: &Process, now: &Snapshot) -> Object {
+    let (about, ending) = (process.about(), now.ending());
+    let mut row = Object::new()
+        .text("id", about.id.to_string())
+        .text("command", command(&about.program))
+        .text("workdir", about.cwd.as_os_str().as_encoded_bytes())
+        .bool("background", is_background(about))
+        .bool("running", ending.is_none());
+    if let Some(ending) = ending {
+        row = row.number("exit_code", exit_code(ending));
+    }
+    row = row.number("started_at_unix", seconds(about.started));
+    match ending {
+        Some(ending) => row.number("exited_at_unix", seconds(ending.times.ended)),
+        None => row,
+    }
+}
+
+fn seconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

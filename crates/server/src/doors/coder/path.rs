@@ -1,0 +1,147 @@
+//! Which operation a path means. The path is read as Go's server does it: unescaped, unless it is
+//! not the way Go itself would have escaped the result; then as it came, in all its parts.
+
+/// Where everything of this door is.
+pub(super) const MOUNT: &str = "/api/v0/processes";
+
+/// What a path is the path of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Start,
+    List,
+    /// The id, as bytes: nothing says that it is one of ours.
+    Output(Vec<u8>),
+    Signal(Vec<u8>),
+    Token(Vec<u8>),
+}
+
+/// A `%` without two hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BadEscape;
+
+impl Place {
+    /// `None` where there is nothing.
+    pub(super) fn of(path: &str) -> Result<Option<Self>, BadEscape> {
+        let unescaped = unescape(path)?;
+        let path = match escape(&unescaped) == path {
+            true => unescaped,
+            false => path.as_bytes().to_vec(),
+        };
+        let below = path.strip_prefix(MOUNT.as_bytes()).and_then(|path| path.strip_prefix(b"/"));
+        let Some(below) = below else { return Ok(None) };
+        let segments: Vec<&[u8]> = below.split(|byte| *byte == b'/').collect();
+        Ok(Some(match segments[..] {
+            [b"start"] => Self::Start,
+            [b"list"] => Self::List,
+            [id, b"output"] => Self::Output(id.to_vec()),
+            [id, b"signal"] => Self::Signal(id.to_vec()),
+            [b"tokens", token] if !token.is_empty() => Self::Token(token.to_vec()),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// Bytes for their escapes.
+pub(super) fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        match (byte, behind) {
+            (b'%', [high, low, behind @ ..]) => {
+                bytes.push(hex(*high)? << 4 | hex(*low)?);
+                rest = behind;
+            }
+            (b'%', _) => return Err(BadEscape),
+            _ => {
+                bytes.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn hex(digit: u8) -> Result<u8, BadEscape> {
+    let value = char::from(digit).to_digit(16).ok_or(BadEscape)?;
+    Ok(value as u8)
+}
+
+/// As Go escapes a path.
+fn escape(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => text.push(char::from(*byte)),
+            b'-' | b'_' | b'.' | b'~' => text.push(char::from(*byte)),
+            b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(below: &str, want: impl Into<Option<Place>>) {
+        assert_eq!(Place::of(&format!("{MOUNT}{below}")), Ok(want.into()), "{below}");
+    }
+
+    fn check_id(segment: &str, want: &[u8]) {
+        check(&format!("/{segment}/output"), Place::Output(want.to_vec()));
+        check(&format!("/{segment}/signal"), Place::Signal(want.to_vec()));
+    }
+
+    #[test]
+    fn the_four_operations_and_the_token_have_their_places() {
+        check("/start", Place::Start);
+        check("/list", Place::List);
+        check_id("abc", b"abc");
+        check("/tokens/abc", Place::Token(b"abc".to_vec()));
+    }
+
+    #[test]
+    fn an_id_may_look_like_anything() {
+        for id in ["", "list", "start", "tokens", "..", "%252F"] {
+            let want = if id == "%252F" { "%2F" } else { id };
+            check_id(id, want.as_bytes());
+        }
+    }
+
+    #[test]
+    fn escapes_that_go_would_have_written_are_undone_and_others_are_not() {
+        check_id("a%20b", b"a b");
+        check_id("%22", b"\"");
+        check_id("%C3%A9", "\u{e9}".as_bytes());
+        check_id("%FF", b"\xff");
+        check_id("%25", b"%");
+        check_id("a%2Fb", b"a%2Fb");
+        check_id("%2e%2e", b"%2e%2e");
+        check_id("%3Cb%3E%26", b"%3Cb%3E%26");
+        check_id("%c3%a9", b"%c3%a9");
+        check_id("a!%20", b"a!%20");
+    }
+
+    #[test]
+    fn everywhere_else_is_nothing() {
+        for below in ["", "/", "/list/", "/LIST", "/abc", "/abc/", "/abc/output/", "/abc/output/x"]
+        {
+            check(below, None);
+        }
+        for below in
+            ["/abc/Output", "//list", "/tokens/", "/tokens", "/tokens/a/b", "list", "x/y/output"]
+        {
+            check(below, None);
+        }
+    }
+
+    #[test]
+    fn a_broken_escape_is_an_error() {
+        for below in ["/%zz/output", "/%", "/%2", "/a%4g/output"] {
+            assert_eq!(Place::of(&format!("{MOUNT}{below}")), Err(BadEscape), "{below}");
+        }
+    }
+}

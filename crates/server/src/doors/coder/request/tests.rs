@@ -1,0 +1,161 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn start(body: &str) -> StartRequest {
+    StartRequest::decode(body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"))
+}
+
+fn check_command(body: &str, want: &str) {
+    assert_eq!(start(body).command, want, "{body}");
+}
+
+fn check_fault(body: &str, want: &str) {
+    let fault = StartRequest::decode(body.as_bytes()).expect_err(body);
+    assert_eq!(fault.to_string(), want, "{body}");
+}
+
+fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+#[test]
+fn every_field_is_taken() {
+    let body =
+        r#"{"command":"c","workdir":"/w","env":{"A":"1"},"background":true,"client_token":"t"}"#;
+    let want = StartRequest {
+        command: "c".into(),
+        workdir: "/w".into(),
+        env: env(&[("A", "1")]),
+        background: true,
+        client_token: "t".into(),
+    };
+    assert_eq!(start(body), want);
+}
+
+#[test]
+fn names_match_in_any_case() {
+    check_command(r#"{"COMMAND":"x"}"#, "x");
+    check_command(r#"{"\u0063ommand":"x"}"#, "x");
+    assert_eq!(start("{\"wor\u{212a}dir\":\"/\"}").workdir, "/");
+    assert_eq!(
+        start("{\"bac\u{212a}GROUND\":true,\"Client_To\u{212a}en\":\"t\"}").client_token,
+        "t"
+    );
+    let signal = SignalRequest::decode("{\"\u{17f}IGNAL\":\"kill\"} trailing".as_bytes());
+    assert_eq!(signal.unwrap().signal, "kill");
+}
+
+#[test]
+fn the_last_of_two_counts_whatever_its_case() {
+    check_command(r#"{"command":"a","command":"b"}"#, "b");
+    check_command(r#"{"command":"a","COMMAND":"b"}"#, "b");
+    check_command(r#"{"COMMAND":"b","command":"a"}"#, "a");
+}
+
+#[test]
+fn null_changes_nothing_but_empties_a_map() {
+    check_command(r#"{"command":"x","command":null}"#, "x");
+    check_command("null", "");
+    check_command(r#"{"command":null}"#, "");
+    assert!(start(r#"{"background":true,"background":null}"#).background);
+    assert_eq!(start(r#"{"env":{"A":null}}"#).env, env(&[("A", "")]));
+    assert_eq!(start(r#"{"env":{"A":"1"},"env":null,"env":{"B":"2"}}"#).env, env(&[("B", "2")]));
+}
+
+#[test]
+fn two_environments_are_merged() {
+    let merged = start(r#"{"env":{"A":"1","B":"1"},"ENV":{"B":"2","C":"3","C":"4"}}"#).env;
+    assert_eq!(merged, env(&[("A", "1"), ("B", "2"), ("C", "4")]));
+}
+
+#[test]
+fn what_is_not_known_and_what_follows_is_passed_over() {
+    check_command(r#"{"timeout":1e999999,"x":{"y":[1,2,{}]},"command":"x"} xyz"#, "x");
+    check_command(r#"{"command":"a"}{"command":"b"}"#, "a");
+    check_command(r#"{"command":"a"}}"#, "a");
+}
+
+#[test]
+fn a_wrong_type_is_refused_and_the_first_is_told() {
+    let field = "into Go struct field StartProcessRequest";
+    check_fault(
+        r#"{"command":5,"background":"x"}"#,
+        &format!("json: cannot unmarshal number {field}.command of type string"),
+    );
+    check_fault(
+        r#"{"env":[]}"#,
+        &format!("json: cannot unmarshal array {field}.env of type map[string]string"),
+    );
+    check_fault(
+        r#"{"env":{"A":true,"B":[]}}"#,
+        &format!("json: cannot unmarshal bool {field}.env of type string"),
+    );
+    check_fault(
+        r#"{"background":1}"#,
+        &format!("json: cannot unmarshal number {field}.background of type bool"),
+    );
+    check_fault(
+        r#"{"workdir":{}}"#,
+        &format!("json: cannot unmarshal object {field}.workdir of type string"),
+    );
+    check_fault(
+        "[]",
+        "json: cannot unmarshal array into Go value of type workspacesdk.StartProcessRequest",
+    );
+    let signal = SignalRequest::decode(br#"{"signal":9}"#).unwrap_err();
+    assert_eq!(
+        signal.to_string(),
+        "json: cannot unmarshal number into Go struct field SignalProcessRequest.signal of type string"
+    );
+}
+
+#[test]
+fn a_syntax_error_anywhere_beats_a_wrong_type() {
+    check_fault(r#"{"command":5,"x":}"#, "invalid character '}' looking for beginning of value");
+    check_fault("", "EOF");
+    check_fault(r#"{"command":5"#, "unexpected EOF");
+}
+
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+            prop::collection::btree_map(any::<String>(), inner, 0..6)
+                .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        _ = StartRequest::decode(&body);
+        _ = SignalRequest::decode(&body);
+    }
+
+    /// Bytes that are nearly JSON, cut and changed anywhere.
+    #[test]
+    fn no_broken_json_makes_it_panic(value in json(), cut in 0..300_usize, (at, byte) in (0..300_usize, any::<u8>())) {
+        let body = serde_json::json!({ "command": value, "env": { "A": value }, "x": value });
+        let mut body = serde_json::to_vec(&body).unwrap();
+        _ = StartRequest::decode(&body[..cut.min(body.len())]);
+        if let Some(place) = body.get_mut(at) {
+            *place = byte;
+        }
+        _ = StartRequest::decode(&body);
+    }
+
+    #[test]
+    fn what_is_json_for_others_is_taken_and_reads_the_same(command in any::<String>(), env in any::<BTreeMap<String, String>>(), other in json()) {
+        let body = serde_json::json!({ "command": command, "env": env, "other": other });
+        let request = StartRequest::decode(body.to_string().as_bytes()).unwrap();
+        prop_assert_eq!((request.command, request.env), (command, env));
+    }
+}

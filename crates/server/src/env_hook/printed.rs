@@ -1,0 +1,84 @@
+//! What a hook prints, as an environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use lastbyte_engine::Environment;
+
+/// What is wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum BadEnvironment {
+    #[error("it is empty")]
+    Empty,
+    #[error("it begins like JSON and is no object of strings: {0}")]
+    Json(serde_json::Error),
+    #[error("{0:?} is no name and value with a `=` between them")]
+    Pair(String),
+    #[error("{0:?} is no name of a variable, or its value has a NUL")]
+    Name(String),
+}
+
+/// A JSON object, or pairs with a NUL behind each, as `env -0` prints them.
+pub(super) fn parse(printed: &[u8]) -> Result<Environment, BadEnvironment> {
+    match printed.trim_ascii_start().first() {
+        None => Err(BadEnvironment::Empty),
+        Some(b'{') => object(printed),
+        Some(_) => pairs(printed),
+    }
+}
+
+fn object(printed: &[u8]) -> Result<Environment, BadEnvironment> {
+    let object: BTreeMap<String, String> =
+        serde_json::from_slice(printed).map_err(BadEnvironment::Json)?;
+    let check = |(name, value): (String, String)| {
+        let bad = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+        match bad {
+            true => Err(BadEnvironment::Name(name)),
+            false => Ok((name.into(), value.into())),
+        }
+    };
+    object.into_iter().map(check).collect()
+}
+
+fn pairs(printed: &[u8]) -> Result<Environment, BadEnvironment> {
+    let printed = printed.strip_suffix(b"\0").unwrap_or(printed);
+    let pair = |pair: &[u8]| match pair.iter().position(|byte| *byte == b'=') {
+        None | Some(0) => Err(BadEnvironment::Pair(String::from_utf8_lossy(pair).into_owned())),
+        Some(at) => {
+            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            Ok((text(&pair[..at]), text(&pair[at + 1..])))
+        }
+    };
+    printed.split(|byte| *byte == b'\0').map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(printed: &[u8], want: &[(&str, &str)]) {
+        let want = want.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        assert_eq!(parse(printed).unwrap(), want);
+    }
+
+    #[test]
+    fn an_object_and_pairs_say_the_same() {
+        let want = [("A", "1"), ("B", "two\nlines=2"), ("E", "")];
+        check(b" {\"A\":\"1\",\"B\":\"two\\nlines=2\",\"E\":\"\"}\n", &want);
+        check(b"A=1\0B=two\nlines=2\0E=\0", &want);
+        check(b"A=1\0B=two\nlines=2\0E=", &want);
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        for printed in
+            [b"".as_slice(), b" \n", b"oops", b"=x", b"A=1\0\0B=2", b"{\"A\":1}", b"{oops"]
+        {
+            assert!(parse(printed).is_err(), "{printed:?}");
+        }
+        for printed in ["{\"\":\"x\"}", "{\"A=B\":\"x\"}", "{\"A\":\"\\u0000\"}"] {
+            assert!(parse(printed.as_bytes()).is_err(), "{printed}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The door for clients of Coder's agent.
+
+mod bodies;
+mod client;
+mod ending;
+mod isolation;
+mod list;
+mod notice;
+mod paths;
+mod race;
+mod signal;
+mod start;
+mod tokens;
