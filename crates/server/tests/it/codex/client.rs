@@ -196,6 +196,11 @@ impl Client {
         bytes_of(&self.got, id, stream)
     }
 
+    /// Whether what it sends has to be text: that of a WebSocket has.
+    pub fn sends_text(&self) -> bool {
+        self.served.is_none()
+    }
+
     /// Stops and goes on reading.
     pub fn read_on(&self, reading: bool) {
         self.reading.send_replace(reading);

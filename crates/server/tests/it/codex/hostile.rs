@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::fixture::{Fixture, result, run};
+use super::websocket::{connect, listen};
 
 async fn is_served(client: &mut Client) {
     let answer = client.exec(run("print alive", json!({}))).await;
@@ -73,11 +74,20 @@ fn padded(id: i64, padding: &str) -> String {
     format!(r#"{{"id":{id},"method":"command/exec","params":{params},"padding":"{padding}"}}"#)
 }
 
-/// Requests with bytes flipped, cut out, doubled or put in. Whatever can be parsed is answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_that_can_be_parsed_is_answered_among_spoiled_ones() {
     let fixture = Fixture::new();
-    let mut client = fixture.client().await;
+    send_spoiled_requests(&mut fixture.client().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_a_websocket_spoiled_requests_do_no_harm_either() {
+    let fixture = Fixture::new();
+    send_spoiled_requests(&mut connect(listen(&fixture).await).await).await;
+}
+
+/// Requests with bytes flipped, cut out, doubled or put in. Whatever can be parsed is answered.
+async fn send_spoiled_requests(client: &mut Client) {
     let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
     let seeds = [
         json!({"method": "command/exec", "params": {"command": ["true"], "processId": "a", "tty": true}}),
@@ -94,6 +104,9 @@ async fn every_request_that_can_be_parsed_is_answered_among_spoiled_ones() {
         let mut line = seed.to_string().into_bytes();
         (0..chance.below(4)).for_each(|_| chance.spoil(&mut line));
         line.retain(|byte| *byte != b'\n');
+        if client.sends_text() {
+            line = String::from_utf8_lossy(&line).into_owned().into_bytes();
+        }
         expected.extend(id_of_request(&line));
         client.send_line(&line);
     }
@@ -102,7 +115,7 @@ async fn every_request_that_can_be_parsed_is_answered_among_spoiled_ones() {
         let is_it = |message: &Value| message.get("id") == Some(&id);
         client.until(&what, |got| got.iter().any(is_it).then_some(())).await;
     }
-    is_served(&mut client).await;
+    is_served(client).await;
 }
 
 /// What the protocol calls a request, judged without the code under test.

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::client::Client;
 use super::fixture::{Fixture, fault, patiently, result, run};
 
-async fn listen(fixture: &Fixture) -> SocketAddr {
+pub async fn listen(fixture: &Fixture) -> SocketAddr {
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
     let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
     serve(fixture, listener);
@@ -30,7 +30,7 @@ fn serve(fixture: &Fixture, listener: Listener) {
     });
 }
 
-async fn connect(address: SocketAddr) -> Client {
+pub async fn connect(address: SocketAddr) -> Client {
     let mut client = Client::over_websocket(TcpStream::connect(address).await.unwrap()).await;
     client.initialize(json!({"experimentalApi": true})).await;
     client
