@@ -119,7 +119,10 @@ impl Args {
                 sleep_until(Instant::now() + GRACE).await;
             },
         ));
-        tell::result(&lines);
+        // Whoever knows the addresses can ask without having read them.
+        if let Err(error) = tell::result(&lines) {
+            tracing::warn!("{error:#}");
+        }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         until_asked_to_go(signals, &app).await;
         drop::<oneshot::Sender<()>>(shutdown);

@@ -37,7 +37,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         Phase::Running => None,
         Phase::Draining | Phase::Ended => Some(client.survivors(&id).await?),
     };
-    tell::result(&page(&process, survivors.as_deref()));
+    tell::result(page(&process, survivors.as_deref()))?;
     Ok(0)
 }
 

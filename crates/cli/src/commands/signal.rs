@@ -34,10 +34,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         tell::json_result(&answer)?;
         return Ok(0);
     }
-    tell::result(&match answer.delivered {
+    tell::result(match answer.delivered {
         Delivered::Group => format!("{} to the process and its group\n", args.signal),
         Delivered::Survivors { count } => format!("{} to {count} that it has left\n", args.signal),
         Delivered::Nobody => format!("{} to nobody: it has ended\n", args.signal),
-    });
+    })?;
     Ok(0)
 }

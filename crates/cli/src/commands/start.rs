@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use anyhow::Context;
 use lastbyte_client::wire::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 use lastbyte_engine::{EnvEdit, Program};
 use lastbyte_output::log::Quota;
@@ -71,10 +72,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     for warning in &answer.warnings {
         tell::line(format_args!("warning: {warning}"));
     }
-    match args.json {
-        true => tell::json_result(&answer)?,
-        false => tell::result(&format!("{}\n", answer.process.id)),
-    }
+    let id = &answer.process.id;
+    let told = match args.json {
+        true => tell::json_result(&answer),
+        false => tell::result(format!("{id}\n")),
+    };
+    // It runs, and whoever has not got its id has no other way to it.
+    told.with_context(|| format!("process {id} is started"))?;
     Ok(0)
 }
 

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
     match args.json {
         true => tell::json_result(&proof)?,
-        false => tell::result(&in_words(&proof)),
+        false => tell::result(in_words(&proof))?,
     }
     Ok(match proof.left.is_empty() {
         true => 0,

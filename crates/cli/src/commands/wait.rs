@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         }
         Met::Pattern { text, .. } => {
             if !args.json {
-                tell::result(&format!("{}\n", in_words::one_line(&text)));
+                tell::result(format!("{}\n", in_words::one_line(&text)))?;
             }
             Ok(0)
         }
