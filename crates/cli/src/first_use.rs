@@ -18,7 +18,7 @@ use lastbyte_sys::spawn::{Daemon, start_daemon};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::server_args::{Place, nobody_listens};
+use crate::server_args::{Place, ServerArgs, nobody_listens};
 use crate::tell;
 
 /// A server that has not said a word for this long will not. Only to end what hangs.
@@ -29,16 +29,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 const PASSED_ON_BY_PREFIX: [&str; 3] = ["LASTBYTE_LOG", "LC_", "XDG_"];
 
-/// Returns when a server listens here. Blocks meanwhile.
-pub(crate) async fn ensure_server(place: &Place, client: &Client) -> anyhow::Result<()> {
+/// Returns who asks the server when one listens here. Blocks meanwhile.
+pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
     make_private(&place.state)?;
     let lock = open(&place.state.join("first-use.lock"))?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another call that starts the server")?;
+    let client = server.client().await?;
     match client.health().await {
-        Err(error) if nobody_listens(&error) => start(place),
+        Err(error) if nobody_listens(&error) => {
+            start(place)?;
+            Ok(Client::unix(&place.socket))
+        }
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(client),
     }
 }
 

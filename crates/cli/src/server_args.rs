@@ -1,11 +1,13 @@
 //! Which server a command talks to.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use lastbyte_client::{Client, ClientError};
 
+use crate::daemon::address;
 use crate::places;
 
 /// Where the server is.
@@ -37,10 +39,10 @@ pub(crate) struct Place {
 }
 
 impl ServerArgs {
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         match (self.server, self.place()?) {
             (Some(addr), _) => Ok(Client::tcp(addr, self.token()?)),
-            (None, Some(place)) => Ok(Client::unix(place.socket)),
+            (None, Some(place)) => Ok(self.client_at(place).await),
             (None, None) => anyhow::bail!("there is no place to look for a server"),
         }
     }
@@ -53,6 +55,20 @@ impl ServerArgs {
         let state = places::state_dir(self.state.as_deref())?;
         let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
         Ok(Some(Place { state, socket }))
+    }
+
+    /// Where a server of this state folder answers; where one would be, if none does.
+    async fn client_at(&self, place: Place) -> Client {
+        let elsewhere = address::read(&place.state).filter(|path| *path != place.socket);
+        if let (None, Some(path)) = (&self.socket, elsewhere)
+            && UnixStream::connect(&place.socket).is_err()
+        {
+            let client = Client::unix(path);
+            if client.health().await.is_ok() {
+                return client;
+            }
+        }
+        Client::unix(place.socket)
     }
 
     fn token(&self) -> anyhow::Result<Option<String>> {

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         before: None,
         limit: args.limit,
     };
-    let page = args.server.client()?.list(&query).await?;
+    let page = args.server.client().await?.list(&query).await?;
     if args.json {
         for process in &page.processes {
             tell::json_result(process)?;

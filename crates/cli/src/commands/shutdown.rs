@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let pid = client.health().await?.pid;
     let server = match client.address() {
         Address::Unix(_) => open(pid),

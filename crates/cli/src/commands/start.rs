@@ -84,11 +84,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 impl Args {
     async fn start(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
-        let client = self.server.client()?;
+        let client = self.server.client().await?;
         match (client.start(request).await, self.server.place()?) {
             // It was not sent, so there is nothing to repeat.
             (Err(error), Some(place)) if nobody_listens(&error) => {
-                first_use::ensure_server(&place, &client).await?;
+                let client = first_use::ensure_server(&place, &self.server).await?;
                 Ok(client.start(request).await?)
             }
             (answer, _) => Ok(answer?),

@@ -64,3 +64,22 @@ fn the_server_has_few_of_the_callers_variables() {
     assert!(environ.contains("LASTBYTE_LOG=warn"), "{environ}");
     assert!(!environ.contains("SECRET_OF_CALLER"), "{environ}");
 }
+
+/// The socket's usual place depends on a variable that a service or `sudo` does not have.
+#[test]
+fn a_server_is_found_without_the_variable_that_placed_its_socket() {
+    let home = Home::new();
+    let id = home.finish(&["start", "true"]).stdout;
+    let without = |arguments: &[&str]| {
+        let mut command = home.fixture.lastbyte(arguments);
+        command.env_remove("XDG_RUNTIME_DIR");
+        finish(command)
+    };
+    let listed = without(&["ps", "--json"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+    assert!(listed.stdout.contains(id.trim_end()), "{listed:?}");
+    let second = without(&["start", "true"]);
+    assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""));
+    assert_eq!(without(&["shutdown"]).code, Some(0));
+    assert!(!home.fixture.home.path().join("state/lastbyte/address").exists());
+}
