@@ -2,5 +2,6 @@
 
 pub(crate) mod address;
 pub(crate) mod closing;
+pub(crate) mod departing;
 pub(crate) mod lock;
 pub(crate) mod log;

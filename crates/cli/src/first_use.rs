@@ -18,6 +18,7 @@ use lastbyte_sys::spawn::{Daemon, start_daemon};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::daemon::departing::ShuttingDown;
 use crate::server_args::{Place, ServerArgs, nobody_listens};
 use crate::tell;
 
@@ -35,7 +36,13 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     let lock = open(&place.state.join("first-use.lock"))?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another call that starts the server")?;
-    let client = server.client().await?;
+    let client = match server.client().await {
+        Ok(client) => client,
+        Err(error) => {
+            error.downcast::<ShuttingDown>()?.until_gone()?;
+            server.client().await?
+        }
+    };
     match client.health().await {
         Err(error) if nobody_listens(&error) => {
             start(place)?;

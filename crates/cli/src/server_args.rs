@@ -8,6 +8,7 @@ use anyhow::Context;
 use lastbyte_client::{Client, ClientError};
 
 use crate::daemon::address;
+use crate::daemon::departing::ShuttingDown;
 use crate::places;
 
 /// Where the server is.
@@ -42,7 +43,7 @@ impl ServerArgs {
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         match (self.server, self.place()?) {
             (Some(addr), _) => Ok(Client::tcp(addr, self.token()?)),
-            (None, Some(place)) => Ok(self.client_at(place).await),
+            (None, Some(place)) => self.client_at(place).await,
             (None, None) => anyhow::bail!("there is no place to look for a server"),
         }
     }
@@ -57,18 +58,25 @@ impl ServerArgs {
         Ok(Some(Place { state, socket }))
     }
 
-    /// Where a server of this state folder answers; where one would be, if none does.
-    async fn client_at(&self, place: Place) -> Client {
+    /// Where a server of this state folder answers; where one would be, if none does and none is
+    /// about to go.
+    async fn client_at(&self, place: Place) -> anyhow::Result<Client> {
+        if let Some(server) = ShuttingDown::look(&place.state, &place.socket) {
+            return Err(server.into());
+        }
         let elsewhere = address::read(&place.state).filter(|path| *path != place.socket);
         if let (None, Some(path)) = (&self.socket, elsewhere)
             && UnixStream::connect(&place.socket).is_err()
         {
+            if let Some(server) = ShuttingDown::look(&place.state, &path) {
+                return Err(server.into());
+            }
             let client = Client::unix(path);
             if client.health().await.is_ok() {
-                return client;
+                return Ok(client);
             }
         }
-        Client::unix(place.socket)
+        Ok(Client::unix(place.socket))
     }
 
     fn token(&self) -> anyhow::Result<Option<String>> {

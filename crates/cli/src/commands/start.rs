@@ -8,9 +8,10 @@ use lastbyte_client::wire::{StartAnswer, StartRequest, Stdin, StopPolicy, Stream
 use lastbyte_engine::{EnvEdit, Program};
 use lastbyte_output::log::Quota;
 
+use crate::daemon::departing::ShuttingDown;
 use crate::launch_args::LaunchArgs;
 use crate::server_args::{ServerArgs, nobody_listens};
-use crate::{duration, exit_code, first_use, size, tell, usage};
+use crate::{client_error, duration, exit_code, first_use, size, tell, usage};
 
 /// Start a command in the background and print its id
 ///
@@ -84,15 +85,18 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 impl Args {
     async fn start(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
-        let client = self.server.client().await?;
-        match (client.start(request).await, self.server.place()?) {
+        match (self.ask(request).await, self.server.place()?) {
             // It was not sent, so there is nothing to repeat.
-            (Err(error), Some(place)) if nobody_listens(&error) => {
+            (Err(error), Some(place)) if nobody_takes_it(&error) => {
                 let client = first_use::ensure_server(&place, &self.server).await?;
                 Ok(client.start(request).await?)
             }
-            (answer, _) => Ok(answer?),
+            (answer, _) => answer,
         }
+    }
+
+    async fn ask(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
+        Ok(self.server.client().await?.start(request).await?)
     }
 
     fn request(&self) -> Result<StartRequest, usage::Error> {
@@ -149,6 +153,10 @@ impl Args {
         }
         Ok(env)
     }
+}
+
+fn nobody_takes_it(error: &anyhow::Error) -> bool {
+    error.is::<ShuttingDown>() || client_error::of(error).is_some_and(nobody_listens)
 }
 
 fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {
