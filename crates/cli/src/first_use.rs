@@ -5,10 +5,10 @@
 //! listens, so nobody has to ask twice.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::daemon::departing::ShuttingDown;
 use crate::server_args::{Place, ServerArgs, nobody_listens};
+use crate::state_folder::make_ours;
 use crate::tell;
 
 /// A server that has not said a word for this long will not. Only to end what hangs.
@@ -32,7 +33,8 @@ const PASSED_ON_BY_PREFIX: [&str; 3] = ["LASTBYTE_LOG", "LC_", "XDG_"];
 
 /// Returns who asks the server when one listens here. Blocks meanwhile.
 pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
-    make_private(&place.state)?;
+    make_ours(&place.state)
+        .with_context(|| format!("cannot use the state folder {}", place.state.display()))?;
     let lock = open(&place.state.join("first-use.lock"))?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another call that starts the server")?;
@@ -134,14 +136,6 @@ fn until_listening(daemon: Daemon) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-fn make_private(folder: &Path) -> anyhow::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, fcntl_lock, flock, ftruncate};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 
-use crate::state_folder::{make_private, open_lock};
+use crate::state_folder::{make_ours, open_lock};
 
 /// Held for as long as the daemon lives; the kernel lets it go, however it ends.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl StateLock {
     /// Makes the folder, for this user alone, if it is missing.
     pub(crate) fn take(state: &Path) -> Result<Self, LockError> {
         let failed = |source| LockError::Unusable { state: state.into(), source };
-        let file = make_private(state).and_then(|()| open_lock(state)).map_err(failed)?;
+        let file = make_ours(state).and_then(|()| open_lock(state)).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use crate::daemon::Home;
 use crate::harness::{Finished, LASTBYTE, finish};
 
@@ -82,4 +84,23 @@ fn a_server_is_found_without_the_variable_that_placed_its_socket() {
     assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""));
     assert_eq!(without(&["shutdown"]).code, Some(0));
     assert!(!home.fixture.home.path().join("state/lastbyte/address").exists());
+}
+
+#[test]
+fn a_state_folder_that_others_can_write_to_is_refused() {
+    let home = Home::new();
+    let folder = home.fixture.home.path().join("open");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o770)).unwrap();
+    let state = folder.to_str().unwrap();
+    for arguments in [["start", "--state", state, "true"].as_slice(), &["serve", "--state", state]]
+    {
+        let finished = home.finish(arguments);
+        let want = format!(
+            "lastbyte: cannot use the state folder {state}: other users can write to it; \
+             `chmod go-w` makes it yours alone\n"
+        );
+        assert_eq!((finished.code, finished.stderr), (Some(125), want), "{arguments:?}");
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
