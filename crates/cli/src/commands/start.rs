@@ -48,7 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// A start that is repeated with the same key is the same process
+    /// A start that is repeated with the same key is the same process; one that differs in anything
+    /// is refused, be it a single variable of the caller's environment
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
