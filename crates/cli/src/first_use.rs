@@ -5,10 +5,10 @@
 //! listens, so nobody has to ask twice.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,9 @@ use lastbyte_sys::spawn::{Daemon, start_daemon};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::server_args::{Place, nobody_listens};
+use crate::daemon::departing::ShuttingDown;
+use crate::server_args::{Place, ServerArgs, nobody_listens};
+use crate::state_folder::make_ours;
 use crate::tell;
 
 /// A server that has not said a word for this long will not. Only to end what hangs.
@@ -29,16 +31,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 const PASSED_ON_BY_PREFIX: [&str; 3] = ["LASTBYTE_LOG", "LC_", "XDG_"];
 
-/// Returns when a server listens here. Blocks meanwhile.
-pub(crate) async fn ensure_server(place: &Place, client: &Client) -> anyhow::Result<()> {
-    make_private(&place.state)?;
+/// Returns who asks the server when one listens here. Blocks meanwhile.
+pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
+    make_ours(&place.state)
+        .with_context(|| format!("cannot use the state folder {}", place.state.display()))?;
     let lock = open(&place.state.join("first-use.lock"))?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another call that starts the server")?;
+    let client = match server.client().await {
+        Ok(client) => client,
+        Err(error) => {
+            error.downcast::<ShuttingDown>()?.until_gone()?;
+            server.client().await?
+        }
+    };
     match client.health().await {
-        Err(error) if nobody_listens(&error) => start(place),
+        Err(error) if nobody_listens(&error) => {
+            start(place)?;
+            Ok(Client::unix(&place.socket))
+        }
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(client),
     }
 }
 
@@ -123,14 +136,6 @@ fn until_listening(daemon: Daemon) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-fn make_private(folder: &Path) -> anyhow::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {

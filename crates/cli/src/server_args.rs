@@ -1,11 +1,14 @@
 //! Which server a command talks to.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use lastbyte_client::{Client, ClientError};
 
+use crate::daemon::address;
+use crate::daemon::departing::ShuttingDown;
 use crate::places;
 
 /// Where the server is.
@@ -37,10 +40,10 @@ pub(crate) struct Place {
 }
 
 impl ServerArgs {
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         match (self.server, self.place()?) {
             (Some(addr), _) => Ok(Client::tcp(addr, self.token()?)),
-            (None, Some(place)) => Ok(Client::unix(place.socket)),
+            (None, Some(place)) => self.client_at(place).await,
             (None, None) => anyhow::bail!("there is no place to look for a server"),
         }
     }
@@ -53,6 +56,27 @@ impl ServerArgs {
         let state = places::state_dir(self.state.as_deref())?;
         let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
         Ok(Some(Place { state, socket }))
+    }
+
+    /// Where a server of this state folder answers; where one would be, if none does and none is
+    /// about to go.
+    async fn client_at(&self, place: Place) -> anyhow::Result<Client> {
+        if let Some(server) = ShuttingDown::look(&place.state, &place.socket) {
+            return Err(server.into());
+        }
+        let elsewhere = address::read(&place.state).filter(|path| *path != place.socket);
+        if let (None, Some(path)) = (&self.socket, elsewhere)
+            && UnixStream::connect(&place.socket).is_err()
+        {
+            if let Some(server) = ShuttingDown::look(&place.state, &path) {
+                return Err(server.into());
+            }
+            let client = Client::unix(path);
+            if client.health().await.is_ok() {
+                return Ok(client);
+            }
+        }
+        Ok(Client::unix(place.socket))
     }
 
     fn token(&self) -> anyhow::Result<Option<String>> {

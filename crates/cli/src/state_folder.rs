@@ -107,6 +107,22 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Makes the folder if it is missing. One in which others can put a socket or a token of theirs in
+/// the place of ours will not do.
+pub(crate) fn make_ours(folder: &Path) -> io::Result<()> {
+    make_private(folder)?;
+    let found = fs::metadata(folder)?;
+    if found.uid() != geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    match found.mode() & 0o022 {
+        0 => Ok(()),
+        _ => {
+            Err(io::Error::other("other users can write to it; `chmod go-w` makes it yours alone"))
+        }
+    }
+}
+
 /// Anybody can make a folder in a shared directory: only one that is ours alone will do.
 fn require_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {

@@ -1,9 +1,15 @@
 //! What the program says itself: talk on standard error, results on standard output. Nobody
-//! listening is no reason to fail.
+//! listening is no reason to fail; a result that somebody waits for and does not get is one.
 
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use rustix::io::Errno;
+use rustix::stdio::stdout;
+
+use crate::own_streams;
 
 /// Whether the command left standard error in the middle of a line.
 static MID_LINE: AtomicBool = AtomicBool::new(false);
@@ -19,14 +25,16 @@ pub(crate) fn line(text: impl Display) {
 }
 
 /// A result that was asked for, on standard output. Nobody reading it is no error.
-pub(crate) fn result(text: &str) {
-    _ = std::io::stdout().write_all(text.as_bytes());
+pub(crate) fn result(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    match own_streams::write_all(stdout(), text.as_ref()) {
+        Ok(()) | Err(Errno::PIPE) => Ok(()),
+        Err(errno) => Err(errno).context("cannot write to standard output"),
+    }
 }
 
 /// The same as a line of JSON.
-pub(crate) fn json_result(value: &impl serde::Serialize) -> serde_json::Result<()> {
-    result(&format!("{}\n", serde_json::to_string(value)?));
-    Ok(())
+pub(crate) fn json_result(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    result(format!("{}\n", serde_json::to_string(value)?))
 }
 
 /// A value as one line of JSON.

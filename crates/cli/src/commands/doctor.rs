@@ -20,8 +20,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let folder = StateFolder::create()?;
     let diagnosis = Diagnosis::of_this_machine(folder.path());
     match args.json {
-        true => tell::result(&format!("{}\n", serde_json::to_string_pretty(&diagnosis)?)),
-        false => tell::result(&diagnosis.to_string()),
+        true => tell::result(format!("{}\n", serde_json::to_string_pretty(&diagnosis)?))?,
+        false => tell::result(diagnosis.to_string())?,
     }
     Ok(u8::from(!diagnosis.can_run()))
 }

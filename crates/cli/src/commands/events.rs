@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let mut events = args.server.client()?.events(args.session.as_deref()).await?;
+    let mut events = args.server.client().await?.events(args.session.as_deref()).await?;
     let mut reader_gone = pin!(own_streams::stdout_reader_gone());
     loop {
         let news = tokio::select! {

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     client.forget(&id, &ForgetQuery { stop: args.stop.then_some(true) }).await?;
     if args.json {

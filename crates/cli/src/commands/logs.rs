@@ -51,7 +51,7 @@ const WAIT_MS: u64 = 30_000;
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     let mut cursor = args.from;
     // Without -f: where the output ended when we first looked.

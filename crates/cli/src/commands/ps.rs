@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         before: None,
         limit: args.limit,
     };
-    let page = args.server.client()?.list(&query).await?;
+    let page = args.server.client().await?.list(&query).await?;
     if args.json {
         for process in &page.processes {
             tell::json_result(process)?;
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let rows: Vec<_> = page.processes.iter().map(|process| row(process, now)).collect();
         let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "COMMAND"];
-        tell::result(&table(heading, &rows, terminal::width_of_stdout()));
+        tell::result(table(heading, &rows, terminal::width_of_stdout()))?;
     }
     if page.next.is_some() {
         let count = page.processes.len();

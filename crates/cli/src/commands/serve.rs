@@ -17,6 +17,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
 use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
@@ -107,7 +108,11 @@ impl Args {
 
     /// Returns the signal that did not let everything come to its end.
     async fn serve(&self, state: &Path, signals: &mut Signals) -> anyhow::Result<Option<Signal>> {
-        let listeners = self.listeners(state)?;
+        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+        address::forget(state).context("cannot remove the address of an earlier server")?;
+        let listeners = self.listeners(state, &socket)?;
+        let _address = AddressFile::write(state, &socket)
+            .context("cannot write the server's address into the state folder")?;
         let engine = Engine::new(self.settings(state)?).context("cannot start the engine")?;
         // Nothing that a command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
@@ -129,7 +134,10 @@ impl Args {
                 sleep_until(Instant::now() + GRACE).await;
             },
         ));
-        tell::result(&lines);
+        // Whoever knows the addresses can ask without having read them.
+        if let Err(error) = tell::result(&lines) {
+            tracing::warn!("{error:#}");
+        }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         until_asked_to_go(signals, &app).await;
         drop::<oneshot::Sender<()>>(shutdown);
@@ -144,9 +152,8 @@ impl Args {
         Ok(cut_short)
     }
 
-    fn listeners(&self, state: &Path) -> anyhow::Result<Vec<Listener>> {
-        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
-        let mut listeners = vec![Listener::unix(&socket)?];
+    fn listeners(&self, state: &Path, socket: &Path) -> anyhow::Result<Vec<Listener>> {
+        let mut listeners = vec![Listener::unix(socket)?];
         let access = match self.listen.is_empty() || self.no_auth {
             true => Access::Open,
             false => {

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     let process = client.show(&id).await?;
     if args.json {
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         Phase::Running => None,
         Phase::Draining | Phase::Ended => Some(client.survivors(&id).await?),
     };
-    tell::result(&page(&process, survivors.as_deref()));
+    tell::result(page(&process, survivors.as_deref()))?;
     Ok(0)
 }
 

@@ -1,13 +1,8 @@
 //! `lastbyte shutdown`: the end of the server and of all that it runs.
 
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use lastbyte_client::{Address, Client};
 
-use anyhow::bail;
-use lastbyte_client::Address;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
+use crate::daemon::departing::{ShuttingDown, open, until_gone};
 use crate::server_args::ServerArgs;
 use crate::{exit_code, tell};
 
@@ -25,12 +20,24 @@ pub(crate) struct Args {
     server: ServerArgs,
 }
 
-/// Past every grace that a server gives. Only to end what hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let pid = match args.server.client().await {
+        Ok(client) => shut_down(&client).await?,
+        // Somebody else has asked it, and both want it gone.
+        Err(error) => {
+            let server: ShuttingDown = error.downcast()?;
+            server.until_gone()?;
+            server.pid
+        }
+    };
+    if args.json {
+        tell::json_result(&serde_json::json!({ "shut_down": pid }))?;
+    }
+    Ok(0)
+}
+
+async fn shut_down(client: &Client) -> anyhow::Result<u32> {
     let pid = client.health().await?.pid;
     let server = match client.address() {
         Address::Unix(_) => open(pid),
@@ -40,25 +47,5 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(server) = server {
         until_gone(&server, pid)?;
     }
-    if args.json {
-        tell::json_result(&serde_json::json!({ "shut_down": pid }))?;
-    }
-    Ok(0)
-}
-
-fn until_gone(server: &OwnedFd, pid: u32) -> anyhow::Result<()> {
-    let mut gone = [PollFd::new(server, PollFlags::IN)];
-    let patience = PATIENCE.try_into()?;
-    match rustix::io::retry_on_intr(|| poll(&mut gone, Some(&patience)))? {
-        0 => bail!("the server (pid {pid}) agreed to go, and is still there after {PATIENCE:?}"),
-        _ => Ok(()),
-    }
-}
-
-/// `None` when it is gone already, or when the number means somebody else here: a socket can be
-/// shared with a container.
-fn open(pid: u32) -> Option<OwnedFd> {
-    let server = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    (name.trim_end() == "lastbyte").then_some(server)
+    Ok(pid)
 }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     let request = SignalRequest { signal: args.signal.to_string() };
     let answer = client.signal(&id, &request).await?;
@@ -34,10 +34,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         tell::json_result(&answer)?;
         return Ok(0);
     }
-    tell::result(&match answer.delivered {
+    tell::result(match answer.delivered {
         Delivered::Group => format!("{} to the process and its group\n", args.signal),
         Delivered::Survivors { count } => format!("{} to {count} that it has left\n", args.signal),
         Delivered::Nobody => format!("{} to nobody: it has ended\n", args.signal),
-    });
+    })?;
     Ok(0)
 }

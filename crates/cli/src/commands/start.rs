@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use anyhow::Context;
 use lastbyte_client::wire::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 use lastbyte_engine::{EnvEdit, Program};
 use lastbyte_output::log::Quota;
 
+use crate::daemon::departing::ShuttingDown;
 use crate::launch_args::LaunchArgs;
 use crate::server_args::{ServerArgs, nobody_listens};
-use crate::{duration, exit_code, first_use, size, tell, usage};
+use crate::{client_error, duration, exit_code, first_use, size, tell, usage};
 
 /// Start a command in the background and print its id
 ///
@@ -46,7 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// A start that is repeated with the same key is the same process
+    /// A start that is repeated with the same key is the same process; one that differs in anything
+    /// is refused, be it a single variable of the caller's environment
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
@@ -71,24 +74,30 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     for warning in &answer.warnings {
         tell::line(format_args!("warning: {warning}"));
     }
-    match args.json {
-        true => tell::json_result(&answer)?,
-        false => tell::result(&format!("{}\n", answer.process.id)),
-    }
+    let id = &answer.process.id;
+    let told = match args.json {
+        true => tell::json_result(&answer),
+        false => tell::result(format!("{id}\n")),
+    };
+    // It runs, and whoever has not got its id has no other way to it.
+    told.with_context(|| format!("process {id} is started"))?;
     Ok(0)
 }
 
 impl Args {
     async fn start(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
-        let client = self.server.client()?;
-        match (client.start(request).await, self.server.place()?) {
+        match (self.ask(request).await, self.server.place()?) {
             // It was not sent, so there is nothing to repeat.
-            (Err(error), Some(place)) if nobody_listens(&error) => {
-                first_use::ensure_server(&place, &client).await?;
+            (Err(error), Some(place)) if nobody_takes_it(&error) => {
+                let client = first_use::ensure_server(&place, &self.server).await?;
                 Ok(client.start(request).await?)
             }
-            (answer, _) => Ok(answer?),
+            (answer, _) => answer,
         }
+    }
+
+    async fn ask(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
+        Ok(self.server.client().await?.start(request).await?)
     }
 
     fn request(&self) -> Result<StartRequest, usage::Error> {
@@ -145,6 +154,10 @@ impl Args {
         }
         Ok(env)
     }
+}
+
+fn nobody_takes_it(error: &anyhow::Error) -> bool {
+    error.is::<ShuttingDown>() || client_error::of(error).is_some_and(nobody_listens)
 }
 
 fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {

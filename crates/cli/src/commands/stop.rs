@@ -36,7 +36,7 @@ pub(crate) struct Args {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     let policy = StopPolicy {
         signal: args.signal.map(|signal| signal.to_string()),
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
     match args.json {
         true => tell::json_result(&proof)?,
-        false => tell::result(&in_words(&proof)),
+        false => tell::result(in_words(&proof))?,
     }
     Ok(match proof.left.is_empty() {
         true => 0,

@@ -44,7 +44,7 @@ pub(crate) struct Args {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     let wait = Wait {
         exit: Some(true),
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         }
         Met::Pattern { text, .. } => {
             if !args.json {
-                tell::result(&format!("{}\n", in_words::one_line(&text)));
+                tell::result(format!("{}\n", in_words::one_line(&text)))?;
             }
             Ok(0)
         }

@@ -50,7 +50,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
+    let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
     let written = match &args.text {
         Some(text) => {

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock, ftruncate};
+use rustix::fs::{FlockOperation, fcntl_lock, flock, ftruncate};
 use rustix::io::Errno;
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 
-use crate::state_folder::{make_private, open_lock};
+use crate::state_folder::{make_ours, open_lock};
 
 /// Held for as long as the daemon lives; the kernel lets it go, however it ends.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl StateLock {
     /// Makes the folder, for this user alone, if it is missing.
     pub(crate) fn take(state: &Path) -> Result<Self, LockError> {
         let failed = |source| LockError::Unusable { state: state.into(), source };
-        let file = make_private(state).and_then(|()| open_lock(state)).map_err(failed)?;
+        let file = make_ours(state).and_then(|()| open_lock(state)).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
@@ -38,9 +39,19 @@ impl StateLock {
             }
             Err(errno) => return Err(failed(errno.into())),
         }
+        // Can be asked about without being taken, which would be in the way of a daemon that starts.
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| failed(errno.into()))?;
         sign(&file).map_err(failed)?;
         Ok(Self { _file: file })
     }
+}
+
+/// The pid of the daemon that works there.
+pub(crate) fn holder_of(state: &Path) -> Option<u32> {
+    let file = File::open(state.join("lock")).ok()?;
+    let held = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock)).ok()??;
+    u32::try_from(held.pid?.as_raw_nonzero().get()).ok()
 }
 
 fn sign(mut file: &File) -> io::Result<()> {

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use crate::daemon::Home;
 use crate::harness::{Finished, LASTBYTE, finish};
 
@@ -63,4 +65,42 @@ fn the_server_has_few_of_the_callers_variables() {
     assert!(environ.contains("HOME="), "{environ}");
     assert!(environ.contains("LASTBYTE_LOG=warn"), "{environ}");
     assert!(!environ.contains("SECRET_OF_CALLER"), "{environ}");
+}
+
+/// The socket's usual place depends on a variable that a service or `sudo` does not have.
+#[test]
+fn a_server_is_found_without_the_variable_that_placed_its_socket() {
+    let home = Home::new();
+    let id = home.finish(&["start", "true"]).stdout;
+    let without = |arguments: &[&str]| {
+        let mut command = home.fixture.lastbyte(arguments);
+        command.env_remove("XDG_RUNTIME_DIR");
+        finish(command)
+    };
+    let listed = without(&["ps", "--json"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+    assert!(listed.stdout.contains(id.trim_end()), "{listed:?}");
+    let second = without(&["start", "true"]);
+    assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""));
+    assert_eq!(without(&["shutdown"]).code, Some(0));
+    assert!(!home.fixture.home.path().join("state/lastbyte/address").exists());
+}
+
+#[test]
+fn a_state_folder_that_others_can_write_to_is_refused() {
+    let home = Home::new();
+    let folder = home.fixture.home.path().join("open");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o770)).unwrap();
+    let state = folder.to_str().unwrap();
+    for arguments in [["start", "--state", state, "true"].as_slice(), &["serve", "--state", state]]
+    {
+        let finished = home.finish(arguments);
+        let want = format!(
+            "lastbyte: cannot use the state folder {state}: other users can write to it; \
+             `chmod go-w` makes it yours alone\n"
+        );
+        assert_eq!((finished.code, finished.stderr), (Some(125), want), "{arguments:?}");
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }

@@ -16,6 +16,7 @@ mod events;
 mod exit_codes;
 mod first_use;
 mod forget;
+mod full_disk;
 mod harness;
 mod help;
 mod hygiene;

@@ -1,5 +1,7 @@
+use lastbyte_testkit::{eventually, is_alive, testchild};
+
 use crate::daemon::Home;
-use lastbyte_testkit::is_alive;
+use crate::harness::start;
 
 #[test]
 fn a_server_that_was_shut_down_is_gone_with_all_it_ran() {
@@ -13,4 +15,62 @@ fn a_server_that_was_shut_down_is_gone_with_all_it_ran() {
     assert!(!is_alive(pid.parse().unwrap()));
     home.fixture.anchor.wait_for_at_most(0);
     assert_eq!(home.finish(&["ps"]).code, Some(125));
+}
+
+/// A home whose server was asked to go and cannot before its process is told to exit; its pid.
+fn departing() -> (Home, String, std::process::Child) {
+    let home = Home::new();
+    let child = testchild();
+    let hold = ["trap", "15", "print", "told", "then", "hold"];
+    let mut arguments = vec!["start", "--grace", "1h", "--", child.to_str().unwrap()];
+    arguments.extend(hold);
+    let started = home.finish(&arguments);
+    let pid = started.stderr.split("(pid ").nth(1).unwrap().split(')').next().unwrap().to_owned();
+    home.fixture.anchor.wait_for(1);
+    let first = start(home.fixture.lastbyte(&["shutdown"]));
+    let socket = home.fixture.home.path().join("runtime/lastbyte/socket");
+    eventually("the socket is gone", || !socket.exists());
+    (home, pid, first)
+}
+
+/// Returns when this program has hold of the server whose end it waits for.
+fn until_it_waits(program: &std::process::Child) {
+    let folder = format!("/proc/{}/fd", program.id());
+    eventually("it waits for the server", || {
+        let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        names.any(|name| name.to_string_lossy().contains("pidfd"))
+    });
+}
+
+#[test]
+fn a_server_that_is_shutting_down_is_not_called_absent() {
+    let (home, pid, mut first) = departing();
+    let want = format!(
+        "lastbyte: the server (pid {pid}) is shutting down; it is still stopping what it runs\n"
+    );
+    for arguments in [["ps"].as_slice(), &["show", "last"], &["stop", "last"]] {
+        let finished = home.finish(arguments);
+        assert_eq!((finished.code, finished.stderr), (Some(125), want.clone()), "{arguments:?}");
+    }
+    let mut second = start(home.fixture.lastbyte(&["shutdown"]));
+    until_it_waits(&second);
+    home.fixture.anchor.tell("exit 0");
+    assert_eq!(second.wait().unwrap().code(), Some(0));
+    assert!(!is_alive(pid.parse().unwrap()));
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_start_waits_for_a_server_that_is_shutting_down() {
+    let (home, pid, mut first) = departing();
+    let next = start(home.fixture.lastbyte(&["start", "true"]));
+    until_it_waits(&next);
+    home.fixture.anchor.tell("exit 0");
+    let next = next.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&next.stderr);
+    assert_eq!(next.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("lastbyte: started the server (pid "), "{said}");
+    assert!(!is_alive(pid.parse().unwrap()));
+    assert_eq!(first.wait().unwrap().code(), Some(0));
 }

@@ -57,6 +57,18 @@ fn a_start_with_the_same_key_is_the_same_process() {
 }
 
 #[test]
+fn a_key_is_of_one_environment_and_its_help_says_so() {
+    let daemon = Daemon::start();
+    daemon.result(&["start", "--key", "k", "true"]);
+    let mut command = daemon.lastbyte(&["start", "--key", "k", "true"]);
+    command.env("OF_CALLER", "other");
+    assert_eq!(finish(command).code, Some(125));
+    let help = daemon.result(&["start", "--help"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("a single variable of the caller's environment"), "{help}");
+}
+
+#[test]
 fn what_cannot_be_started_says_why() {
     let daemon = Daemon::start();
     for (arguments, code) in [
