@@ -127,15 +127,17 @@ impl Engine {
 
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
-        let process = self.inner.registry().forgettable(id)?;
-        // Written down first: an engine that goes here leaves files that the next one removes.
+        // Out of sight first: a start with its key must not attach to one whose log is going.
+        let (process, keyed) = self.inner.registry().take_out(id)?;
+        // Then written down: an engine that goes here leaves files that the next one removes.
         self.inner.journal.iter().for_each(|journal| journal.forgotten(id));
-        // The files next: while one is stuck the process stays, and can be tried again.
-        process.place().remove().map_err(|source| ForgetError::Remove { id, source })?;
-        if self.inner.registry().remove(id) {
-            let about = Arc::new(EventAbout::of(process.about()));
-            self.inner.feed.post(&about, EventKind::Forgotten);
+        if let Err(source) = process.place().remove() {
+            // While a file is stuck the process stays, and can be tried again.
+            self.inner.registry().put_back(process, keyed);
+            return Err(ForgetError::Remove { id, source });
         }
+        let about = Arc::new(EventAbout::of(process.about()));
+        self.inner.feed.post(&about, EventKind::Forgotten);
         process.tree().give_back_if_empty();
         Ok(())
     }

@@ -191,7 +191,8 @@ impl Process {
     }
 
     /// Queues bytes for standard input. With an offset, bytes that were accepted before are not
-    /// written again. Refused at once when the queue has no room.
+    /// written again: that is answered alike after the exit. Refused at once when the queue has no
+    /// room for what is new.
     pub async fn write(&self, bytes: Vec<u8>, offset: Option<u64>) -> Result<Written, WriteError> {
         self.write_then(bytes, offset, Then::KeepOpen).await
     }
@@ -229,9 +230,13 @@ impl Process {
         then: Then,
     ) -> Result<Written, WriteError> {
         let gate = self.shared.stdin.as_ref().ok_or(WriteError::NotOpen)?;
-        let permit = gate.reserve(bytes.len())?;
-        let write = |reply| Command::Write(Box::new(Write { bytes, offset, then, permit, reply }));
-        self.ask(write).await.unwrap_or(Err(WriteError::Exited))
+        let len = bytes.len();
+        let write = |reply| Command::Write(Box::new(Write { bytes, offset, then, reply }));
+        match self.ask(write).await {
+            // Whoever did not hear that a write was accepted hears it now.
+            None | Some(Err(WriteError::Exited)) => gate.answer_late(offset, len, then),
+            Some(answer) => answer,
+        }
     }
 
     /// `None` when the owner is gone.

@@ -1,7 +1,8 @@
 //! Writing to a command: a bounded queue that can stand in nobody's way.
 //!
-//! The bytes in the queue are counted by permits that the caller takes before it sends them; past
-//! the bound a write is refused at once. The owner writes one piece at a time between its other
+//! The bytes in the queue are counted by permits; past the bound a write is refused at once. Bytes
+//! that were accepted before take no room, and their repetition is answered alike whatever became
+//! of the command since. The owner writes one piece at a time between its other
 //! duties, so a command that reads nothing delays neither a timeout nor a signal nor a reader.
 
 use std::collections::VecDeque;
@@ -73,15 +74,21 @@ pub(crate) struct Write {
     /// Where in the input these bytes belong; `None` for right behind what is there.
     pub(crate) offset: Option<u64>,
     pub(crate) then: Then,
-    pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) reply: oneshot::Sender<Result<Written, WriteError>>,
 }
 
-/// The caller's side: takes permits and watches progress.
+/// The caller's side: watches progress, and knows what was accepted when the owner's side is gone.
 #[derive(Debug, Clone)]
 pub(crate) struct StdinGate {
-    room: Arc<Semaphore>,
+    taken: watch::Receiver<Taken>,
     pub(crate) state: watch::Receiver<StdinState>,
+}
+
+/// What was accepted so far.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    accepted: u64,
+    then: Then,
 }
 
 /// The owner's side.
@@ -90,8 +97,8 @@ pub(crate) struct StdinQueue {
     /// `None` once it is closed or broken.
     pipe: Option<AsyncFd<OwnedFd>>,
     queue: VecDeque<Piece>,
-    accepted: u64,
-    then: Then,
+    room: Arc<Semaphore>,
+    taken: watch::Sender<Taken>,
     /// Whether the last byte accepted was in the middle of a line.
     mid_line: bool,
     end_of_file: EndOfFile,
@@ -116,11 +123,41 @@ pub(crate) enum EndOfFile {
 }
 
 impl StdinGate {
-    /// Takes room for these bytes, or says how much there is.
-    pub(crate) fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, WriteError> {
-        let full = || WriteError::QueueFull { bytes, room: self.room.available_permits() };
-        let count = u32::try_from(bytes).map_err(|_| full())?;
-        Arc::clone(&self.room).try_acquire_many_owned(count).map_err(|_| full())
+    /// The answer to a write that comes after the exit: only what was accepted before is.
+    pub(crate) fn answer_late(
+        &self,
+        offset: Option<u64>,
+        len: usize,
+        then: Then,
+    ) -> Result<Written, WriteError> {
+        let taken = *self.taken.borrow();
+        match taken.known(offset, len) {
+            Ok(known) if taken.is_repeated(known, len, then) => Ok(taken.written()),
+            Ok(_) | Err(_) => Err(WriteError::Exited),
+        }
+    }
+}
+
+impl Taken {
+    /// How many of the bytes at this offset were accepted before.
+    fn known(self, offset: Option<u64>, len: usize) -> Result<usize, WriteError> {
+        let expected = self.accepted;
+        let given = offset.unwrap_or(expected);
+        let known = expected.checked_sub(given).ok_or(WriteError::Gap { given, expected })?;
+        Ok(usize::try_from(known).unwrap_or(usize::MAX).min(len))
+    }
+
+    /// Whether a write brings nothing that was not accepted before, neither bytes nor a close.
+    fn is_repeated(self, known: usize, len: usize, then: Then) -> bool {
+        known == len
+            && match then {
+                Then::KeepOpen => len > 0,
+                Then::Close => self.then == Then::Close,
+            }
+    }
+
+    fn written(self) -> Written {
+        Written { accepted: self.accepted }
     }
 }
 
@@ -128,67 +165,82 @@ impl StdinQueue {
     pub(crate) fn new(end: OwnedFd, end_of_file: EndOfFile) -> io::Result<(Self, StdinGate)> {
         let first = StdinState { written: 0, open: StdinOpen::Open };
         let (state, watched) = watch::channel(first);
+        let (taken, known) = watch::channel(Taken { accepted: 0, then: Then::KeepOpen });
         let pipe = readiness::watch(end, Interest::WRITABLE)?;
         let queue = Self {
             pipe: Some(pipe),
             queue: VecDeque::new(),
-            accepted: 0,
-            then: Then::KeepOpen,
+            room: Arc::new(Semaphore::new(QUEUE_BYTES)),
+            taken,
             mid_line: false,
             end_of_file,
             state,
         };
-        let room = Arc::new(Semaphore::new(QUEUE_BYTES));
-        Ok((queue, StdinGate { room, state: watched }))
+        Ok((queue, StdinGate { taken: known, state: watched }))
     }
 
     /// Queues all that the command will ever read.
-    pub(crate) fn give(&mut self, input: Vec<u8>, permit: OwnedSemaphorePermit) {
-        // Nobody waits for the answer to what is known to fit.
-        let (reply, _) = oneshot::channel();
-        self.take(Write { bytes: input, offset: Some(0), then: Then::Close, permit, reply });
+    pub(crate) fn give(&mut self, input: Vec<u8>) -> Result<Written, WriteError> {
+        self.accept(input, Some(0), Then::Close)
     }
 
-    /// Queues a write and answers it. Bytes that an earlier write has brought are not queued again.
+    /// Queues a write and answers it.
     pub(crate) fn take(&mut self, write: Write) {
-        let Write { bytes, offset, then, permit, reply } = write;
-        let answer = self.judge(offset.unwrap_or(self.accepted), bytes.len(), then);
-        if let Ok(known) = answer {
-            self.accepted += (bytes.len() - known) as u64;
-            if known < bytes.len() {
-                self.mid_line = bytes.last() != Some(&b'\n');
-                self.queue.push_back(Piece { bytes, done: known, permit: Some(permit) });
-            }
-            if then == Then::Close && self.then == Then::KeepOpen {
-                self.close_behind();
-            }
-        }
+        let Write { bytes, offset, then, reply } = write;
         // A caller that went away does not need to know.
-        _ = reply.send(answer.map(|_| Written { accepted: self.accepted }));
+        _ = reply.send(self.accept(bytes, offset, then));
+    }
+
+    /// Bytes that an earlier write has brought are not queued again, and need no room.
+    fn accept(
+        &mut self,
+        mut bytes: Vec<u8>,
+        offset: Option<u64>,
+        then: Then,
+    ) -> Result<Written, WriteError> {
+        let known = self.judge(offset, bytes.len(), then)?;
+        let fresh = bytes.split_off(known);
+        if !fresh.is_empty() {
+            let permit = Some(self.reserve(fresh.len())?);
+            self.taken.send_modify(|taken| taken.accepted += fresh.len() as u64);
+            self.mid_line = fresh.last() != Some(&b'\n');
+            self.queue.push_back(Piece { bytes: fresh, done: 0, permit });
+        }
+        if then == Then::Close && self.then() == Then::KeepOpen {
+            self.close_behind();
+        }
+        Ok(self.taken.borrow().written())
     }
 
     /// How many of the bytes are known already, or why the write is refused.
-    fn judge(&self, offset: u64, len: usize, then: Then) -> Result<usize, WriteError> {
-        let expected = self.accepted;
-        let known =
-            expected.checked_sub(offset).ok_or(WriteError::Gap { given: offset, expected })?;
-        let known = usize::try_from(known).unwrap_or(usize::MAX).min(len);
+    fn judge(&self, offset: Option<u64>, len: usize, then: Then) -> Result<usize, WriteError> {
+        let taken = *self.taken.borrow();
+        let known = taken.known(offset, len)?;
+        // A repetition of what was accepted, or of the close, is no news.
+        if taken.is_repeated(known, len, then) {
+            return Ok(known);
+        }
         match self.state.borrow().open {
             StdinOpen::Broken => Err(WriteError::Broken),
-            // A repetition of what was accepted, or of the close, is no news.
-            StdinOpen::Open if self.then == Then::KeepOpen => Ok(known),
-            StdinOpen::Open | StdinOpen::Closed
-                if known == len && (len > 0 || then == Then::Close) =>
-            {
-                Ok(known)
-            }
+            StdinOpen::Open if taken.then == Then::KeepOpen => Ok(known),
             StdinOpen::Open | StdinOpen::Closed => Err(WriteError::Closed),
         }
     }
 
+    /// Takes room for these bytes, or says how much there is.
+    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, WriteError> {
+        let full = || WriteError::QueueFull { bytes, room: self.room.available_permits() };
+        let count = u32::try_from(bytes).map_err(|_| full())?;
+        Arc::clone(&self.room).try_acquire_many_owned(count).map_err(|_| full())
+    }
+
+    fn then(&self) -> Then {
+        self.taken.borrow().then
+    }
+
     /// Nothing can follow what is queued.
     fn close_behind(&mut self) {
-        self.then = Then::Close;
+        self.taken.send_modify(|taken| taken.then = Then::Close);
         if let EndOfFile::Type(byte) = self.end_of_file {
             // In the middle of a line the first one only hands the line over.
             let bytes = vec![byte; if self.mid_line { 2 } else { 1 }];
@@ -225,7 +277,7 @@ impl StdinQueue {
     }
 
     fn close_if_done(&mut self) {
-        if self.then == Then::Close && self.queue.is_empty() && self.pipe.is_some() {
+        if self.then() == Then::Close && self.queue.is_empty() && self.pipe.is_some() {
             self.close(StdinOpen::Closed);
         }
     }

@@ -151,8 +151,7 @@ fn input(
     };
     if let Stdin::Given(input) = asked {
         // A new queue has room for what a plan lets through.
-        let permit = gate.reserve(input.len()).map_err(io::Error::other)?;
-        queue.give(input.clone(), permit);
+        queue.give(input.clone()).map_err(io::Error::other)?;
     }
     Ok(Some((queue, gate)))
 }

@@ -79,7 +79,7 @@ impl Registry {
     }
 
     /// The process, if it may be forgotten.
-    pub(super) fn forgettable(&self, id: Id) -> Result<Process, ForgetError> {
+    fn forgettable(&self, id: Id) -> Result<Process, ForgetError> {
         let process = self.processes.get(&id).ok_or(ForgetError::NotFound { id })?;
         let snapshot = process.snapshot();
         match snapshot.phase {
@@ -90,12 +90,19 @@ impl Registry {
         Ok(process.clone())
     }
 
-    /// Takes a process out, with its key; `false` when somebody has done so before.
-    pub(super) fn remove(&mut self, id: Id) -> bool {
-        let Some(gone) = self.processes.remove(&id) else { return false };
-        if let Some(key) = &gone.about().key {
-            self.keys.remove(key);
+    /// Takes a process out, with its key, if it may be forgotten.
+    pub(super) fn take_out(&mut self, id: Id) -> Result<(Process, Option<Keyed>), ForgetError> {
+        let process = self.forgettable(id)?;
+        self.processes.remove(&id);
+        let keyed = process.about().key.as_ref().and_then(|key| self.keys.remove(key));
+        Ok((process, keyed))
+    }
+
+    /// Undoes that. A key that somebody has taken meanwhile is theirs.
+    pub(super) fn put_back(&mut self, process: Process, keyed: Option<Keyed>) {
+        if let (Some(key), Some(keyed)) = (process.about().key.clone(), keyed) {
+            self.keys.entry(key).or_insert(keyed);
         }
-        true
+        self.processes.insert(process.id(), process);
     }
 }

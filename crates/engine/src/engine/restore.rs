@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use lastbyte_output::log::{Extent, Place, Reader, Recovered};
+use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered};
 use lastbyte_sys::cgroup::Claims;
 use tokio::sync::watch;
 
@@ -17,8 +18,8 @@ use super::registry::Keyed;
 use super::start::Started;
 use crate::Id;
 use crate::desk::Counter;
-use crate::ending::{Ending, LostWhy, Times};
-use crate::journal::{Launched, Past, Replayed};
+use crate::ending::{Ending, Kept, LostWhy, Times};
+use crate::journal::{Launched, Past, Replayed, damaged_path};
 use crate::process::{About, Process, Shared};
 
 /// What an engine found when it was made.
@@ -44,7 +45,9 @@ impl Inner {
             unknown_records: replayed.unknown,
             ..Restored::default()
         };
-        if self.journal.is_some() {
+        // A journal that is not whole may have lost the record that names a file.
+        let whole = replayed.torn_bytes == 0 && replayed.unknown == 0;
+        if self.journal.is_some() && whole && !damaged_path(&self.settings.state).exists() {
             restored.removed_files = remove_unnamed(&self.logs(), &replayed)?;
         }
         let mut claims = Claims::default();
@@ -57,7 +60,8 @@ impl Inner {
                     restored.ended += 1;
                     // A log that cannot be looked at now may be read later, or say why not.
                     let as_it_was = Recovered { extent: extent.clone(), disk_bytes: 0 };
-                    (ending, place.recover(&extent).unwrap_or(as_it_was))
+                    let recovered = place.recover(&extent).unwrap_or(as_it_was);
+                    (still_kept(ending, &extent, &recovered.extent), recovered)
                 }
                 None => {
                     restored.lost += 1;
@@ -103,6 +107,17 @@ impl Inner {
     }
 }
 
+/// The ending, with what its log has lost since it was written down.
+fn still_kept(ending: Ending, then: &Extent, now: &Extent) -> Ending {
+    let below = |range: &Range<u64>| range.start.min(then.len)..range.end.min(then.len);
+    let dropped = Dropped::covering(now.dropped.ranges().iter().map(below));
+    match ending.kept {
+        // It says already that the disk did not take all of it.
+        Kept::Failed { .. } => ending,
+        Kept::Whole | Kept::Dropped(_) => Ending { kept: Kept::of(&dropped, None), ..ending },
+    }
+}
+
 /// When it exited nobody knows: told is the time at which that was found.
 fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
     let ran = now.duration_since(started).unwrap_or_default();
@@ -127,7 +142,7 @@ fn about(past: &Past) -> About {
     }
 }
 
-/// Logs of processes that were forgotten, or of which the journal lost sight.
+/// Logs of processes that were forgotten.
 fn remove_unnamed(logs: &Path, replayed: &Replayed) -> io::Result<usize> {
     let named: HashSet<String> = replayed.pasts.keys().map(Id::to_string).collect();
     let mut removed = 0;

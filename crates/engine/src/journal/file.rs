@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lastbyte_output::log::Extent;
 
 use super::fingerprint::HashKey;
-use super::frames::{HEADER, HeaderError, read_header, split};
+use super::frames::{HEADER, HeaderError, goes_on, read_header, split};
 use super::record::Record;
 use super::replay::Replayed;
 use super::store::Store;
@@ -63,6 +63,12 @@ impl Journal {
             }
         };
         let good = bytes.len() as u64 - replayed.torn_bytes;
+        let torn = bytes.get(good as usize..).unwrap_or_default();
+        let damaged = damaged_path(folder);
+        if (replayed.unknown > 0 || goes_on(key, torn)) && !damaged.exists() {
+            // Without room for it there is still everything that could be read.
+            _ = fs::copy(&path, damaged);
+        }
         let mut store = Store::new(path, key);
         let records = replayed.records();
         // Without room for another file the old one goes on, without what is torn.
@@ -100,6 +106,12 @@ impl Journal {
         // one that is written later.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where a journal is kept that had more in it than could be read. While it is there nothing is
+/// removed that it may name.
+pub(crate) fn damaged_path(folder: &Path) -> PathBuf {
+    folder.join("journal.damaged")
 }
 
 fn replay(key: HashKey, bytes: &[u8]) -> Replayed {

@@ -66,6 +66,12 @@ pub(super) fn split(key: HashKey, bytes: &[u8]) -> (Vec<Range<usize>>, usize) {
     (payloads, at)
 }
 
+/// Whether something whole lies behind the first bytes that are not: a write that was cut off has
+/// nothing behind it.
+pub(super) fn goes_on(key: HashKey, torn: &[u8]) -> bool {
+    (1..torn.len()).any(|at| payload_at(key, torn, at).is_some())
+}
+
 fn payload_at(key: HashKey, bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let (length, rest) = bytes.get(at..)?.split_first_chunk::<4>()?;
     let (sum, rest) = rest.split_first_chunk::<8>()?;

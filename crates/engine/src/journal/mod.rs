@@ -24,7 +24,7 @@ mod sample;
 mod store;
 
 pub(crate) use entry::Entry;
-pub(crate) use file::Journal;
+pub(crate) use file::{Journal, damaged_path};
 pub(crate) use fingerprint::{Fingerprint, HashKey};
 pub(crate) use record::Launched;
 pub(crate) use replay::{Past, Replayed};

@@ -1,6 +1,6 @@
 //! A retry is safe: one key, one process.
 
-use lastbyte_engine::{EnvEdit, Key, Launch, StartError, Started};
+use lastbyte_engine::{EnvEdit, ForgetError, Key, Launch, StartError, Started};
 use tokio::task::JoinSet;
 
 use crate::fixture::{Fixture, finish, patiently};
@@ -59,4 +59,22 @@ async fn a_key_whose_start_failed_can_be_used_again() {
     fixture.engine.start(broken).await.expect_err("no such folder");
     let started = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
     assert!(!started.attached);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_log_is_stuck_stays_with_its_key_and_can_be_tried_again() {
+    let fixture = Fixture::new();
+    let first = fixture.engine.start(keyed(&fixture, "print x", "k")).await.unwrap().process;
+    finish(&first).await;
+    // A folder in its place cannot be removed as a file.
+    let log = fixture.state.path().join(format!("logs/{}.log", first.id()));
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let stuck = fixture.engine.forget(first.id());
+    assert!(matches!(stuck, Err(ForgetError::Remove { .. })), "{stuck:?}");
+    let again = fixture.engine.start(keyed(&fixture, "print x", "k")).await.unwrap();
+    assert!(again.attached && again.process.id() == first.id());
+    std::fs::remove_dir(&log).unwrap();
+    fixture.engine.forget(first.id()).unwrap();
+    assert!(fixture.engine.get(first.id()).is_none());
 }

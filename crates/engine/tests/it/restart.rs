@@ -169,7 +169,8 @@ async fn a_log_that_is_shorter_than_it_was_or_gone_makes_up_no_bytes() {
         assert!(read(&process, &snapshot, 0..kept) == pattern_bytes(0..kept));
         let missing = process.reader().read(&snapshot, kept, &mut [0; 10]).unwrap();
         assert_eq!(missing, Piece::Dropped(kept..9000));
-        assert_eq!(snapshot.ending().unwrap().kept, Kept::Whole, "so it was when it ended");
+        let lost = Kept::Dropped(snapshot.extent.dropped.clone());
+        assert_eq!(snapshot.ending().unwrap().kept, lost, "whole it was only when it ended");
     }
 }
 
@@ -195,6 +196,35 @@ async fn files_that_no_record_names_are_removed_and_all_others_counted() {
         engine.sweep(SystemTime::now());
         gone()
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_damaged_is_kept_and_no_file_is_removed_for_it() {
+    let home = Home::new();
+    let engine = home.open();
+    for _ in 0..2 {
+        let process = engine.start(home.launch("print x")).await.unwrap().process;
+        finish(&process).await;
+    }
+    close(engine).await;
+    let (journal, logs) = (home.state.path().join("journal"), home.state.path().join("logs"));
+    let kept = home.state.path().join("journal.damaged");
+    let count = || std::fs::read_dir(&logs).unwrap().count();
+    let whole = home.journal();
+    std::fs::write(&journal, &whole[..whole.len() - 1]).unwrap();
+    let engine = home.open();
+    assert!(engine.restored().torn_bytes > 0 && !kept.exists(), "a cut hides nothing");
+    assert_eq!((engine.restored().removed_files, count()), (0, 2));
+    close(engine).await;
+    let mut bytes = whole;
+    bytes[100] ^= 1;
+    std::fs::write(&journal, &bytes).unwrap();
+    for _ in 0..2 {
+        let engine = home.open();
+        assert_eq!((engine.restored().removed_files, count()), (0, 2));
+        assert!(std::fs::read(&kept).unwrap() == bytes);
+        close(engine).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

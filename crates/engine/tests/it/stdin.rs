@@ -52,7 +52,6 @@ async fn closed_stdin_is_at_its_end_from_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retried_offset_writes_once() {
     let fixture = Fixture::new();
-    // It outlives the end of its input: after its own end every write is answered otherwise.
     let process = fixture.start_launch(open(&fixture, "cat then hold")).await;
     let write = |bytes: &str, at| process.write(bytes.into(), Some(at));
     assert_eq!(write("abc", 0).await, Ok(Written { accepted: 3 }));
@@ -65,6 +64,34 @@ async fn a_retried_offset_writes_once() {
     fixture.anchor.wait_for(1);
     fixture.anchor.tell("exit 0");
     assert_eq!(finish_text(&process).await.1, "abcde");
+    // A caller that did not hear the answer asks again, however late.
+    assert_eq!(write("bcde", 1).await, Ok(Written { accepted: 5 }));
+    assert_eq!(process.write_and_close(b"de".into(), Some(3)).await, Ok(Written { accepted: 5 }));
+    assert_eq!(write("ef", 4).await, Err(WriteError::Exited), "there is something new in it");
+    assert_eq!(write("x", 6).await, Err(WriteError::Exited));
+    assert_eq!(process.write(b"more".into(), None).await, Err(WriteError::Exited));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_close_that_was_not_accepted_before_the_exit_is_not_after_it() {
+    let fixture = Fixture::new();
+    let process = fixture.start_launch(open(&fixture, "hold")).await;
+    assert_eq!(process.write(b"abc".into(), Some(0)).await, Ok(Written { accepted: 3 }));
+    fixture.anchor.wait_for(1);
+    fixture.anchor.tell("exit 0");
+    finish(&process).await;
+    let close = process.write_and_close(b"abc".into(), Some(0)).await;
+    assert_eq!(close, Err(WriteError::Exited));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retried_offset_needs_no_room_in_a_full_queue() {
+    let fixture = Fixture::new();
+    let process = stuffed(&fixture, |_| {}).await;
+    let again = process.write(vec![0; QUEUE], Some(0)).await;
+    assert_eq!(again, Ok(Written { accepted: QUEUE as u64 }));
+    let more = process.write(vec![0; QUEUE], Some(100_000)).await;
+    assert!(matches!(more, Err(WriteError::QueueFull { bytes: 100_000, .. })), "{more:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,6 +104,8 @@ async fn a_command_that_closes_its_stdin_is_reported() {
     let broken = stdin.wait_for(|state| state.open == StdinOpen::Broken);
     patiently("EPIPE is told", broken).await.unwrap();
     assert_eq!(process.write(b"more".into(), None).await, Err(WriteError::Broken));
+    let again = process.write(b"reads this".into(), Some(7)).await;
+    assert_eq!(again, Ok(Written { accepted: 17 }), "it was accepted, and that stays so");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,9 @@
 //! Search by regex, line by line, from a cursor, with bounded work.
 //!
 //! A match lies within one line. A line ends behind its newline, at the end of the log or at a
-//! dropped range; one longer than 64 KiB is looked at as lines of 64 KiB, and a match over such a
-//! border is not found. Neither `\n` nor the `\r` before it is part of the text, so `$` works on
+//! dropped range; one longer than 64 KiB is looked at in parts of 64 KiB, each with the last 8 KiB
+//! of the part before: a match of up to 8 KiB is found wherever it lies, once, and a longer one
+//! where it does not lie across a border. Neither `\n` nor the `\r` before it is part of the text, so `$` works on
 //! what a terminal wrote. The search sees nothing before its cursor.
 
 mod pattern;

@@ -37,6 +37,11 @@ impl Chopped {
         Self { bytes, dropped: Vec::new(), sizes: vec![usize::MAX], turn: Cell::new(0) }
     }
 
+    /// The same, read in chunks of these sizes.
+    pub(crate) fn in_chunks(self, sizes: Vec<usize>) -> Self {
+        Self { sizes, ..self }
+    }
+
     /// The parts that are there, with where they start.
     pub(crate) fn kept(&self) -> Vec<(u64, &[u8])> {
         let starts = [0].into_iter().chain(self.dropped.iter().map(|gone| gone.end));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lastbyte_output::views::{
-    Chunk,
+    Chunk, Source,
     search::{Found, FoundLine, Hit, Match, Query, Stopped, Watcher, compile, search},
 };
 use proptest::prelude::*;
@@ -60,6 +60,22 @@ fn hits(query: &Query, line: &FoundLine) -> Vec<Hit> {
     };
     let found = query.regex.find_iter(&line.text).take(64);
     found.map(|found| Hit { text: found.range(), range: place(found.range()) }).collect()
+}
+
+/// A line of several parts with something of up to 8 KiB in it, near a border or across one, and
+/// where that lies.
+fn long_line() -> impl Strategy<Value = (Vec<u8>, Range<u64>)> {
+    let filler = prop::sample::select(vec!["x", "é", "€", "x€"]);
+    let parts = (filler, 1..4_usize, 0..9000_usize, 0..8191_usize);
+    parts.prop_map(|(filler, border, back, dashes)| {
+        let mut bytes = filler.repeat(4 * 64 * 1024 / filler.len()).into_bytes();
+        // The end of a character, so that none is cut.
+        let at = (border * 64 * 1024 + 500 - back) / filler.len() * filler.len();
+        let needle = format!("<{}>", "-".repeat(dashes));
+        let range = at as u64..(at + needle.len()) as u64;
+        bytes.splice(at..at, needle.into_bytes());
+        (bytes, range)
+    })
 }
 
 /// Every match with its context: lines before it that were not given yet, lines after it up to
@@ -129,6 +145,29 @@ proptest! {
     }
 
     #[test]
+    fn in_a_long_line_a_match_is_found_once_wherever_it_lies(
+        (bytes, want) in long_line(),
+        sizes in prop::collection::vec(900..70_000_usize, 1..4),
+        max_scanned in prop::sample::select(vec![1, 70_000, u64::MAX]),
+    ) {
+        let source = Chopped::new(bytes).in_chunks(sizes);
+        let (mut found, mut from, mut stopped) = (Vec::new(), 0, Stopped::Work);
+        while stopped != Stopped::End {
+            let query = Query { from, max_scanned, ..query("<-*>") };
+            let page = search(&source, &query).unwrap();
+            for Match { line, hits, .. } in page.matches {
+                prop_assert!(hits.iter().all(|hit| line.text[hit.text.clone()].starts_with(b"<")));
+                found.extend(hits.into_iter().map(|hit| hit.range));
+            }
+            prop_assert!(page.next > from || page.stopped == Stopped::End);
+            (from, stopped) = (page.next, page.stopped);
+        }
+        prop_assert_eq!(found, std::slice::from_ref(&want));
+        let mut watcher = Watcher::new(compile("<-*>").unwrap());
+        prop_assert_eq!(watcher.look_through(&source, 0..source.end()).unwrap(), Some(want));
+    }
+
+    #[test]
     fn a_watcher_sees_the_first_match_in_any_chunks(
         bytes in output(),
         sizes in prop::collection::vec(1..9_usize, 1..5),
@@ -147,4 +186,13 @@ proptest! {
         let want = model(&source, &query).first().map(|found| found.hits[0].range.start);
         prop_assert_eq!(seen.map(|range| range.start), want);
     }
+}
+
+#[test]
+fn the_beginning_of_a_line_is_not_in_the_middle_of_a_long_one() {
+    let line = ["a".as_bytes(), &[b'x'; 300_000]].concat();
+    let source = Chopped::new(line);
+    assert_eq!(search(&source, &query("^x")).unwrap().matches, []);
+    let mut watcher = Watcher::new(compile("^x").unwrap());
+    assert_eq!(watcher.look_through(&source, 0..source.end()).unwrap(), None);
 }

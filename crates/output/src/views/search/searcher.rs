@@ -2,15 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    io,
+    io, iter,
     ops::{ControlFlow, Range},
 };
 
-use super::splitter::{Splitter, text_of};
+use super::splitter::{Line, Splitter, text_of};
 use super::{Found, FoundLine, Hit, Match, Query, Stopped};
 use crate::views::{
     Source,
-    piece::Piece,
     walk::{Chunk, Step, Walk},
 };
 
@@ -25,6 +24,8 @@ pub(super) struct Searcher<'q> {
     before: VecDeque<FoundLine>,
     /// How many lines of context the last match still gets.
     after: u8,
+    /// Where in the next part of a broken line the last hit ended.
+    hit_end: Option<usize>,
     number: u64,
     given: usize,
     scanned: u64,
@@ -40,6 +41,7 @@ impl<'q> Searcher<'q> {
             dropped: Vec::new(),
             before: VecDeque::new(),
             after: 0,
+            hit_end: None,
             number: 0,
             given: 0,
             scanned: 0,
@@ -91,11 +93,12 @@ impl<'q> Searcher<'q> {
             return self.stop_at_end(end);
         };
         let found = self.matches.len();
+        let again = self.first_place(&line);
         match self.take_line(&line) {
             ControlFlow::Break(stopped @ (Stopped::Matches | Stopped::Bytes)) => stopped,
             ControlFlow::Break(Stopped::Work | Stopped::End) | ControlFlow::Continue(()) => {
                 let matched = self.matches.len() > found;
-                self.stop_at_end(if matched { end } else { line.range().start })
+                self.stop_at_end(if matched { end } else { again })
             }
         }
     }
@@ -108,34 +111,64 @@ impl<'q> Searcher<'q> {
         Stopped::End
     }
 
-    fn take_line(&mut self, line: &Piece) -> ControlFlow<Stopped> {
-        self.scanned += line.len() as u64;
+    fn take_line(&mut self, line: &Line) -> ControlFlow<Stopped> {
+        self.scanned += line.fresh() as u64;
         if self.is_full() {
             self.add_context(line);
         } else {
-            self.next = line.range().end;
             let hits = self.hits(line);
             if hits.is_empty() {
                 self.add_context(line);
             } else {
-                self.add_match(line, hits)?;
+                self.add_match(line, &hits)?;
             }
+            let hit_end = hits.last().map(|hit| hit.end);
+            // Whoever goes on in a broken line gets the end of it again, but for what was a hit.
+            self.next = line.piece.place(line.resume.max(hit_end.unwrap_or(0)));
+            self.hit_end = hit_end.and_then(|end| end.checked_sub(line.resume));
         }
         self.number += 1;
         self.check_limits()
     }
 
-    fn hits(&self, line: &Piece) -> Vec<Hit> {
-        let all = self.query.regex.find_iter(text_of(line.bytes()));
-        let hit = |text: Range<usize>| Hit { range: line.places(text.clone()), text };
-        all.take(MOST_HITS).map(|found| hit(found.range())).collect()
+    /// From where on a line has to be looked at to find in it what has not been found.
+    fn first_place(&self, line: &Line) -> u64 {
+        line.piece.place(self.hit_end.unwrap_or(0))
     }
 
-    fn add_match(&mut self, line: &Piece, hits: Vec<Hit>) -> ControlFlow<Stopped> {
-        let line = FoundLine::of(line);
+    /// The hits that were not given with the part before: those that reach past what is known.
+    fn hits(&self, line: &Line) -> Vec<Range<usize>> {
+        let (text, mut last_end) = (line.text(), self.hit_end);
+        let mut at = last_end.unwrap_or(0);
+        let all = iter::from_fn(|| {
+            while at <= text.len() {
+                let found = self.query.regex.find_at(text, at)?;
+                at = found.end();
+                // As `find_iter` has it, which cannot begin in the middle of a text.
+                if !found.is_empty() || last_end != Some(at) {
+                    last_end = Some(at);
+                    return Some(found.range());
+                }
+                at += 1;
+            }
+            None
+        });
+        all.filter(|hit| hit.end >= line.known).take(MOST_HITS).collect()
+    }
+
+    fn add_match(&mut self, line: &Line, hits: &[Range<usize>]) -> ControlFlow<Stopped> {
+        let again = self.first_place(line);
+        // Of what was known only that in which a hit begins is given again.
+        let from = hits.first().map_or(line.known, |first| first.start.min(line.known));
+        let hit = |found: &Range<usize>| Hit {
+            text: found.start - from..found.end - from,
+            range: line.piece.places(found.clone()),
+        };
+        let hits = hits.iter().map(hit).collect();
+        let line = FoundLine::of(line, from);
         let room = self.query.max_bytes.saturating_sub(self.given);
         if line.text.len() > room && !self.matches.is_empty() {
-            self.next = line.range.start;
+            self.next = again;
             return ControlFlow::Break(Stopped::Bytes);
         }
         let mut size = line.text.len() + total(&self.before);
@@ -151,11 +184,11 @@ impl<'q> Searcher<'q> {
         ControlFlow::Continue(())
     }
 
-    fn add_context(&mut self, line: &Piece) {
+    fn add_context(&mut self, line: &Line) {
         if self.after == 0 && self.query.before == 0 {
             return;
         }
-        let line = FoundLine::of(line);
+        let line = FoundLine::of(line, line.known);
         if let Some(last) = self.matches.last_mut().filter(|_| self.after > 0) {
             self.after -= 1;
             if self.given + line.text.len() > self.query.max_bytes {
@@ -189,8 +222,10 @@ impl<'q> Searcher<'q> {
 }
 
 impl FoundLine {
-    fn of(line: &Piece) -> Self {
-        Self { range: line.range(), text: text_of(line.bytes()).to_vec() }
+    /// What a line has from an index on.
+    fn of(line: &Line, from: usize) -> Self {
+        let range = line.piece.places(from..line.piece.len());
+        Self { range, text: text_of(&line.piece.bytes()[from..]).to_vec() }
     }
 }
 

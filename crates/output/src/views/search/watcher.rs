@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use super::splitter::{Splitter, text_of};
+use super::splitter::{Line, Splitter};
 use crate::views::walk::{Step, Walk};
-use crate::views::{Chunk, Source, piece::Piece};
+use crate::views::{Chunk, Source};
 
 /// Looks at lines as a search does, and at the line that has no end yet: a prompt is seen when it
 /// stands there. So `$` also matches where the output has got to. Memory is one line.
@@ -31,7 +31,7 @@ impl Watcher {
             }
         }
         Some(self.splitter.open_line())
-            .filter(|line| !line.is_empty())
+            .filter(|line| line.fresh() > 0)
             .and_then(|line| self.look(line))
     }
 
@@ -60,9 +60,10 @@ impl Watcher {
         self.splitter.end_line();
     }
 
-    fn look(&self, line: &Piece) -> Option<Range<u64>> {
-        let found = self.regex.find(text_of(line.bytes()))?;
-        Some(line.places(found.range()))
+    fn look(&self, line: &Line) -> Option<Range<u64>> {
+        // What ends among the known bytes was seen with them, or is a `^` in the middle of a line.
+        let found = self.regex.find_iter(line.text()).find(|found| found.end() >= line.known)?;
+        Some(line.piece.places(found.range()))
     }
 }
 
