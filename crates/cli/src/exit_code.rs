@@ -100,6 +100,7 @@ fn of_start_error(error: &StartError) -> u8 {
             LaunchError::Nul { .. } | LaunchError::Cwd { .. } | LaunchError::Input { .. },
         )
         | StartError::Spawn(SpawnError::Cwd { .. } | SpawnError::Step { .. })
+        | StartError::Sandbox(_)
         | StartError::KeyConflict { .. }
         | StartError::Closed => OWN_FAILURE,
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use lastbyte_output::log::Quota;
 use lastbyte_sys::pty::WindowSize;
 
+use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
 /// A command and everything that belongs to it.
@@ -27,6 +28,7 @@ pub struct Launch {
     pub drain: DrainRule,
     pub quota: Quota,
     pub on_quota: OnQuota,
+    pub sandbox: Sandbox,
     pub session: Option<Session>,
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
@@ -134,6 +136,7 @@ impl Launch {
             drain: DrainRule::default(),
             quota: Quota::DEFAULT,
             on_quota: OnQuota::Drop,
+            sandbox: Sandbox::FullAccess,
             session: None,
             key: None,
             labels: BTreeMap::new(),

@@ -117,6 +117,8 @@ codes! {
     UnknownHost = "unknown_host": 421, -32600, 125;
     /// The directory to run in is missing or is none.
     BadCwd = "bad_cwd": 422, -32602, 125;
+    /// The sandbox policy cannot be enforced here, and the command is not run without it.
+    SandboxUnavailable = "sandbox_unavailable": 422, -32603, 125;
     /// The program was not found.
     ProgramNotFound = "program_not_found": 422, -32602, 127;
     /// The program was found and cannot be run.

@@ -24,6 +24,7 @@ use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::{Key, Launch};
 use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::process::{About, Process};
+use crate::sandbox::SandboxError;
 use crate::tree::Plot;
 use crate::under_way::Ongoing;
 
@@ -43,6 +44,8 @@ pub enum StartError {
     Launch(#[from] LaunchError),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error("the key {key:?} was used for another launch", key = key.0)]
     KeyConflict { key: Key },
     #[error("the engine is closed")]
@@ -166,6 +169,9 @@ impl Inner {
     }
 
     async fn start(self: &Arc<Self>, launch: &Launch) -> Outcome {
+        if launch.sandbox.confines() {
+            return Err(SandboxError::NotEnforceable.into());
+        }
         let outcome = match self.trees.plot() {
             Ok(plot) => self.start_on(plot, launch).await,
             Err(error) => Err(step(Step::Leaf, &error).into()),

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::codec::Encoder;
 use crate::launch::{DrainRule, EnvEdit, Launch, OnQuota, Program, Stdin, Streams, Timeouts};
+use crate::sandbox::{Network, Sandbox, Workspace};
 
 /// What hashes are made with. It stays with the journal: in another one the same launch has
 /// another fingerprint.
@@ -55,6 +56,7 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         drain: DrainRule { quiet_window, limit, holders },
         quota,
         on_quota,
+        sandbox,
         session,
         key: _, // what it is looked up by
         labels,
@@ -83,6 +85,7 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         OnQuota::Drop => 0,
         OnQuota::Block => 1,
     });
+    encode_sandbox(sandbox, to);
     to.option(session.as_ref(), |to, session| to.text(&session.0));
     to.list(labels.iter(), |to, (name, value)| {
         to.text(name);
@@ -115,6 +118,32 @@ pub(super) fn encode_program(program: &Program, to: &mut Encoder) {
     }
 }
 
+fn encode_sandbox(sandbox: &Sandbox, to: &mut Encoder) {
+    match sandbox {
+        Sandbox::FullAccess => to.u8(0),
+        Sandbox::External => to.u8(1),
+        Sandbox::ReadOnly { network } => {
+            to.u8(2);
+            encode_network(*network, to);
+        }
+        Sandbox::WorkspaceWrite(workspace) => {
+            let Workspace { cwd, roots, slash_tmp, tmpdir, protect, network } = workspace;
+            to.u8(3);
+            [cwd, slash_tmp, tmpdir].into_iter().for_each(|yes| to.u8(u8::from(*yes)));
+            to.list(roots.iter(), Encoder::os);
+            to.list(protect.iter(), Encoder::os);
+            encode_network(*network, to);
+        }
+    }
+}
+
+fn encode_network(network: Network, to: &mut Encoder) {
+    to.u8(match network {
+        Network::Off => 0,
+        Network::On => 1,
+    });
+}
+
 fn encode_edit(to: &mut Encoder, edit: &EnvEdit) {
     match edit {
         EnvEdit::Set(name, value) => {
@@ -145,6 +174,12 @@ mod tests {
 
     const KEY: HashKey = HashKey([1; 16]);
 
+    fn workspace(change: fn(&mut Workspace)) -> Sandbox {
+        let mut workspace = Workspace::default();
+        change(&mut workspace);
+        Sandbox::WorkspaceWrite(workspace)
+    }
+
     /// Every change of this list makes another launch.
     fn changes() -> Vec<fn(&mut Launch)> {
         vec![
@@ -172,6 +207,16 @@ mod tests {
             |launch| launch.quota = Quota::SQUEEZED,
             |launch| launch.quota = Quota::new(Quota::SQUEEZED.bytes()).unwrap(),
             |launch| launch.on_quota = OnQuota::Block,
+            |launch| launch.sandbox = Sandbox::External,
+            |launch| launch.sandbox = Sandbox::ReadOnly { network: Network::Off },
+            |launch| launch.sandbox = Sandbox::ReadOnly { network: Network::On },
+            |launch| launch.sandbox = workspace(|_| {}),
+            |launch| launch.sandbox = workspace(|workspace| workspace.cwd = false),
+            |launch| launch.sandbox = workspace(|workspace| workspace.slash_tmp = false),
+            |launch| launch.sandbox = workspace(|workspace| workspace.tmpdir = false),
+            |launch| launch.sandbox = workspace(|workspace| workspace.roots = vec!["/a".into()]),
+            |launch| launch.sandbox = workspace(|workspace| workspace.protect = vec!["/a".into()]),
+            |launch| launch.sandbox = workspace(|workspace| workspace.network = Network::On),
             |launch| launch.session = Some(Session("s".into())),
             |launch| launch.labels = [("a".to_owned(), "b".to_owned())].into(),
         ]

@@ -23,6 +23,7 @@ mod owner_gone;
 mod pty;
 mod quota;
 mod restart;
+mod sandbox;
 mod shortage;
 mod spawning;
 mod stdin;

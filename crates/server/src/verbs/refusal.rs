@@ -9,6 +9,7 @@ pub(crate) fn of_start(error: &StartError) -> Error {
     let code = match error {
         StartError::Launch(error) => of_launch(error),
         StartError::Spawn(error) => of_spawn(error),
+        StartError::Sandbox(_) => ErrorCode::SandboxUnavailable,
         StartError::KeyConflict { .. } => ErrorCode::KeyConflict,
         StartError::Closed => ErrorCode::ShuttingDown,
     };

@@ -135,6 +135,7 @@ pub(super) fn why_not(error: &StartError, launch: &Launch, door: &Door) -> Strin
         }
         StartError::Spawn(error) => error.errno().to_string(),
         StartError::Launch(LaunchError::EnvName { .. } | LaunchError::Input { .. })
+        | StartError::Sandbox(_)
         | StartError::KeyConflict { .. }
         | StartError::Closed => error.to_string(),
     }
