@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lastbyte_sys::cgroup::Leaf;
 
 use super::leaves::Leaves;
+use super::strays::Strays;
 
 /// Once the leaf was given back it belongs to somebody else: every use of it goes through
 /// [`Lease::look`], which excludes giving it back meanwhile.
 #[derive(Debug)]
 pub(crate) struct Lease {
     held: Mutex<Option<Held>>,
+    /// Outlives the leaf, as those may who left it.
+    strays: Arc<Strays>,
 }
 
 #[derive(Debug)]
@@ -34,7 +37,11 @@ impl Lease {
 
     pub(super) fn of(leaf: Leaf, leaves: &Arc<Leaves>) -> Self {
         let held = Held { leaf, leaves: Arc::clone(leaves), watched_by: 0 };
-        Self { held: Mutex::new(Some(held)) }
+        Self { held: Mutex::new(Some(held)), strays: Arc::clone(&leaves.strays) }
+    }
+
+    pub(super) fn strays(&self) -> &Arc<Strays> {
+        &self.strays
     }
 
     pub(super) fn path(&self) -> Option<CString> {

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_sys::cgroup::{Branch, Leaf};
+
+use super::strays::Strays;
 
 /// A leaf costs the kernel memory; past this many an empty one is not worth keeping.
 const MOST_FREE: usize = 64;
@@ -15,6 +17,7 @@ const MOST_FREE: usize = 64;
 pub(crate) struct Leaves {
     branch: Branch,
     next: AtomicU64,
+    pub(super) strays: Arc<Strays>,
     /// Held for the time of a push or a pop.
     stock: Mutex<Stock>,
 }
@@ -31,7 +34,8 @@ struct Stock {
 impl Leaves {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let branch = Branch::make(folder)?;
-        Ok(Self { branch, next: AtomicU64::new(0), stock: Mutex::default() })
+        let (strays, stock) = Default::default();
+        Ok(Self { branch, next: AtomicU64::new(0), strays, stock })
     }
 
     /// A leaf with nobody in it.
