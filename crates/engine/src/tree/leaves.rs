@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Branch, Leaf};
+use lastbyte_sys::cgroup::{Branch, Leaf, State};
 
 use super::strays::Strays;
 
@@ -49,11 +49,15 @@ impl Leaves {
 
     /// Takes back a leaf whose tree is gone or has no handle any more.
     pub(super) fn give_back(&self, leaf: Leaf) {
-        if leaf.state().map_or(true, |state| state.populated) {
-            self.stock().left.push(leaf);
-            return;
+        match leaf.state() {
+            Ok(state) if !state.populated => self.give_back_empty(leaf, state),
+            Ok(_) | Err(_) => self.stock().left.push(leaf),
         }
-        let Some(leaf) = self.keep(leaf) else { return };
+    }
+
+    /// The same of one that has just been seen in this state, with nobody in it.
+    pub(super) fn give_back_empty(&self, leaf: Leaf, state: State) {
+        let Some(leaf) = self.keep(leaf, state) else { return };
         if leaf.remove().is_err() {
             self.stock().left.push(leaf);
         } else if self.stock().closed {
@@ -62,8 +66,8 @@ impl Leaves {
     }
 
     /// Puts an empty leaf with the free ones, unless it is not wanted there.
-    fn keep(&self, leaf: Leaf) -> Option<Leaf> {
-        let reusable = leaf.reusable();
+    fn keep(&self, leaf: Leaf, state: State) -> Option<Leaf> {
+        let reusable = leaf.reusable(state);
         let mut stock = self.stock();
         if !reusable || stock.closed || stock.free.len() >= MOST_FREE {
             return Some(leaf);
