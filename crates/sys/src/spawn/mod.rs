@@ -8,6 +8,7 @@
 mod answers;
 mod clone;
 mod daemon;
+mod queue;
 mod request;
 mod setup;
 mod spawners;
