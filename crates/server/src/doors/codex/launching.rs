@@ -17,7 +17,7 @@ use super::methods::Target;
 /// Of each stream, unless the request says otherwise.
 pub(super) const DEFAULT_CAP: u64 = 1 << 20;
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-pub(super) const DEFAULT_SIZE: WindowSize = WindowSize { rows: 24, cols: 80 };
+const DEFAULT_SIZE: WindowSize = WindowSize { rows: 24, cols: 80 };
 
 /// A command that was judged and may be started.
 #[derive(Debug)]
@@ -55,9 +55,18 @@ pub(super) struct Program {
     /// As seen from the server's own directory.
     pub(super) cwd: PathBuf,
     pub(super) env: BTreeMap<String, Option<String>>,
-    pub(super) stdin: Stdin,
-    pub(super) streams: Streams,
+    pub(super) streamed: Streamed,
+    /// Of its terminal, if it has one.
+    pub(super) size: Option<WindowSize>,
     pub(super) timeout: Option<Duration>,
+}
+
+/// The flags of both methods that say how a command is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Streamed {
+    pub(super) tty: bool,
+    pub(super) stdin: bool,
+    pub(super) output: bool,
 }
 
 /// Names that no command gets to see, whoever sets them.
@@ -70,13 +79,40 @@ const HIDDEN: [&str; 6] = [
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
 ];
 
+impl Streamed {
+    pub(super) fn is_anything(self) -> bool {
+        self.tty || self.stdin || self.output
+    }
+
+    pub(super) fn delivery(self) -> Delivery {
+        match self.tty || self.output {
+            true => Delivery::Streamed,
+            false => Delivery::Buffered,
+        }
+    }
+
+    fn stdin(self) -> Stdin {
+        match self.tty || self.stdin {
+            true => Stdin::Open,
+            false => Stdin::Closed,
+        }
+    }
+
+    fn streams(self, size: Option<WindowSize>) -> Streams {
+        match self.tty {
+            true => Streams::Pty(size.unwrap_or(DEFAULT_SIZE)),
+            false => Streams::Split,
+        }
+    }
+}
+
 impl Program {
     pub(super) fn launch(self, door: &Door) -> Launch {
         Launch {
             cwd: Some(door.settings().cwd.join(self.cwd)),
             env: self.env.into_iter().filter_map(edit).chain(hide(door)).collect(),
-            stdin: self.stdin,
-            streams: self.streams,
+            stdin: self.streamed.stdin(),
+            streams: self.streamed.streams(self.size),
             timeouts: Timeouts { wall: self.timeout, idle: None },
             // Whatever ends it early ends it at once, with all that it has started.
             stop: StopPolicy::KILL,
@@ -104,9 +140,9 @@ fn edit((name, value): (String, Option<String>)) -> Option<EnvEdit> {
 
 /// The hidden names that the server itself has.
 fn hide(door: &Door) -> impl Iterator<Item = EnvEdit> {
-    let names = door.settings().environment.iter().map(|(name, _)| name.to_owned());
+    let names = door.settings().environment.iter().map(|(name, _)| name);
     let hidden = names.filter(|name| name.to_str().is_some_and(is_hidden));
-    hidden.map(EnvEdit::Unset)
+    hidden.map(|name| EnvEdit::Unset(name.to_owned()))
 }
 
 fn is_hidden(name: &str) -> bool {
