@@ -1,7 +1,7 @@
 //! What a request wants run, as a launch; and why it did not come to that, in Codex's words.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,9 +108,14 @@ impl Streamed {
 
 impl Program {
     pub(super) fn launch(self, door: &Door) -> Launch {
+        let mut env: Vec<EnvEdit> =
+            self.env.into_iter().filter_map(edit).chain(hide(door)).collect();
+        if self.streamed.tty && value_of("SHELL", &env, door).is_none() {
+            env.push(EnvEdit::Set("SHELL".into(), door.settings().login_shell.clone()));
+        }
         Launch {
             cwd: Some(door.settings().cwd.join(self.cwd)),
-            env: self.env.into_iter().filter_map(edit).chain(hide(door)).collect(),
+            env,
             stdin: self.streamed.stdin(),
             streams: self.streamed.streams(self.size),
             timeouts: Timeouts { wall: self.timeout, idle: None },
@@ -178,17 +183,21 @@ pub(super) fn why_not(error: &StartError, launch: &Launch, door: &Door) -> Strin
 }
 
 fn not_in_path(program: &OsString, launch: &Launch, door: &Door) -> String {
-    let own = door.settings().environment.get("PATH").map(ToOwned::to_owned);
-    let path = launch.env.iter().fold(own, |path, edit| match edit {
-        EnvEdit::Set(name, value) if name == "PATH" => Some(value.clone()),
-        EnvEdit::Unset(name) if name == "PATH" => None,
-        EnvEdit::Set(..) | EnvEdit::Unset(_) => path,
-    });
     let program = program.display();
-    match path {
+    match value_of("PATH", &launch.env, door) {
         Some(path) => format!(
             "Unable to spawn {program} because:\nNo viable candidates found in PATH {path:?}"
         ),
         None => format!("Unable to spawn {program} because:\nUnable to resolve the PATH"),
     }
+}
+
+/// What a command with these edits has under a name.
+fn value_of<'a>(name: &str, edits: &'a [EnvEdit], door: &'a Door) -> Option<&'a OsStr> {
+    let own = door.settings().environment.get(name);
+    edits.iter().fold(own, |before, edit| match edit {
+        EnvEdit::Set(set, value) if set == name => Some(value),
+        EnvEdit::Unset(unset) if unset == name => None,
+        EnvEdit::Set(..) | EnvEdit::Unset(_) => before,
+    })
 }
