@@ -80,15 +80,18 @@ impl Client {
             _ = sink.close().await;
         });
         let (messages, received) = mpsc::unbounded_channel();
+        let (reading, mut may_read) = watch::channel(true);
         tokio::spawn(async move {
-            while let Some(Ok(message)) = stream.next().await {
+            while may_read.wait_for(|may| *may).await.is_ok()
+                && let Some(Ok(message)) = stream.next().await
+            {
                 if let Message::Text(text) = message {
                     // As above.
                     _ = messages.send(serde_json::from_str(&text).expect("a frame is a message"));
                 }
             }
         });
-        Self::new(sender, received, watch::Sender::new(true), None)
+        Self::new(sender, received, reading, None)
     }
 
     fn new(

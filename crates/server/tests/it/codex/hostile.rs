@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::fixture::{Fixture, result, run};
-use super::websocket::{connect, listen};
+use super::transport::Transport;
 
 async fn is_served(client: &mut Client) {
     let answer = client.exec(run("print alive", json!({}))).await;
@@ -83,7 +83,7 @@ async fn every_request_that_can_be_parsed_is_answered_among_spoiled_ones() {
 #[tokio::test(flavor = "multi_thread")]
 async fn over_a_websocket_spoiled_requests_do_no_harm_either() {
     let fixture = Fixture::new();
-    send_spoiled_requests(&mut connect(listen(&fixture).await).await).await;
+    send_spoiled_requests(&mut Transport::Tcp.client(&fixture).await).await;
 }
 
 /// Requests with bytes flipped, cut out, doubled or put in. Whatever can be parsed is answered.

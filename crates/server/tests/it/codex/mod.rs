@@ -15,5 +15,7 @@ mod sandbox;
 mod slow_client;
 mod stdin;
 mod streaming;
+mod transport;
+mod tree;
 mod validation;
 mod websocket;
