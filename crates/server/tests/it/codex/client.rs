@@ -73,8 +73,11 @@ impl Client {
         thread::spawn(move || lines.into_iter().try_for_each(|line| queue.send(line)));
         tokio::spawn(async move {
             while let Some(line) = queued.recv().await {
-                let text = String::from_utf8(line).unwrap();
-                sink.send(Message::text(text)).await.unwrap();
+                let message = match String::from_utf8(line) {
+                    Ok(text) => Message::text(text),
+                    Err(bytes) => Message::binary(bytes.into_bytes()),
+                };
+                sink.send(message).await.unwrap();
             }
             // The server may have gone first.
             _ = sink.close().await;
@@ -197,11 +200,6 @@ impl Client {
     /// What a command has streamed so far.
     pub fn output(&self, id: &str, stream: &str) -> Vec<u8> {
         bytes_of(&self.got, id, stream)
-    }
-
-    /// Whether what it sends has to be text: that of a WebSocket has.
-    pub fn sends_text(&self) -> bool {
-        self.served.is_none()
     }
 
     /// Stops and goes on reading.

@@ -2,12 +2,14 @@
 
 mod back_end;
 mod burst;
+mod chance;
 mod client;
 mod closing;
 mod control;
 mod drain;
 mod exec;
 mod fixture;
+mod fuzz;
 mod hostile;
 mod process;
 mod protocol;
