@@ -33,6 +33,7 @@ mod routes;
 mod running;
 mod sandbox;
 mod transport;
+mod unwinding;
 
 pub use door::{Door, Settings, Streaming};
 pub use routes::{route, router};
