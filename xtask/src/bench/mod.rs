@@ -5,21 +5,24 @@
 #![expect(clippy::print_stdout, reason = "figures are the result")]
 #![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
 
+mod codex;
 mod copy;
 mod fairness;
 mod http;
 mod idle;
+mod program;
 mod samples;
 mod spawn;
 mod tree;
 
 use anyhow::{Result, bail};
 
+pub(crate) use codex::encode_and_write;
 pub(crate) use http::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "http"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "http", "codex"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -32,6 +35,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "fairness" => fairness::run()?,
             "tree" => tree::run()?,
             "http" => http::run()?,
+            "codex" => codex::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }
