@@ -6,12 +6,14 @@
 #![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
 
 mod coder;
+mod codex;
 mod copy;
 mod cost;
 mod daemon;
 mod fairness;
 mod http;
 mod idle;
+mod program;
 mod samples;
 mod spawn;
 mod tree;
@@ -19,11 +21,12 @@ mod wire;
 
 use anyhow::{Result, bail};
 
+pub(crate) use codex::encode_and_write;
 pub(crate) use daemon::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "http", "coder"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "http", "coder", "codex"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -37,6 +40,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "tree" => tree::run()?,
             "http" => http::run()?,
             "coder" => coder::run()?,
+            "codex" => codex::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }
