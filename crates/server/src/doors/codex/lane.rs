@@ -4,15 +4,16 @@
 //!  starting ──▶ running, draining ──▶ over: the last message, and the requests nobody has taken
 //! ```
 //!
-//! Should it panic, its command is stopped and whoever asked is told so.
+//! Should it panic, its command is stopped and whoever asked is told so; should it be dropped, its
+//! command is stopped too.
 //!
 //! Requests that come while it is being started wait here. Those that are left when it is over go
 //! back to the connection, which judges them again: the id is free then.
 
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 
-use lastbyte_engine::{Cause, Process, StartError, Started, Stdin, StopPolicy, Verb};
+use lastbyte_engine::{Cause, Process, Stdin, StopPolicy, Verb};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
@@ -22,6 +23,7 @@ use super::family::Family;
 use super::fault::Fault;
 use super::following::{Deltas, Followed, Following, Sink};
 use super::launching::{Delivery, Wanted, why_not};
+use super::leash::Leash;
 use super::methods::{Control, Handshake, Target};
 use super::outbox::{Held, Outbox, Parcel};
 use super::outcome::{EXITED, exec_answer, exited};
@@ -68,8 +70,6 @@ pub(super) struct Over {
     pub(super) process: Option<Process>,
 }
 
-type Starting = Pin<Box<dyn Future<Output = Result<Started, StartError>> + Send>>;
-
 impl Lane {
     /// `slot` counts as a request that is not started yet.
     pub(super) async fn run(
@@ -78,12 +78,15 @@ impl Lane {
         wanted: Wanted,
         slot: Option<OwnedSemaphorePermit>,
     ) -> Over {
-        let started = self.start(&wanted).await;
+        let mut leash = Leash::new(self.door.engine().clone(), wanted.launch.clone());
+        let started = self.start(&mut leash, &wanted).await;
         drop(slot);
         match started {
             Ok(Some(process)) => {
                 let attended = unless_it_panics(self.attend(&id, &wanted, &process)).await;
-                self.conclude(&id, &wanted, process, attended).await
+                let over = self.conclude(&id, &wanted, process, attended).await;
+                leash.let_go();
+                over
             }
             Ok(None) => Over { requests: self.requests, last: None, process: None },
             Err(fault) => {
@@ -132,18 +135,17 @@ impl Lane {
     }
 
     /// `None` when the connection closed meanwhile: then nothing stays.
-    async fn start(&mut self, wanted: &Wanted) -> Result<Option<Process>, Fault> {
-        let (engine, launch) = (self.door.engine().clone(), wanted.launch.clone());
-        let mut starting: Starting = Box::pin(async move { engine.start(launch).await });
+    async fn start(
+        &mut self,
+        leash: &mut Leash,
+        wanted: &Wanted,
+    ) -> Result<Option<Process>, Fault> {
         let started = tokio::select! {
-            started = &mut starting => started,
-            () = closed(&mut self.open) => {
-                tokio::spawn(stop_when_started(starting));
-                return Ok(None);
-            }
+            started = leash.started() => started,
+            () = closed(&mut self.open) => return Ok(None),
         };
         match started {
-            Ok(started) => Ok(Some(started.process)),
+            Ok(process) => Ok(Some(process)),
             Err(error) => {
                 let why = why_not(&error, &wanted.launch, &self.door);
                 Err(wanted.family.failed_to_spawn(&why))
@@ -249,12 +251,6 @@ async fn ended_before_close(process: &Process) -> bool {
     !matches!(process.ended().await.cause, Cause::Stopped { verb: Verb::Close, .. })
 }
 
-async fn stop_when_started(starting: Starting) {
-    if let Ok(started) = starting.await {
-        started.process.stop_by(StopPolicy::KILL, Verb::Close).await;
-    }
-}
-
 /// Waits until the connection closes. Cancel-safe.
 async fn closed(open: &mut watch::Receiver<()>) {
     while open.changed().await.is_ok() {}
@@ -262,8 +258,11 @@ async fn closed(open: &mut watch::Receiver<()>) {
 
 #[cfg(test)]
 mod tests {
-    use lastbyte_engine::{Engine, EnvEdit, Launch, Settings};
-    use lastbyte_testkit::{Anchor, script};
+    use std::task::{Context, Waker};
+
+    use lastbyte_engine::{Engine, EnvEdit, Filter, Launch, Settings};
+    use lastbyte_testkit::{Anchor, PATIENCE, script};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::doors::codex::door::{self, Streaming};
@@ -283,11 +282,56 @@ mod tests {
         Wanted { family, target: Some(target), launch, output, control: Streaming::Supported }
     }
 
+    fn door(folder: &tempfile::TempDir) -> Door {
+        let engine = Engine::new(Settings::new(folder.path())).unwrap();
+        Door::new(engine, door::Settings::new(folder.path(), folder.path()))
+    }
+
+    /// A lane on a connection that stays open, with a tree of four.
+    fn lane(door: &Door, anchor: &Anchor) -> impl Future<Output = Over> + Send + 'static {
+        let (handshake, (outbox, _)) = (Arc::new(Handshake::default()), Outbox::new());
+        let ((sender, requests), (opened, open)) = (mpsc::unbounded_channel(), watch::channel(()));
+        let lane = Lane { door: door.clone(), outbox, handshake, requests, asked: None, open };
+        let wanted = wanted(Target::Command("p".into()), anchor);
+        async move {
+            let _stay = (sender, opened);
+            lane.run(id_of("begun"), wanted, None).await
+        }
+    }
+
+    /// As by a connection that has waited long enough for its client.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_lane_that_is_dropped_takes_its_command_with_it() {
+        let (folder, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
+        let door = door(&folder);
+        let running = tokio::spawn(lane(&door, &anchor));
+        anchor.wait_for(4);
+        running.abort();
+        anchor.wait_for_at_most(0);
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_is_dropped_while_it_starts_takes_its_command_with_it() {
+        let (folder, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
+        let door = door(&folder);
+        let mut starting = Box::pin(lane(&door, &anchor));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(starting.as_mut().poll(&mut context).is_pending());
+        drop(starting);
+        let all = || door.engine().list(&Filter::default(), None, 1).processes;
+        let cause = timeout(PATIENCE, async {
+            while all().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            all()[0].0.ended().await.cause
+        });
+        assert_eq!(cause.await.unwrap(), Cause::Stopped { verb: Verb::Close, escalated: false });
+    }
+
     /// What a client hears of a lane that panics while its command runs and two requests wait.
     async fn heard_after_a_panic(target: Target) -> Vec<String> {
         let (folder, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
-        let engine = Engine::new(Settings::new(folder.path())).unwrap();
-        let door = Door::new(engine, door::Settings::new(folder.path(), folder.path()));
+        let door = door(&folder);
         let wanted = wanted(target.clone(), &anchor);
         let process = door.engine().start(wanted.launch.clone()).await.unwrap().process;
         anchor.wait_for(4);

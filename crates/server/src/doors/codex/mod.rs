@@ -25,6 +25,7 @@ mod following;
 mod intake;
 mod lane;
 mod launching;
+mod leash;
 mod login_shell;
 mod methods;
 mod outbox;
