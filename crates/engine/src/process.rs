@@ -16,6 +16,7 @@ use crate::disk::Share;
 use crate::ending::Ending;
 use crate::launch::{Key, Program, Session, Streams};
 use crate::pins::{Pin, Pins};
+use crate::sandbox::Sandbox;
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
@@ -54,6 +55,8 @@ pub struct About {
     pub cwd: std::path::PathBuf,
     /// As launched; a terminal may have been resized since.
     pub streams: Streams,
+    /// Not known of a process of an earlier engine.
+    pub sandbox: Option<Sandbox>,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub labels: BTreeMap<String, String>,

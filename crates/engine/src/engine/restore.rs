@@ -134,6 +134,7 @@ fn about(past: &Past) -> About {
         program: program.clone(),
         cwd: cwd.clone(),
         streams: *streams,
+        sandbox: None,
         session: session.clone(),
         key: key.as_ref().map(|(key, _)| key.clone()),
         labels: labels.clone(),

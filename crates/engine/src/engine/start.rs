@@ -263,6 +263,7 @@ fn about(
         program: launch.program.clone(),
         cwd,
         streams: launch.streams,
+        sandbox: Some(launch.sandbox.clone()),
         session: launch.session.clone(),
         key: launch.key.clone(),
         labels: launch.labels.clone(),

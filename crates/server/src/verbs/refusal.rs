@@ -85,7 +85,7 @@ pub(super) fn of_forget(error: &ForgetError) -> Error {
 }
 
 /// The error and what caused it, in one line.
-pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

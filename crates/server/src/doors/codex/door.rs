@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lastbyte_engine::{Engine, Environment};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::sandbox::SandboxPolicy;
+use crate::Sandboxing;
 
 /// What the door is told when it is made.
 #[derive(Debug, Clone)]
@@ -17,8 +17,8 @@ pub struct Settings {
     pub home: PathBuf,
     /// The base environment of commands, as the engine has it.
     pub environment: Environment,
-    /// For requests that name none.
-    pub default_policy: SandboxPolicy,
+    /// A workspace of its default is the server's directory, too.
+    pub sandboxing: Sandboxing,
     pub streaming: Streaming,
 }
 
@@ -53,7 +53,7 @@ impl Settings {
             cwd: cwd.into(),
             home: home.into(),
             environment: Environment::own(),
-            default_policy: SandboxPolicy::DangerFullAccess,
+            sandboxing: Sandboxing::default(),
             streaming: Streaming::Supported,
         }
     }

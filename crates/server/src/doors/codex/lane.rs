@@ -24,6 +24,7 @@ use super::methods::{Control, Handshake, Target};
 use super::outbox::{Held, Outbox, Parcel};
 use super::outcome::{EXITED, exec_answer, exited};
 use super::running::{Input, Running};
+use crate::verbs::refusal::with_cause;
 
 /// A request that waits for its turn.
 #[derive(Debug)]
@@ -98,6 +99,9 @@ impl Lane {
         };
         match started {
             Ok(started) => Ok(Some(started.process)),
+            Err(StartError::Sandbox(error)) => {
+                Err(wanted.family.not_sandboxed(&with_cause(&error)))
+            }
             Err(error) => {
                 let why = why_not(&error, &wanted.launch, &self.door);
                 Err(wanted.family.failed_to_spawn(&why))

@@ -1,6 +1,6 @@
 //! Policies: what cannot be enforced is refused, and never ignored.
 
-use lastbyte_server::doors::codex::SandboxPolicy;
+use lastbyte_engine::{Network, Sandbox};
 use serde_json::json;
 
 use super::fixture::{Fixture, fault, result, run};
@@ -42,9 +42,8 @@ async fn a_policy_that_cannot_be_enforced_refuses_the_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_of_the_server_holds_for_requests_that_name_none() {
-    let read_only = json!({"type": "readOnly"});
-    let policy: SandboxPolicy = serde_json::from_value(read_only).unwrap();
-    let fixture = Fixture::with(|settings| settings.default_policy = policy);
+    let read_only = Sandbox::ReadOnly { network: Network::Off };
+    let fixture = Fixture::with(|settings| settings.sandboxing.default = read_only);
     let mut client = fixture.client().await;
     assert_eq!(fault(&client.exec(run("exit 0", json!({}))).await).0, -32603);
     let full = json!({"sandboxPolicy": {"type": "dangerFullAccess"}});
