@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Phase, Process, Status, TimeoutKind};
+use lastbyte_client::wire::{Cause, Ending, Phase, Process, Sandbox, Status, TimeoutKind};
 
 use crate::usage;
 
@@ -25,6 +25,54 @@ pub(crate) fn one_line(text: &str) -> String {
         false => c.to_string(),
     };
     text.chars().map(shown).collect()
+}
+
+/// The word by which it is asked for; a dash where nothing is kept from the command or it is not
+/// known.
+pub(crate) fn sandbox_kind(sandbox: Option<&Sandbox>) -> &'static str {
+    match sandbox {
+        None | Some(Sandbox::FullAccess {}) => "-",
+        Some(Sandbox::External {}) => "external",
+        Some(Sandbox::ReadOnly { .. }) => "read-only",
+        Some(Sandbox::WorkspaceWrite { .. }) => "workspace-write",
+    }
+}
+
+/// All of a policy.
+pub(crate) fn sandbox(sandbox: &Sandbox) -> String {
+    match sandbox {
+        Sandbox::FullAccess {} => "none: full access".into(),
+        Sandbox::External {} => "none: left to an external one".into(),
+        Sandbox::ReadOnly { network } => format!("read-only, {}", network_word(*network)),
+        Sandbox::WorkspaceWrite {
+            writable,
+            protect,
+            network,
+            exclude_cwd,
+            exclude_slash_tmp,
+            exclude_tmpdir,
+        } => {
+            let usual = [
+                (exclude_cwd, "its directory"),
+                (exclude_slash_tmp, "/tmp"),
+                (exclude_tmpdir, "$TMPDIR"),
+            ];
+            let usual = usual.into_iter().filter(|(excluded, _)| !**excluded);
+            let roots = usual.map(|(_, root)| root.to_owned()).chain(writable.iter().cloned());
+            let mut text = format!("workspace-write: {}", roots.collect::<Vec<_>>().join(", "));
+            if !protect.is_empty() {
+                text.push_str(&format!(", but not {}", protect.join(", ")));
+            }
+            one_line(&format!("{text}; {}", network_word(*network)))
+        }
+    }
+}
+
+fn network_word(network: bool) -> &'static str {
+    match network {
+        true => "with network",
+        false => "no network",
+    }
 }
 
 pub(crate) fn phase(phase: Phase) -> &'static str {

@@ -11,6 +11,7 @@ use tokio::runtime::Builder;
 
 use crate::attend::attend;
 use crate::launch_args::LaunchArgs;
+use crate::sandbox_args::tell_if_external;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::{exit_code, feed, own_streams, size, summary, tell, terminal, usage};
@@ -59,6 +60,7 @@ const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL TEXT'
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let launch = args.launch()?;
+    tell_if_external(Some(&launch.sandbox));
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
@@ -139,6 +141,7 @@ impl Args {
             timeouts: Timeouts { wall: self.launch.timeout, idle: self.launch.idle_timeout },
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,
+            sandbox: self.launch.sandbox.sandbox()?.unwrap_or_default(),
             ..Launch::new(self.launch.program(usage::Verb::Run)?)
         })
     }
