@@ -27,14 +27,13 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The word by which it is asked for; a dash where nothing is kept from the command or it is not
-/// known.
-pub(crate) fn sandbox_kind(sandbox: Option<&Sandbox>) -> &'static str {
+/// The word by which it is asked for; a dash for none.
+pub(crate) fn sandbox_kind(sandbox: &Sandbox) -> &'static str {
     match sandbox {
-        None | Some(Sandbox::FullAccess {}) => "-",
-        Some(Sandbox::External {}) => "external",
-        Some(Sandbox::ReadOnly { .. }) => "read-only",
-        Some(Sandbox::WorkspaceWrite { .. }) => "workspace-write",
+        Sandbox::FullAccess {} => "-",
+        Sandbox::External {} => "external",
+        Sandbox::ReadOnly { .. } => "read-only",
+        Sandbox::WorkspaceWrite { .. } => "workspace-write",
     }
 }
 

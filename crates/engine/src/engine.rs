@@ -27,6 +27,7 @@ use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
 use crate::journal::{HashKey, Journal, Replayed};
 use crate::pump::MOST_LARGE_PIPES;
+use crate::sandbox::Sandboxes;
 use crate::settings::{History, Settings};
 use crate::spawner::{InProcess, Spawner};
 use crate::tree::{Reach, Trees};
@@ -45,6 +46,7 @@ struct Inner {
     settings: Settings,
     spawner: Arc<dyn Spawner>,
     trees: Trees,
+    sandboxes: Sandboxes,
     /// The one lock of the engine: taken, read or changed, released; never over an await.
     registry: Mutex<Registry>,
     /// How many starts are under way.
@@ -85,6 +87,12 @@ impl Engine {
         let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
+            sandboxes: Sandboxes::new(
+                settings.enforcement,
+                settings.mechanism,
+                &settings.state,
+                &settings.hidden,
+            ),
             settings,
             spawner,
             registry: Mutex::default(),

@@ -55,13 +55,13 @@ pub struct About {
     pub cwd: std::path::PathBuf,
     /// As launched; a terminal may have been resized since.
     pub streams: Streams,
-    /// Not known of a process of an earlier engine.
-    pub sandbox: Option<Sandbox>,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub labels: BTreeMap<String, String>,
     pub started: SystemTime,
     pub stop: StopPolicy,
+    /// The policy that it and all its children are held to.
+    pub sandbox: Sandbox,
 }
 
 impl Process {

@@ -32,7 +32,7 @@ pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
             Streams::Split => wire::Streams::Split,
             Streams::Pty(_) => wire::Streams::Tty,
         },
-        sandbox: about.sandbox.as_ref().map(sandbox),
+        sandbox: sandbox(&about.sandbox),
         session: about.session.as_ref().map(|session| session.0.clone()),
         key: about.key.as_ref().map(|key| key.0.clone()),
         labels: about.labels.clone(),

@@ -22,9 +22,8 @@ pub struct Process {
     /// The directory it was started in.
     pub cwd: String,
     pub streams: Streams,
-    /// What it may do; absent where that is not known, of a process of an earlier server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Sandbox>,
+    /// What it and all its children may do.
+    pub sandbox: Sandbox,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -74,7 +74,7 @@ fn row(process: &Process, now: Duration) -> [String; 7] {
         in_words::phase(process.phase).to_owned(),
         process.ending.as_ref().map(in_words::ending).unwrap_or_default(),
         in_words::size(process.total),
-        in_words::sandbox_kind(process.sandbox.as_ref()).to_owned(),
+        in_words::sandbox_kind(&process.sandbox).to_owned(),
         in_words::command(process),
     ]
 }

@@ -126,20 +126,21 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
 }
 
 fn about(past: &Past) -> About {
-    let Launched { id, program, cwd, streams, session, key, labels, started, stop, .. } =
-        &past.launched;
+    let Launched {
+        id, program, cwd, streams, session, key, labels, started, stop, sandbox, ..
+    } = &past.launched;
     About {
         id: *id,
         pid: past.pid.unwrap_or(0),
         program: program.clone(),
         cwd: cwd.clone(),
         streams: *streams,
-        sandbox: None,
         session: session.clone(),
         key: key.as_ref().map(|(key, _)| key.clone()),
         labels: labels.clone(),
         started: *started,
         stop: *stop,
+        sandbox: sandbox.clone(),
     }
 }
 

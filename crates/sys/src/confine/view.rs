@@ -1,0 +1,53 @@
+//! What a command sees of the files, as mounts in a namespace of its own.
+
+use std::ffi::CString;
+
+use rustix::process::{getegid, geteuid};
+
+/// Everything can be read and nothing written or opened as a device, but for what is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    pub namespaces: Namespaces,
+    /// Stay as they are, with all that is mounted below: no symbolic links, none inside another.
+    pub kept: Vec<CString>,
+    /// Folders inside a kept one that cannot be renamed or removed, outer ones first.
+    pub steadied: Vec<CString>,
+    /// What of the kept cannot be written.
+    pub protected: Vec<CString>,
+    /// Folders that look empty.
+    pub hidden: Vec<CString>,
+    /// The folder that hidden ones look like.
+    pub empty: CString,
+    /// Gets a file system in memory that ends with the tree.
+    pub scratch: Option<CString>,
+}
+
+/// Which namespaces a view is made in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespaces {
+    /// A mount namespace, for who has the right to make one.
+    Mounts,
+    /// In a user namespace, in which everybody has that right.
+    UserAndMounts { uid_map: Vec<u8>, gid_map: Vec<u8> },
+}
+
+impl Namespaces {
+    /// A user namespace in which this program's user and group are themselves, and nobody else
+    /// is anybody.
+    pub fn of_own_user() -> Self {
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        Self::UserAndMounts {
+            uid_map: format!("{user} {user} 1").into_bytes(),
+            gid_map: format!("{group} {group} 1").into_bytes(),
+        }
+    }
+
+    /// What clone is asked for.
+    pub(crate) fn flags(&self) -> u32 {
+        let flags = match self {
+            Self::Mounts => libc::CLONE_NEWNS,
+            Self::UserAndMounts { .. } => libc::CLONE_NEWNS | libc::CLONE_NEWUSER,
+        };
+        flags.cast_unsigned()
+    }
+}
