@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, own_streams, tell};
+use crate::{exit_code, own_streams, places, tell};
 
 /// Serve clients of Codex's app-server: command/exec and process/*
 ///
@@ -74,8 +74,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
 
 impl Args {
     async fn carry_out(&self, folder: &StateFolder, signals: &mut Signals) -> anyhow::Result<u8> {
-        let engine =
-            Engine::new(Settings::new(folder.path())).context("cannot start the engine")?;
+        let settings = Settings { hidden: places::hidden(), ..Settings::new(folder.path()) };
+        let engine = Engine::new(settings).context("cannot start the engine")?;
         // Nothing that a command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         // A directory that was removed has no name any more, but is still the current one.

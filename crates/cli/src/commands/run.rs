@@ -14,7 +14,7 @@ use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::tell_if_external;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, feed, own_streams, size, summary, tell, terminal, usage};
+use crate::{exit_code, feed, own_streams, places, size, summary, tell, terminal, usage};
 
 /// Run a command and wait for its end
 ///
@@ -85,7 +85,8 @@ impl Args {
         folder: &StateFolder,
         signals: &mut Signals,
     ) -> anyhow::Result<u8> {
-        let settings = Settings { spawners: 1, ..Settings::new(folder.path()) };
+        let settings =
+            Settings { spawners: 1, hidden: places::hidden(), ..Settings::new(folder.path()) };
         let engine = Engine::new(settings).context("cannot start the engine")?;
         // Nothing that the command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;

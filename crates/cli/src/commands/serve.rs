@@ -180,7 +180,13 @@ impl Args {
         let hook = self.env_hook.as_ref().map(hook).transpose();
         let hook = hook.context("cannot make a place for --env-hook")?;
         let provider = hook.map(|hook| Arc::new(hook) as Arc<dyn EnvironmentProvider>);
-        Ok(Settings { workdir, provider, history: History::Journal, ..Settings::new(state) })
+        Ok(Settings {
+            workdir,
+            provider,
+            history: History::Journal,
+            hidden: places::hidden(),
+            ..Settings::new(state)
+        })
     }
 
     /// Its clients' commands run where the server was started unless they are told where.

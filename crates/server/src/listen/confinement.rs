@@ -1,12 +1,15 @@
 //! Whether a peer is in a sandbox that the server is not in. Such a peer must not have the server do
 //! what it may not do itself.
 //!
-//! A process cannot take off two marks, nor can anything that it starts: that it gains no privileges
-//! by `execve`, and the filters on its system calls. Every sandboxed command has both, whoever runs
-//! it, so this asks for no list of trees, which a process that was born a moment ago is not in.
+//! The engine tells a sandboxed process by marks that neither it nor anything that it starts can take
+//! off. So this asks for no list of trees, which a process that was born a moment ago is not in, and
+//! it holds for the commands of any other server, too. A server that is in a sandbox itself looks for
+//! those who are in more of them than it is: each has a filter of system calls.
 
 use std::fs;
 use std::io;
+
+use lastbyte_engine::confined;
 
 /// What is known of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +21,11 @@ pub enum Confinement {
     Unknown,
 }
 
-/// The marks of a process.
+/// How many filters a process has on its system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Marks {
-    no_new_privileges: bool,
-    filters: u64,
-}
+pub(super) struct Filters(u64);
 
-impl Marks {
+impl Filters {
     pub(super) fn own() -> Self {
         // Without /proc no peer can be looked at either, and that refuses it.
         status("self").ok().and_then(|status| Self::of(&status)).unwrap_or_default()
@@ -34,9 +34,8 @@ impl Marks {
     /// Looks at a process by its number, which must be that of the peer still.
     pub(super) fn confinement_of(self, pid: i32) -> Confinement {
         match status(&pid.to_string()).ok().and_then(|status| Self::of(&status)) {
-            Some(peer) if peer.no_new_privileges && peer.filters > self.filters => {
-                Confinement::Sandboxed
-            }
+            // Filters alone have many: those in containers, browsers, sandboxes of others.
+            Some(Self(filters)) if filters > self.0 && confined(pid) => Confinement::Sandboxed,
             Some(_) => Confinement::None,
             None => Confinement::Unknown,
         }
@@ -52,11 +51,8 @@ impl Marks {
         if field("State")?.starts_with(['Z', 'X']) {
             return None;
         }
-        Some(Self {
-            no_new_privileges: number("NoNewPrivs") == Some(1),
-            // Kernels before 5.9 say whether, not how many.
-            filters: number("Seccomp_filters").or_else(|| number("Seccomp")).unwrap_or(0),
-        })
+        // Kernels before 5.9 say whether, not how many.
+        Some(Self(number("Seccomp_filters").or_else(|| number("Seccomp")).unwrap_or(0)))
     }
 }
 
@@ -68,31 +64,24 @@ fn status(process: &str) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn page(state: &str, no_new_privileges: u8, filters: u8) -> String {
-        format!(
-            "Name:\tsh\nState:\t{state}\nNoNewPrivs:\t{no_new_privileges}\nSeccomp:\t2\n\
-             Seccomp_filters:\t{filters}\n"
-        )
-    }
-
     #[test]
-    fn the_marks_are_read_as_the_kernel_writes_them() {
-        let marks = Marks { no_new_privileges: true, filters: 3 };
-        assert_eq!(Marks::of(&page("S (sleeping)", 1, 3)), Some(marks));
-        assert_eq!(Marks::of("State:\tR (running)\n"), Some(Marks::default()));
-        assert_eq!(Marks::of(&page("Z (zombie)", 1, 3)), None);
-        assert_eq!(Marks::of(""), None);
+    fn filters_are_counted_as_the_kernel_writes_them() {
+        let of = |state: &str, rest: &str| Filters::of(&format!("State:\t{state}\n{rest}"));
+        assert_eq!(of("S (sleeping)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), Some(Filters(3)));
+        assert_eq!(of("R (running)", ""), Some(Filters(0)));
+        assert_eq!(of("Z (zombie)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), None);
+        assert_eq!(Filters::of(""), None);
     }
 
     #[test]
     fn we_are_not_more_confined_than_ourselves() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(Marks::own().confinement_of(own), Confinement::None);
+        assert_eq!(Filters::own().confinement_of(own), Confinement::None);
     }
 
     #[test]
     fn of_a_process_that_is_gone_nothing_is_known() {
         // Larger than any pid can be.
-        assert_eq!(Marks::own().confinement_of(i32::MAX), Confinement::Unknown);
+        assert_eq!(Filters::own().confinement_of(i32::MAX), Confinement::Unknown);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::auth::Access;
-use super::confinement::Marks;
+use super::confinement::Filters;
 use super::peer::Peer;
 use super::socket::Stream;
 use super::unix::{OwnSocket, UnixError};
@@ -22,7 +22,7 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Source {
-    Unix(OwnSocket, Marks),
+    Unix(OwnSocket, Filters),
     Tcp(TcpListener, SocketAddr),
 }
 
@@ -42,7 +42,7 @@ impl Listener {
     /// A socket for this user and root, whose file goes with the listener. Must be called on a
     /// runtime.
     pub fn unix(path: &Path) -> Result<Self, BindError> {
-        let source = Source::Unix(OwnSocket::bind(path)?, Marks::own());
+        let source = Source::Unix(OwnSocket::bind(path)?, Filters::own());
         Ok(Self { source, access: Access::Open })
     }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rustix::process::geteuid;
 use tokio::net::unix::UCred;
 
-use super::confinement::{Confinement, Marks};
+use super::confinement::{Confinement, Filters};
 
 /// As the kernel knows it, not as the peer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The other end of a unix socket, seen from a server with these marks.
-    pub(super) fn of_unix(peer: UCred, own: Marks) -> Self {
+    /// The other end of a unix socket, seen from a server that has these itself.
+    pub(super) fn of_unix(peer: UCred, own: Filters) -> Self {
         let (pid, uid) = (peer.pid().filter(|pid| *pid > 0), peer.uid());
         let confinement = match pid {
             // A sandbox changes nobody's user, and lies in no namespace of pids but ours.
