@@ -27,6 +27,11 @@ pub fn home() -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(folder.to_bytes())))
 }
 
+/// Whether this program is user 0.
+pub fn is_user_0() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Whether this program has this capability in effect, by its number.
 pub fn effective_capability(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::confine::{
-    Confinement, Filter, Namespaces, Root, Ruleset, Traffic, Upkeep, View, marked,
+    Confinement, Filter, Kept, Namespaces, Root, Ruleset, Traffic, Upkeep, View, marked,
 };
 use lastbyte_sys::spawn::Mechanism;
 
@@ -29,8 +29,16 @@ pub(crate) struct Sandboxes {
     found: OnceLock<Result<Found, Missing>>,
     /// The server's own folders.
     hidden: Vec<PathBuf>,
-    /// What they look like to a command; made when it is first needed.
+    own: OwnFolders,
+}
+
+/// Folders that commands see in the place of others; made when they are first needed.
+#[derive(Debug)]
+struct OwnFolders {
+    /// In the place of what is hidden.
     empty: PathBuf,
+    /// In the place of the memory that all programs of the machine share.
+    shared_memory: PathBuf,
 }
 
 /// What a command is started with.
@@ -55,7 +63,7 @@ impl Sandboxes {
         hidden: &[PathBuf],
     ) -> Self {
         let hidden = [state.to_owned()].into_iter().chain(hidden.iter().cloned()).collect();
-        Self { choice, mechanism, found: OnceLock::new(), hidden, empty: state.join("empty") }
+        Self { choice, mechanism, found: OnceLock::new(), hidden, own: OwnFolders::of(state) }
     }
 
     /// What the command is to be started with; `None` for a policy that keeps nothing from it.
@@ -74,21 +82,30 @@ impl Sandboxes {
                 return Err(SandboxError::NeedsNamespaces { needs });
             }
             (Enforcement::Landlock, None) => {}
-            (Enforcement::Mounts | Enforcement::UserMounts, _) => self.make_empty()?,
+            (Enforcement::Mounts | Enforcement::UserMounts, _) => self.own.make()?,
         }
         let warning = (found.landlock < SCOPES).then_some(Warning::Signals);
-        let confinement = Arc::new(confinement(&plan, found, &self.empty));
+        let confinement = Arc::new(confinement(&plan, found, &self.own));
         Ok(Some(Confined { confinement, warning }))
     }
+}
 
-    fn make_empty(&self) -> Result<(), SandboxError> {
-        match DirBuilder::new().mode(0o500).create(&self.empty) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                Err(SandboxError::Hide { path: self.empty.clone(), errno })
+impl OwnFolders {
+    fn of(state: &Path) -> Self {
+        Self { empty: state.join("empty"), shared_memory: state.join("shm") }
+    }
+
+    fn make(&self) -> Result<(), SandboxError> {
+        for (path, mode) in [(&self.empty, 0o500), (&self.shared_memory, 0o700)] {
+            match DirBuilder::new().mode(mode).create(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                    return Err(SandboxError::Hide { path: path.clone(), errno });
+                }
+                Ok(()) | Err(_) => {}
             }
-            Ok(()) | Err(_) => Ok(()),
         }
+        Ok(())
     }
 }
 
@@ -112,12 +129,12 @@ pub(super) fn bare_confinement(found: &Found) -> Confinement {
         protected: vec![],
         hidden: vec![],
         steadied: vec![],
-        scratch: None,
+        shared_memory: None,
     };
-    confinement(&plan, found, Path::new("/"))
+    confinement(&plan, found, &OwnFolders::of(Path::new("/")))
 }
 
-fn confinement(plan: &Plan, found: &Found, empty: &Path) -> Confinement {
+fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Confinement {
     let traffic = match plan.network {
         Network::On => Traffic::Free,
         Network::Off => Traffic::Barred,
@@ -127,32 +144,43 @@ fn confinement(plan: &Plan, found: &Found, empty: &Path) -> Confinement {
         Enforcement::UserMounts => (Some(Namespaces::of_own_user()), Upkeep::Free, Root::Disarm),
         Enforcement::Landlock => (None, Upkeep::Barred, Root::of_own_children()),
     };
-    let view = namespaces.map(|namespaces| view(plan, found, empty, namespaces));
-    let mut folders = c_paths(&plan.roots);
-    if view.as_ref().is_some_and(|view| view.scratch.is_some()) {
-        // A rule would name the file that the scratch lies over. The mounts see to the rest of
-        // this folder: nothing in it can be made, and no other device be opened.
-        folders.push(c"/dev".into());
-    }
-    let ruleset = Ruleset { folders, devices: found.devices.clone(), traffic };
+    let view = namespaces.map(|namespaces| view(plan, own, namespaces));
+    let folders = match &view {
+        Some(view) => view.kept.iter().map(|kept| kept.from.clone()).collect(),
+        None => c_paths(&plan.roots),
+    };
+    let (devices, readable) = (found.devices.clone(), readable(found));
+    let ruleset = Ruleset { folders, devices, readable, traffic };
     Confinement { view, ruleset, filter: Filter::of(traffic, upkeep), root }
 }
 
-fn view(plan: &Plan, found: &Found, empty: &Path, namespaces: Namespaces) -> View {
-    let in_root = |device: &&CString| {
-        let path = Path::new(OsStr::from_bytes(device.to_bytes()));
-        plan.roots.iter().any(|root| path.starts_with(root))
-    };
-    let devices = found.devices.iter().filter(|device| !in_root(device)).cloned();
+fn view(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> View {
+    let roots = plan.roots.iter().map(|root| Kept { from: c_path(root), to: c_path(root) });
+    let shared_memory = plan
+        .shared_memory
+        .as_deref()
+        .map(|path| Kept { from: c_path(&own.shared_memory), to: c_path(path) });
     View {
         namespaces,
-        kept: c_paths(&plan.roots).into_iter().chain(devices).collect(),
+        kept: roots.chain(shared_memory).collect(),
         steadied: c_paths(&plan.steadied),
         protected: c_paths(&plan.protected),
         hidden: c_paths(&plan.hidden),
-        empty: c_path(empty),
-        scratch: plan.scratch.as_deref().map(c_path),
+        empty: c_path(&own.empty),
     }
+}
+
+/// To user 0 a disk is a file that it can read, with all that is hidden on it. So it reads what is
+/// not in the folder of devices, and the usual devices.
+fn readable(found: &Found) -> Option<Vec<CString>> {
+    if !found.reads_disks {
+        return None;
+    }
+    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
+    // A link leads to another entry, or to what must not be read.
+    let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    let others = plain.map(|entry| entry.path()).filter(|path| path != Path::new("/dev"));
+    Some(others.map(|path| c_path(&path)).chain([c"/dev/shm".into()]).collect())
 }
 
 fn c_paths(paths: &[PathBuf]) -> Vec<CString> {

@@ -8,6 +8,7 @@ use lastbyte_sys::Errno;
 use lastbyte_sys::confine::try_out;
 use lastbyte_sys::probe::landlock_abi;
 use lastbyte_sys::spawn::{Failure, Mechanism, Step};
+use lastbyte_sys::user::is_user_0;
 
 use super::confine::bare_confinement;
 
@@ -55,6 +56,8 @@ pub(super) struct Found {
     pub(super) landlock: u32,
     /// Of the usual devices those that are here: folders and device files, no links.
     pub(super) devices: Vec<CString>,
+    /// Whether this user's files include the disks.
+    pub(super) reads_disks: bool,
 }
 
 impl Enforcement {
@@ -79,7 +82,8 @@ impl Enforcement {
         if found < needed {
             return Err(Missing::Landlock { needed, found });
         }
-        let found = Found { enforcement: self, landlock: found, devices: devices() };
+        let (landlock, devices) = (found, devices());
+        let found = Found { enforcement: self, landlock, devices, reads_disks: is_user_0() };
         match try_out(Arc::new(bare_confinement(&found)), mechanism) {
             Ok(()) => Ok(found),
             Err(Failure { step, errno }) => Err(Missing::Step { step, errno }),

@@ -39,11 +39,11 @@ pub(super) struct Plan {
     /// Folders between a root and something protected or hidden: one that could be renamed would
     /// take it along and leave its name free. Outer ones first.
     pub(super) steadied: Vec<PathBuf>,
-    /// Gets memory of its own: programs that share it among themselves need some.
-    pub(super) scratch: Option<PathBuf>,
+    /// Where programs share memory among themselves; they get a folder of their own there.
+    pub(super) shared_memory: Option<PathBuf>,
 }
 
-const SCRATCH: &str = "/dev/shm";
+const SHARED_MEMORY: &str = "/dev/shm";
 
 impl Plan {
     pub(super) fn new(
@@ -88,7 +88,7 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
             protected: vec![],
             hidden: self.hidden,
             steadied: vec![],
-            scratch: None,
+            shared_memory: None,
         })
     }
 
@@ -99,11 +99,9 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
         let roots = outermost(all.collect());
         let protected = self.protected(workspace, &named, &roots)?;
         let steadied = steadied(&roots, &protected, &self.hidden);
-        let scratch = (self.resolve)(Path::new(SCRATCH)).ok().map(|scratch| scratch.path);
-        let scratch = scratch.filter(|path| path.as_os_str() == SCRATCH);
-        let scratch = scratch.filter(|path| !inside_any(path, &roots));
+        let shared_memory = self.shared_memory(&roots);
         let Workspace { network, .. } = *workspace;
-        Ok(Plan { network, roots, protected, hidden: self.hidden, steadied, scratch })
+        Ok(Plan { network, roots, protected, hidden: self.hidden, steadied, shared_memory })
     }
 
     fn check_cwd(&self) -> Result<(), SandboxError> {
@@ -143,6 +141,12 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
         let slash_tmp = workspace.slash_tmp.then_some(Path::new("/tmp"));
         let tmpdir = self.places.tmpdir.filter(|_| workspace.tmpdir).map(Path::new);
         slash_tmp.into_iter().chain(tmpdir).filter_map(|root| self.root(root).ok())
+    }
+
+    fn shared_memory(&self, roots: &[PathBuf]) -> Option<PathBuf> {
+        let found = (self.resolve)(Path::new(SHARED_MEMORY)).ok().filter(|found| found.folder)?;
+        let usable = !inside_any(&found.path, roots) && !inside_any(&found.path, &self.hidden);
+        usable.then_some(found.path)
     }
 
     fn protected(

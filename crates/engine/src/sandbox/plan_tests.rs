@@ -58,7 +58,7 @@ fn read_only_has_no_roots_and_hides_what_is_the_servers() {
     let plan = Plan::new(&Sandbox::ReadOnly { network: Network::On }, places, resolve);
     let plan = plan.unwrap().unwrap();
     assert_eq!((plan.roots, plan.hidden), (paths(&[]), paths(&["/state"])));
-    assert_eq!((plan.network, plan.scratch), (Network::On, None));
+    assert_eq!((plan.network, plan.shared_memory), (Network::On, None));
 }
 
 #[test]

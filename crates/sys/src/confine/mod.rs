@@ -19,7 +19,7 @@ pub use mark::marked;
 pub use ruleset::Ruleset;
 pub(crate) use ruleset::Rulesets;
 pub use trial::try_out;
-pub use view::{Namespaces, View};
+pub use view::{Kept, Namespaces, View};
 
 /// All that is done to a child, ready to be used where nothing can be allocated.
 #[derive(Debug, Clone)]

@@ -17,14 +17,16 @@ use rustix::io::Errno;
 
 use super::filter::Traffic;
 
-/// What can be written, in Landlock's terms. Reading is not restricted; signals, abstract sockets
-/// and tracing never leave the tree.
+/// What can be written, in Landlock's terms. Signals, abstract sockets and tracing never leave the
+/// tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruleset {
     /// Folders; all below can be written.
     pub folders: Vec<CString>,
     /// Devices and folders of them: they can be written and controlled, not made or removed.
     pub devices: Vec<CString>,
+    /// What else can be read, or everything.
+    pub readable: Option<Vec<CString>>,
     pub traffic: Traffic,
 }
 
@@ -40,16 +42,14 @@ impl Ruleset {
     fn build(&self) -> Result<RulesetCreated, RulesetError> {
         let ruleset = landlock::Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_write(KNOWN))?
+            .handle_access(self.handled())?
             .scope(Scope::from_all(KNOWN))?;
         let ruleset = match self.traffic {
             Traffic::Free => ruleset,
             Traffic::Barred => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
         };
         let mut created = ruleset.create()?;
-        let write = AccessFs::from_write(KNOWN);
-        let device = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
-        for (path, access) in with(&self.folders, write).chain(with(&self.devices, device)) {
+        for (path, access) in self.rules() {
             let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
             // What has gone away since cannot be written anyway.
             let Ok(file) = file else { continue };
@@ -58,20 +58,28 @@ impl Ruleset {
         Ok(created)
     }
 
+    fn handled(&self) -> BitFlags<AccessFs> {
+        let write = AccessFs::from_write(KNOWN);
+        if self.readable.is_some() { write | AccessFs::ReadFile } else { write }
+    }
+
+    fn rules(&self) -> impl Iterator<Item = (&CString, BitFlags<AccessFs>)> {
+        let device =
+            AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadFile;
+        let (folder, device) = (self.handled(), device & self.handled());
+        let readable = self.readable.iter().flatten();
+        let folders = self.folders.iter().map(move |path| (path, folder));
+        let devices = self.devices.iter().map(move |path| (path, device));
+        folders.chain(devices).chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
+    }
+
     /// Which files the paths lead to now. A ruleset holds on to its files, so a number is not
     /// given to another file meanwhile.
     fn identity(&self) -> Vec<Option<(u64, u64)>> {
-        let paths = self.folders.iter().chain(&self.devices);
-        paths.map(|path| stat(path).ok().map(|file| (file.st_dev, file.st_ino))).collect()
+        let identity =
+            |path: &CString| stat(path.as_c_str()).ok().map(|file| (file.st_dev, file.st_ino));
+        self.rules().map(|(path, _)| identity(path)).collect()
     }
-}
-
-fn with(
-    paths: &[CString],
-    access: impl Into<BitFlags<AccessFs>>,
-) -> impl Iterator<Item = (&CString, BitFlags<AccessFs>)> {
-    let access = access.into();
-    paths.iter().map(move |path| (path, access))
 }
 
 /// The rulesets of one descriptor table, the last used first.
@@ -121,7 +129,7 @@ mod tests {
 
     fn of(folder: &std::path::Path) -> Ruleset {
         let folders = vec![CString::new(folder.as_os_str().as_bytes()).expect("no NUL")];
-        Ruleset { folders, devices: vec![], traffic: Traffic::Barred }
+        Ruleset { folders, devices: vec![], readable: None, traffic: Traffic::Barred }
     }
 
     #[test]

@@ -4,12 +4,13 @@ use std::ffi::CString;
 
 use rustix::process::{getegid, geteuid};
 
-/// Everything can be read and nothing written or opened as a device, but for what is listed.
+/// Everything can be read and no file written, but for what is listed. Devices are no files here:
+/// the ruleset sees to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     pub namespaces: Namespaces,
-    /// Stay as they are, with all that is mounted below: no symbolic links, none inside another.
-    pub kept: Vec<CString>,
+    /// Stay as they are, with all that is mounted below.
+    pub kept: Vec<Kept>,
     /// Folders inside a kept one that cannot be renamed or removed, outer ones first.
     pub steadied: Vec<CString>,
     /// What of the kept cannot be written.
@@ -18,8 +19,13 @@ pub struct View {
     pub hidden: Vec<CString>,
     /// The folder that hidden ones look like.
     pub empty: CString,
-    /// Gets a file system in memory that ends with the tree.
-    pub scratch: Option<CString>,
+}
+
+/// A folder that can be written, and where it is seen: no symbolic links, none inside another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub from: CString,
+    pub to: CString,
 }
 
 /// Which namespaces a view is made in.

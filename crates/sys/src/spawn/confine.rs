@@ -1,7 +1,7 @@
 //! The child's own part in its confinement: raw calls only, as in `setup`.
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -21,16 +21,14 @@ pub(super) struct Confining<'a> {
 
 impl<'a> Confining<'a> {
     pub(super) fn new(confinement: &'a Confinement, ruleset: BorrowedFd<'a>) -> Self {
-        let places = |paths: fn(&View) -> &Vec<CString>| {
-            let count = confinement.view.as_ref().map_or(0, |view| paths(view).len());
-            vec![Cell::new(0); count]
-        };
+        let (kept, hidden) =
+            confinement.view.as_ref().map_or((0, 0), |view| (view.kept.len(), view.hidden.len()));
         Self {
             confinement,
             ruleset,
             program: confinement.filter.as_program(),
-            kept: places(|view| &view.kept),
-            hidden: places(|view| &view.hidden),
+            kept: vec![Cell::new(0); kept],
+            hidden: vec![Cell::new(0); hidden],
         }
     }
 
@@ -45,8 +43,8 @@ impl<'a> Confining<'a> {
         be_oneself(&view.namespaces)?;
         // What is mounted here must not appear outside, nor the other way round.
         set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &PRIVATE)?;
-        for (path, mount) in view.kept.iter().zip(&self.kept) {
-            mount.set(detach(Step::Kept, path)?);
+        for (kept, mount) in view.kept.iter().zip(&self.kept) {
+            mount.set(detach(Step::Kept, &kept.from)?);
         }
         for mount in &self.hidden {
             let empty = detach(Step::Hidden, &view.empty)?;
@@ -54,8 +52,8 @@ impl<'a> Confining<'a> {
             mount.set(empty);
         }
         set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &READ_ONLY)?;
-        for (path, mount) in view.kept.iter().zip(&self.kept) {
-            attach(Step::Kept, mount.get(), path)?;
+        for (kept, mount) in view.kept.iter().zip(&self.kept) {
+            attach(Step::Kept, mount.get(), &kept.to)?;
         }
         self.cover(view)
     }
@@ -69,12 +67,6 @@ impl<'a> Confining<'a> {
             let mount = detach(Step::Protected, path)?;
             set(Step::Protected, (mount, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
             attach(Step::Protected, mount, path)?;
-        }
-        if let Some(path) = &view.scratch {
-            let flags = (libc::MS_NOSUID | libc::MS_NODEV) as usize;
-            let (kind, options) = (c"tmpfs".as_ptr() as usize, c"mode=1777".as_ptr() as usize);
-            let arguments = [kind, path.as_ptr() as usize, kind, flags, options];
-            call(Step::Scratch, libc::SYS_mount, arguments)?;
         }
         for (path, mount) in view.hidden.iter().zip(&self.hidden) {
             attach(Step::Hidden, mount.get(), path)?;
@@ -166,13 +158,8 @@ struct MountAttributes {
 const PRIVATE: MountAttributes =
     MountAttributes { set: 0, clear: 0, propagation: libc::MS_PRIVATE, user_namespace: 0 };
 
-/// And no device can be opened: for user 0 the disk itself is a file like any other.
-const READ_ONLY: MountAttributes = MountAttributes {
-    set: MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
-    clear: 0,
-    propagation: 0,
-    user_namespace: 0,
-};
+const READ_ONLY: MountAttributes =
+    MountAttributes { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
 
 const AT_FDCWD: usize = libc::AT_FDCWD as isize as usize;
 const AT_RECURSIVE: usize = 0x8000;
@@ -181,7 +168,6 @@ const AT_SYMLINK_NOFOLLOW: usize = libc::AT_SYMLINK_NOFOLLOW as usize;
 const OPEN_TREE_CLONE: usize = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: usize = 4;
 const MOUNT_ATTR_RDONLY: u64 = 1;
-const MOUNT_ATTR_NODEV: u64 = 4;
 
 /// Neither exec nor a change of user gives user 0 capabilities, and none become ambient; locked.
 const USER_0_IS_NOBODY: usize = 0xEF;

@@ -109,8 +109,6 @@ pub enum Step {
     Protected,
     #[error("hiding folders from it")]
     Hidden,
-    #[error("giving it a scratch file system")]
-    Scratch,
     #[error("changing to the working directory")]
     Cwd,
     #[error("dropping its privileges")]
@@ -134,7 +132,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::Pipes,
         Self::Pty,
         Self::Leaf,
@@ -148,7 +146,6 @@ impl Step {
         Self::Kept,
         Self::Protected,
         Self::Hidden,
-        Self::Scratch,
         Self::Cwd,
         Self::Privileges,
         Self::Ruleset,
