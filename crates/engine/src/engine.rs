@@ -11,7 +11,7 @@ mod sweep;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, Semaphore};
@@ -27,7 +27,7 @@ use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
 use crate::journal::{HashKey, Journal, Replayed};
 use crate::pump::MOST_LARGE_PIPES;
-use crate::sandbox::Sandboxes;
+use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
 use crate::settings::{History, Settings};
 use crate::spawner::{InProcess, Spawner};
 use crate::tree::{Reach, Trees};
@@ -126,6 +126,12 @@ impl Engine {
     /// What happens to its processes, in one order.
     pub fn feed(&self) -> Feed {
         self.inner.feed.clone()
+    }
+
+    /// Whether a command in this directory would be started under this policy, as far as that can be
+    /// known before.
+    pub fn check_sandbox(&self, sandbox: &Sandbox, cwd: &Path) -> Result<(), SandboxError> {
+        self.inner.sandboxes.confinement(sandbox, cwd, None).map(drop)
     }
 
     /// How the trees of its processes are reached: the best that was found when it was made.

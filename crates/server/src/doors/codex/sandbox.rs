@@ -11,6 +11,7 @@ use super::door::Door;
 use super::family::Family;
 use super::fault::Fault;
 use crate::sandboxing::MOST_PATHS;
+use crate::verbs::refusal::with_cause;
 
 /// The four kinds of Codex.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -130,6 +131,14 @@ pub(super) fn choose(
     let chosen = door.settings().sandboxing.choose(asked.map(SandboxPolicy::sandbox));
     let chosen = chosen.map_err(|way| family.not_sandboxed(&way.to_string()))?;
     Ok(in_the_servers_directory(chosen, &door.settings().cwd))
+}
+
+/// Refuses a policy that cannot be enforced for a command in this directory, before anything else is
+/// said of it. What changes until the start is told then.
+pub(super) fn require_enforceable(sandbox: &Sandbox, cwd: &str, door: &Door) -> Result<(), Fault> {
+    let cwd = door.settings().cwd.join(cwd);
+    let checked = door.engine().check_sandbox(sandbox, &cwd);
+    checked.map_err(|error| Family::Command.not_sandboxed(&with_cause(&error)))
 }
 
 /// Codex's workspace is where the server is, not where the request wants to run.

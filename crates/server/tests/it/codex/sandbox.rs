@@ -112,8 +112,10 @@ async fn a_policy_that_cannot_be_enforced_refuses_the_command() {
         (workspace(json!({"writableRoots": ["relative"]})), -32600, "Invalid request: "),
         (json!({"permissionProfile": ":other"}), -32600, "invalid permission profile: "),
     ];
-    for (policy, code, begin) in refused {
-        let answer = client.exec(run("join then hold", policy)).await;
+    for (mut params, code, begin) in refused {
+        // It is told before the missing id.
+        params["streamStdin"] = true.into();
+        let answer = client.exec(run("join then hold", params)).await;
         let (got, text) = fault(&answer);
         assert!(got == code && text.starts_with(begin), "{answer}");
     }

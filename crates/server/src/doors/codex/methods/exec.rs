@@ -61,6 +61,7 @@ impl Params {
         let policy = self.policy()?;
         let size = self.size.map(|size| size.check(Family::Command)).transpose()?;
         let sandbox = sandbox::choose(policy.as_ref(), Family::Command, door)?;
+        sandbox::require_enforceable(&sandbox, self.cwd.as_deref().unwrap_or_default(), door)?;
         self.check_id()?;
         self.check_back_end(door)?;
         let target = self.process_id.take().map(Target::Command);
