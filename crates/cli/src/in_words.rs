@@ -91,6 +91,7 @@ pub(crate) fn ending(ending: &Ending) -> String {
         Status::Lost { .. } => "status lost".into(),
     };
     match cause(&ending.cause) {
+        _ if ending.sandbox_denied => format!("{status}, by the sandbox"),
         Some(cause) => format!("{status}, {cause}"),
         None => status,
     }

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, Launch, OnQuota, OrphanReaper, Settings, Stdin, StopPolicy, Streams, Survivors,
-    Timeouts,
+    Ending, Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
+    Survivors, Timeouts,
 };
 use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
@@ -108,17 +108,25 @@ impl Args {
         });
         // Waits for a stop that has not come to its end yet.
         engine.close(Survivors::Leave).await;
-        let left = summary::still_running(&process, &finished.ending).await;
+        self.report(&process, &finished.ending).await;
+        Ok(code)
+    }
+
+    /// What is to be said at the end.
+    async fn report(&self, process: &Process, ending: &Ending) {
+        if process.about().sandbox.denied(ending.status) {
+            tell::line("the sandbox ended the command");
+        }
+        let left = summary::still_running(process, ending).await;
         if let Some(left) = &left {
             tell::line(left);
         }
         if self.summary {
-            tell::line(summary::Summary { ending: &finished.ending, left: left.as_ref() });
+            tell::line(summary::Summary { ending, left: left.as_ref() });
         }
         if self.json {
             tell::json(&to_wire::process(process.about(), &process.snapshot()));
         }
-        Ok(code)
     }
 
     fn launch(&self) -> anyhow::Result<Launch> {

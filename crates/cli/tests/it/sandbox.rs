@@ -1,13 +1,15 @@
 //! Policies on the command line.
 
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use lastbyte_testkit::eventually;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::daemon::Daemon;
-use crate::harness::{Fixture, check, finish};
+use crate::harness::{Fixture, check, finish, send, start};
 
 #[test]
 fn what_is_said_of_no_sandbox_is_refused_with_what_to_do() {
@@ -169,4 +171,54 @@ fn a_sandboxed_command_sees_neither_socket_nor_token_nor_output() {
         run.arg(&look);
         assert_eq!(finish(run).stdout, nothing, "of a run beside the daemon");
     }
+}
+
+#[test]
+fn a_sandboxed_command_gets_nothing_from_an_app_server() {
+    let fixture = Fixture::new();
+    let (place, _) = folders();
+    let socket = place.path().join("socket");
+    let mut server = fixture.lastbyte(&["app-server", "--listen"]);
+    server.arg(format!("unix://{}", socket.display()));
+    let mut server = start(server);
+    eventually("it listens", || UnixStream::connect(&socket).is_ok());
+    let ask = format!(
+        "curl -s -o /dev/null -w '%{{http_code}}' --unix-socket {} http://localhost/healthz",
+        socket.display()
+    );
+    let code = |options: &[&str]| {
+        let mut command = fixture.run(options);
+        command.arg(&ask);
+        finish(command).stdout
+    };
+    assert_eq!(code(&[]), "200");
+    assert_eq!(code(&["--sandbox", "read-only", "--network"]), "403");
+    send(&server, Signal::TERM);
+    server.wait().unwrap();
+}
+
+/// A server in a sandbox would be in the same one. It does not come to that: its threads want
+/// descriptor tables of their own, by a call that a sandbox refuses.
+#[test]
+fn a_sandboxed_command_gets_nothing_by_a_server_of_its_own() {
+    let fixture = Fixture::new();
+    let (work, other) = folders();
+    let script = "$LASTBYTE start --state $PWD/s \"$ATTEMPTS\"";
+    let mut command = fixture.run(&["--sandbox", "workspace-write", "--network", script]);
+    command.current_dir(work.path()).env("OTHER", other.path()).env("ATTEMPTS", ATTEMPTS);
+    let finished = finish(command);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
+    assert!(finished.stderr.contains("Operation not permitted"), "{finished:?}");
+    assert!(!other.path().join("in").exists());
+}
+
+#[test]
+fn an_ending_by_the_sandbox_is_told() {
+    let finished = finish(Fixture::new().run(&["--sandbox", "read-only", "kill -SYS $$"]));
+    let told = "lastbyte: the sandbox ended the command\n";
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(159), told));
+    let daemon = Daemon::start();
+    let id = daemon.result(&["start", "--sandbox", "read-only", "kill -SYS $$"]);
+    daemon.finish(&["wait", id.trim()]);
+    assert!(daemon.result(&["ps"]).contains("SIGSYS, by the sandbox"));
 }

@@ -17,6 +17,9 @@ pub(crate) fn of_start(error: &StartError) -> Error {
     match code {
         ErrorCode::KeyConflict => error.hint("use a new key for another launch"),
         ErrorCode::BadCwd => error.hint("`cwd` must be a directory that exists"),
+        ErrorCode::SandboxUnavailable => {
+            error.hint("`lastbyte doctor` tells which policies can be enforced here")
+        }
         _ => error,
     }
 }

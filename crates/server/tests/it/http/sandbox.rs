@@ -9,6 +9,7 @@ use lastbyte_testkit::Anchor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::events::Listener;
 use crate::harness::{Server, argv, env};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,4 +165,22 @@ async fn the_default_holds_for_those_who_name_none() {
     assert_eq!(printed(&server, &shell, work.path(), json!({})).await, "-");
     let full = json!({ "sandbox": {"kind": "full_access"} });
     assert_eq!(printed(&server, &shell, work.path(), full).await, "w");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ending_says_that_it_was_the_sandboxs_doing_and_so_does_its_event() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut feed = Listener::new(&mut client, "/v1/events").await;
+    for (kind, want) in [("read_only", json!(true)), ("full_access", json!(null))] {
+        let request = json!({
+            "shell": "kill -SYS $$", "sandbox": {"kind": kind}, "wait": { "exit": true }
+        });
+        let answer = server.connect().await.post("/v1/processes", &request).await.json();
+        assert_eq!(answer["process"]["ending"]["sandbox_denied"], want, "{answer}");
+        let started = feed.next().await.data;
+        assert_eq!(started["event"]["kind"], "started");
+        let ended = feed.next().await.data;
+        assert_eq!(ended["event"]["ending"]["sandbox_denied"], want, "{ended}");
+    }
 }
