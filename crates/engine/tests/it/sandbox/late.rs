@@ -2,12 +2,13 @@
 
 use lastbyte_engine::{
     Enforcement, EnforcementChoice, Engine, History, Launch, Network, Process, Sandbox, Settings,
-    Signal, confined,
+    Signal, StopPolicy, Verb, confined,
 };
 
 use super::{fixture, folder, run, shell};
 use crate::attack::enforcements_here;
 use crate::fixture::{patiently, read};
+use crate::unprivileged::as_nobody;
 
 /// The log once it has this many lines, late output included.
 async fn lines(process: &Process, count: usize) -> Vec<String> {
@@ -38,6 +39,25 @@ async fn a_grandchild_that_outlives_its_leader_is_still_confined() {
         std::fs::write(folder.path().join("go"), "now\n").unwrap();
         let lines = lines(&process, 3).await;
         assert_eq!(lines[2], "refused", "{enforcement:?}: {lines:?}");
+    }
+}
+
+/// In its own session, reparented, in namespaces of its own.
+#[tokio::test]
+async fn a_stop_ends_a_confined_tree() {
+    if !as_nobody("sandbox::late::a_stop_ends_a_confined_tree") {
+        return;
+    }
+    // Without a leaf it is known by its environment alone.
+    let with_cookie = GRANDCHILD.replace("env -i ", "");
+    for enforcement in enforcements_here() {
+        let (fixture, folder) = (fixture(enforcement), folder());
+        let process = fixture.start_launch(shell(&with_cookie, folder.path())).await;
+        patiently("the leader ends", process.ended()).await;
+        let pid: i32 = lines(&process, 1).await[0].parse().unwrap();
+        let proof = patiently("it is stopped", process.stop_by(StopPolicy::KILL, Verb::Stop)).await;
+        assert!(proof.left.is_empty(), "{enforcement:?}: {proof:?}");
+        assert!(!lastbyte_testkit::is_alive(pid.unsigned_abs()), "{enforcement:?}: {proof:?}");
     }
 }
 
