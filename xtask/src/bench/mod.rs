@@ -10,6 +10,7 @@ mod fairness;
 mod http;
 mod idle;
 mod samples;
+mod sandbox;
 mod spawn;
 mod tree;
 
@@ -19,7 +20,7 @@ pub(crate) use http::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "http"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "sandbox", "http"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -31,6 +32,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "idle" => idle::run()?,
             "fairness" => fairness::run()?,
             "tree" => tree::run()?,
+            "sandbox" => sandbox::run()?,
             "http" => http::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }

@@ -26,7 +26,7 @@ pub(crate) struct Sandboxes {
     choice: EnforcementChoice,
     mechanism: Mechanism,
     /// Looked for when the first confined command is started.
-    found: OnceLock<Result<Found, Missing>>,
+    found: OnceLock<Found>,
     /// The server's own folders.
     hidden: Vec<PathBuf>,
     own: OwnFolders,
@@ -75,8 +75,7 @@ impl Sandboxes {
     ) -> Result<Option<Confined>, SandboxError> {
         let places = Places { cwd, tmpdir, hidden: &self.hidden };
         let Some(plan) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
-        let found = self.found.get_or_init(|| self.choice.find(self.mechanism));
-        let found = found.as_ref().map_err(|missing| SandboxError::NotEnforceable(*missing))?;
+        let found = self.find().map_err(SandboxError::NotEnforceable)?;
         match (found.enforcement, plan.needs()) {
             (Enforcement::Landlock, Some(needs)) => {
                 return Err(SandboxError::NeedsNamespaces { needs });
@@ -87,6 +86,19 @@ impl Sandboxes {
         let warning = (found.landlock < SCOPES).then_some(Warning::Signals);
         let confinement = Arc::new(confinement(&plan, found, &self.own));
         Ok(Some(Confined { confinement, warning }))
+    }
+}
+
+impl Sandboxes {
+    /// What was found is kept. A failure is not: there may have been too little of something.
+    fn find(&self) -> Result<&Found, Missing> {
+        match self.found.get() {
+            Some(found) => Ok(found),
+            None => {
+                let found = self.choice.find(self.mechanism)?;
+                Ok(self.found.get_or_init(|| found))
+            }
+        }
     }
 }
 

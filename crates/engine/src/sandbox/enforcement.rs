@@ -91,14 +91,27 @@ impl Enforcement {
     }
 }
 
+impl Missing {
+    /// A want of processes, memory or descriptors says nothing of what is permitted here, and must
+    /// not make the sandbox a weaker one.
+    fn next_best(self, next: Enforcement, mechanism: Mechanism) -> Result<Found, Self> {
+        match self {
+            Self::Step {
+                errno: Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE, ..
+            } => Err(self),
+            Self::Step { .. } | Self::Landlock { .. } => next.find(mechanism),
+        }
+    }
+}
+
 impl EnforcementChoice {
     pub(super) fn find(self, mechanism: Mechanism) -> Result<Found, Missing> {
         match self {
             Self::Only(enforcement) => enforcement.find(mechanism),
             Self::Best => Enforcement::Mounts
                 .find(mechanism)
-                .or_else(|_| Enforcement::UserMounts.find(mechanism))
-                .or_else(|_| Enforcement::Landlock.find(mechanism)),
+                .or_else(|missing| missing.next_best(Enforcement::UserMounts, mechanism))
+                .or_else(|missing| missing.next_best(Enforcement::Landlock, mechanism)),
         }
     }
 }

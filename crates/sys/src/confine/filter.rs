@@ -108,10 +108,19 @@ fn ask(question: Question) -> Vec<sock_filter> {
             answer(REFUSE),
             answer(ALLOW),
         ],
-        Question::Control(Upkeep::Free) => none_of(argument(1), &TYPING),
-        Question::Control(Upkeep::Barred) => {
-            none_of(argument(1), &[TYPING.as_slice(), &FILE_FLAGS].concat())
+        Question::Control(Upkeep::Free) => {
+            let refused = one_of(&TYPING, REFUSE);
+            [load(argument(1))].into_iter().chain(refused).chain([answer(ALLOW)]).collect()
         }
+        Question::Control(Upkeep::Barred) => [
+            vec![load(argument(1))],
+            one_of(&TYPING, REFUSE),
+            one_of(&HARMLESS_FILE_CONTROLS, ALLOW),
+            vec![statement(AND, CONTROL_FAMILY)],
+            one_of(&FILE_CONTROL_FAMILIES, REFUSE),
+            vec![answer(ALLOW)],
+        ]
+        .concat(),
         Question::Pair => vec![
             load(argument(0)),
             jump(JUMP_IF_EQUAL, libc::AF_UNIX as u32, 1, 0),
@@ -133,11 +142,10 @@ fn ask(question: Question) -> Vec<sock_filter> {
     }
 }
 
-/// Refuses these values; the kernel looks at the lower half of the argument alone.
-fn none_of(field: u32, values: &[u32]) -> Vec<sock_filter> {
-    let refused =
-        values.iter().flat_map(|value| [jump(JUMP_IF_EQUAL, *value, 0, 1), answer(REFUSE)]);
-    [load(field)].into_iter().chain(refused).chain([answer(ALLOW)]).collect()
+/// Answers so for these values. The kernel, too, looks at the lower half of a command alone.
+fn one_of(values: &[u32], action: u32) -> Vec<sock_filter> {
+    let answers = |value: &u32| [jump(JUMP_IF_EQUAL, *value, 0, 1), answer(action)];
+    values.iter().flat_map(answers).collect()
 }
 
 /// Allows a null pointer: both halves are 0.
@@ -215,10 +223,17 @@ const SOCKET_TYPE: u32 = 0xf;
 /// Keys into a terminal, as if somebody had typed them.
 const TYPING: [u32; 2] = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
 
-/// Flags, version, quota project and verity of a file: FS_IOC_SETFLAGS and FS_IOC_SETVERSION for
-/// both sizes of a long, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY.
-const FILE_FLAGS: [u32; 6] =
-    [0x4008_6602, 0x4004_6602, 0x4008_7602, 0x4004_7602, 0x401C_5820, 0x4080_6685];
+/// The letter of a command of `ioctl`, which stands for a family of them.
+const CONTROL_FAMILY: u32 = 0xff00;
+
+/// Families that change a file, or make one, with a descriptor that was opened for reading: of all
+/// file systems (`f`, `v`), of xfs and its quotas (`X`), fat (`r`), btrfs, bcachefs, f2fs.
+const FILE_CONTROL_FAMILIES: [u32; 7] = [0x6600, 0x7600, 0x5800, 0x7200, 0x9400, 0xbc00, 0xf500];
+
+/// Those of them that only look (FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR,
+/// FS_IOC_FIEMAP) or need a descriptor for writing (FICLONE, FICLONERANGE).
+const HARMLESS_FILE_CONTROLS: [u32; 6] =
+    [0x8008_6601, 0x8008_7601, 0x801C_581F, 0xC020_660B, 0x4004_9409, 0x4020_940D];
 
 #[cfg(test)]
 mod tests {
@@ -309,6 +324,16 @@ mod tests {
     fn nothing_is_typed_into_a_terminal() {
         check(libc::SYS_ioctl, [0, 0xdead_0000_0000 | TYPING[0] as u64, 0, 0, 0, 0], REFUSE);
         check(libc::SYS_ioctl, [0, libc::TIOCGWINSZ, 0, 0, 0, 0], ALLOW);
+    }
+
+    #[test]
+    fn files_are_looked_at_and_not_controlled() {
+        let control = |command: u64| [3, command, 0, 0, 0, 0];
+        let (set_flags, make_subvolume, clone) = (0x4008_6602, 0x5000_940E, 0x4004_9409);
+        check(libc::SYS_ioctl, control(set_flags), REFUSE);
+        check(libc::SYS_ioctl, control(make_subvolume), REFUSE);
+        check(libc::SYS_ioctl, control(clone), ALLOW);
+        check(libc::SYS_ioctl, control(0x8008_6601), ALLOW);
     }
 
     #[test]
