@@ -168,6 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn a_workspace_is_told_with_all_that_belongs_to_it() {
+        let workspace = |protect: &[&str], excluded: bool| Sandbox::WorkspaceWrite {
+            writable: vec!["/w\n".into()],
+            protect: protect.iter().map(|path| (*path).into()).collect(),
+            network: excluded,
+            exclude_cwd: excluded,
+            exclude_slash_tmp: excluded,
+            exclude_tmpdir: excluded,
+        };
+        let want = "workspace-write: its directory, /tmp, $TMPDIR, /w\\n, but not /w/p; no network";
+        assert_eq!(sandbox(&workspace(&["/w/p"], false)), want);
+        assert_eq!(sandbox(&workspace(&[], true)), "workspace-write: /w\\n; with network");
+    }
+
+    #[test]
     fn a_size_has_the_unit_that_fits() {
         for (bytes, want) in [
             (0, "0 B"),

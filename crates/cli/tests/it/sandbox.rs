@@ -97,6 +97,16 @@ fn a_start_is_held_to_its_policy_and_shows_it() {
 }
 
 #[test]
+fn a_policy_is_known_after_a_crash() {
+    let mut daemon = Daemon::start();
+    let id = daemon.testchild(&["--sandbox", "read-only"], "exit 0");
+    daemon.finish(&["wait", &id]);
+    daemon.kill();
+    daemon.start_again();
+    assert!(daemon.result(&["show", &id]).contains("sandbox    read-only, no network\n"));
+}
+
+#[test]
 fn a_root_that_is_not_there_starts_nothing() {
     let finished = finish(Fixture::new().run(&[
         "--sandbox",
