@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, Namespaces, Root, Ruleset, Traffic, Upkeep, View, marked,
+    Confinement, Filter, Kept, Mounts, Namespaces, Root, Ruleset, Traffic, Upkeep, marked,
 };
 use lastbyte_sys::spawn::Mechanism;
 
@@ -152,27 +152,27 @@ fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Confinement {
         Network::Off => Traffic::Barred,
     };
     let (namespaces, upkeep, root) = match found.enforcement {
-        Enforcement::Mounts => (Some(Namespaces::Mounts), Upkeep::Free, Root::Disarm),
+        Enforcement::Mounts => (Some(Namespaces::Mount), Upkeep::Free, Root::Disarm),
         Enforcement::UserMounts => (Some(Namespaces::of_own_user()), Upkeep::Free, Root::Disarm),
         Enforcement::Landlock => (None, Upkeep::Barred, Root::of_own_children()),
     };
-    let view = namespaces.map(|namespaces| view(plan, own, namespaces));
-    let folders = match &view {
-        Some(view) => view.kept.iter().map(|kept| kept.from.clone()).collect(),
+    let mounts = namespaces.map(|namespaces| mounts(plan, own, namespaces));
+    let folders = match &mounts {
+        Some(mounts) => mounts.kept.iter().map(|kept| kept.from.clone()).collect(),
         None => c_paths(&plan.roots),
     };
     let (devices, readable) = (found.devices.clone(), readable(found));
     let ruleset = Ruleset { folders, devices, readable, traffic };
-    Confinement { view, ruleset, filter: Filter::of(traffic, upkeep), root }
+    Confinement { mounts, ruleset, filter: Filter::of(traffic, upkeep), root }
 }
 
-fn view(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> View {
+fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Mounts {
     let roots = plan.roots.iter().map(|root| Kept { from: c_path(root), to: c_path(root) });
     let shared_memory = plan
         .shared_memory
         .as_deref()
         .map(|path| Kept { from: c_path(&own.shared_memory), to: c_path(path) });
-    View {
+    Mounts {
         namespaces,
         kept: roots.chain(shared_memory).collect(),
         steadied: c_paths(&plan.steadied),

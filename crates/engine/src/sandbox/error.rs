@@ -57,7 +57,7 @@ pub enum SandboxError {
     },
 }
 
-/// What only a view of the files of its own can give.
+/// What only mounts of its own can give.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Needs {
     #[error("protecting {path} inside a writable root", path = path.display())]

@@ -18,6 +18,8 @@ pub fn as_nobody(test: &str) -> bool {
     fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let status = Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        // One that changes nothing here, and has to be lost.
+        .args(["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"])
         .arg(copy)
         .args([test, "--exact", "--nocapture"])
         .env_remove("TMPDIR")

@@ -38,7 +38,7 @@ pub(super) fn rules(traffic: Traffic, upkeep: Upkeep) -> BTreeMap<u32, Verdict> 
         rules.extend(calls.iter().map(|call| (*call as u32, verdict)));
     };
     add(OTHERS, Verdict::Refuse);
-    add(VIEW, Verdict::Refuse);
+    add(PLACES, Verdict::Refuse);
     add(KERNEL, Verdict::Refuse);
     add(SHARED_MEMORY, Verdict::Refuse);
     add(&[libc::SYS_clone3], Verdict::Absent);
@@ -69,8 +69,8 @@ const OTHERS: &[c_long] = &[
     libc::SYS_move_pages,
 ];
 
-/// Another view of the files: namespaces, mounts, handles that lead past paths.
-const VIEW: &[c_long] = &[
+/// Other files under the same names: namespaces, mounts, handles that lead past paths.
+const PLACES: &[c_long] = &[
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_mount,

@@ -1,31 +1,30 @@
 //! Keeping a command and all its children from what they may not do: made ready here, applied in
 //! the child between clone and exec.
 //!
-//! What is allowed is decided elsewhere. A [`Confinement`] says it in the kernel's terms: a view
-//! of the files with read-only mounts ([`View`]), a Landlock ruleset ([`Ruleset`]), a filter of
-//! system calls ([`Filter`]). None of it can be taken off again, by any child of any depth.
+//! What is allowed is decided elsewhere. A [`Confinement`] says it in the kernel's terms: read-only
+//! [`Mounts`], a Landlock [`Ruleset`], a [`Filter`] of system calls. None of it can be taken off again, by any child of any depth.
 
 mod calls;
 mod filter;
 mod mark;
+mod mounts;
 mod ruleset;
 mod trial;
-mod view;
 
 use std::sync::Arc;
 
 pub use filter::{Filter, Traffic, Upkeep};
 pub use mark::marked;
+pub use mounts::{Kept, Mounts, Namespaces};
 pub use ruleset::Ruleset;
 pub(crate) use ruleset::Rulesets;
 pub use trial::try_out;
-pub use view::{Kept, Namespaces, View};
 
 /// All that is done to a child, ready to be used where nothing can be allocated.
 #[derive(Debug, Clone)]
 pub struct Confinement {
     /// `None` where namespaces are not to be had.
-    pub view: Option<View>,
+    pub mounts: Option<Mounts>,
     pub ruleset: Ruleset,
     pub filter: Arc<Filter>,
     pub root: Root,

@@ -7,7 +7,7 @@ use std::ptr;
 
 use super::request::{Failure, Step};
 use super::setup::{call, value_of};
-use crate::confine::{Confinement, Namespaces, Root, View};
+use crate::confine::{Confinement, Mounts, Namespaces, Root};
 
 /// A confinement with all that its steps need at hand.
 pub(super) struct Confining<'a> {
@@ -21,8 +21,10 @@ pub(super) struct Confining<'a> {
 
 impl<'a> Confining<'a> {
     pub(super) fn new(confinement: &'a Confinement, ruleset: BorrowedFd<'a>) -> Self {
-        let (kept, hidden) =
-            confinement.view.as_ref().map_or((0, 0), |view| (view.kept.len(), view.hidden.len()));
+        let (kept, hidden) = confinement
+            .mounts
+            .as_ref()
+            .map_or((0, 0), |mounts| (mounts.kept.len(), mounts.hidden.len()));
         Self {
             confinement,
             ruleset,
@@ -34,41 +36,41 @@ impl<'a> Confining<'a> {
 
     /// What clone has to be asked for.
     pub(super) fn flags(&self) -> u32 {
-        self.confinement.view.as_ref().map_or(0, |view| view.namespaces.flags())
+        self.confinement.mounts.as_ref().map_or(0, |mounts| mounts.namespaces.flags())
     }
 
-    /// Changes what the child sees; its working directory is still one of the old view.
-    pub(super) fn enter_view(&self) -> Result<(), Failure> {
-        let Some(view) = &self.confinement.view else { return Ok(()) };
-        be_oneself(&view.namespaces)?;
+    /// Changes what the child sees; its working directory is still one of the old mounts.
+    pub(super) fn lay_mounts(&self) -> Result<(), Failure> {
+        let Some(mounts) = &self.confinement.mounts else { return Ok(()) };
+        be_oneself(&mounts.namespaces)?;
         // What is mounted here must not appear outside, nor the other way round.
         set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &PRIVATE)?;
-        for (kept, mount) in view.kept.iter().zip(&self.kept) {
+        for (kept, mount) in mounts.kept.iter().zip(&self.kept) {
             mount.set(detach(Step::Kept, &kept.from)?);
         }
         for mount in &self.hidden {
-            let empty = detach(Step::Hidden, &view.empty)?;
+            let empty = detach(Step::Hidden, &mounts.empty)?;
             set(Step::Hidden, (empty, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
             mount.set(empty);
         }
         set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &READ_ONLY)?;
-        for (kept, mount) in view.kept.iter().zip(&self.kept) {
+        for (kept, mount) in mounts.kept.iter().zip(&self.kept) {
             attach(Step::Kept, mount.get(), &kept.to)?;
         }
-        self.cover(view)
+        self.cover(mounts)
     }
 
-    /// What is laid over parts of the view, from the outer to the inner.
-    fn cover(&self, view: &View) -> Result<(), Failure> {
-        for path in &view.steadied {
+    /// What is laid over parts of what is kept, from the outer to the inner.
+    fn cover(&self, mounts: &Mounts) -> Result<(), Failure> {
+        for path in &mounts.steadied {
             attach(Step::Protected, detach(Step::Protected, path)?, path)?;
         }
-        for path in &view.protected {
+        for path in &mounts.protected {
             let mount = detach(Step::Protected, path)?;
             set(Step::Protected, (mount, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
             attach(Step::Protected, mount, path)?;
         }
-        for (path, mount) in view.hidden.iter().zip(&self.hidden) {
+        for (path, mount) in mounts.hidden.iter().zip(&self.hidden) {
             attach(Step::Hidden, mount.get(), path)?;
         }
         Ok(())
@@ -105,8 +107,8 @@ impl<'a> Confining<'a> {
 /// Maps the one user and group that there are; without a map the child is nobody.
 fn be_oneself(namespaces: &Namespaces) -> Result<(), Failure> {
     match namespaces {
-        Namespaces::Mounts => Ok(()),
-        Namespaces::UserAndMounts { uid_map, gid_map } => {
+        Namespaces::Mount => Ok(()),
+        Namespaces::UserAndMount { uid_map, gid_map } => {
             // A group may only be mapped by who can no longer shed groups.
             write(c"/proc/self/setgroups", b"deny")?;
             write(c"/proc/self/uid_map", uid_map)?;

@@ -101,9 +101,9 @@ pub enum Step {
     Signals,
     #[error("being itself in its user namespace")]
     Identity,
-    #[error("making everything read-only in its view of the files")]
+    #[error("making its files read-only")]
     ReadOnly,
-    #[error("keeping what it may write in its view of the files")]
+    #[error("keeping what it may write")]
     Kept,
     #[error("protecting parts of what it may write")]
     Protected,

@@ -117,8 +117,8 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     }
     reset_signals()?;
     let confining = setup.confining.as_ref();
-    confining.map_or(Ok(()), Confining::enter_view)?;
-    // By its path: what it leads to depends on the view.
+    confining.map_or(Ok(()), Confining::lay_mounts)?;
+    // By its path: what it leads to depends on the mounts.
     call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize])?;
     confining.map_or(Ok(()), Confining::give_up)?;
     close_from(3)?;

@@ -7,7 +7,7 @@ use rustix::process::{getegid, geteuid};
 /// Everything can be read and no file written, but for what is listed. Devices are no files here:
 /// the ruleset sees to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct Mounts {
     pub namespaces: Namespaces,
     /// Stay as they are, with all that is mounted below.
     pub kept: Vec<Kept>,
@@ -28,13 +28,13 @@ pub struct Kept {
     pub to: CString,
 }
 
-/// Which namespaces a view is made in.
+/// Which namespaces the mounts are made in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Namespaces {
     /// A mount namespace, for who has the right to make one.
-    Mounts,
+    Mount,
     /// In a user namespace, in which everybody has that right.
-    UserAndMounts { uid_map: Vec<u8>, gid_map: Vec<u8> },
+    UserAndMount { uid_map: Vec<u8>, gid_map: Vec<u8> },
 }
 
 impl Namespaces {
@@ -42,7 +42,7 @@ impl Namespaces {
     /// is anybody.
     pub fn of_own_user() -> Self {
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-        Self::UserAndMounts {
+        Self::UserAndMount {
             uid_map: format!("{user} {user} 1").into_bytes(),
             gid_map: format!("{group} {group} 1").into_bytes(),
         }
@@ -51,8 +51,8 @@ impl Namespaces {
     /// What clone is asked for.
     pub(crate) fn flags(&self) -> u32 {
         let flags = match self {
-            Self::Mounts => libc::CLONE_NEWNS,
-            Self::UserAndMounts { .. } => libc::CLONE_NEWNS | libc::CLONE_NEWUSER,
+            Self::Mount => libc::CLONE_NEWNS,
+            Self::UserAndMount { .. } => libc::CLONE_NEWNS | libc::CLONE_NEWUSER,
         };
         flags.cast_unsigned()
     }
