@@ -15,6 +15,9 @@ fn main() -> ExitCode {
         Some((task, [])) if task == "empty-route" => {
             bench::empty_route().map(|()| ExitCode::SUCCESS)
         }
+        Some((task, [])) if task == "encode-and-write" => {
+            bench::encode_and_write().map(|()| ExitCode::SUCCESS)
+        }
         Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
             eprintln!("usage: cargo xtask tidy | cargo xtask schema | cargo xtask bench [NAME]…");

@@ -17,7 +17,8 @@ pub struct Limits {
     pub head_fields: usize,
     /// For a whole head, from the moment it is waited for; so also how long a connection may idle.
     pub head_time: Duration,
-    /// How long a client may take nothing of an answer that is there for it.
+    /// How long a client may take nothing of an answer that is there for it. What a connection was
+    /// upgraded to has no such limit.
     pub stall: Duration,
     /// How long what a client still sends is thrown away after a last answer, so that it reads it.
     pub linger: Duration,

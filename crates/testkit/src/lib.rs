@@ -15,6 +15,6 @@ mod signal_sets;
 pub use anchor::{ANCHOR_VARIABLE, Anchor};
 pub use condition::{PATIENCE, eventually};
 pub use pattern::{pattern, pattern_bytes};
-pub use procfs::{children_of, is_alive, open_fds};
+pub use procfs::{children_of, is_alive, is_stopped, open_fds};
 pub use program::{argv, script, testchild};
 pub use signal_sets::SignalSets;

@@ -26,6 +26,11 @@ pub fn is_alive(pid: u32) -> bool {
     Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
+/// Whether `pid` was stopped by a signal and has not gone on.
+pub fn is_stopped(pid: u32) -> bool {
+    Stat::of(pid).is_some_and(|stat| stat.state == 'T')
+}
+
 /// The entries of a folder whose names are numbers.
 fn names_in<Number: std::str::FromStr>(folder: &str) -> Vec<Number> {
     let entries = fs::read_dir(folder).expect("/proc is mounted");

@@ -5,22 +5,29 @@
 #![expect(clippy::print_stdout, reason = "figures are the result")]
 #![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
 
+mod coder;
+mod codex;
 mod copy;
+mod cost;
+mod daemon;
 mod fairness;
 mod http;
 mod idle;
+mod program;
 mod samples;
 mod sandbox;
 mod spawn;
 mod tree;
+mod wire;
 
 use anyhow::{Result, bail};
 
-pub(crate) use http::empty_route;
+pub(crate) use codex::encode_and_write;
+pub(crate) use daemon::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "sandbox", "http"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "sandbox", "http", "coder", "codex"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -34,6 +41,8 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "tree" => tree::run()?,
             "sandbox" => sandbox::run()?,
             "http" => http::run()?,
+            "coder" => coder::run()?,
+            "codex" => codex::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }

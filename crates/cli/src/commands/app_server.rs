@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::str::FromStr;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lastbyte_engine::{Engine, OrphanReaper, Settings, Survivors};
@@ -130,15 +129,11 @@ impl Args {
             Listen::Unix(path) => Listener::unix(path)?,
         };
         tell_address(&listener.to_string());
-        let limits = Limits { stall: VERY_LONG, ..Limits::default() };
-        let server = Server::new(vec![listener], Hosts::default(), limits);
+        let server = Server::new(vec![listener], Hosts::default(), Limits::default());
         server.run(codex::router(door.clone()), door.closed(), ready(())).await;
         Ok(())
     }
 }
-
-/// A client that does not read makes its own commands wait, and may do so.
-const VERY_LONG: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// In the lines that clients of Codex look for.
 fn tell_address(listener: &str) {

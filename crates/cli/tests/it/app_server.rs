@@ -25,7 +25,11 @@ fn app_server(fixture: &Fixture, arguments: &[&str]) -> Command {
 
 impl Server {
     fn start(fixture: &Fixture) -> Self {
-        let mut child = start(app_server(fixture, &[]));
+        Self::start_by(app_server(fixture, &[]))
+    }
+
+    fn start_by(command: Command) -> Self {
+        let mut child = start(command);
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut server = Self { child, to, from: BufReader::new(from) };
         let client = json!({"clientInfo": {"name": "test", "version": "0"}});
@@ -39,9 +43,14 @@ impl Server {
     }
 
     fn exec(&mut self, id: i64, actions: &str) {
+        self.exec_with(id, actions, json!({}));
+    }
+
+    fn exec_with(&mut self, id: i64, actions: &str, more: Value) {
         let words = script(actions).into_iter().map(|word| word.into_string().unwrap());
         let command: Vec<String> = words.collect();
-        let params = json!({"command": command, "disableTimeout": true});
+        let mut params = json!({"command": command, "disableTimeout": true});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.send(&json!({"id": id, "method": "command/exec", "params": params}));
     }
 
@@ -88,6 +97,26 @@ fn a_signal_ends_it_with_all_that_it_has_started() {
         fixture.anchor.wait_for_at_most(0);
         assert!(fixture.folders().is_empty());
     }
+}
+
+#[test]
+fn commands_do_not_inherit_what_the_server_ignores() {
+    let fixture = Fixture::new();
+    let script = r#"exec env --ignore-signal=HUP,INT,QUIT,PIPE "$LASTBYTE" app-server"#;
+    let mut command = fixture.shell(script);
+    command.stdin(Stdio::piped());
+    let mut server = Server::start_by(command);
+    server.exec(1, "report");
+    let report: Value =
+        serde_json::from_str(server.next()["result"]["stdout"].as_str().unwrap()).unwrap();
+    assert_eq!((&report["not_default"], &report["blocked"]), (&json!([]), &json!([])));
+    // They end by such a signal, with pipes and on a terminal.
+    for (id, tty) in [(2, false), (3, true)] {
+        server.exec_with(id, "kill-self 2", json!({"tty": tty, "processId": "p"}));
+        let answer = server.next();
+        assert_eq!((&answer["id"], &answer["result"]["exitCode"]), (&json!(id), &json!(130)));
+    }
+    assert_eq!(server.finish().1, Some(0));
 }
 
 #[test]

@@ -61,6 +61,25 @@ async fn a_silent_holder_ends_at_the_quiet_window() {
     assert_eq!(holder_pids(&ending.closing), fixture.anchor.wait_for(1));
 }
 
+/// All of it takes longer than one window, and no pause in it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_late_byte_gives_the_next_one_a_window_of_its_own() {
+    let fixture = Fixture::new();
+    let mut launch = fixture.launch("leave-silent-holder");
+    let window = Duration::from_secs(2);
+    launch.drain = drain(window, HOUR);
+    let process = fixture.start_launch(launch).await;
+    fixture.anchor.wait_for(1);
+    for count in 1..=5 {
+        fixture.anchor.tell("print x");
+        patiently("the byte", process.until_past(count - 1)).await;
+        // No byte comes meanwhile.
+        _ = tokio::time::timeout(window / 4, std::future::pending::<()>()).await;
+    }
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!((ending.final_len, bytes.as_slice()), (5, &b"xxxxx"[..]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chatty_holder_ends_at_the_limit_with_none_of_the_ready_bytes_lost() {
     let fixture = Fixture::new();

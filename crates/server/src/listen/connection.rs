@@ -43,12 +43,13 @@ pub(super) struct Caller {
 
 /// Answers what comes until the client goes, a bound is passed or the server says so.
 pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut phases: Phases) {
-    let unread = socket.unread();
+    let (unread, upgraded) = (socket.unread(), socket.upgraded());
     let http = http(&shared.limits);
     let peer = caller.peer;
     let service = service_fn(move |request| {
-        let (shared, caller) = (Arc::clone(&shared), caller.clone());
-        answer(request, shared, caller, unread.clone())
+        let (shared, caller, upgraded) = (Arc::clone(&shared), caller.clone(), upgraded.clone());
+        let answer = answer(request, shared, caller, unread.clone());
+        async move { answer.await.inspect(|response| upgraded.look_at(response)) }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {

@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::linger::{Linger, Unread};
-use super::stall::Stall;
+use super::stall::{Stall, Upgraded};
 use crate::Limits;
 
 /// One of the two kinds of socket.
@@ -39,6 +39,11 @@ impl Socket {
     /// Whether the client may still be sending.
     pub(super) fn unread(&self) -> Unread {
         self.linger.unread.clone()
+    }
+
+    /// Whether it was handed on.
+    pub(super) fn upgraded(&self) -> Upgraded {
+        self.stall.upgraded.clone()
     }
 
     /// Passes the outcome of a write on, and looks at the clock while there is none.

@@ -113,7 +113,7 @@ impl<I: Incoming> Connection<I> {
             (Some(lane), what) => {
                 let sent = lane.send(Queued { id: queued.id, what, held: queued.held });
                 if let Err(mpsc::error::SendError(queued)) = sent {
-                    self.outbox.answer(failure(&queued.id, &gone()));
+                    self.outbox.answer(failure(&queued.id, &Fault::task_failed()));
                 }
             }
             (None, What::Begin(wanted)) => self.begin(queued.id, *wanted),
@@ -133,6 +133,7 @@ impl<I: Incoming> Connection<I> {
             outbox: self.outbox.clone(),
             handshake,
             requests,
+            asked: None,
             open: self.open.subscribe(),
         };
         let target = wanted.target.clone();
@@ -157,7 +158,9 @@ impl<I: Incoming> Connection<I> {
                     self.dispatch(queued);
                 }
             }
-            (Err(_), Some(begun)) => self.outbox.answer(failure(&begun.request, &gone())),
+            (Err(_), Some(begun)) => {
+                self.outbox.answer(failure(&begun.request, &Fault::task_failed()))
+            }
             (Err(_), None) => {}
         }
     }
@@ -182,9 +185,4 @@ impl<I: Incoming> Connection<I> {
         tokio::join!(ended.stop(), while_the_client_takes(bytes, deliver));
         late.stop().await;
     }
-}
-
-/// The answer of a lane that panicked.
-fn gone() -> Fault {
-    Fault::internal("the task that ran the command has failed")
 }

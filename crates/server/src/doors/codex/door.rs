@@ -1,11 +1,13 @@
 //! What all connections of this door have in common.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use lastbyte_engine::{Engine, Environment};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::login_shell::login_shell;
 use crate::Sandboxing;
 
 /// What the door is told when it is made.
@@ -17,6 +19,8 @@ pub struct Settings {
     pub home: PathBuf,
     /// The base environment of commands, as the engine has it.
     pub environment: Environment,
+    /// `SHELL` of a command on a terminal that would have none.
+    pub login_shell: OsString,
     /// A workspace of its default is the server's directory, too.
     pub sandboxing: Sandboxing,
     pub streaming: Streaming,
@@ -53,6 +57,7 @@ impl Settings {
             cwd: cwd.into(),
             home: home.into(),
             environment: Environment::own(),
+            login_shell: login_shell(),
             sandboxing: Sandboxing::default(),
             streaming: Streaming::Supported,
         }

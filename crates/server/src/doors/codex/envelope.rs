@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::fault::Fault;
 
@@ -24,8 +24,12 @@ impl Request {
     /// The request in this text. `None` for everything that wants no answer: notifications, answers,
     /// and what is none of these.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let Frame { id, method, params } = serde_json::from_slice(text).ok()?;
-        Some(Self { id: RequestId::new(id?)?, method: method?, params })
+        // As a whole, so that a text is JSON or is not, wherever in it something is wrong.
+        let mut members: Map<String, Value> = serde_json::from_slice(text).ok()?;
+        let id = RequestId::new(members.remove("id")?)?;
+        let Value::String(method) = members.remove("method")? else { return None };
+        let params = members.remove("params").filter(|params| !params.is_null());
+        Some(Self { id, method, params })
     }
 }
 
@@ -33,14 +37,6 @@ impl RequestId {
     fn new(value: Value) -> Option<Self> {
         (value.is_string() || value.is_i64()).then_some(Self(value))
     }
-}
-
-/// Members that are not here are ignored.
-#[derive(Deserialize)]
-struct Frame {
-    id: Option<Value>,
-    method: Option<String>,
-    params: Option<Value>,
 }
 
 /// The answer to a request that went well.
@@ -127,6 +123,19 @@ mod tests {
             assert_eq!(id_of(text), None, "{text}");
         }
         assert_eq!(Request::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
+    }
+
+    #[test]
+    fn a_text_with_anything_wrong_in_it_is_no_request() {
+        for member in [&b"\"\xff\""[..], br#""\ud800""#, b"1e999", &b"[".repeat(200)] {
+            let wrong = [&br#"{"id":1,"method":"m","unknown":"#[..], member, b"}"].concat();
+            assert_eq!(Request::parse(&wrong), None, "{}", String::from_utf8_lossy(&wrong));
+        }
+    }
+
+    #[test]
+    fn of_two_members_with_one_name_the_last_holds() {
+        assert_eq!(id_of(r#"{"id":1,"id":2,"method":"m","method":"n"}"#).as_deref(), Some("2"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The two families of methods, which do the same in different words.
 
+use std::time::Duration;
+
 use super::envelope::quoted;
 use super::fault::Fault;
 
@@ -32,9 +34,12 @@ impl Family {
         Fault::invalid_params(format!("{} size requires tty: true", self.starter()))
     }
 
-    pub(super) fn negative_timeout(self, ms: i64) -> Fault {
-        let starter = self.starter();
-        Fault::invalid_params(format!("{starter} timeoutMs must be non-negative, got {ms}"))
+    /// A `timeoutMs` that was given.
+    pub(super) fn timeout(self, ms: i64) -> Result<Duration, Fault> {
+        u64::try_from(ms).map(Duration::from_millis).map_err(|_| {
+            let starter = self.starter();
+            Fault::invalid_params(format!("{starter} timeoutMs must be non-negative, got {ms}"))
+        })
     }
 
     pub(super) fn zero_size(self) -> Fault {

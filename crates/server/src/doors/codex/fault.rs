@@ -25,6 +25,11 @@ impl Fault {
         Self { code: -32603, message: message.into() }
     }
 
+    /// A task of ours has panicked.
+    pub(super) fn task_failed() -> Self {
+        Self::internal("the task that ran the command has failed")
+    }
+
     /// There is no room for it now.
     pub(super) fn overloaded(message: impl Into<String>) -> Self {
         Self { code: -32001, message: message.into() }

@@ -63,6 +63,15 @@ pub(super) struct Followed {
     pub(super) lost: u64,
 }
 
+impl Followed {
+    /// For a command of whose output nothing can be told.
+    pub(super) fn without_output(ending: Arc<Ending>) -> Self {
+        let lost = ending.final_len;
+        let [out, err] = [Capture::new(None), Capture::new(None)];
+        Self { ending, out, err, texts: Default::default(), lost }
+    }
+}
+
 const STREAMS: [Stream; 2] = [Stream::Out, Stream::Err];
 
 impl Following {

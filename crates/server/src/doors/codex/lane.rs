@@ -4,6 +4,8 @@
 //!  starting ──▶ running, draining ──▶ over: the last message, and the requests nobody has taken
 //! ```
 //!
+//! Should it panic, its command is stopped and whoever asked is told so.
+//!
 //! Requests that come while it is being started wait here. Those that are left when it is over go
 //! back to the connection, which judges them again: the id is free then.
 
@@ -18,12 +20,13 @@ use super::door::Door;
 use super::envelope::{RequestId, failure, success};
 use super::family::Family;
 use super::fault::Fault;
-use super::following::{Deltas, Following, Sink};
+use super::following::{Deltas, Followed, Following, Sink};
 use super::launching::{Delivery, Wanted, why_not};
 use super::methods::{Control, Handshake, Target};
 use super::outbox::{Held, Outbox, Parcel};
 use super::outcome::{EXITED, exec_answer, exited};
 use super::running::{Input, Running};
+use super::unwinding::{Panicked, unless_it_panics};
 use crate::verbs::refusal::with_cause;
 
 /// A request that waits for its turn.
@@ -51,6 +54,8 @@ pub(super) struct Lane {
     pub(super) outbox: Outbox,
     pub(super) handshake: Arc<Handshake>,
     pub(super) requests: Requests,
+    /// The request that is being dealt with.
+    pub(super) asked: Option<RequestId>,
     /// Its sender goes away when the connection closes.
     pub(super) open: watch::Receiver<()>,
 }
@@ -77,13 +82,54 @@ impl Lane {
         let started = self.start(&wanted).await;
         drop(slot);
         match started {
-            Ok(Some(process)) => self.attend(id, wanted, process).await,
+            Ok(Some(process)) => {
+                let attended = unless_it_panics(self.attend(&id, &wanted, &process)).await;
+                self.conclude(&id, &wanted, process, attended).await
+            }
             Ok(None) => Over { requests: self.requests, last: None, process: None },
             Err(fault) => {
                 let last = Some(self.outbox.answer_parcel(failure(&id, &fault)));
                 Over { requests: self.requests, last, process: None }
             }
         }
+    }
+
+    async fn conclude(
+        mut self,
+        id: &RequestId,
+        wanted: &Wanted,
+        process: Process,
+        attended: Result<Option<Parcel>, Panicked>,
+    ) -> Over {
+        let last = match attended {
+            Ok(last) => last,
+            Err(Panicked) => {
+                // Nobody would see to it any more.
+                process.stop_by(StopPolicy::KILL, Verb::Stop).await;
+                self.last_words(id, wanted, &process).await
+            }
+        };
+        Over { requests: self.requests, last, process: Some(process) }
+    }
+
+    /// What the client hears after a panic: of all that is left to be answered.
+    async fn last_words(
+        &mut self,
+        id: &RequestId,
+        wanted: &Wanted,
+        process: &Process,
+    ) -> Option<Parcel> {
+        if let Some(asked) = self.asked.take() {
+            self.outbox.answer(failure(&asked, &Fault::task_failed()));
+        }
+        let text = match &wanted.target {
+            Some(Target::Process(_)) if !self.handshake.wants(EXITED) => return None,
+            Some(Target::Process(handle)) => {
+                exited(handle, &Followed::without_output(process.ended().await))
+            }
+            Some(Target::Command(_)) | None => failure(id, &Fault::task_failed()),
+        };
+        Some(self.outbox.answer_parcel(text))
     }
 
     /// `None` when the connection closed meanwhile: then nothing stays.
@@ -109,25 +155,32 @@ impl Lane {
         }
     }
 
-    async fn attend(self, id: RequestId, wanted: Wanted, process: Process) -> Over {
+    /// The message that ends it all, if there is one.
+    async fn attend(
+        &mut self,
+        id: &RequestId,
+        wanted: &Wanted,
+        process: &Process,
+    ) -> Option<Parcel> {
         if wanted.family == Family::Process {
-            self.outbox.answer(success(&id, &json!({})));
+            self.outbox.answer(success(id, &json!({})));
         }
-        let mut running = self.running(&wanted, &process);
-        let last = self.last_message(id, &wanted, &process);
-        let Self { mut requests, mut open, .. } = self;
-        let mut last = pin!(last);
-        let last = loop {
+        let mut running = self.running(wanted, process);
+        let mut last = pin!(self.last_message(id.clone(), wanted, process));
+        loop {
             tokio::select! {
-                last = &mut last => break last,
-                Some(queued) = requests.recv() => take(running.as_mut(), queued).await,
-                () = closed(&mut open) => break match ended_before_close(&process).await {
+                last = &mut last => return last,
+                Some(queued) = self.requests.recv() => {
+                    self.asked = Some(queued.id.clone());
+                    take(running.as_mut(), queued).await;
+                    self.asked = None;
+                }
+                () = closed(&mut self.open) => return match ended_before_close(process).await {
                     true => last.await,
                     false => None,
                 },
             }
-        };
-        Over { requests, last, process: Some(process) }
+        }
     }
 
     fn running(&self, wanted: &Wanted, process: &Process) -> Option<Running> {
@@ -209,4 +262,67 @@ async fn stop_when_started(starting: Starting) {
 /// Waits until the connection closes. Cancel-safe.
 async fn closed(open: &mut watch::Receiver<()>) {
     while open.changed().await.is_ok() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use lastbyte_engine::{Engine, EnvEdit, Launch, Settings};
+    use lastbyte_testkit::{Anchor, script};
+
+    use super::*;
+    use crate::doors::codex::door::{self, Streaming};
+    use crate::doors::codex::envelope::Request;
+    use crate::doors::codex::launching::Output;
+
+    fn id_of(text: &str) -> RequestId {
+        Request::parse(format!(r#"{{"id":"{text}","method":"m"}}"#).as_bytes()).unwrap().id
+    }
+
+    fn wanted(target: Target, anchor: &Anchor) -> Wanted {
+        let mut launch = Launch::argv(script("stubborn-tree 3 then hold"));
+        let (name, value) = anchor.env();
+        launch.env.push(EnvEdit::Set(name.into(), value));
+        let output = Output { cap: None, delivery: Delivery::Buffered };
+        let family = target.family();
+        Wanted { family, target: Some(target), launch, output, control: Streaming::Supported }
+    }
+
+    /// What a client hears of a lane that panics while its command runs and two requests wait.
+    async fn heard_after_a_panic(target: Target) -> Vec<String> {
+        let (folder, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
+        let engine = Engine::new(Settings::new(folder.path())).unwrap();
+        let door = Door::new(engine, door::Settings::new(folder.path(), folder.path()));
+        let wanted = wanted(target.clone(), &anchor);
+        let process = door.engine().start(wanted.launch.clone()).await.unwrap().process;
+        anchor.wait_for(4);
+        let (outbox, mut parcels) = Outbox::new();
+        let (sender, requests) = mpsc::unbounded_channel();
+        let what = What::Control(target, Control::Terminate);
+        sender.send(Queued { id: id_of("waits"), what, held: outbox.hold(0) }).unwrap();
+        let handshake = Arc::new(Handshake::default());
+        let (_open, open) = watch::channel(());
+        let asked = Some(id_of("asked"));
+        let lane = Lane { door, outbox, handshake, requests, asked, open };
+        let attended = unless_it_panics(async { panic!("on purpose") }).await;
+        let mut over = lane.conclude(&id_of("begun"), &wanted, process, attended).await;
+        anchor.wait_for_at_most(0);
+        assert_eq!(over.requests.try_recv().unwrap().id, id_of("waits"));
+        let sent = std::iter::from_fn(|| parcels.try_recv().ok()).map(|parcel| parcel.text);
+        sent.chain(over.last.map(|parcel| parcel.text)).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_lane_that_panics_stops_its_command_and_answers() {
+        let heard = heard_after_a_panic(Target::Command("p".into())).await;
+        let failed = Fault::task_failed();
+        assert_eq!(heard, [failure(&id_of("asked"), &failed), failure(&id_of("begun"), &failed)]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_lane_that_panics_tells_the_end_of_what_was_answered_before() {
+        let heard = heard_after_a_panic(Target::Process("p".into())).await;
+        assert_eq!(heard[0], failure(&id_of("asked"), &Fault::task_failed()));
+        let exited = r#"{"method":"process/exited","params":{"processHandle":"p","exitCode":137,"#;
+        assert!(heard[1].starts_with(exited), "{heard:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! What a request wants run, as a launch; and why it did not come to that, in Codex's words.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::methods::Target;
 /// Of each stream, unless the request says otherwise.
 pub(super) const DEFAULT_CAP: u64 = 1 << 20;
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-pub(super) const DEFAULT_SIZE: WindowSize = WindowSize { rows: 24, cols: 80 };
+const DEFAULT_SIZE: WindowSize = WindowSize { rows: 24, cols: 80 };
 
 /// A command that was judged and may be started.
 #[derive(Debug)]
@@ -55,9 +55,18 @@ pub(super) struct Program {
     /// As seen from the server's own directory.
     pub(super) cwd: PathBuf,
     pub(super) env: BTreeMap<String, Option<String>>,
-    pub(super) stdin: Stdin,
-    pub(super) streams: Streams,
+    pub(super) streamed: Streamed,
+    /// Of its terminal, if it has one.
+    pub(super) size: Option<WindowSize>,
     pub(super) timeout: Option<Duration>,
+}
+
+/// The flags of both methods that say how a command is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Streamed {
+    pub(super) tty: bool,
+    pub(super) stdin: bool,
+    pub(super) output: bool,
 }
 
 /// Names that no command gets to see, whoever sets them.
@@ -70,13 +79,45 @@ const HIDDEN: [&str; 6] = [
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
 ];
 
+impl Streamed {
+    pub(super) fn is_anything(self) -> bool {
+        self.tty || self.stdin || self.output
+    }
+
+    pub(super) fn delivery(self) -> Delivery {
+        match self.tty || self.output {
+            true => Delivery::Streamed,
+            false => Delivery::Buffered,
+        }
+    }
+
+    fn stdin(self) -> Stdin {
+        match self.tty || self.stdin {
+            true => Stdin::Open,
+            false => Stdin::Closed,
+        }
+    }
+
+    fn streams(self, size: Option<WindowSize>) -> Streams {
+        match self.tty {
+            true => Streams::Pty(size.unwrap_or(DEFAULT_SIZE)),
+            false => Streams::Split,
+        }
+    }
+}
+
 impl Program {
     pub(super) fn launch(self, door: &Door) -> Launch {
+        let mut env: Vec<EnvEdit> =
+            self.env.into_iter().filter_map(edit).chain(hide(door)).collect();
+        if self.streamed.tty && value_of("SHELL", &env, door).is_none() {
+            env.push(EnvEdit::Set("SHELL".into(), door.settings().login_shell.clone()));
+        }
         Launch {
             cwd: Some(door.settings().cwd.join(self.cwd)),
-            env: self.env.into_iter().filter_map(edit).chain(hide(door)).collect(),
-            stdin: self.stdin,
-            streams: self.streams,
+            env,
+            stdin: self.streamed.stdin(),
+            streams: self.streamed.streams(self.size),
             timeouts: Timeouts { wall: self.timeout, idle: None },
             // Whatever ends it early ends it at once, with all that it has started.
             stop: StopPolicy::KILL,
@@ -104,9 +145,9 @@ fn edit((name, value): (String, Option<String>)) -> Option<EnvEdit> {
 
 /// The hidden names that the server itself has.
 fn hide(door: &Door) -> impl Iterator<Item = EnvEdit> {
-    let names = door.settings().environment.iter().map(|(name, _)| name.to_owned());
+    let names = door.settings().environment.iter().map(|(name, _)| name);
     let hidden = names.filter(|name| name.to_str().is_some_and(is_hidden));
-    hidden.map(EnvEdit::Unset)
+    hidden.map(|name| EnvEdit::Unset(name.to_owned()))
 }
 
 fn is_hidden(name: &str) -> bool {
@@ -142,17 +183,21 @@ pub(super) fn why_not(error: &StartError, launch: &Launch, door: &Door) -> Strin
 }
 
 fn not_in_path(program: &OsString, launch: &Launch, door: &Door) -> String {
-    let own = door.settings().environment.get("PATH").map(ToOwned::to_owned);
-    let path = launch.env.iter().fold(own, |path, edit| match edit {
-        EnvEdit::Set(name, value) if name == "PATH" => Some(value.clone()),
-        EnvEdit::Unset(name) if name == "PATH" => None,
-        EnvEdit::Set(..) | EnvEdit::Unset(_) => path,
-    });
     let program = program.display();
-    match path {
+    match value_of("PATH", &launch.env, door) {
         Some(path) => format!(
             "Unable to spawn {program} because:\nNo viable candidates found in PATH {path:?}"
         ),
         None => format!("Unable to spawn {program} because:\nUnable to resolve the PATH"),
     }
+}
+
+/// What a command with these edits has under a name.
+fn value_of<'a>(name: &str, edits: &'a [EnvEdit], door: &'a Door) -> Option<&'a OsStr> {
+    let own = door.settings().environment.get(name);
+    edits.iter().fold(own, |before, edit| match edit {
+        EnvEdit::Set(set, value) if set == name => Some(value),
+        EnvEdit::Unset(unset) if unset == name => None,
+        EnvEdit::Set(..) | EnvEdit::Unset(_) => before,
+    })
 }

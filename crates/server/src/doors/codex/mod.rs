@@ -25,6 +25,7 @@ mod following;
 mod intake;
 mod lane;
 mod launching;
+mod login_shell;
 mod methods;
 mod outbox;
 mod outcome;
@@ -32,6 +33,7 @@ mod routes;
 mod running;
 mod sandbox;
 mod transport;
+mod unwinding;
 
 pub use door::{Door, Settings, Streaming};
 pub use routes::{route, router};

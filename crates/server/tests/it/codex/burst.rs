@@ -3,19 +3,21 @@
 use serde_json::json;
 
 use super::fixture::{Fixture, fault, result, run};
+use super::transport::Transport;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_requests_in_one_go_are_all_served() {
-    let fixture = Fixture::new();
-    let mut client = fixture.client().await;
-    let requests: Vec<i64> = (0..1000)
-        .map(|n| {
-            client
-                .request("command/exec", json!({"command": ["true"], "processId": format!("{n}")}))
-        })
-        .collect();
-    for request in requests {
-        assert_eq!(result(&client.answer(request).await), (0, "", ""));
+    for transport in Transport::ALL {
+        let fixture = Fixture::new();
+        let mut client = transport.client(&fixture).await;
+        let mut begin = |n: i64| {
+            let params = json!({"command": ["true"], "processId": n.to_string()});
+            client.request("command/exec", params)
+        };
+        let requests: Vec<i64> = (0..1000).map(&mut begin).collect();
+        for request in requests {
+            assert_eq!(result(&client.answer(request).await), (0, "", ""), "{transport:?}");
+        }
     }
 }
 

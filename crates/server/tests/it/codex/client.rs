@@ -73,22 +73,28 @@ impl Client {
         thread::spawn(move || lines.into_iter().try_for_each(|line| queue.send(line)));
         tokio::spawn(async move {
             while let Some(line) = queued.recv().await {
-                let text = String::from_utf8(line).unwrap();
-                sink.send(Message::text(text)).await.unwrap();
+                let message = match String::from_utf8(line) {
+                    Ok(text) => Message::text(text),
+                    Err(bytes) => Message::binary(bytes.into_bytes()),
+                };
+                sink.send(message).await.unwrap();
             }
             // The server may have gone first.
             _ = sink.close().await;
         });
         let (messages, received) = mpsc::unbounded_channel();
+        let (reading, mut may_read) = watch::channel(true);
         tokio::spawn(async move {
-            while let Some(Ok(message)) = stream.next().await {
+            while may_read.wait_for(|may| *may).await.is_ok()
+                && let Some(Ok(message)) = stream.next().await
+            {
                 if let Message::Text(text) = message {
                     // As above.
                     _ = messages.send(serde_json::from_str(&text).expect("a frame is a message"));
                 }
             }
         });
-        Self::new(sender, received, watch::Sender::new(true), None)
+        Self::new(sender, received, reading, None)
     }
 
     fn new(
@@ -194,11 +200,6 @@ impl Client {
     /// What a command has streamed so far.
     pub fn output(&self, id: &str, stream: &str) -> Vec<u8> {
         bytes_of(&self.got, id, stream)
-    }
-
-    /// Whether what it sends has to be text: that of a WebSocket has.
-    pub fn sends_text(&self) -> bool {
-        self.served.is_none()
     }
 
     /// Stops and goes on reading.

@@ -1,9 +1,14 @@
 //! From the leader's exit to the answer: the tail is in it, and nobody is waited for.
 
-use lastbyte_testkit::{is_alive, pattern_bytes};
+use std::time::Duration;
+
+use lastbyte_engine::{Filter, Phase};
+use lastbyte_testkit::{eventually, is_alive, is_stopped, pattern_bytes};
 use serde_json::json;
 
 use super::fixture::{Fixture, fault, result, run};
+
+const QUIET_WINDOW: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tail_after_the_exit_is_in_the_answer_and_its_writer_lives() {
@@ -37,6 +42,30 @@ async fn a_chatty_holder_is_cut_off_at_the_limit_and_what_came_is_whole() {
     assert!(!output.is_empty());
     assert_eq!(output, pattern_bytes(0..output.len() as u64));
     assert_eq!(answer["result"]["stdoutBytes"], output.len());
+}
+
+/// One thread runs everything, and it does nothing while the quiet window passes and a byte comes:
+/// then both are there at once, and the byte has to win, every time.
+#[tokio::test]
+async fn a_byte_that_is_ready_when_the_quiet_window_is_over_is_kept() {
+    for _ in 0..8 {
+        let fixture = Fixture::new();
+        let mut client = fixture.client().await;
+        let params = json!({"processId": "q", "streamStdin": true, "streamStdoutStderr": true});
+        let holder = "background join then print up, then hold end then await-eof";
+        let begun = client.request("command/exec", run(holder, params));
+        client.until_output("q", "stdout", b"up,").await;
+        let holder = fixture.anchor.wait_for(1)[0];
+        let process = fixture.engine.list(&Filter::default(), None, 1).processes.remove(0).0;
+        client.request("command/exec/write", json!({"processId": "q", "closeStdin": true}));
+        process.wait_for(|at| matches!(at.phase, Phase::Draining)).await;
+        fixture.anchor.tell("print late");
+        fixture.anchor.tell("kill-self 19");
+        eventually("the byte is written", || is_stopped(holder));
+        std::thread::park_timeout(QUIET_WINDOW * 2);
+        assert_eq!(result(&client.answer(begun).await).0, 0);
+        assert_eq!(client.output("q", "stdout"), b"up,late");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,6 +125,25 @@ async fn the_environment_is_edited_and_some_names_never_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_there_is_always_a_shell_to_name() {
+    let fixture = Fixture::with(|settings| settings.login_shell = "/of/the/user".into());
+    let mut client = fixture.client().await;
+    for (tty, shell, want) in [
+        (true, json!(null), "/of/the/user"),
+        (true, json!("/of/the/request"), "/of/the/request"),
+        (true, json!(""), ""),
+        (false, json!(null), "(unset)"),
+    ] {
+        let id = format!("{tty} {shell}");
+        let mut params = run("print-env SHELL", json!({"processId": id, "tty": tty}));
+        params["streamStdoutStderr"] = true.into();
+        params["env"] = json!({"SHELL": shell});
+        client.exec(params).await;
+        assert_eq!(client.output(&id, "stdout"), want.as_bytes(), "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_name_of_the_servers_own_does_not_pass_either() {
     let fixture = Fixture::with(|settings| settings.environment.set("Node_Repl_Auth_Token", "x"));
     let mut client = fixture.client().await;

@@ -2,12 +2,14 @@
 
 mod back_end;
 mod burst;
+mod chance;
 mod client;
 mod closing;
 mod control;
 mod drain;
 mod exec;
 mod fixture;
+mod fuzz;
 mod hostile;
 mod process;
 mod protocol;
@@ -15,5 +17,7 @@ mod sandbox;
 mod slow_client;
 mod stdin;
 mod streaming;
+mod transport;
+mod tree;
 mod validation;
 mod websocket;

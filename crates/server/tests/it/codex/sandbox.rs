@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::client::Client;
 use super::fixture::{Fixture, fault, result, run};
-use super::websocket::{connect, listen};
+use super::transport::Transport;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_sandbox_a_command_runs_where_that_is_what_was_asked_for() {
@@ -51,6 +51,14 @@ fn workspace(more: Value) -> Value {
     json!({"sandboxPolicy": policy})
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_hold_on_every_transport() {
+    for transport in Transport::ALL {
+        let fixture = Fixture::new();
+        policies_hold(&fixture, &mut transport.client(&fixture).await).await;
+    }
+}
+
 async fn policies_hold(fixture: &Fixture, client: &mut Client) {
     let other = tempfile::tempdir().unwrap();
     let read_only = json!({"sandboxPolicy": {"type": "readOnly"}});
@@ -70,20 +78,6 @@ async fn policies_hold(fixture: &Fixture, client: &mut Client) {
         "-w-",
         "the server's, not its own"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn policies_hold_on_lines() {
-    let fixture = Fixture::new();
-    let mut client = fixture.client().await;
-    policies_hold(&fixture, &mut client).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn policies_hold_over_a_websocket() {
-    let fixture = Fixture::new();
-    let mut client = connect(listen(&fixture).await).await;
-    policies_hold(&fixture, &mut client).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,40 +1,71 @@
 //! A client that does not read costs its own commands, and some memory, and loses nothing.
 
-use lastbyte_testkit::{eventually, pattern_bytes};
-use serde_json::json;
+use std::time::Duration;
 
+use lastbyte_server::Limits;
+use lastbyte_testkit::{eventually, pattern_bytes};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use super::client::Client;
 use super::fixture::{Fixture, result, run};
+use super::transport::{Transport, listen};
+
+/// All that a command writes is wanted, as it comes.
+fn all_of(id: &str) -> Value {
+    json!({"processId": id, "streamStdoutStderr": true, "disableOutputCap": true})
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tail_that_nobody_read_in_time_is_not_lost() {
+    for transport in Transport::ALL {
+        let fixture = Fixture::new();
+        let mut client = transport.client(&fixture).await;
+        client.read_on(false);
+        let mut begun = Vec::new();
+        for (id, size) in [("a", 300_000_u64), ("b", 700_000), ("c", 8_000_000)] {
+            let params = run(&format!("write-bytes {size} then join"), all_of(id));
+            begun.push((client.request("command/exec", params), id, size));
+        }
+        // All three have written everything and gone.
+        fixture.anchor.wait_for_at_most(0);
+        eventually("all logs are whole", || log_bytes(&fixture) == 9_000_000);
+        client.read_on(true);
+        for (request, id, size) in begun {
+            assert_eq!(result(&client.answer(request).await).0, 0);
+            assert_eq!(client.output(id, "stdout"), pattern_bytes(0..size), "{transport:?}");
+        }
+    }
+}
+
+/// Longer than the server waits for one that takes nothing of an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_that_takes_nothing_for_long_is_not_cut() {
     let fixture = Fixture::new();
-    let mut client = fixture.client().await;
+    let stall = Duration::from_secs(1);
+    let address = listen(&fixture, Limits { stall, ..Limits::default() });
+    let stream = TcpStream::connect(address).await.unwrap();
+    // So that little of it is on its way, and most has to wait.
+    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    let mut client = Client::over_websocket(stream).await;
+    client.initialize(json!({})).await;
     client.read_on(false);
-    let mut begun = Vec::new();
-    for (n, size) in [300_000_u64, 700_000, 8_000_000].into_iter().enumerate() {
-        let more = json!({"processId": n.to_string(), "streamStdoutStderr": true, "disableOutputCap": true});
-        begun.push((
-            client.request("command/exec", run(&format!("write-bytes {size} then join"), more)),
-            n,
-            size,
-        ));
-    }
-    // All three have written everything and gone.
-    fixture.anchor.wait_for_at_most(0);
-    eventually("all logs are whole", || log_bytes(&fixture) == 9_000_000);
+    let size = 15_000_000;
+    let begun = client.request("command/exec", run(&format!("write-bytes {size}"), all_of("slow")));
+    eventually("all of it is there", || log_bytes(&fixture) == size);
+    // Nothing happens to it in this time.
+    _ = tokio::time::timeout(stall * 3, std::future::pending::<()>()).await;
     client.read_on(true);
-    for (request, n, size) in begun {
-        assert_eq!(result(&client.answer(request).await).0, 0);
-        assert_eq!(client.output(&n.to_string(), "stdout"), pattern_bytes(0..size));
-    }
+    assert_eq!(result(&client.answer(begun).await).0, 0);
+    assert_eq!(client.output("slow", "stdout"), pattern_bytes(0..size));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_that_nobody_reads_waits_and_disturbs_no_other_client() {
     let fixture = Fixture::new();
     let mut stuck = fixture.client().await;
-    let more = json!({"processId": "f", "streamStdoutStderr": true, "disableOutputCap": true});
-    let begun = stuck.request("command/exec", run("join then flood", more));
+    let begun = stuck.request("command/exec", run("join then flood", all_of("f")));
     fixture.anchor.wait_for(1);
     stuck.read_on(false);
     eventually("the flood waits", || log_bytes(&fixture) > 60 << 20);
@@ -54,17 +85,18 @@ async fn a_flood_that_nobody_reads_waits_and_disturbs_no_other_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn floods_that_nobody_reads_take_little_memory() {
-    let fixture = Fixture::new();
-    let mut stuck = fixture.client().await;
-    stuck.read_on(false);
-    let before = resident_bytes();
-    for n in 0..4 {
-        let more = json!({"processId": n.to_string(), "streamStdoutStderr": true, "disableOutputCap": true});
-        stuck.request("command/exec", run("flood", more));
+    for transport in Transport::ALL {
+        let fixture = Fixture::new();
+        let mut stuck = transport.client(&fixture).await;
+        stuck.read_on(false);
+        let before = resident_bytes();
+        for id in ["a", "b", "c", "d"] {
+            stuck.request("command/exec", run("flood", all_of(id)));
+        }
+        eventually("all four wait", || log_bytes(&fixture) > 240 << 20);
+        let grown = resident_bytes().saturating_sub(before);
+        assert!(grown < 40 << 20, "{grown} bytes over {transport:?}");
     }
-    eventually("all four wait", || log_bytes(&fixture) > 240 << 20);
-    let grown = resident_bytes().saturating_sub(before);
-    assert!(grown < 40 << 20, "{grown} bytes");
 }
 
 /// What lies in logs, without their indexes.

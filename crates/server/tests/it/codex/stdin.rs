@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, base64};
 use super::fixture::{Fixture, fault, result, run};
+use super::transport::Transport;
 
 fn write(id: &str, bytes: &str, close: bool) -> Value {
     json!({"processId": id, "deltaBase64": base64(bytes), "closeStdin": close})
@@ -75,32 +76,50 @@ async fn the_end_of_input_on_a_terminal_is_a_newline_and_its_end_of_file() {
 }
 
 /// A command that reads nothing, and far more input than any pipe holds.
-async fn flooded(client: &mut Client, id: &str, more: Value) -> (i64, Vec<i64>) {
+fn flooded(client: &mut Client, id: &str, more: Value) -> (i64, Vec<i64>) {
     let mut more = more;
     more["processId"] = id.into();
     more["streamStdin"] = true.into();
     let begun = client.request("command/exec", run("hold", more));
-    let chunk = "x".repeat(65536);
+    let chunk = "x".repeat(4096);
     let writes = (0..200).map(|_| client.request("command/exec/write", write(id, &chunk, false)));
     (begun, writes.collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_input_stands_in_front_of_nothing() {
-    for tty in [false, true] {
+    for (transport, tty) in on_every_transport() {
         let fixture = Fixture::new();
-        let mut client = fixture.client().await;
-        let (begun, writes) = flooded(&mut client, "a", json!({"tty": tty})).await;
+        let mut client = transport.client(&fixture).await;
+        let (begun, writes) = flooded(&mut client, "a", json!({"tty": tty}));
         let ended = client.request("command/exec/terminate", json!({"processId": "a"}));
         assert_eq!(client.answer(ended).await["result"], json!({}));
         assert_eq!(result(&client.answer(begun).await).0, 137);
         for write in writes {
             assert_eq!(client.answer(write).await["result"], json!({}));
         }
-        let (begun, _) = flooded(&mut client, "b", json!({"tty": tty, "timeoutMs": 500})).await;
+        let (begun, _) = flooded(&mut client, "b", json!({"tty": tty, "timeoutMs": 500}));
         assert_eq!(result(&client.answer(begun).await).0, 124);
         fixture.anchor.wait_for_at_most(0);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_input_does_not_outlive_its_connection() {
+    for (transport, tty) in on_every_transport() {
+        let fixture = Fixture::new();
+        let mut client = transport.client(&fixture).await;
+        let (_, writes) = flooded(&mut client, "a", json!({"tty": tty}));
+        client.answer(writes[199]).await;
+        fixture.anchor.wait_for(1);
+        client.close();
+        fixture.anchor.wait_for_at_most(0);
+    }
+}
+
+/// Each with and without a terminal.
+fn on_every_transport() -> impl Iterator<Item = (Transport, bool)> {
+    Transport::ALL.into_iter().flat_map(|transport| [(transport, false), (transport, true)])
 }
 
 #[tokio::test(flavor = "multi_thread")]

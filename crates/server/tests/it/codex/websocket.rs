@@ -4,33 +4,19 @@ use std::net::SocketAddr;
 
 use futures_util::{SinkExt, StreamExt};
 use lastbyte_server::Limits;
-use lastbyte_server::doors::codex;
-use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_testkit::is_alive;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::client::Client;
 use super::fixture::{Fixture, fault, patiently, result, run};
+use super::transport::listen;
 
-pub async fn listen(fixture: &Fixture) -> SocketAddr {
-    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
-    let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
-    serve(fixture, listener);
-    address
-}
-
-fn serve(fixture: &Fixture, listener: Listener) {
-    let server = Server::new(vec![listener], Hosts::default(), Limits::default());
-    let door = fixture.door.clone();
-    tokio::spawn(async move {
-        server.run(codex::router(door.clone()), door.closed(), std::future::ready(())).await;
-    });
-}
-
-pub async fn connect(address: SocketAddr) -> Client {
+async fn connect(address: SocketAddr) -> Client {
     let mut client = Client::over_websocket(TcpStream::connect(address).await.unwrap()).await;
     client.initialize(json!({"experimentalApi": true})).await;
     client
@@ -39,7 +25,7 @@ pub async fn connect(address: SocketAddr) -> Client {
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_belong_to_a_connection_and_go_with_it() {
     let fixture = Fixture::new();
-    let address = listen(&fixture).await;
+    let address = listen(&fixture, Limits::default());
     let (mut one, mut other) = (connect(address).await, connect(address).await);
     one.request("command/exec", run("stubborn-tree 3 then hold", json!({"processId": "same"})));
     fixture.anchor.wait_for(4);
@@ -57,7 +43,7 @@ async fn ids_belong_to_a_connection_and_go_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_vanishes_leaves_nothing() {
     let fixture = Fixture::new();
-    let address = listen(&fixture).await;
+    let address = listen(&fixture, Limits::default());
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
     let hello = json!({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}});
@@ -75,7 +61,7 @@ async fn a_client_that_vanishes_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_that_are_no_text_are_ignored_and_a_ping_is_answered() {
     let fixture = Fixture::new();
-    let stream = TcpStream::connect(listen(&fixture).await).await.unwrap();
+    let stream = TcpStream::connect(listen(&fixture, Limits::default())).await.unwrap();
     let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
     let hello = json!({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}});
     socket.send(Message::binary(hello.to_string().into_bytes())).await.unwrap();
@@ -88,9 +74,27 @@ async fn frames_that_are_no_text_are_ignored_and_a_ping_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn text_that_is_none_ends_its_own_connection_and_no_other() {
+    let fixture = Fixture::new();
+    let address = listen(&fixture, Limits::default());
+    let mut other = connect(address).await;
+    let begun = other.request("command/exec", run("hold", json!({"processId": "o"})));
+    fixture.anchor.wait_for(1);
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
+    let bytes = &b"{\"id\":1,\"method\":\"\xff\"}"[..];
+    let spoiled = Frame::message(bytes, OpCode::Data(Data::Text), true);
+    socket.send(Message::Frame(spoiled)).await.unwrap();
+    patiently("its end", async { while let Some(Ok(_)) = socket.next().await {} }).await;
+    assert_eq!(fixture.anchor.count(), 1, "what belongs to the other lives");
+    other.call("command/exec/terminate", json!({"processId": "o"})).await;
+    assert_eq!(result(&other.answer(begun).await).0, 137);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn plain_requests_get_the_health_pages_and_nothing_else() {
     let fixture = Fixture::new();
-    let address = listen(&fixture).await;
+    let address = listen(&fixture, Limits::default());
     for (path, header, want) in [
         ("/readyz", "", "200"),
         ("/healthz", "", "200"),
@@ -111,7 +115,7 @@ async fn plain_requests_get_the_health_pages_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_browser_is_turned_away() {
     let fixture = Fixture::new();
-    let mut stream = TcpStream::connect(listen(&fixture).await).await.unwrap();
+    let mut stream = TcpStream::connect(listen(&fixture, Limits::default())).await.unwrap();
     let head = "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\nConnection: upgrade\r\n\
                 Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -121,19 +125,9 @@ async fn a_page_of_a_browser_is_turned_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_unix_socket_serves_the_same() {
-    let fixture = Fixture::new();
-    let path = fixture.folder.path().join("socket");
-    serve(&fixture, Listener::unix(&path).unwrap());
-    let mut client = Client::over_websocket(UnixStream::connect(&path).await.unwrap()).await;
-    client.initialize(json!({})).await;
-    assert_eq!(result(&client.exec(run("print unix", json!({}))).await).1, "unix");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_closed_door_ends_what_websockets_have_started() {
     let fixture = Fixture::new();
-    let mut client = connect(listen(&fixture).await).await;
+    let mut client = connect(listen(&fixture, Limits::default())).await;
     client.request("command/exec", run("hold", json!({})));
     fixture.anchor.wait_for(1);
     patiently("the door closes", fixture.door.close()).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lastbyte_engine::{Stdin, Streams, WindowSize};
+use lastbyte_engine::WindowSize;
 use serde::Deserialize;
 
 use super::call::Target;
@@ -13,7 +13,7 @@ use crate::doors::codex::door::{Door, Streaming};
 use crate::doors::codex::family::Family;
 use crate::doors::codex::fault::Fault;
 use crate::doors::codex::launching::{
-    DEFAULT_CAP, DEFAULT_SIZE, DEFAULT_TIMEOUT, Delivery, Output, Program, Wanted,
+    DEFAULT_CAP, DEFAULT_TIMEOUT, Output, Program, Streamed, Wanted,
 };
 use crate::doors::codex::sandbox::{self, SandboxPolicy};
 
@@ -65,7 +65,7 @@ impl Params {
         self.check_id()?;
         self.check_back_end(door)?;
         let target = self.process_id.take().map(Target::Command);
-        let output = Output { cap: self.cap(), delivery: self.delivery() };
+        let output = Output { cap: self.cap(), delivery: self.streamed().delivery() };
         let mut launch = self.program(size, timeout).launch(door);
         launch.sandbox = sandbox;
         let control = door.settings().streaming;
@@ -95,7 +95,7 @@ impl Params {
     }
 
     fn check_id(&self) -> Result<(), Fault> {
-        if self.streams() && self.process_id.is_none() {
+        if self.streamed().is_anything() && self.process_id.is_none() {
             let message = "command/exec tty or streaming requires a client-supplied processId";
             return Err(Fault::invalid_request(message));
         }
@@ -109,7 +109,7 @@ impl Params {
             Streaming::Unsupported if self.disable_timeout => {
                 "disableTimeout is not supported with windows sandbox"
             }
-            Streaming::Unsupported if self.streams() => {
+            Streaming::Unsupported if self.streamed().is_anything() => {
                 "streaming command/exec is not supported with windows sandbox"
             }
             Streaming::Unsupported if self.cap() != Some(DEFAULT_CAP) => {
@@ -124,10 +124,7 @@ impl Params {
         match self.timeout_ms {
             _ if self.disable_timeout => Ok(None),
             None => Ok(Some(DEFAULT_TIMEOUT)),
-            Some(ms) => match u64::try_from(ms) {
-                Ok(ms) => Ok(Some(Duration::from_millis(ms))),
-                Err(_) => Err(Family::Command.negative_timeout(ms)),
-            },
+            Some(ms) => Family::Command.timeout(ms).map(Some),
         }
     }
 
@@ -140,15 +137,8 @@ impl Params {
         }
     }
 
-    fn streams(&self) -> bool {
-        self.tty || self.stream_stdin || self.stream_stdout_stderr
-    }
-
-    fn delivery(&self) -> Delivery {
-        match self.tty || self.stream_stdout_stderr {
-            true => Delivery::Streamed,
-            false => Delivery::Buffered,
-        }
+    fn streamed(&self) -> Streamed {
+        Streamed { tty: self.tty, stdin: self.stream_stdin, output: self.stream_stdout_stderr }
     }
 
     fn cap(&self) -> Option<u64> {
@@ -160,17 +150,11 @@ impl Params {
 
     fn program(self, size: Option<WindowSize>, timeout: Option<Duration>) -> Program {
         Program {
+            streamed: self.streamed(),
             argv: self.command,
             cwd: self.cwd.unwrap_or_default().into(),
             env: self.env.unwrap_or_default(),
-            stdin: match self.tty || self.stream_stdin {
-                true => Stdin::Open,
-                false => Stdin::Closed,
-            },
-            streams: match self.tty {
-                true => Streams::Pty(size.unwrap_or(DEFAULT_SIZE)),
-                false => Streams::Split,
-            },
+            size,
             timeout,
         }
     }

@@ -34,7 +34,7 @@ struct Capabilities {
 }
 
 /// What was agreed on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::doors::codex) struct Handshake {
     experimental: bool,
     opted_out: HashSet<String>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lastbyte_engine::{Stdin, Streams, WindowSize};
+use lastbyte_engine::WindowSize;
 use serde::{Deserialize, Deserializer};
 
 use super::call::Target;
@@ -12,7 +12,7 @@ use crate::doors::codex::door::{Door, Streaming};
 use crate::doors::codex::family::Family;
 use crate::doors::codex::fault::Fault;
 use crate::doors::codex::launching::{
-    DEFAULT_CAP, DEFAULT_SIZE, DEFAULT_TIMEOUT, Delivery, Output, Program, Wanted,
+    DEFAULT_CAP, DEFAULT_TIMEOUT, Output, Program, Streamed, Wanted,
 };
 use crate::doors::codex::sandbox::{self, AbsolutePath};
 
@@ -67,7 +67,7 @@ impl Params {
         }
         let timeout = self.timeout()?;
         let size = self.size.map(|size| size.check(Family::Process)).transpose()?;
-        let output = Output { cap: self.cap(), delivery: self.delivery() };
+        let output = Output { cap: self.cap(), delivery: self.streamed().delivery() };
         let target = Some(Target::Process(self.process_handle.clone()));
         // Codex has no policy here; a server that has a default means it for every command.
         let sandbox = sandbox::choose(None, Family::Process, door)?;
@@ -81,18 +81,12 @@ impl Params {
         match self.timeout_ms {
             Limit::Default => Ok(Some(DEFAULT_TIMEOUT)),
             Limit::Off => Ok(None),
-            Limit::Number(ms) => match u64::try_from(ms) {
-                Ok(ms) => Ok(Some(Duration::from_millis(ms))),
-                Err(_) => Err(Family::Process.negative_timeout(ms)),
-            },
+            Limit::Number(ms) => Family::Process.timeout(ms).map(Some),
         }
     }
 
-    fn delivery(&self) -> Delivery {
-        match self.tty || self.stream_stdout_stderr {
-            true => Delivery::Streamed,
-            false => Delivery::Buffered,
-        }
+    fn streamed(&self) -> Streamed {
+        Streamed { tty: self.tty, stdin: self.stream_stdin, output: self.stream_stdout_stderr }
     }
 
     fn cap(&self) -> Option<u64> {
@@ -105,17 +99,11 @@ impl Params {
 
     fn program(self, size: Option<WindowSize>, timeout: Option<Duration>) -> Program {
         Program {
+            streamed: self.streamed(),
             argv: self.command,
             cwd: self.cwd.as_path().to_owned(),
             env: self.env.unwrap_or_default(),
-            stdin: match self.tty || self.stream_stdin {
-                true => Stdin::Open,
-                false => Stdin::Closed,
-            },
-            streams: match self.tty {
-                true => Streams::Pty(size.unwrap_or(DEFAULT_SIZE)),
-                false => Streams::Split,
-            },
+            size,
             timeout,
         }
     }

@@ -28,8 +28,14 @@ pub async fn serve(
     thread::Builder::new().name("input".into()).spawn(move || read(from, &blocks))?;
     thread::Builder::new().name("output".into()).spawn(move || write(to, parcels, &progress))?;
     let lines = Lines { blocks: received, block: Vec::new(), done: 0 };
-    Connection::new(door.clone(), lines, outbox, delivered).run().await;
-    Ok(())
+    let connection = Connection::new(door.clone(), lines, outbox, delivered);
+    // On a worker of the runtime, beside its lanes: who waits here may be a thread of its own, to
+    // which every message and every end would have to be handed over.
+    match tokio::spawn(connection.run()).await {
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // A runtime that shuts down has ended it.
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Cuts blocks into lines.

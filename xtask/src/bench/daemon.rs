@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use super::wire::Address;
+use crate::bench::program;
 
 /// `lastbyte serve` of this build, in a state folder of its own.
 pub(super) struct Daemon {
@@ -26,10 +27,8 @@ pub(super) struct Floor {
 
 impl Daemon {
     pub(super) fn start() -> Result<Self> {
-        build()?;
-        let program = std::env::current_exe()?.with_file_name("lastbyte");
         let state = tempfile::tempdir()?;
-        let mut child = Command::new(program)
+        let mut child = Command::new(program::lastbyte()?)
             .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
             .arg(state.path())
             .args(["--socket".as_ref(), state.path().join("socket").as_os_str()])
@@ -53,6 +52,10 @@ impl Daemon {
         bail!("the daemon went before it listened")
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn unix(&self) -> Address {
         Address::Unix(self.unix.clone())
     }
@@ -60,18 +63,6 @@ impl Daemon {
     pub(super) fn tcp(&self) -> Address {
         Address::Tcp(self.tcp)
     }
-}
-
-fn build() -> Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "lastbyte-cli"])
-        .current_dir(workspace)
-        .status()?;
-    if !built.success() {
-        bail!("the program does not build");
-    }
-    Ok(())
 }
 
 impl Floor {

@@ -1,0 +1,225 @@
+//! Whatever a client sends: nothing crashes, hangs or stays behind, and every request that can be
+//! parsed is answered once.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::time::{Duration, Instant};
+
+use lastbyte_server::Limits;
+use lastbyte_testkit::{PATIENCE, children_of, open_fds};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use super::chance::Chance;
+use super::client::Client;
+use super::fixture::{Fixture, child, patiently, result, run};
+use super::transport::{Transport, listen};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_comes_as_a_line_does_no_harm() {
+    fuzz(Transport::Lines).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_comes_over_a_websocket_does_no_harm() {
+    fuzz(Transport::Tcp).await;
+}
+
+/// One round, or as many as there is time for; each from a seed that is told before it.
+#[expect(clippy::print_stderr, reason = "seen only when the test fails")]
+async fn fuzz(transport: Transport) {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let mut seed = number("LASTBYTE_TEST_FUZZ_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15);
+    let time = number("LASTBYTE_TEST_FUZZ_SECONDS").unwrap_or(0);
+    let until = Instant::now() + Duration::from_secs(time);
+    // What is made once is made before anything is counted.
+    round(transport, seed, 20).await;
+    loop {
+        eprintln!("LASTBYTE_TEST_FUZZ_SEED={seed} begins with this round over {transport:?}");
+        let before = InUse::now();
+        round(transport, seed, 400).await;
+        before.until_again().await;
+        if Instant::now() >= until {
+            return;
+        }
+        seed = Chance::new(seed).next();
+    }
+}
+
+async fn round(transport: Transport, seed: u64, messages: i64) {
+    let mut chance = Chance::new(seed);
+    let fixture = Fixture::new();
+    let mut client = transport.client(&fixture).await;
+    let (mut expected, hello) = (BTreeMap::new(), client.got.len());
+    for number in 0..messages {
+        let message = message(&mut chance, number, messages);
+        if let Some(id) = id_of_request(&message) {
+            *expected.entry(id).or_insert(0) += 1;
+        }
+        client.send_line(&message);
+    }
+    if transport == Transport::Tcp {
+        send_broken_frames(&fixture, &mut chance).await;
+    }
+    let count: usize = expected.values().sum();
+    let answers = |got: &[Value]| got[hello..].iter().filter_map(answered).collect::<Vec<_>>();
+    client.until("every answer", |got| (answers(got).len() >= count).then_some(())).await;
+    let mut given = BTreeMap::new();
+    answers(&client.got).into_iter().for_each(|id| *given.entry(id).or_insert(0) += 1);
+    assert_eq!(given, expected);
+    is_served(&mut client).await;
+    client.close();
+    client.until_closed().await;
+    patiently("the door closes", fixture.door.close()).await;
+}
+
+/// Under an id that nothing else had, however spoiled.
+async fn is_served(client: &mut Client) {
+    let id = "still alive?";
+    client
+        .send(&json!({"id": id, "method": "command/exec", "params": run("print yes", json!({}))}));
+    let answer = |got: &[Value]| got.iter().find(|message| message["id"] == id).cloned();
+    assert_eq!(result(&client.until("an answer", answer).await), (0, "yes", ""));
+}
+
+/// One thing that a client might send. The largest comes once.
+fn message(chance: &mut Chance, number: i64, of: i64) -> Vec<u8> {
+    let mut message = match chance.below(10) {
+        _ if number == of / 2 => padded(number, &"x".repeat(20 << 20)),
+        0 => chance.bytes(300),
+        1 => nested(chance, number),
+        2 => retyped(chance, number).to_string().into_bytes(),
+        _ => spoiled(chance, number),
+    };
+    // It would be two.
+    message.retain(|byte| *byte != b'\n');
+    message
+}
+
+/// A request with bytes flipped, cut out, doubled or put in.
+fn spoiled(chance: &mut Chance, number: i64) -> Vec<u8> {
+    let mut line = request(chance, number).to_string().into_bytes();
+    (0..chance.below(4)).for_each(|_| chance.spoil(&mut line));
+    line
+}
+
+/// A request with a member of another type.
+fn retyped(chance: &mut Chance, number: i64) -> Value {
+    let mut request = request(chance, number);
+    let values = [
+        json!(null),
+        json!(-1),
+        json!(1.5),
+        json!(u64::MAX),
+        json!(""),
+        json!("\0"),
+        json!([]),
+        json!([[]]),
+        json!({}),
+        json!({"type": "readOnly"}),
+        json!(true),
+    ];
+    let members =
+        ["processId", "tty", "cwd", "env", "size", "timeoutMs", "outputBytesCap", "command"];
+    let member = members[chance.below(members.len())];
+    request["params"][member] = values[chance.below(values.len())].clone();
+    request
+}
+
+fn nested(chance: &mut Chance, number: i64) -> Vec<u8> {
+    let depth = [100, 127, 128, 129, 100_000][chance.below(5)];
+    let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+    let close = if chance.below(2) == 0 { &close[..] } else { "" };
+    format!(r#"{{"id":{number},"method":"command/exec","params":{open}{close}}}"#).into_bytes()
+}
+
+/// A request with a member that nobody knows.
+fn padded(number: i64, padding: &str) -> Vec<u8> {
+    let params = run("exit 0", json!({}));
+    let method = r#""method":"command/exec""#;
+    format!(r#"{{"id":{number},{method},"params":{params},"padding":"{padding}"}}"#).into_bytes()
+}
+
+/// One that is right, of each kind.
+fn request(chance: &mut Chance, number: i64) -> Value {
+    let (ends, reads) = (child("exit 0"), child("cat"));
+    let kinds = [
+        json!({"method": "command/exec", "params": {"command": reads, "processId": "a", "tty": true, "timeoutMs": 90}}),
+        json!({"method": "command/exec", "params": {"command": reads, "processId": "a", "streamStdin": true, "timeoutMs": 90}}),
+        json!({"method": "command/exec", "params": {"command": ends, "env": {"A": null}, "timeoutMs": 900}}),
+        json!({"method": "command/exec/write", "params": {"processId": "a", "deltaBase64": "aGk="}}),
+        json!({"method": "command/exec/resize", "params": {"processId": "a", "size": {"rows": 1, "cols": 2}}}),
+        json!({"method": "command/exec/terminate", "params": {"processId": "a"}}),
+        json!({"method": "process/spawn", "params": {"command": ends, "processHandle": "h", "cwd": "/"}}),
+        json!({"method": "process/writeStdin", "params": {"processHandle": "h", "closeStdin": true}}),
+        json!({"method": "process/kill", "params": {"processHandle": "h"}}),
+        json!({"method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}}),
+    ];
+    let mut request = kinds[chance.below(kinds.len())].clone();
+    request["id"] = number.into();
+    request
+}
+
+/// Connections that speak no WebSocket once they are one.
+async fn send_broken_frames(fixture: &Fixture, chance: &mut Chance) {
+    let address = listen(fixture, Limits::default());
+    for _ in 0..5 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n";
+        stream.write_all(&[head.as_bytes(), &chance.bytes(300)].concat()).await.unwrap();
+    }
+}
+
+/// What the protocol calls a request, judged without the code under test.
+fn id_of_request(message: &[u8]) -> Option<String> {
+    let message: Value = serde_json::from_slice(message).ok()?;
+    let id = message.as_object()?.get("id")?;
+    let named = message.get("method").is_some_and(Value::is_string);
+    (named && (id.is_i64() || id.is_string())).then(|| id.to_string())
+}
+
+fn answered(message: &Value) -> Option<String> {
+    let is_answer = message.get("method").is_none();
+    is_answer.then(|| message["id"].to_string())
+}
+
+/// What this program has at one instant.
+#[derive(Debug)]
+struct InUse {
+    descriptors: usize,
+    tasks: usize,
+    children: usize,
+}
+
+impl InUse {
+    fn now() -> Self {
+        Self {
+            descriptors: open_fds().len(),
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            children: children_of(std::process::id()).len(),
+        }
+    }
+
+    /// Waits until there is no more than this.
+    async fn until_again(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let now = Self::now();
+            if now.is_within(self) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{now:?} is left of {self:?}");
+            _ = timeout(Duration::from_millis(5), pending::<()>()).await;
+        }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        self.descriptors <= other.descriptors
+            && self.tasks <= other.tasks
+            && self.children <= other.children
+    }
+}
