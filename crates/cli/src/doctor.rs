@@ -1,6 +1,7 @@
 //! What a machine offers, one finding for each thing lastbyte uses.
 
 mod checks;
+mod sandboxes;
 
 use std::fmt;
 use std::path::Path;
@@ -14,6 +15,9 @@ pub(crate) struct Diagnosis {
     findings: Vec<Finding>,
     /// How the whole tree of a command is reached when it is stopped.
     stops_by: &'static str,
+    /// How policies are enforced; absent where none can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandboxes_by: Option<&'static str>,
     /// How many silent commands can run at once; absent where nothing bounds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     most_processes: Option<u64>,
@@ -41,14 +45,16 @@ impl Diagnosis {
     /// Tries everything; files are tried in this folder.
     pub(crate) fn of_this_machine(folder: &Path) -> Self {
         let leaf = lastbyte_sys::cgroup::probe();
+        let tried = sandboxes::try_all();
         Self {
             kernel: lastbyte_sys::probe::kernel(),
             stops_by: match leaf {
                 Ok(_) => "leaf",
                 Err(_) => "scan",
             },
+            sandboxes_by: sandboxes::enforced_by(&tried),
             most_processes: checks::most_processes(),
-            findings: checks::all(folder, leaf),
+            findings: checks::all(folder, leaf, &tried),
         }
     }
 
@@ -81,6 +87,10 @@ impl fmt::Display for Diagnosis {
                 out,
                 "A stop ends a command with all it has started, as far as it can be found."
             )?,
+        }
+        match self.sandboxes_by {
+            Some(_) => writeln!(out, "A sandbox holds a command and all it has started.")?,
+            None => writeln!(out, "A command that is to be sandboxed is refused.")?,
         }
         match self.most_processes {
             Some(most) => writeln!(out, "About {most} commands can run at once."),

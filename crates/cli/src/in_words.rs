@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Phase, Process, Status, TimeoutKind};
+use lastbyte_client::wire::{Cause, Ending, Phase, Process, Sandbox, Status, TimeoutKind};
 
 use crate::usage;
 
@@ -27,6 +27,53 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The word by which it is asked for; a dash for none.
+pub(crate) fn sandbox_kind(sandbox: &Sandbox) -> &'static str {
+    match sandbox {
+        Sandbox::FullAccess {} => "-",
+        Sandbox::External {} => "external",
+        Sandbox::ReadOnly { .. } => "read-only",
+        Sandbox::WorkspaceWrite { .. } => "workspace-write",
+    }
+}
+
+/// All of a policy.
+pub(crate) fn sandbox(sandbox: &Sandbox) -> String {
+    match sandbox {
+        Sandbox::FullAccess {} => "none: full access".into(),
+        Sandbox::External {} => "none: left to an external one".into(),
+        Sandbox::ReadOnly { network } => format!("read-only, {}", network_word(*network)),
+        Sandbox::WorkspaceWrite {
+            writable,
+            protect,
+            network,
+            exclude_cwd,
+            exclude_slash_tmp,
+            exclude_tmpdir,
+        } => {
+            let usual = [
+                (exclude_cwd, "its directory"),
+                (exclude_slash_tmp, "/tmp"),
+                (exclude_tmpdir, "$TMPDIR"),
+            ];
+            let usual = usual.into_iter().filter(|(excluded, _)| !**excluded);
+            let roots = usual.map(|(_, root)| root.to_owned()).chain(writable.iter().cloned());
+            let mut text = format!("workspace-write: {}", roots.collect::<Vec<_>>().join(", "));
+            if !protect.is_empty() {
+                text.push_str(&format!(", but not {}", protect.join(", ")));
+            }
+            one_line(&format!("{text}; {}", network_word(*network)))
+        }
+    }
+}
+
+fn network_word(network: bool) -> &'static str {
+    match network {
+        true => "with network",
+        false => "no network",
+    }
+}
+
 pub(crate) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Running => "running",
@@ -44,6 +91,7 @@ pub(crate) fn ending(ending: &Ending) -> String {
         Status::Lost { .. } => "status lost".into(),
     };
     match cause(&ending.cause) {
+        _ if ending.sandbox_denied => format!("{status}, by the sandbox"),
         Some(cause) => format!("{status}, {cause}"),
         None => status,
     }
@@ -117,6 +165,21 @@ mod tests {
         {
             assert_eq!(age(Duration::from_secs(seconds)), want);
         }
+    }
+
+    #[test]
+    fn a_workspace_is_told_with_all_that_belongs_to_it() {
+        let workspace = |protect: &[&str], excluded: bool| Sandbox::WorkspaceWrite {
+            writable: vec!["/w\n".into()],
+            protect: protect.iter().map(|path| (*path).into()).collect(),
+            network: excluded,
+            exclude_cwd: excluded,
+            exclude_slash_tmp: excluded,
+            exclude_tmpdir: excluded,
+        };
+        let want = "workspace-write: its directory, /tmp, $TMPDIR, /w\\n, but not /w/p; no network";
+        assert_eq!(sandbox(&workspace(&["/w/p"], false)), want);
+        assert_eq!(sandbox(&workspace(&[], true)), "workspace-write: /w\\n; with network");
     }
 
     #[test]

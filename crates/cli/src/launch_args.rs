@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lastbyte_engine::{EnvEdit, Program, Signal};
 
+use crate::sandbox_args::SandboxArgs;
 use crate::{duration, usage};
 
 /// A command, its surroundings and its time.
@@ -48,6 +49,9 @@ pub(crate) struct LaunchArgs {
     /// Kill it with all it has started this long after that signal; 5s unless given, 0s at once
     #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
     pub(crate) grace: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 impl LaunchArgs {

@@ -16,6 +16,7 @@ mod launch_args;
 mod own_streams;
 mod places;
 mod process_id;
+mod sandbox_args;
 mod server_args;
 mod signals;
 mod size;

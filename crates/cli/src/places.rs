@@ -26,6 +26,12 @@ pub(crate) fn state_home() -> Option<PathBuf> {
     variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))
 }
 
+/// The folders in which a daemon of this user has its token, its output and its socket unless it is
+/// told otherwise: not for the eyes of sandboxed commands, whoever runs them.
+pub(crate) fn hidden() -> Vec<PathBuf> {
+    Places::of_this_user().usual()
+}
+
 #[derive(Debug)]
 struct Places {
     state_home: Option<PathBuf>,
@@ -46,6 +52,12 @@ impl Places {
                  path; give one with --state DIR"
             )),
         }
+    }
+
+    fn usual(&self) -> Vec<PathBuf> {
+        let socket = self.socket_path(None, None).ok();
+        let socket_folder = socket.as_deref().and_then(Path::parent).map(Path::to_owned);
+        self.state_dir(None).ok().into_iter().chain(socket_folder).collect()
     }
 
     fn socket_path(&self, state: Option<&Path>, socket: Option<&Path>) -> anyhow::Result<PathBuf> {
@@ -106,6 +118,15 @@ mod tests {
         assert_eq!(both.socket_path(state, socket).unwrap(), Path::new("/x.sock"));
         // Two daemons with state folders of their own are not in each other's way.
         assert_eq!(both.socket_path(state, None).unwrap(), Path::new("/state/socket"));
+    }
+
+    #[test]
+    fn the_usual_places_are_folders_of_our_own() {
+        let runtime = tempfile::tempdir().unwrap();
+        let both = places(Some("/home"), Some(runtime.path()));
+        let want = [PathBuf::from("/home/lastbyte"), runtime.path().join("lastbyte")];
+        assert_eq!(both.usual(), want);
+        assert_eq!(places(None, None).usual(), Vec::<PathBuf>::new());
     }
 
     #[test]

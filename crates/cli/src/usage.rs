@@ -50,6 +50,17 @@ pub(crate) enum Error {
     EnvNeedsValue { given: OsString },
     #[error("--unset takes the name of a variable, not {given:?}")]
     UnsetNeedsName { given: OsString },
+    #[error(
+        "{option} says more about a workspace, so it is for --sandbox workspace-write alone; add that"
+    )]
+    NeedsWorkspace { option: &'static str },
+    #[error(
+        "--network gives a sandboxed command the network, so it is for --sandbox read-only or \
+         workspace-write; without a sandbox a command has it anyway"
+    )]
+    NetworkNeedsSandbox,
+    #[error("{given:?} names no directory")]
+    NoDirectory { given: OsString },
     #[error("{what} is sent to the server as text, and this is not UTF-8: {given:?}")]
     NotText { what: &'static str, given: OsString },
     #[error(

@@ -11,7 +11,7 @@ mod sweep;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, Semaphore};
@@ -27,6 +27,7 @@ use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
 use crate::journal::{HashKey, Journal, Replayed};
 use crate::pump::MOST_LARGE_PIPES;
+use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
 use crate::settings::{History, Settings};
 use crate::spawner::{InProcess, Spawner};
 use crate::tree::{Reach, Trees};
@@ -45,6 +46,7 @@ struct Inner {
     settings: Settings,
     spawner: Arc<dyn Spawner>,
     trees: Trees,
+    sandboxes: Sandboxes,
     /// The one lock of the engine: taken, read or changed, released; never over an await.
     registry: Mutex<Registry>,
     /// How many starts are under way.
@@ -85,6 +87,12 @@ impl Engine {
         let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
+            sandboxes: Sandboxes::new(
+                settings.enforcement,
+                settings.mechanism,
+                &settings.state,
+                &settings.hidden,
+            ),
             settings,
             spawner,
             registry: Mutex::default(),
@@ -118,6 +126,12 @@ impl Engine {
     /// What happens to its processes, in one order.
     pub fn feed(&self) -> Feed {
         self.inner.feed.clone()
+    }
+
+    /// Whether a command in this directory would be started under this policy, as far as that can be
+    /// known before.
+    pub fn check_sandbox(&self, sandbox: &Sandbox, cwd: &Path) -> Result<(), SandboxError> {
+        self.inner.sandboxes.confinement(sandbox, cwd, None).map(drop)
     }
 
     /// How the trees of its processes are reached: the best that was found when it was made.

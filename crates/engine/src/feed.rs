@@ -15,6 +15,7 @@ use crate::Id;
 use crate::ending::{Ending, Timeout};
 use crate::launch::{Session, Touches};
 use crate::process::About;
+use crate::sandbox::Sandbox;
 
 /// Something that happened to a process.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,7 @@ pub struct EventAbout {
     pub id: Id,
     pub session: Option<Session>,
     pub labels: BTreeMap<String, String>,
+    pub sandbox: Sandbox,
 }
 
 /// What happened.
@@ -152,8 +154,9 @@ impl Reporter {
 
 impl EventAbout {
     pub(crate) fn of(about: &About) -> Self {
-        let About { id, session, labels, .. } = about;
-        Self { id: *id, session: session.clone(), labels: labels.clone() }
+        let About { id, session, labels, sandbox, .. } = about;
+        let (session, labels, sandbox) = (session.clone(), labels.clone(), sandbox.clone());
+        Self { id: *id, session, labels, sandbox }
     }
 }
 
@@ -163,7 +166,12 @@ mod tests {
 
     fn feed_of(count: u64) -> Feed {
         let feed = Feed::new();
-        let about = EventAbout { id: Id::fresh(), session: None, labels: BTreeMap::new() };
+        let about = EventAbout {
+            id: Id::fresh(),
+            session: None,
+            labels: BTreeMap::new(),
+            sandbox: Sandbox::FullAccess,
+        };
         let about = Arc::new(about);
         (0..count).for_each(|_| feed.post(&about, EventKind::Started));
         feed

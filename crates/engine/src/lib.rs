@@ -53,7 +53,10 @@ pub use plan::{LaunchError, Part, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;
 pub use retention::Retention;
-pub use sandbox::{Network, Sandbox, SandboxError, Workspace};
+pub use sandbox::{
+    Enforcement, EnforcementChoice, Missing, Needs, Network, Sandbox, SandboxError, Workspace,
+    confined,
+};
 pub use settings::{History, Settings};
 pub use snapshot::{Phase, Snapshot};
 pub use spawner::{InProcess, SpawnFuture, Spawner};

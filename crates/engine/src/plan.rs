@@ -85,6 +85,11 @@ pub enum Warning {
          through all processes: {0}"
     )]
     NoLeaf(Errno),
+    #[error(
+        "this kernel cannot keep the command from signalling other processes of its user: Linux \
+         6.12 can"
+    )]
+    Signals,
 }
 
 /// Ready to be spawned.
@@ -92,6 +97,8 @@ pub enum Warning {
 pub(crate) struct Plan {
     pub(crate) request: Request,
     pub(crate) cwd: PathBuf,
+    /// Where the command keeps what is temporary, if its environment says.
+    pub(crate) tmpdir: Option<OsString>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -117,6 +124,7 @@ impl Plan {
             Program::Shell(_) => search,
             Program::Argv(_) => env.get("PATH").map(OsStr::to_owned),
         };
+        let tmpdir = env.get("TMPDIR").map(OsStr::to_owned);
         let request = Request {
             programs: programs(argv[0].as_bytes(), path.as_deref()),
             argv,
@@ -131,9 +139,10 @@ impl Plan {
                 Streams::Split => Output::Split,
                 Streams::Pty(size) => Output::Pty(size),
             },
-            leaf: None, // given at the spawn
+            leaf: None, // given at the spawn, as is the next
+            confinement: None,
         };
-        Ok(Self { request, cwd, warnings: warning.into_iter().collect() })
+        Ok(Self { request, cwd, tmpdir, warnings: warning.into_iter().collect() })
     }
 }
 

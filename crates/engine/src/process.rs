@@ -16,6 +16,7 @@ use crate::disk::Share;
 use crate::ending::Ending;
 use crate::launch::{Key, Program, Session, Streams};
 use crate::pins::{Pin, Pins};
+use crate::sandbox::Sandbox;
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
@@ -59,6 +60,8 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
     pub started: SystemTime,
     pub stop: StopPolicy,
+    /// The policy that it and all its children are held to.
+    pub sandbox: Sandbox,
 }
 
 impl Process {

@@ -1,6 +1,22 @@
 //! What a command and all its children may do.
 
+mod confine;
+mod enforcement;
+mod error;
+mod plan;
+#[cfg(test)]
+mod plan_tests;
+
 use std::path::PathBuf;
+
+use lastbyte_sys::Signal;
+
+pub use confine::confined;
+pub(crate) use confine::{Confined, Sandboxes};
+pub use enforcement::{Enforcement, EnforcementChoice, Missing};
+pub use error::{Needs, SandboxError};
+
+use crate::ending::Status;
 
 /// A policy, as a caller says it. It holds for the whole tree, however it spreads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,13 +56,6 @@ pub enum Network {
     On,
 }
 
-/// Why a command was not started under a policy. It is never started without it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SandboxError {
-    #[error("the sandbox policy cannot be enforced here, so the command was not started")]
-    NotEnforceable,
-}
-
 impl Default for Workspace {
     fn default() -> Self {
         Self {
@@ -66,6 +75,16 @@ impl Sandbox {
         match self {
             Self::FullAccess | Self::External => false,
             Self::ReadOnly { .. } | Self::WorkspaceWrite(_) => true,
+        }
+    }
+
+    /// Whether this status is the policy's doing, as far as a status can tell: a program that calls
+    /// the kernel by the numbers of another processor is killed by SIGSYS, which nobody sends by
+    /// accident. Whatever else is refused is an error number to the program, and its own affair.
+    pub fn denied(&self, status: Status) -> bool {
+        match status {
+            Status::Signalled { signal, .. } => self.confines() && signal == Signal::SYS,
+            Status::Exited(_) | Status::Lost(_) => false,
         }
     }
 }

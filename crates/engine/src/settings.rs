@@ -7,6 +7,7 @@ use lastbyte_sys::spawn::Mechanism;
 
 use crate::environment::{Environment, EnvironmentProvider};
 use crate::retention::Retention;
+use crate::sandbox::EnforcementChoice;
 use crate::tree::ReachChoice;
 
 /// Settings of an engine; `Settings::new` has the defaults.
@@ -31,6 +32,11 @@ pub struct Settings {
     pub mechanism: Mechanism,
     /// How trees are reached when they are stopped.
     pub reach: ReachChoice,
+    /// Folders that confined commands are not to see, beside the state folder: where the server
+    /// has its sockets and its token.
+    pub hidden: Vec<PathBuf>,
+    /// How sandbox policies are enforced.
+    pub enforcement: EnforcementChoice,
 }
 
 /// Whether processes are remembered beyond the engine.
@@ -56,6 +62,8 @@ impl Settings {
             spawners: std::thread::available_parallelism().map_or(2, usize::from),
             mechanism: Mechanism::Clone3,
             reach: ReachChoice::Best,
+            hidden: Vec::new(),
+            enforcement: EnforcementChoice::Best,
         }
     }
 }

@@ -10,8 +10,8 @@ use lastbyte_wire::{Error, ErrorCode};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::Limits;
 use crate::listen::body::collect;
+use crate::{Limits, Sandboxing};
 
 const KIB: usize = 1024;
 
@@ -21,6 +21,7 @@ pub struct App {
     pub engine: Engine,
     pub limits: Limits,
     pub started: SystemTime,
+    pub sandboxing: Sandboxing,
     waits: Arc<Semaphore>,
     /// Room for bodies that are on their way, in KiB.
     bodies: Arc<Semaphore>,
@@ -33,10 +34,16 @@ impl App {
             engine,
             limits,
             started: SystemTime::now(),
+            sandboxing: Sandboxing::default(),
             waits: Arc::new(Semaphore::new(limits.waits)),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
             shutdown: Arc::new(Notify::new()),
         }
+    }
+
+    /// With another word on policies than that every command may do everything.
+    pub fn sandboxed(self, sandboxing: Sandboxing) -> Self {
+        Self { sandboxing, ..self }
     }
 
     /// The process with this id, written exactly so.

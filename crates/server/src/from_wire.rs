@@ -1,5 +1,7 @@
 //! Words of the API as values of the engine.
 
+mod sandbox;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,14 +13,20 @@ use lastbyte_output::log::Quota;
 use lastbyte_wire as wire;
 use lastbyte_wire::{Error, ErrorCode};
 
+use crate::Sandboxing;
+
 /// How long a name may be that is kept with every event: a session, a key.
 const LONGEST_NAME: usize = 1024;
 const MOST_LABELS: usize = 64;
 /// Of all labels together.
 const LABEL_BYTES: usize = 16 << 10;
 
-pub(crate) fn launch(request: &wire::StartRequest) -> Result<Launch, Error> {
+pub(crate) fn launch(
+    request: &wire::StartRequest,
+    sandboxing: &Sandboxing,
+) -> Result<Launch, Error> {
     check_names(request)?;
+    let sandbox = request.sandbox.as_ref().map(sandbox::sandbox).transpose()?;
     Ok(Launch {
         cwd: request.cwd.as_ref().map(Into::into),
         env: edits(&request.env),
@@ -30,6 +38,7 @@ pub(crate) fn launch(request: &wire::StartRequest) -> Result<Launch, Error> {
         },
         stop: stop_policy(request.stop.as_ref(), StopPolicy::default())?,
         quota: quota(request.quota_bytes)?,
+        sandbox: sandboxing.choose(sandbox)?,
         session: request.session.clone().map(Session),
         key: request.key.clone().map(Key),
         labels: request.labels.clone(),

@@ -9,6 +9,7 @@ mod env_hook;
 mod from_wire;
 mod limits;
 pub mod listen;
+mod sandboxing;
 pub mod to_wire;
 pub mod verbs;
 
@@ -16,3 +17,4 @@ pub use app::App;
 pub use doors::router;
 pub use env_hook::{BadEnvironment, EnvHook, HookError, PATIENCE as ENV_HOOK_PATIENCE};
 pub use limits::Limits;
+pub use sandboxing::{Ports, Sandboxing, WayRound};

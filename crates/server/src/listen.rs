@@ -11,6 +11,7 @@
 mod access_log;
 mod auth;
 pub mod body;
+mod confinement;
 mod connection;
 mod gate;
 mod host;
@@ -27,6 +28,7 @@ mod token;
 mod unix;
 
 pub use auth::Access;
+pub use confinement::Confinement;
 pub use host::Hosts;
 pub use listener::{BindError, Listener};
 pub use peer::Peer;

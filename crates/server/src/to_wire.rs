@@ -1,11 +1,15 @@
 //! Values of the engine as words of the API.
 
+mod sandbox;
+
+pub use sandbox::sandbox;
+
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
     About, Cause, Closing, Delivery, Ending, Event, EventKind, Holders, Kept, Phase, Program,
-    Reach, Snapshot, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
+    Reach, Sandbox, Snapshot, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
 };
 use lastbyte_output::log::Dropped;
 use lastbyte_wire as wire;
@@ -28,6 +32,7 @@ pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
             Streams::Split => wire::Streams::Split,
             Streams::Pty(_) => wire::Streams::Tty,
         },
+        sandbox: sandbox(&about.sandbox),
         session: about.session.as_ref().map(|session| session.0.clone()),
         key: about.key.as_ref().map(|key| key.0.clone()),
         labels: about.labels.clone(),
@@ -36,7 +41,7 @@ pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
         total: snapshot.extent.len,
         dropped: dropped(&snapshot.extent.dropped),
         log_open: snapshot.log_open,
-        ending: snapshot.ending().map(|known| ending(known)),
+        ending: snapshot.ending().map(|known| ending(known, &about.sandbox)),
     }
 }
 
@@ -48,7 +53,7 @@ pub fn phase(phase: &Phase) -> wire::Phase {
     }
 }
 
-pub fn ending(ending: &Ending) -> wire::Ending {
+pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
     wire::Ending {
         status: status(ending.status),
         cause: cause(ending.cause),
@@ -57,6 +62,7 @@ pub fn ending(ending: &Ending) -> wire::Ending {
         final_len: ending.final_len,
         times: times(&ending.times),
         usage: ending.usage.as_ref().map(usage),
+        sandbox_denied: sandbox.denied(ending.status),
     }
 }
 
@@ -181,7 +187,9 @@ pub fn event(event: &Event) -> wire::Event {
             EventKind::Started => wire::EventKind::Started,
             EventKind::FirstOutput => wire::EventKind::FirstOutput,
             EventKind::TimedOut { which } => wire::EventKind::TimedOut { which: timeout(*which) },
-            EventKind::Ended(known) => wire::EventKind::Ended { ending: Box::new(ending(known)) },
+            EventKind::Ended(known) => {
+                wire::EventKind::Ended { ending: Box::new(ending(known, &event.about.sandbox)) }
+            }
             EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {
                 chats: touches.chats.clone(),
                 paths: touches.paths.iter().map(|path| path.display().to_string()).collect(),

@@ -19,19 +19,33 @@ pub(crate) fn check(answer: isize) -> Result<usize, Errno> {
     }
 }
 
+/// A system call with up to six arguments; those that are not given are 0.
+///
+/// # Safety
+/// The arguments fit the call, and what they point to is live as long as the call wants it.
+pub(crate) unsafe fn syscall<const N: usize>(number: i64, args: [usize; N]) -> isize {
+    let mut all = [0; 6];
+    for (place, arg) in all.iter_mut().zip(args) {
+        *place = arg;
+    }
+    // SAFETY: the caller's contract is that of this call.
+    unsafe { arch::syscall6(number, all) }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod arch {
     use super::Entry;
     use std::arch::asm;
     use std::ffi::c_void;
 
-    pub(crate) unsafe fn syscall(number: i64, args: [usize; 4]) -> isize {
+    pub(super) unsafe fn syscall6(number: i64, args: [usize; 6]) -> isize {
         let answer: isize;
         // SAFETY: the instruction clobbers rcx and r11 only, which are declared; what the call
         // itself does with the arguments is the caller's contract.
         unsafe {
             asm!("syscall", inlateout("rax") number as isize => answer,
                 in("rdi") args[0], in("rsi") args[1], in("rdx") args[2], in("r10") args[3],
+                in("r8") args[4], in("r9") args[5],
                 lateout("rcx") _, lateout("r11") _, options(nostack));
         }
         answer
@@ -83,13 +97,14 @@ mod arch {
     use std::arch::asm;
     use std::ffi::c_void;
 
-    pub(crate) unsafe fn syscall(number: i64, args: [usize; 4]) -> isize {
+    pub(super) unsafe fn syscall6(number: i64, args: [usize; 6]) -> isize {
         let answer: isize;
         // SAFETY: the instruction changes x0 only; what the call itself does with the arguments is
         // the caller's contract.
         unsafe {
             asm!("svc #0", in("x8") number, inlateout("x0") args[0] => answer,
-                in("x1") args[1], in("x2") args[2], in("x3") args[3], options(nostack));
+                in("x1") args[1], in("x2") args[2], in("x3") args[3],
+                in("x4") args[4], in("x5") args[5], options(nostack));
         }
         answer
     }
@@ -133,4 +148,4 @@ mod arch {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("lastbyte needs its clone written for this processor: see crates/sys/src/raw.rs");
 
-pub(crate) use arch::{clone, clone3, syscall};
+pub(crate) use arch::{clone, clone3};

@@ -21,6 +21,7 @@ impl Signal {
     pub const TERM: Self = Self(libc::SIGTERM);
     pub const CONT: Self = Self(libc::SIGCONT);
     pub const STOP: Self = Self(libc::SIGSTOP);
+    pub const SYS: Self = Self(libc::SIGSYS);
 
     /// The signal with this number, if there is one.
     pub fn from_number(number: i32) -> Result<Self, UnknownSignal> {

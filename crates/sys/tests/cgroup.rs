@@ -42,6 +42,7 @@ fn spawn(argv: &[&str], leaf: &Leaf, mechanism: Mechanism) -> Result<Spawned, Fa
         stdin: Stdin::Null,
         output: Output::Merged,
         leaf: Some(leaf.path()),
+        confinement: None,
     };
     let (spawners, answers) = Spawners::start(1, mechanism).expect("threads");
     assert!(spawners.submit(7, request));

@@ -23,6 +23,7 @@ fn request(argv: &[&str]) -> Request {
         stdin: Stdin::Null,
         output: Output::Merged,
         leaf: None,
+        confinement: None,
     }
 }
 

@@ -17,6 +17,10 @@ pub struct Ending {
     pub times: Times,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The sandbox ended it, as far as a status can tell: a program that calls the kernel as another
+    /// processor does is killed. Whatever else is refused is an error to the program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sandbox_denied: bool,
 }
 
 /// The leader's own status.

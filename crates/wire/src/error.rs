@@ -85,6 +85,8 @@ codes! {
     Unauthorized = "unauthorized": 401, -32600, 125;
     /// The peer belongs to another user.
     ForbiddenPeer = "forbidden_peer": 403, -32600, 125;
+    /// The peer is in a sandbox that the server is not in.
+    SandboxedPeer = "sandboxed_peer": 403, -32600, 125;
     /// A page of another site asks.
     CrossSite = "cross_site": 403, -32600, 125;
     /// There is no process with this id.

@@ -11,6 +11,7 @@ mod list;
 mod output;
 mod process;
 mod range;
+mod sandbox;
 mod schema;
 mod start;
 mod verbs;
@@ -25,6 +26,7 @@ pub use list::{ListAnswer, ListQuery};
 pub use output::{Content, Fold, Line, Output, OutputQuery, Stream, TextLine, View, head};
 pub use process::{Phase, Process, Streams};
 pub use range::Range;
+pub use sandbox::Sandbox;
 pub use schema::schema;
 pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use verbs::{

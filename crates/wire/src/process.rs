@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Range};
+use crate::{Ending, Range, Sandbox};
 
 /// One command from start to end; all of it is of one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +22,8 @@ pub struct Process {
     /// The directory it was started in.
     pub cwd: String,
     pub streams: Streams,
+    /// What it and all its children may do.
+    pub sandbox: Sandbox,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

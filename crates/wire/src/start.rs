@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Met, Output, Process, View, Wait};
+use crate::{Met, Output, Process, Sandbox, View, Wait};
 
 /// What to run: exactly one of `command` and `shell`; all else has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,9 @@ pub struct StartRequest {
     /// How much of its output is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
+    /// What it may do; the server's default unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// The isolation boundary it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

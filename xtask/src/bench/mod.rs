@@ -15,6 +15,7 @@ mod http;
 mod idle;
 mod program;
 mod samples;
+mod sandbox;
 mod spawn;
 mod tree;
 mod wire;
@@ -26,7 +27,7 @@ pub(crate) use daemon::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "http", "coder", "codex"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "sandbox", "http", "coder", "codex"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -38,6 +39,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "idle" => idle::run()?,
             "fairness" => fairness::run()?,
             "tree" => tree::run()?,
+            "sandbox" => sandbox::run()?,
             "http" => http::run()?,
             "coder" => coder::run()?,
             "codex" => codex::run()?,

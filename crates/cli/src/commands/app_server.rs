@@ -11,14 +11,15 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use lastbyte_engine::{Engine, OrphanReaper, Settings, Survivors};
-use lastbyte_server::Limits;
 use lastbyte_server::doors::codex::{self, Door};
 use lastbyte_server::listen::{Access, Hosts, Listener, Server};
+use lastbyte_server::{Limits, Ports, Sandboxing};
 use tokio::runtime::Builder;
 
+use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, own_streams, tell};
+use crate::{exit_code, own_streams, places, tell};
 
 /// Serve clients of Codex's app-server: command/exec and process/*
 ///
@@ -37,6 +38,10 @@ pub(crate) struct Args {
     /// The same as --listen stdio://
     #[arg(long, conflicts_with = "listen")]
     stdio: bool,
+
+    /// The sandbox of commands that name none; they may name any
+    #[arg(long, value_name = "KIND", default_value = "full-access")]
+    default_sandbox: Kind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,16 +73,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
 
 impl Args {
     async fn carry_out(&self, folder: &StateFolder, signals: &mut Signals) -> anyhow::Result<u8> {
-        let engine =
-            Engine::new(Settings::new(folder.path())).context("cannot start the engine")?;
+        let settings = Settings { hidden: places::hidden(), ..Settings::new(folder.path()) };
+        let engine = Engine::new(settings).context("cannot start the engine")?;
         // Nothing that a command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         // A directory that was removed has no name any more, but is still the current one.
         let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let door = Door::new(engine.clone(), codex::Settings::new(cwd, folder.path()));
+        let sandboxing = self.sandboxing();
+        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, folder.path()) };
+        let door = Door::new(engine.clone(), settings);
         let code = self.serve_until_signalled(&door, signals).await;
         engine.close(Survivors::Stop).await;
         code
+    }
+
+    fn sandboxing(&self) -> Sandboxing {
+        Sandboxing {
+            default: self.default_sandbox.sandbox(),
+            ports: match self.listen {
+                Listen::WebSocket(_) => Ports::Open,
+                Listen::Stdio | Listen::Unix(_) => Ports::Guarded,
+            },
+        }
     }
 
     async fn serve_until_signalled(

@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     } else {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let rows: Vec<_> = page.processes.iter().map(|process| row(process, now)).collect();
-        let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "COMMAND"];
+        let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "COMMAND"];
         tell::result(table(heading, &rows, terminal::width_of_stdout()))?;
     }
     if page.next.is_some() {
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn row(process: &Process, now: Duration) -> [String; 6] {
+fn row(process: &Process, now: Duration) -> [String; 7] {
     let age = now.saturating_sub(Duration::from_nanos(process.started_unix_ns));
     [
         process_id::short(&process.id).to_owned(),
@@ -74,6 +74,7 @@ fn row(process: &Process, now: Duration) -> [String; 6] {
         in_words::phase(process.phase).to_owned(),
         process.ending.as_ref().map(in_words::ending).unwrap_or_default(),
         in_words::size(process.total),
+        in_words::sandbox_kind(&process.sandbox).to_owned(),
         in_words::command(process),
     ]
 }

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, Launch, OnQuota, OrphanReaper, Settings, Stdin, StopPolicy, Streams, Survivors,
-    Timeouts,
+    Ending, Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
+    Survivors, Timeouts,
 };
 use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
@@ -11,9 +11,10 @@ use tokio::runtime::Builder;
 
 use crate::attend::attend;
 use crate::launch_args::LaunchArgs;
+use crate::sandbox_args::tell_if_external;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, feed, own_streams, size, summary, tell, terminal, usage};
+use crate::{exit_code, feed, own_streams, places, size, summary, tell, terminal, usage};
 
 /// Run a command and wait for its end
 ///
@@ -59,6 +60,7 @@ const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL TEXT'
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let launch = args.launch()?;
+    tell_if_external(Some(&launch.sandbox));
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
@@ -83,7 +85,8 @@ impl Args {
         folder: &StateFolder,
         signals: &mut Signals,
     ) -> anyhow::Result<u8> {
-        let settings = Settings { spawners: 1, ..Settings::new(folder.path()) };
+        let settings =
+            Settings { spawners: 1, hidden: places::hidden(), ..Settings::new(folder.path()) };
         let engine = Engine::new(settings).context("cannot start the engine")?;
         // Nothing that the command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
@@ -105,17 +108,25 @@ impl Args {
         });
         // Waits for a stop that has not come to its end yet.
         engine.close(Survivors::Leave).await;
-        let left = summary::still_running(&process, &finished.ending).await;
+        self.report(&process, &finished.ending).await;
+        Ok(code)
+    }
+
+    /// What is to be said at the end.
+    async fn report(&self, process: &Process, ending: &Ending) {
+        if process.about().sandbox.denied(ending.status) {
+            tell::line("the sandbox ended the command");
+        }
+        let left = summary::still_running(process, ending).await;
         if let Some(left) = &left {
             tell::line(left);
         }
         if self.summary {
-            tell::line(summary::Summary { ending: &finished.ending, left: left.as_ref() });
+            tell::line(summary::Summary { ending, left: left.as_ref() });
         }
         if self.json {
             tell::json(&to_wire::process(process.about(), &process.snapshot()));
         }
-        Ok(code)
     }
 
     fn launch(&self) -> anyhow::Result<Launch> {
@@ -139,6 +150,7 @@ impl Args {
             timeouts: Timeouts { wall: self.launch.timeout, idle: self.launch.idle_timeout },
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,
+            sandbox: self.launch.sandbox.sandbox()?.unwrap_or_default(),
             ..Launch::new(self.launch.program(usage::Verb::Run)?)
         })
     }

@@ -12,7 +12,7 @@ use lastbyte_engine::{
 };
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
-use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits};
+use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -21,6 +21,7 @@ use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
 use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
+use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::{exit_code, places, tell, usage};
 
@@ -67,6 +68,10 @@ pub(crate) struct Args {
     /// NUL-separated NAME=VALUE pairs. If it fails or takes 5 s, the server's own is used
     #[arg(long, value_name = "CMD")]
     env_hook: Option<OsString>,
+
+    /// The sandbox of commands that name none; they may name any
+    #[arg(long, value_name = "KIND", default_value = "full-access")]
+    default_sandbox: Kind,
 }
 
 /// How long requests have once all processes have ended.
@@ -118,7 +123,7 @@ impl Args {
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         tell_restored(engine.restored());
         let limits = Limits::default();
-        let app = App::new(engine.clone(), limits);
+        let app = App::new(engine.clone(), limits).sandboxed(self.sandboxing());
         let codex = self.codex_door(state, &engine);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
@@ -175,14 +180,32 @@ impl Args {
         let hook = self.env_hook.as_ref().map(hook).transpose();
         let hook = hook.context("cannot make a place for --env-hook")?;
         let provider = hook.map(|hook| Arc::new(hook) as Arc<dyn EnvironmentProvider>);
-        Ok(Settings { workdir, provider, history: History::Journal, ..Settings::new(state) })
+        Ok(Settings {
+            workdir,
+            provider,
+            history: History::Journal,
+            hidden: places::hidden(),
+            ..Settings::new(state)
+        })
     }
 
     /// Its clients' commands run where the server was started unless they are told where.
     fn codex_door(&self, state: &Path, engine: &Engine) -> codex::Door {
         let cwd = self.workdir.as_ref().and_then(|workdir| absolute(workdir).ok());
         let cwd = cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| "/".into());
-        codex::Door::new(engine.clone(), codex::Settings::new(cwd, state))
+        let settings =
+            codex::Settings { sandboxing: self.sandboxing(), ..codex::Settings::new(cwd, state) };
+        codex::Door::new(engine.clone(), settings)
+    }
+
+    fn sandboxing(&self) -> Sandboxing {
+        Sandboxing {
+            default: self.default_sandbox.sandbox(),
+            ports: match self.no_auth && !self.listen.is_empty() {
+                true => Ports::Open,
+                false => Ports::Guarded,
+            },
+        }
     }
 }
 

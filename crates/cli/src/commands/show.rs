@@ -47,6 +47,7 @@ fn page(process: &Process, survivors: Option<&[Survivor]>) -> String {
     page.line("command", in_words::command(process));
     page.line("directory", in_words::one_line(&process.cwd));
     page.line("pid", process.pid);
+    page.line("sandbox", in_words::sandbox(&process.sandbox));
     page.line("started", in_words::time(process.started_unix_ns));
     page.line("phase", in_words::phase(process.phase));
     if let Some(ending) = &process.ending {

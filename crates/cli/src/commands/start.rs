@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::Context;
-use lastbyte_client::wire::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
-use lastbyte_engine::{EnvEdit, Program};
+use lastbyte_client::wire::{
+    self, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+};
+use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
 use lastbyte_output::log::Quota;
+use lastbyte_server::to_wire;
 
 use crate::daemon::departing::ShuttingDown;
 use crate::launch_args::LaunchArgs;
+use crate::sandbox_args::tell_if_external;
 use crate::server_args::{ServerArgs, nobody_listens};
 use crate::{client_error, duration, exit_code, first_use, size, tell, usage};
 
@@ -122,12 +126,25 @@ impl Args {
                 signal: self.launch.stop_signal.map(|signal| signal.to_string()),
                 grace_ms: self.launch.grace.map(duration::ms),
             }),
+            sandbox: self.sandbox()?,
             quota_bytes: self.quota.map(Quota::bytes),
             session: self.session.clone(),
             key: self.key.clone(),
             labels: self.label.iter().cloned().collect(),
             ..StartRequest::default()
         })
+    }
+
+    /// The server's default unless it is given.
+    fn sandbox(&self) -> Result<Option<wire::Sandbox>, usage::Error> {
+        let sandbox = self.launch.sandbox.sandbox()?;
+        tell_if_external(sandbox.as_ref());
+        if let Some(Sandbox::WorkspaceWrite(Workspace { roots, protect, .. })) = &sandbox {
+            for path in roots.iter().chain(protect) {
+                text("a directory", path.clone().into_os_string())?;
+            }
+        }
+        Ok(sandbox.as_ref().map(to_wire::sandbox))
     }
 
     /// The caller's variables, and the edits over them.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use lastbyte_sys::cgroup::NoLeaf;
 use lastbyte_sys::probe;
 
+use super::sandboxes::{self, Tried};
 use super::{Finding, Verdict};
 
 /// What the program itself has open, and some to spare.
@@ -14,8 +15,8 @@ const OWN_DESCRIPTORS: u64 = 100;
 /// A pidfd and a pipe for each silent command.
 const DESCRIPTORS_EACH: u64 = 2;
 
-pub(super) fn all(folder: &Path, leaf: Result<PathBuf, NoLeaf>) -> Vec<Finding> {
-    vec![
+pub(super) fn all(folder: &Path, leaf: Result<PathBuf, NoLeaf>, tried: &[Tried]) -> Vec<Finding> {
+    let mut findings = vec![
         pidfd(),
         clone3(),
         exit_status(),
@@ -26,7 +27,9 @@ pub(super) fn all(folder: &Path, leaf: Result<PathBuf, NoLeaf>) -> Vec<Finding> 
         cgroup_leaf(leaf),
         landlock(),
         namespaces(),
-    ]
+    ];
+    findings.extend(tried.iter().map(sandboxes::finding));
+    findings
 }
 
 /// How many silent commands the descriptors are enough for.
@@ -35,11 +38,11 @@ pub(super) fn most_processes() -> Option<u64> {
     Some(limit.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_EACH)
 }
 
-fn yes(name: &'static str, meaning: impl Into<String>) -> Finding {
+pub(super) fn yes(name: &'static str, meaning: impl Into<String>) -> Finding {
     Finding { name, verdict: Verdict::Yes, meaning: meaning.into() }
 }
 
-fn no(name: &'static str, meaning: impl Into<String>) -> Finding {
+pub(super) fn no(name: &'static str, meaning: impl Into<String>) -> Finding {
     Finding { name, verdict: Verdict::No, meaning: meaning.into() }
 }
 
@@ -160,22 +163,19 @@ fn cgroup_leaf(leaf: Result<PathBuf, NoLeaf>) -> Finding {
 
 fn landlock() -> Finding {
     match probe::landlock_abi() {
-        Some(version) => yes("landlock", format!("version {version}; nothing here uses it yet")),
-        None => no("landlock", "this kernel has none; nothing here uses it yet"),
+        Some(version) => yes("landlock", format!("version {version}: a part of every sandbox")),
+        None => no("landlock", "this kernel has none: nothing can be sandboxed"),
     }
 }
 
 fn namespaces() -> Finding {
     match probe::namespaces() {
-        Ok(()) => yes("namespaces", "this user may make them; nothing here uses them yet"),
-        Err(errno) => no(
-            "namespaces",
-            format!("this user may not make them ({errno}); nothing here uses them yet"),
-        ),
+        Ok(()) => yes("namespaces", "this user may make them, for mounts of a sandbox's own"),
+        Err(errno) => no("namespaces", format!("this user may not make them ({errno})")),
     }
 }
 
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -25,6 +25,11 @@ impl Daemon {
         Self::listening(&[]).0
     }
 
+    /// With these options.
+    pub fn with(options: &[&str]) -> Self {
+        Self::listening(options).0
+    }
+
     /// On a port too; where.
     pub fn on_a_port() -> (Self, String) {
         let (daemon, mut lines) = Self::listening(&["--listen", "127.0.0.1:0"]);

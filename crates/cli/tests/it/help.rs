@@ -19,6 +19,10 @@ fn the_help_has_the_exit_codes_and_every_option() {
         "--unset <NAME>",
         "--summary",
         "--json",
+        "--sandbox <KIND>",
+        "--writable <DIR>",
+        "--protect <DIR>",
+        "--network",
     ] {
         assert!(finished.stdout.contains(text), "{text:?} is not in\n{}", finished.stdout);
     }

@@ -27,6 +27,7 @@ mod port;
 mod ps;
 mod readme;
 mod report;
+mod sandbox;
 mod serve;
 mod serve_stop;
 mod show;

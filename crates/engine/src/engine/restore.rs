@@ -126,8 +126,9 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
 }
 
 fn about(past: &Past) -> About {
-    let Launched { id, program, cwd, streams, session, key, labels, started, stop, .. } =
-        &past.launched;
+    let Launched {
+        id, program, cwd, streams, session, key, labels, started, stop, sandbox, ..
+    } = &past.launched;
     About {
         id: *id,
         pid: past.pid.unwrap_or(0),
@@ -139,6 +140,7 @@ fn about(past: &Past) -> About {
         labels: labels.clone(),
         started: *started,
         stop: *stop,
+        sandbox: sandbox.clone(),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::{Key, Launch};
 use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::process::{About, Process};
-use crate::sandbox::SandboxError;
+use crate::sandbox::{Confined, SandboxError};
 use crate::tree::Plot;
 use crate::under_way::Ongoing;
 
@@ -191,9 +191,6 @@ impl Inner {
     }
 
     async fn start(self: &Arc<Self>, launch: &Launch) -> Outcome {
-        if launch.sandbox.confines() {
-            return Err(SandboxError::NotEnforceable.into());
-        }
         let outcome = match self.trees.plot() {
             Ok(plot) => self.start_on(plot, launch).await,
             Err(error) => Err(step(Step::Leaf, &error).into()),
@@ -212,7 +209,13 @@ impl Inner {
         let id = self.ids.next();
         let (base, warning) = self.base_environment().await;
         let workdir = self.settings.workdir.as_deref();
-        let Plan { mut request, cwd, mut warnings } = Plan::new(id, launch, workdir, base)?;
+        let plan = Plan::new(id, launch, workdir, base)?;
+        let Plan { mut request, cwd, tmpdir, mut warnings } = plan;
+        let confined = self.sandboxes.confinement(&launch.sandbox, &cwd, tmpdir.as_deref())?;
+        if let Some(Confined { confinement, warning }) = confined {
+            request.confinement = Some(confinement);
+            warnings.extend(warning);
+        }
         let leaf = plot.leaf();
         request.leaf = leaf.clone();
         warnings.extend(warning);
@@ -251,6 +254,7 @@ impl Inner {
             streams: launch.streams,
             started,
             stop: launch.stop,
+            sandbox: launch.sandbox.clone(),
             leaf: leaf.map(|leaf| OsString::from_vec(leaf.into_bytes()).into()),
         };
         let journal = self.journal.as_ref()?;
@@ -290,6 +294,7 @@ fn about(
         labels: launch.labels.clone(),
         started,
         stop: launch.stop,
+        sandbox: launch.sandbox.clone(),
     }
 }
 

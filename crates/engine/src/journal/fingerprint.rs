@@ -8,8 +8,8 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use uuid::Uuid;
 
 use super::codec::Encoder;
+use super::sandbox::encode_sandbox;
 use crate::launch::{DrainRule, EnvEdit, Launch, OnQuota, Program, Stdin, Streams, Timeouts};
-use crate::sandbox::{Network, Sandbox, Workspace};
 
 /// What hashes are made with. It stays with the journal: in another one the same launch has
 /// another fingerprint.
@@ -118,32 +118,6 @@ pub(super) fn encode_program(program: &Program, to: &mut Encoder) {
     }
 }
 
-fn encode_sandbox(sandbox: &Sandbox, to: &mut Encoder) {
-    match sandbox {
-        Sandbox::FullAccess => to.u8(0),
-        Sandbox::External => to.u8(1),
-        Sandbox::ReadOnly { network } => {
-            to.u8(2);
-            encode_network(*network, to);
-        }
-        Sandbox::WorkspaceWrite(workspace) => {
-            let Workspace { cwd, roots, slash_tmp, tmpdir, protect, network } = workspace;
-            to.u8(3);
-            [cwd, slash_tmp, tmpdir].into_iter().for_each(|yes| to.u8(u8::from(*yes)));
-            to.list(roots.iter(), Encoder::os);
-            to.list(protect.iter(), Encoder::os);
-            encode_network(*network, to);
-        }
-    }
-}
-
-fn encode_network(network: Network, to: &mut Encoder) {
-    to.u8(match network {
-        Network::Off => 0,
-        Network::On => 1,
-    });
-}
-
 fn encode_edit(to: &mut Encoder, edit: &EnvEdit) {
     match edit {
         EnvEdit::Set(name, value) => {
@@ -168,6 +142,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    use crate::sandbox::{Network, Sandbox, Workspace};
     use crate::{Key, Session, StopPolicy, Touches};
     use lastbyte_output::log::Quota;
     use lastbyte_sys::pty::WindowSize;

@@ -21,6 +21,7 @@ mod replay;
 mod round_trip;
 #[cfg(test)]
 mod sample;
+mod sandbox;
 mod store;
 
 pub(crate) use entry::Entry;

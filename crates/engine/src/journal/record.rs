@@ -12,9 +12,11 @@ use lastbyte_sys::pty::WindowSize;
 use super::codec::{Decoder, Encoder};
 use super::ending::{decode_dropped, decode_ending, encode_dropped, encode_ending};
 use super::fingerprint::{Fingerprint, encode_program, encode_streams};
+use super::sandbox::{decode_sandbox, encode_sandbox};
 use crate::Id;
 use crate::ending::Ending;
 use crate::launch::{EnvEdit, Key, Launch, Program, Session, Streams};
+use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
 /// One thing to remember.
@@ -46,12 +48,15 @@ pub(crate) struct Launched {
     pub(crate) streams: Streams,
     pub(crate) started: SystemTime,
     pub(crate) stop: StopPolicy,
+    pub(crate) sandbox: Sandbox,
     /// The folder of the cgroup that its tree lives in.
     pub(crate) leaf: Option<PathBuf>,
 }
 
 /// Of each payload, so that a later program can tell what an earlier one wrote.
 pub(super) const VERSION: u8 = 1;
+/// Of a launch that names its sandbox policy; those of version 1 had none.
+pub(super) const WITH_SANDBOX: u8 = 2;
 
 impl Launched {
     /// The names that a launch changes in the environment.
@@ -81,9 +86,18 @@ impl Launched {
         to.i32(self.stop.signal.number());
         to.duration(self.stop.grace);
         to.option(self.leaf.as_ref(), Encoder::os);
+        encode_sandbox(&self.sandbox, to);
     }
 
-    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+    fn decode(from: &mut Decoder<'_>, version: u8) -> Option<Self> {
+        let mut launched = Self::decode_plain(from)?;
+        if version == WITH_SANDBOX {
+            launched.sandbox = decode_sandbox(from)?;
+        }
+        Some(launched)
+    }
+
+    fn decode_plain(from: &mut Decoder<'_>) -> Option<Self> {
         Some(Self {
             id: decode_id(from)?,
             program: decode_program(from)?,
@@ -99,6 +113,7 @@ impl Launched {
                 grace: from.duration()?,
             },
             leaf: from.option(Decoder::os)?.map(PathBuf::from),
+            sandbox: Sandbox::FullAccess,
         })
     }
 }
@@ -122,7 +137,13 @@ impl Record {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
-        to.u8(VERSION);
+        to.u8(match self {
+            Self::Launched(_) => WITH_SANDBOX,
+            Self::Started { .. }
+            | Self::Failed { .. }
+            | Self::Ended { .. }
+            | Self::Forgotten { .. } => VERSION,
+        });
         to.u8(match self {
             Self::Launched(_) => 0,
             Self::Started { .. } => 1,
@@ -150,7 +171,9 @@ impl Record {
     pub(super) fn decode(payload: &[u8]) -> Option<Self> {
         let mut from = Decoder::new(payload);
         let record = match (from.u8()?, from.u8()?) {
-            (VERSION, 0) => Self::Launched(Box::new(Launched::decode(&mut from)?)),
+            (version @ (VERSION | WITH_SANDBOX), 0) => {
+                Self::Launched(Box::new(Launched::decode(&mut from, version)?))
+            }
             (VERSION, 1) => Self::Started { id: decode_id(&mut from)?, pid: from.i32()? },
             (VERSION, 2) => Self::Failed { id: decode_id(&mut from)? },
             (VERSION, 3) => Self::Ended {

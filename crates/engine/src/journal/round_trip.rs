@@ -19,6 +19,7 @@ use crate::ending::{
     Cause, Closing, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 use crate::launch::{Key, Program, Session, Streams};
+use crate::sandbox::{Network, Sandbox, Workspace};
 use crate::stop::{StopPolicy, Verb};
 
 fn id() -> impl Strategy<Value = Id> {
@@ -62,8 +63,9 @@ fn launched() -> impl Strategy<Value = Launched> {
     let stop = (signal(), any::<Duration>());
     let leaf = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
-    (what, labels, streams(), time(), stop, leaf).prop_map(
-        |((id, program, cwd, env_names, session, key), labels, streams, started, stop, leaf)| {
+    (what, labels, streams(), time(), stop, leaf, sandbox()).prop_map(
+        |(what, labels, streams, started, stop, leaf, sandbox)| {
+            let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
             Launched {
@@ -77,10 +79,33 @@ fn launched() -> impl Strategy<Value = Launched> {
                 streams,
                 started,
                 stop,
+                sandbox,
                 leaf,
             }
         },
     )
+}
+
+fn sandbox() -> impl Strategy<Value = Sandbox> {
+    let network = || prop::sample::select(vec![Network::Off, Network::On]);
+    let paths = || prop::collection::vec(os().prop_map(PathBuf::from), 0..3);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let workspace = (flags, paths(), paths(), network()).prop_map(
+        |((cwd, slash_tmp, tmpdir), roots, protect, network)| Workspace {
+            cwd,
+            roots,
+            slash_tmp,
+            tmpdir,
+            protect,
+            network,
+        },
+    );
+    prop_oneof![
+        Just(Sandbox::FullAccess),
+        Just(Sandbox::External),
+        network().prop_map(|network| Sandbox::ReadOnly { network }),
+        workspace.prop_map(Sandbox::WorkspaceWrite),
+    ]
 }
 
 fn status() -> impl Strategy<Value = Status> {
@@ -171,6 +196,17 @@ proptest! {
         }
         payload.push(more);
         prop_assert_eq!(Record::decode(&payload), None);
+    }
+
+    /// As they were before launches had a policy.
+    #[test]
+    fn a_launch_of_the_first_version_had_full_access(launched in launched()) {
+        let launched = Launched { sandbox: Sandbox::FullAccess, ..launched };
+        let record = Record::Launched(Box::new(launched));
+        let mut payload = record.encode();
+        payload[0] = VERSION;
+        payload.pop();
+        prop_assert_eq!(Record::decode(&payload), Some(record));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use super::record::{Launched, Record};
 use crate::Id;
 use crate::launch::{Program, Streams};
+use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
 pub(super) fn launched(id: Id, leaf: Option<&str>) -> Record {
@@ -19,6 +20,7 @@ pub(super) fn launched(id: Id, leaf: Option<&str>) -> Record {
         streams: Streams::Merged,
         started: SystemTime::UNIX_EPOCH,
         stop: StopPolicy::default(),
+        sandbox: Sandbox::FullAccess,
         leaf: leaf.map(Into::into),
     }))
 }

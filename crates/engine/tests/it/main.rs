@@ -2,6 +2,7 @@
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod attack;
 mod bad_input;
 mod close;
 mod control;
@@ -31,4 +32,5 @@ mod stop;
 mod stress;
 mod timeouts;
 mod tree;
+mod unprivileged;
 mod views;

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, Method, header, request};
 use lastbyte_wire::{Error, ErrorCode};
 use rustix::process::geteuid;
 
+use super::confinement::Confinement;
 use super::peer::Peer;
 use super::token::Token;
 
@@ -20,7 +21,24 @@ pub enum Access {
 
 /// The first check: the kernel's word on a unix peer.
 pub(super) fn check_peer(peer: &Peer) -> Result<(), Error> {
-    check_uid(peer, geteuid().as_raw())
+    check_uid(peer, geteuid().as_raw())?;
+    check_confinement(peer)
+}
+
+/// A sandboxed command gets nothing from us that its policy keeps from it.
+fn check_confinement(peer: &Peer) -> Result<(), Error> {
+    match peer {
+        Peer::Unix { confinement: Confinement::None, .. } | Peer::Tcp(_) => Ok(()),
+        Peer::Unix { confinement: Confinement::Sandboxed, .. } => Err(Error::new(
+            ErrorCode::SandboxedPeer,
+            format!("the peer, {peer}, is in a sandbox, and this server is not in it"),
+        )
+        .hint("run the command itself: what it runs is in the same sandbox")),
+        Peer::Unix { confinement: Confinement::Unknown, .. } => Err(Error::new(
+            ErrorCode::ForbiddenPeer,
+            format!("who connected, {peer}, is gone, and may have been in a sandbox"),
+        )),
+    }
 }
 
 fn check_uid(peer: &Peer, own: u32) -> Result<(), Error> {
@@ -74,8 +92,21 @@ mod tests {
     const OURS: u32 = 1000;
 
     #[test]
+    fn a_peer_in_a_sandbox_is_told_so_and_one_that_is_gone_is_refused_too() {
+        let check = |confinement| {
+            check_peer(&Peer::Unix { pid: Some(7), uid: geteuid().as_raw(), confinement })
+        };
+        assert_eq!(check(Confinement::None), Ok(()));
+        let sandboxed = check(Confinement::Sandboxed).unwrap_err();
+        assert_eq!(sandboxed.code, ErrorCode::SandboxedPeer);
+        assert!(sandboxed.message.contains("pid 7"), "{sandboxed}");
+        assert_eq!(check(Confinement::Unknown).unwrap_err().code, ErrorCode::ForbiddenPeer);
+    }
+
+    #[test]
     fn a_unix_socket_is_for_its_user_and_root() {
-        let peer = |uid| check_uid(&Peer::Unix { pid: Some(1), uid }, OURS);
+        let confinement = Confinement::None;
+        let peer = |uid| check_uid(&Peer::Unix { pid: Some(1), uid, confinement }, OURS);
         assert_eq!(peer(OURS), Ok(()));
         assert_eq!(peer(0), Ok(()));
         assert_eq!(peer(1001).unwrap_err().code, ErrorCode::ForbiddenPeer);

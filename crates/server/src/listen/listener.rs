@@ -8,6 +8,7 @@ use std::path::Path;
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::auth::Access;
+use super::confinement::Filters;
 use super::peer::Peer;
 use super::socket::Stream;
 use super::unix::{OwnSocket, UnixError};
@@ -21,7 +22,7 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Source {
-    Unix(OwnSocket),
+    Unix(OwnSocket, Filters),
     Tcp(TcpListener, SocketAddr),
 }
 
@@ -41,7 +42,7 @@ impl Listener {
     /// A socket for this user and root, whose file goes with the listener. Must be called on a
     /// runtime.
     pub fn unix(path: &Path) -> Result<Self, BindError> {
-        let source = Source::Unix(OwnSocket::bind(path)?);
+        let source = Source::Unix(OwnSocket::bind(path)?, Filters::own());
         Ok(Self { source, access: Access::Open })
     }
 
@@ -59,11 +60,10 @@ impl Listener {
     /// The next connection and who made it. Cancel-safe.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match &self.source {
-            Source::Unix(socket) => {
+            Source::Unix(socket, own) => {
                 let (stream, _) = socket.listener.accept().await?;
-                let peer = stream.peer_cred()?;
-                let pid = peer.pid().filter(|pid| *pid > 0);
-                Ok((Stream::Unix(stream), Peer::Unix { pid, uid: peer.uid() }))
+                let peer = Peer::of_unix(stream.peer_cred()?, *own);
+                Ok((Stream::Unix(stream), peer))
             }
             Source::Tcp(listener, _) => {
                 let (stream, address) = listener.accept().await?;
@@ -91,7 +91,7 @@ fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
 impl fmt::Display for Listener {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            Source::Unix(socket) => write!(out, "unix:{}", socket.path.display()),
+            Source::Unix(socket, _) => write!(out, "unix:{}", socket.path.display()),
             Source::Tcp(_, address) => write!(out, "http://{address}"),
         }
     }

@@ -77,7 +77,7 @@ pub async fn view(process: &Process, snapshot: &Snapshot, asked: Asked) -> Resul
         phase: to_wire::phase(&snapshot.phase),
         log_open: snapshot.log_open,
         final_len: snapshot.ending().map(|ending| ending.final_len),
-        ending: snapshot.ending().map(|ending| to_wire::ending(ending)),
+        ending: snapshot.ending().map(|ending| to_wire::ending(ending, &process.about().sandbox)),
         content,
     })
 }

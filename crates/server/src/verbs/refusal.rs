@@ -17,6 +17,9 @@ pub(crate) fn of_start(error: &StartError) -> Error {
     match code {
         ErrorCode::KeyConflict => error.hint("use a new key for another launch"),
         ErrorCode::BadCwd => error.hint("`cwd` must be a directory that exists"),
+        ErrorCode::SandboxUnavailable => {
+            error.hint("`lastbyte doctor` tells which policies can be enforced here")
+        }
         _ => error,
     }
 }
@@ -85,7 +88,7 @@ pub(super) fn of_forget(error: &ForgetError) -> Error {
 }
 
 /// The error and what caused it, in one line.
-pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

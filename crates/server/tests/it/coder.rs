@@ -8,6 +8,7 @@ mod list;
 mod notice;
 mod paths;
 mod race;
+mod sandbox;
 mod signal;
 mod start;
 mod tokens;

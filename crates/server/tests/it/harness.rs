@@ -10,7 +10,7 @@ use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
 use lastbyte_engine::{Engine, Settings};
 use lastbyte_server::listen::{self, Access, Hosts, Listener};
-use lastbyte_server::{App, Limits, router};
+use lastbyte_server::{App, Limits, Sandboxing, router};
 use lastbyte_testkit::{Anchor, script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -50,12 +50,25 @@ impl Server {
         Self::made(Limits::default(), tune).await
     }
 
+    /// With a word of its own on policies.
+    pub(crate) async fn sandboxed(sandboxing: Sandboxing) -> Self {
+        Self::whole(Limits::default(), |_| {}, sandboxing).await
+    }
+
     async fn made(limits: Limits, tune: impl FnOnce(&mut Settings)) -> Self {
+        Self::whole(limits, tune, Sandboxing::default()).await
+    }
+
+    async fn whole(
+        limits: Limits,
+        tune: impl FnOnce(&mut Settings),
+        sandboxing: Sandboxing,
+    ) -> Self {
         let state = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(state.path());
         tune(&mut settings);
         let engine = Engine::new(settings).unwrap();
-        let app = App::new(engine.clone(), limits);
+        let app = App::new(engine.clone(), limits).sandboxed(sandboxing);
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
         let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
         let server = listen::Server::new(vec![listener], Hosts::default(), limits);

@@ -5,6 +5,7 @@ mod forget;
 mod keys;
 mod output;
 mod refusals;
+mod sandbox;
 mod slow_reader;
 mod snapshots;
 mod start;

@@ -61,11 +61,12 @@ pub(super) fn spawn(
     mechanism: Mechanism,
     leaf: Option<BorrowedFd<'_>>,
 ) -> Result<(Pid, OwnedFd), Errno> {
+    let namespaces = setup.namespaces();
     let setup = ptr::from_ref(setup).cast_mut().cast::<c_void>();
     let mask = block_all_signals();
     let answer = match (mechanism, leaf) {
-        (Mechanism::Clone3, leaf) => with_clone3(setup, stack, leaf),
-        (Mechanism::Clone, None) => with_clone(setup, stack),
+        (Mechanism::Clone3, leaf) => with_clone3(setup, stack, leaf, namespaces),
+        (Mechanism::Clone, None) => with_clone(setup, stack, namespaces),
         (Mechanism::Clone, Some(_)) => Err(Errno::NOSYS),
     };
     restore_signals(mask);
@@ -79,9 +80,11 @@ fn with_clone3(
     setup: *mut c_void,
     stack: &Stack,
     leaf: Option<BorrowedFd<'_>>,
+    namespaces: u32,
 ) -> Result<(i32, i32), Errno> {
     let mut pidfd = -1i32;
     let mut args = clone_args(stack, leaf);
+    args.flags |= u64::from(namespaces);
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
     // SAFETY: the arguments are live over the call; the stack is ours and unused, its size is a
@@ -135,9 +138,9 @@ fn clone_args(stack: &Stack, leaf: Option<BorrowedFd<'_>>) -> libc::clone_args {
     args
 }
 
-fn with_clone(setup: *mut c_void, stack: &Stack) -> Result<(i32, i32), Errno> {
+fn with_clone(setup: *mut c_void, stack: &Stack, namespaces: u32) -> Result<(i32, i32), Errno> {
     let mut pidfd = -1i32;
-    let flags = FLAGS | libc::SIGCHLD as usize;
+    let flags = FLAGS | libc::SIGCHLD as usize | namespaces as usize;
     let top = stack.base as usize + STACK_SIZE;
     // SAFETY: as in `with_clone3`.
     let pid = check(unsafe { clone(flags, top, &raw mut pidfd, (enter, setup)) })?;

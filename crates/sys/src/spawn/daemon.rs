@@ -39,12 +39,13 @@ pub fn start_daemon(
         stdin: Stdin::Null,
         output: Output::Merged,
         leaf: None,
+        confinement: None,
     };
     let (stdout, streams) =
         open(stderr.as_fd()).map_err(|errno| Failure { step: Step::Pipes, errno })?;
     let births = Births::begin();
     let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
-    let setup = Setup::new(&request, streams, births.next());
+    let setup = Setup::new(&request, streams, None, births.next());
     let (pid, pidfd) = make(&setup).map_err(|errno| Failure { step: Step::Clone, errno })?;
     match setup.failure() {
         None => Ok(Daemon { pid: pid.as_raw_nonzero().get(), stdout }),

@@ -7,6 +7,7 @@
 
 mod answers;
 mod clone;
+mod confine;
 mod daemon;
 mod queue;
 mod request;

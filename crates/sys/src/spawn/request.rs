@@ -2,10 +2,12 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
 use crate::Child;
+use crate::confine::Confinement;
 use crate::pty::WindowSize;
 
 /// All that a child needs, ready to be used between clone and exec, where nothing can be allocated.
@@ -21,6 +23,8 @@ pub struct Request {
     pub output: Output,
     /// The cgroup leaf that the child is born in; its folder must exist.
     pub leaf: Option<CString>,
+    /// What it and all its children are kept from.
+    pub confinement: Option<Arc<Confinement>>,
 }
 
 /// Where the child's standard input comes from.
@@ -95,12 +99,30 @@ pub enum Step {
     Terminal,
     #[error("resetting the signals")]
     Signals,
+    #[error("being itself in its user namespace")]
+    Identity,
+    #[error("making its files read-only")]
+    ReadOnly,
+    #[error("keeping what it may write")]
+    Kept,
+    #[error("protecting parts of what it may write")]
+    Protected,
+    #[error("hiding folders from it")]
+    Hidden,
     #[error("changing to the working directory")]
     Cwd,
+    #[error("dropping its privileges")]
+    Privileges,
+    #[error("making its Landlock ruleset")]
+    Ruleset,
+    #[error("restricting it by Landlock")]
+    Landlock,
     #[error("closing other descriptors")]
     Descriptors,
     #[error("setting its limits")]
     Limits,
+    #[error("filtering its system calls")]
+    Filter,
     #[error("executing the program")]
     Program,
     /// The command ran for a moment but this program had no room for its descriptors, so it was
@@ -110,7 +132,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::Pipes,
         Self::Pty,
         Self::Leaf,
@@ -119,9 +141,18 @@ impl Step {
         Self::Streams,
         Self::Terminal,
         Self::Signals,
+        Self::Identity,
+        Self::ReadOnly,
+        Self::Kept,
+        Self::Protected,
+        Self::Hidden,
         Self::Cwd,
+        Self::Privileges,
+        Self::Ruleset,
+        Self::Landlock,
         Self::Descriptors,
         Self::Limits,
+        Self::Filter,
         Self::Program,
         Self::Handover,
     ];

@@ -11,6 +11,7 @@ use std::ptr;
 
 use rustix::io::Errno;
 
+use super::confine::Confining;
 use super::request::{Failure, Output, Request, Step};
 use crate::descriptor_limit::{self, Limits};
 use crate::leaders::Birth;
@@ -25,6 +26,7 @@ pub(super) struct Setup<'a> {
     streams: [BorrowedFd<'a>; 3],
     output: Output,
     descriptors: Option<Limits>,
+    confining: Option<Confining<'a>>,
     birth: &'a Birth,
     /// Written by the child, read by the spawner after it; the two never run at once.
     failure: Cell<Option<Failure>>,
@@ -35,6 +37,7 @@ impl<'a> Setup<'a> {
     pub(super) fn new(
         request: &'a Request,
         streams: [BorrowedFd<'a>; 3],
+        confining: Option<Confining<'a>>,
         birth: &'a Birth,
     ) -> Self {
         debug_assert!(streams.iter().all(|stream| stream.as_raw_fd() > 2));
@@ -46,9 +49,15 @@ impl<'a> Setup<'a> {
             streams,
             output: request.output,
             descriptors: descriptor_limit::of_children(),
+            confining,
             birth,
             failure: Cell::new(None),
         }
+    }
+
+    /// The namespaces that the child is to be born in, as flags of clone.
+    pub(super) fn namespaces(&self) -> u32 {
+        self.confining.as_ref().map_or(0, Confining::flags)
     }
 
     /// What the child left behind: `None` when it reached its program.
@@ -107,12 +116,18 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
         call(Step::Terminal, libc::SYS_ioctl, [1, libc::TIOCSCTTY as usize, 0, 0])?;
     }
     reset_signals()?;
-    call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize, 0, 0, 0])?;
+    let confining = setup.confining.as_ref();
+    confining.map_or(Ok(()), Confining::lay_mounts)?;
+    // By its path: what it leads to depends on the mounts.
+    call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize])?;
+    confining.map_or(Ok(()), Confining::give_up)?;
     close_from(3)?;
+    confining.map_or(Ok(()), Confining::mark)?;
     if let Some(limits) = &setup.descriptors {
         let (which, limits) = (libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize);
         call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0])?;
     }
+    confining.map_or(Ok(()), Confining::filter)?;
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
     let mask = ptr::from_ref(&empty_mask) as usize;
@@ -164,11 +179,21 @@ fn execute(setup: &Setup<'_>) -> Failure {
 
 /// One raw call. Every argument is a number or a pointer into the spawner's memory, which is live
 /// and still as long as this process has not executed its program.
-fn call(step: Step, number: i64, args: [usize; 4]) -> Result<(), Failure> {
-    // SAFETY: only `prepare` and `execute` come here, with arguments that fit their calls; the
-    // memory they point to is the `Setup`'s or this frame's.
-    match check(unsafe { syscall(number, args) }) {
-        Ok(_) => Ok(()),
-        Err(errno) => Err(Failure { step, errno }),
-    }
+pub(super) fn call<const N: usize>(
+    step: Step,
+    number: i64,
+    args: [usize; N],
+) -> Result<(), Failure> {
+    value_of(step, number, args).map(drop)
+}
+
+/// The same, for what the call returns.
+pub(super) fn value_of<const N: usize>(
+    step: Step,
+    number: i64,
+    args: [usize; N],
+) -> Result<usize, Failure> {
+    // SAFETY: only the steps of the child come here, with arguments that fit their calls; the
+    // memory they point to is the `Setup`'s or that of a frame below.
+    check(unsafe { syscall(number, args) }).map_err(|errno| Failure { step, errno })
 }

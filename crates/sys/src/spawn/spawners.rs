@@ -14,11 +14,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::answers::{Answers, send_failure, send_spawned};
 use super::clone::{Mechanism, Stack, spawn};
+use super::confine::Confining;
 use super::queue::{Orders, Requests};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
 use super::table::{Pipes, Table};
 use crate::Child;
+use crate::confine::{Confinement, Rulesets};
 use crate::leaders::Births;
 
 /// A handle on the spawner threads; they end when it is dropped.
@@ -58,7 +60,8 @@ impl Spawners {
 fn run(socket: RawFd, mechanism: Mechanism, orders: &Orders, ready: Sender<Result<(), Errno>>) {
     block_signals();
     let spawner = Table::enter(socket).and_then(|table| {
-        Ok(Spawner { table, stack: Stack::new()?, mechanism, births: Births::begin() })
+        let (stack, births, rulesets) = (Stack::new()?, Births::begin(), Rulesets::default());
+        Ok(Spawner { table, stack, mechanism, births, rulesets })
     });
     match spawner {
         Ok(mut spawner) => {
@@ -76,6 +79,7 @@ struct Spawner {
     stack: Stack,
     mechanism: Mechanism,
     births: Births,
+    rulesets: Rulesets,
 }
 
 impl Spawner {
@@ -118,11 +122,15 @@ impl Spawner {
     fn spawn(&mut self, request: &Request, pipes: &Pipes) -> Result<Started, Failure> {
         let leaf = request.leaf.as_deref().map(open_leaf).transpose();
         let leaf = leaf.map_err(failed_at(Step::Leaf))?;
-        let setup = Setup::new(request, pipes.for_child(), self.births.next());
+        let confining = confining(request.confinement.as_deref(), &mut self.rulesets);
+        let confining = confining.map_err(failed_at(Step::Ruleset))?;
+        let setup = Setup::new(request, pipes.for_child(), confining, self.births.next());
         let leaf = leaf.as_ref().map(AsFd::as_fd);
+        // A refusal may be meant for the namespaces.
+        let plain = leaf.is_none() && setup.namespaces() == 0;
         let made = match spawn(&setup, &mut self.stack, self.mechanism, leaf) {
-            Err(Errno::NOSYS | Errno::PERM)
-                if self.mechanism == Mechanism::Clone3 && leaf.is_none() =>
+            Err(Errno::NOSYS) | Err(Errno::PERM)
+                if self.mechanism == Mechanism::Clone3 && plain =>
             {
                 self.mechanism = Mechanism::Clone;
                 spawn(&setup, &mut self.stack, self.mechanism, None)
@@ -142,6 +150,15 @@ impl Spawner {
             }
         }
     }
+}
+
+/// The ruleset is opened in the spawner's own table, from which the child copies it.
+fn confining<'a>(
+    confinement: Option<&'a Confinement>,
+    rulesets: &'a mut Rulesets,
+) -> Result<Option<Confining<'a>>, Errno> {
+    let Some(confinement) = confinement else { return Ok(None) };
+    Ok(Some(Confining::new(confinement, rulesets.get(&confinement.ruleset)?)))
 }
 
 /// In the spawner's own table: an open leaf must not leak into a child of somebody else.

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use lastbyte_engine::{Key, Started};
+use lastbyte_engine::{Key, Launch, Started};
 use lastbyte_wire::{Error, ErrorCode};
 use tracing::warn;
 
@@ -25,7 +25,9 @@ pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
     let token = request.client_token.clone();
     let launch =
         launch(request, chat).map_err(|fault| failed(format!("start process: {fault}")))?;
-    let started = app.engine.start(launch).await;
+    let sandbox = app.sandboxing.choose(None);
+    let sandbox = sandbox.map_err(|way| failed(format!("start process: {way}")))?;
+    let started = app.engine.start(Launch { sandbox, ..launch }).await;
     let started = started.map_err(|error| refuse(&of_start(&error), &token))?;
     let Started { process, attached, warnings } = started;
     for warning in warnings {

@@ -8,7 +8,7 @@ use lastbyte_engine::{Engine, Environment};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::login_shell::login_shell;
-use super::sandbox::SandboxPolicy;
+use crate::Sandboxing;
 
 /// What the door is told when it is made.
 #[derive(Debug, Clone)]
@@ -21,8 +21,8 @@ pub struct Settings {
     pub environment: Environment,
     /// `SHELL` of a command on a terminal that would have none.
     pub login_shell: OsString,
-    /// For requests that name none.
-    pub default_policy: SandboxPolicy,
+    /// A workspace of its default is the server's directory, too.
+    pub sandboxing: Sandboxing,
     pub streaming: Streaming,
 }
 
@@ -58,7 +58,7 @@ impl Settings {
             home: home.into(),
             environment: Environment::own(),
             login_shell: login_shell(),
-            default_policy: SandboxPolicy::DangerFullAccess,
+            sandboxing: Sandboxing::default(),
             streaming: Streaming::Supported,
         }
     }

@@ -97,6 +97,14 @@ impl Family {
         Fault::internal(format!("failed to spawn {what}: {why}"))
     }
 
+    /// The policy is not enforced, so nothing was started.
+    pub(super) fn not_sandboxed(self, why: &str) -> Fault {
+        match self {
+            Self::Command => Fault::internal(format!("exec failed: {why}")),
+            Self::Process => self.failed_to_spawn(why),
+        }
+    }
+
     fn starter(self) -> &'static str {
         match self {
             Self::Command => "command/exec",

@@ -13,7 +13,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use lastbyte_engine::{Cause, Process, Stdin, StopPolicy, Verb};
+use lastbyte_engine::{Cause, Process, StartError, Stdin, StopPolicy, Verb};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
@@ -29,6 +29,7 @@ use super::outbox::{Held, Outbox, Parcel};
 use super::outcome::{EXITED, exec_answer, exited};
 use super::running::{Input, Running};
 use super::unwinding::{Panicked, unless_it_panics};
+use crate::verbs::refusal::with_cause;
 
 /// A request that waits for its turn.
 #[derive(Debug)]
@@ -146,6 +147,9 @@ impl Lane {
         };
         match started {
             Ok(process) => Ok(Some(process)),
+            Err(StartError::Sandbox(error)) => {
+                Err(wanted.family.not_sandboxed(&with_cause(&error)))
+            }
             Err(error) => {
                 let why = why_not(&error, &wanted.launch, &self.door);
                 Err(wanted.family.failed_to_spawn(&why))

@@ -1,14 +1,17 @@
-//! What a command may do, as a request says it.
-//!
-//! Only the shape is judged here. A policy that this server cannot enforce refuses the command; it
-//! is never ignored.
+//! What a command may do, as a request says it. A policy that cannot be enforced refuses the
+//! command; it is never ignored.
 
 use std::path::{Path, PathBuf};
 
+use lastbyte_engine::{Network, Sandbox, Workspace};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::door::Door;
+use super::family::Family;
 use super::fault::Fault;
+use crate::sandboxing::MOST_PATHS;
+use crate::verbs::refusal::with_cause;
 
 /// The four kinds of Codex.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -80,17 +83,80 @@ impl SandboxPolicy {
         }
     }
 
-    /// Refuses what cannot be enforced.
-    pub(super) fn require_enforceable(&self) -> Result<(), Fault> {
-        let kind = match self {
-            Self::DangerFullAccess | Self::ExternalSandbox { .. } => return Ok(()),
-            Self::ReadOnly { .. } => "readOnly",
-            Self::WorkspaceWrite { .. } => "workspaceWrite",
+    /// Refuses what no kernel is to be asked for.
+    pub(super) fn check(self) -> Result<Self, Fault> {
+        let roots = match &self {
+            Self::WorkspaceWrite { writable_roots, .. } => writable_roots.len(),
+            Self::DangerFullAccess | Self::ExternalSandbox { .. } | Self::ReadOnly { .. } => 0,
         };
-        Err(Fault::internal(format!(
-            "exec failed: this server cannot enforce the sandbox policy `{kind}` and does not run \
-             the command without it; `dangerFullAccess` and `externalSandbox` are not sandboxed"
-        )))
+        match roots > MOST_PATHS {
+            true => Err(Fault::invalid_request(format!(
+                "invalid sandbox policy: there are more than {MOST_PATHS} writable roots"
+            ))),
+            false => Ok(self),
+        }
+    }
+
+    /// In the engine's words; the workspace is still anybody's.
+    fn sandbox(&self) -> Sandbox {
+        match self {
+            Self::DangerFullAccess => Sandbox::FullAccess,
+            Self::ExternalSandbox { .. } => Sandbox::External,
+            Self::ReadOnly { network_access, .. } => {
+                Sandbox::ReadOnly { network: network(*network_access) }
+            }
+            Self::WorkspaceWrite {
+                writable_roots,
+                network_access,
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+                ..
+            } => Sandbox::WorkspaceWrite(Workspace {
+                roots: writable_roots.iter().map(|root| root.as_path().to_owned()).collect(),
+                slash_tmp: !exclude_slash_tmp,
+                tmpdir: !exclude_tmpdir_env_var,
+                network: network(*network_access),
+                ..Workspace::default()
+            }),
+        }
+    }
+}
+
+/// The policy of a command, which may name none.
+pub(super) fn choose(
+    asked: Option<&SandboxPolicy>,
+    family: Family,
+    door: &Door,
+) -> Result<Sandbox, Fault> {
+    let chosen = door.settings().sandboxing.choose(asked.map(SandboxPolicy::sandbox));
+    let chosen = chosen.map_err(|way| family.not_sandboxed(&way.to_string()))?;
+    Ok(in_the_servers_directory(chosen, &door.settings().cwd))
+}
+
+/// Refuses a policy that cannot be enforced for a command in this directory, before anything else is
+/// said of it. What changes until the start is told then.
+pub(super) fn require_enforceable(sandbox: &Sandbox, cwd: &str, door: &Door) -> Result<(), Fault> {
+    let cwd = door.settings().cwd.join(cwd);
+    let checked = door.engine().check_sandbox(sandbox, &cwd);
+    checked.map_err(|error| Family::Command.not_sandboxed(&with_cause(&error)))
+}
+
+/// Codex's workspace is where the server is, not where the request wants to run.
+fn in_the_servers_directory(sandbox: Sandbox, cwd: &Path) -> Sandbox {
+    match sandbox {
+        Sandbox::WorkspaceWrite(mut workspace) => {
+            let server = workspace.cwd.then(|| cwd.to_owned());
+            workspace.roots.splice(0..0, server);
+            Sandbox::WorkspaceWrite(Workspace { cwd: false, ..workspace })
+        }
+        Sandbox::FullAccess | Sandbox::External | Sandbox::ReadOnly { .. } => sandbox,
+    }
+}
+
+fn network(access: bool) -> Network {
+    match access {
+        true => Network::On,
+        false => Network::Off,
     }
 }
 
@@ -158,6 +224,22 @@ mod tests {
         assert_eq!(read_only, Ok(SandboxPolicy::of_profile(":read-only").unwrap()));
         let workspace = parse(json!({"type": "workspaceWrite"}));
         assert_eq!(workspace, Ok(SandboxPolicy::of_profile(":workspace").unwrap()));
+    }
+
+    #[test]
+    fn the_workspace_is_where_the_server_is() {
+        let policy = parse(json!({"type": "workspaceWrite", "writableRoots": ["/more"],
+            "networkAccess": true, "excludeSlashTmp": true}));
+        let sandbox = in_the_servers_directory(policy.unwrap().sandbox(), Path::new("/here"));
+        let want = Workspace {
+            cwd: false,
+            roots: vec!["/here".into(), "/more".into()],
+            slash_tmp: false,
+            tmpdir: true,
+            protect: Vec::new(),
+            network: Network::On,
+        };
+        assert_eq!(sandbox, Sandbox::WorkspaceWrite(want));
     }
 
     #[test]

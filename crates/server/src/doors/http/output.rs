@@ -5,7 +5,7 @@ use std::fmt::Display;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, Uri, header};
-use lastbyte_engine::Snapshot;
+use lastbyte_engine::{Sandbox, Snapshot};
 use lastbyte_wire::head;
 
 use super::answer::{Answer, ok};
@@ -21,11 +21,11 @@ pub(super) async fn read_output(
     let query = input::query(&uri)?;
     match read::read(&app, &process, &query).await? {
         read::Answer::View(view) => ok(&view),
-        read::Answer::Raw(raw) => Ok(bytes(*raw)),
+        read::Answer::Raw(raw) => Ok(bytes(*raw, &process.about().sandbox)),
     }
 }
 
-fn bytes(raw: RawOutput) -> Response<Body> {
+fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
     let RawOutput { snapshot, from, next, body } = raw;
     let len = body.len();
     let mut answer = Response::new(Body::from_stream(body));
@@ -39,11 +39,15 @@ fn bytes(raw: RawOutput) -> Response<Body> {
     say(header::CONTENT_LENGTH.as_str(), &len);
     say(head::FROM, &from);
     say(head::NEXT, &next);
-    of_snapshot(&snapshot, &mut say);
+    of_snapshot(&snapshot, sandbox, &mut say);
     answer
 }
 
-fn of_snapshot(snapshot: &Snapshot, say: &mut impl FnMut(&'static str, &dyn Display)) {
+fn of_snapshot(
+    snapshot: &Snapshot,
+    sandbox: &Sandbox,
+    say: &mut impl FnMut(&'static str, &dyn Display),
+) {
     say(head::TOTAL, &snapshot.extent.len);
     say(head::LOG_OPEN, &snapshot.log_open);
     say(head::PHASE, &phase(snapshot));
@@ -54,7 +58,7 @@ fn of_snapshot(snapshot: &Snapshot, say: &mut impl FnMut(&'static str, &dyn Disp
     }
     if let Some(ending) = snapshot.ending() {
         say(head::FINAL_LEN, &ending.final_len);
-        say(head::ENDING, &ascii_json(&to_wire::ending(ending)));
+        say(head::ENDING, &ascii_json(&to_wire::ending(ending, sandbox)));
     }
 }
 

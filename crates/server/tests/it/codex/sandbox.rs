@@ -1,9 +1,13 @@
-//! Policies: what cannot be enforced is refused, and never ignored.
+//! Policies: what is asked for holds, and what cannot be enforced is refused and never ignored.
 
-use lastbyte_server::doors::codex::SandboxPolicy;
-use serde_json::json;
+use lastbyte_engine::{Network, Sandbox, Workspace};
+use lastbyte_server::Ports;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use super::client::Client;
 use super::fixture::{Fixture, fault, result, run};
+use super::transport::Transport;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_sandbox_a_command_runs_where_that_is_what_was_asked_for() {
@@ -21,19 +25,91 @@ async fn without_a_sandbox_a_command_runs_where_that_is_what_was_asked_for() {
     }
 }
 
+/// Tries to write in the directory of the request, in that of the server and in another one, a
+/// letter for each.
+async fn writes(client: &mut Client, fixture: &Fixture, other: &TempDir, more: Value) -> String {
+    let script = "for f in in $SERVER/in $OTHER/in; do \
+                  if (echo x >$f) 2>/dev/null; then printf w; else printf -; fi; done";
+    std::fs::create_dir_all(fixture.folder.path().join("deep")).unwrap();
+    let mut params = json!({
+        "command": ["sh", "-c", script], "disableTimeout": true, "cwd": "deep",
+        "env": {"SERVER": fixture.folder.path(), "OTHER": other.path()},
+    });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let answer = client.exec(params).await;
+    let (code, stdout, stderr) = result(&answer);
+    assert_eq!((code, stderr), (0, ""), "{answer}");
+    stdout.to_owned()
+}
+
+/// A policy of which no folder of a test is a part by itself.
+fn workspace(more: Value) -> Value {
+    let mut policy = json!({
+        "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true
+    });
+    policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"sandboxPolicy": policy})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_hold_on_every_transport() {
+    for transport in Transport::ALL {
+        let fixture = Fixture::new();
+        policies_hold(&fixture, &mut transport.client(&fixture).await).await;
+    }
+}
+
+async fn policies_hold(fixture: &Fixture, client: &mut Client) {
+    let other = tempfile::tempdir().unwrap();
+    let read_only = json!({"sandboxPolicy": {"type": "readOnly"}});
+    assert_eq!(writes(client, fixture, &other, read_only).await, "---");
+    let profile = json!({"permissionProfile": ":read-only"});
+    assert_eq!(writes(client, fixture, &other, profile).await, "---");
+    assert_eq!(writes(client, fixture, &other, workspace(json!({}))).await, "ww-");
+    let roots = workspace(json!({"writableRoots": [other.path()]}));
+    assert_eq!(writes(client, fixture, &other, roots).await, "www");
+    let elsewhere = {
+        let mut params = workspace(json!({}));
+        params["cwd"] = json!(other.path());
+        params
+    };
+    assert_eq!(
+        writes(client, fixture, &other, elsewhere).await,
+        "-w-",
+        "the server's, not its own"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_holds_on_a_terminal() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client().await;
+    let params = json!({
+        "command": ["sh", "-c", "echo x >in || echo refused"], "processId": "t", "tty": true,
+        "disableTimeout": true, "sandboxPolicy": {"type": "readOnly"}
+    });
+    assert_eq!(result(&client.exec(params).await).0, 0);
+    let shown = String::from_utf8(client.output("t", "stdout")).unwrap();
+    assert!(shown.ends_with("refused\r\n"), "{shown:?}");
+    assert!(!fixture.folder.path().join("in").exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_cannot_be_enforced_refuses_the_command() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
+    let many: Vec<String> = (0..65).map(|number| format!("/{number}")).collect();
     let refused = [
-        (json!({"sandboxPolicy": {"type": "readOnly"}}), -32603, "exec failed: "),
-        (json!({"sandboxPolicy": {"type": "workspaceWrite"}}), -32603, "exec failed: "),
-        (json!({"permissionProfile": ":read-only"}), -32603, "exec failed: "),
-        (json!({"permissionProfile": ":workspace"}), -32603, "exec failed: "),
+        (workspace(json!({"writableRoots": ["/"]})), -32603, "exec failed: "),
+        (workspace(json!({"writableRoots": ["/no such folder"]})), -32603, "exec failed: "),
+        (workspace(json!({"writableRoots": many})), -32600, "invalid sandbox policy: "),
+        (workspace(json!({"writableRoots": ["relative"]})), -32600, "Invalid request: "),
         (json!({"permissionProfile": ":other"}), -32600, "invalid permission profile: "),
     ];
-    for (policy, code, begin) in refused {
-        let answer = client.exec(run("join then hold", policy)).await;
+    for (mut params, code, begin) in refused {
+        // It is told before the missing id.
+        params["streamStdin"] = true.into();
+        let answer = client.exec(run("join then hold", params)).await;
         let (got, text) = fault(&answer);
         assert!(got == code && text.starts_with(begin), "{answer}");
     }
@@ -41,12 +117,45 @@ async fn a_policy_that_cannot_be_enforced_refuses_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_of_the_server_holds_for_requests_that_name_none() {
-    let read_only = json!({"type": "readOnly"});
-    let policy: SandboxPolicy = serde_json::from_value(read_only).unwrap();
-    let fixture = Fixture::with(|settings| settings.default_policy = policy);
+async fn the_network_is_refused_where_it_leads_round_the_sandbox() {
+    let fixture = Fixture::with(|settings| settings.sandboxing.ports = Ports::Open);
     let mut client = fixture.client().await;
-    assert_eq!(fault(&client.exec(run("exit 0", json!({}))).await).0, -32603);
+    for kind in ["readOnly", "workspaceWrite"] {
+        let policy = json!({"sandboxPolicy": {"type": kind, "networkAccess": true}});
+        let answer = client.exec(run("join then hold", policy)).await;
+        let (code, text) = fault(&answer);
+        assert!(code == -32603 && text.starts_with("exec failed: "), "{answer}");
+    }
+    assert_eq!(fixture.anchor.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_of_the_server_holds_for_requests_that_name_none() {
+    let read_only = Sandbox::ReadOnly { network: Network::Off };
+    let fixture = Fixture::with(|settings| settings.sandboxing.default = read_only);
+    let (mut client, other) = (fixture.client().await, tempfile::tempdir().unwrap());
+    assert_eq!(writes(&mut client, &fixture, &other, json!({})).await, "---");
     let full = json!({"sandboxPolicy": {"type": "dangerFullAccess"}});
-    assert_eq!(result(&client.exec(run("exit 0", full)).await).0, 0);
+    assert_eq!(writes(&mut client, &fixture, &other, full).await, "www");
+}
+
+/// Codex's own has no sandbox there; a default that some commands escape would be none.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_of_the_server_holds_for_spawned_processes_too() {
+    let workspace = Workspace { slash_tmp: false, tmpdir: false, ..Workspace::default() };
+    let fixture = Fixture::with(|settings| {
+        settings.sandboxing.default = Sandbox::WorkspaceWrite(workspace);
+    });
+    let (mut client, other) = (fixture.client().await, tempfile::tempdir().unwrap());
+    let script = "(echo x >$SERVER/in) 2>/dev/null; (echo x >in) 2>/dev/null || exit 7";
+    let params = json!({
+        "command": ["sh", "-c", script], "processHandle": "p", "cwd": other.path(),
+        "env": {"SERVER": fixture.folder.path()},
+    });
+    client.call("process/spawn", params).await;
+    let is_exited = |message: &&Value| message["method"] == "process/exited";
+    let exited = client.until("it exits", |got| got.iter().find(is_exited).cloned()).await;
+    assert_eq!(exited["params"]["exitCode"], 7);
+    assert!(fixture.folder.path().join("in").exists());
+    assert!(!other.path().join("in").exists());
 }

@@ -15,7 +15,7 @@ use crate::doors::codex::fault::Fault;
 use crate::doors::codex::launching::{
     DEFAULT_CAP, DEFAULT_TIMEOUT, Output, Program, Streamed, Wanted,
 };
-use crate::doors::codex::sandbox::SandboxPolicy;
+use crate::doors::codex::sandbox::{self, SandboxPolicy};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -58,14 +58,16 @@ impl Params {
         }
         self.check_members()?;
         let timeout = self.timeout()?;
-        let policy = self.policy(door)?;
+        let policy = self.policy()?;
         let size = self.size.map(|size| size.check(Family::Command)).transpose()?;
-        policy.require_enforceable()?;
+        let sandbox = sandbox::choose(policy.as_ref(), Family::Command, door)?;
+        sandbox::require_enforceable(&sandbox, self.cwd.as_deref().unwrap_or_default(), door)?;
         self.check_id()?;
         self.check_back_end(door)?;
         let target = self.process_id.take().map(Target::Command);
         let output = Output { cap: self.cap(), delivery: self.streamed().delivery() };
-        let launch = self.program(size, timeout).launch(door);
+        let mut launch = self.program(size, timeout).launch(door);
+        launch.sandbox = sandbox;
         let control = door.settings().streaming;
         Ok(Wanted { family: Family::Command, target, launch, output, control })
     }
@@ -126,11 +128,12 @@ impl Params {
         }
     }
 
-    fn policy(&self, door: &Door) -> Result<SandboxPolicy, Fault> {
+    /// `None` leaves it to the server.
+    fn policy(&self) -> Result<Option<SandboxPolicy>, Fault> {
         match (&self.sandbox_policy, &self.permission_profile) {
-            (Some(policy), _) => Ok(policy.clone()),
-            (None, Some(name)) => SandboxPolicy::of_profile(name),
-            (None, None) => Ok(door.settings().default_policy.clone()),
+            (Some(policy), _) => policy.clone().check().map(Some),
+            (None, Some(name)) => SandboxPolicy::of_profile(name).map(Some),
+            (None, None) => Ok(None),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::doors::codex::fault::Fault;
 use crate::doors::codex::launching::{
     DEFAULT_CAP, DEFAULT_TIMEOUT, Output, Program, Streamed, Wanted,
 };
-use crate::doors::codex::sandbox::AbsolutePath;
+use crate::doors::codex::sandbox::{self, AbsolutePath};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,7 +69,10 @@ impl Params {
         let size = self.size.map(|size| size.check(Family::Process)).transpose()?;
         let output = Output { cap: self.cap(), delivery: self.streamed().delivery() };
         let target = Some(Target::Process(self.process_handle.clone()));
-        let launch = self.program(size, timeout).launch(door);
+        // Codex has no policy here; a server that has a default means it for every command.
+        let sandbox = sandbox::choose(None, Family::Process, door)?;
+        let mut launch = self.program(size, timeout).launch(door);
+        launch.sandbox = sandbox;
         let control = Streaming::Supported;
         Ok(Wanted { family: Family::Process, target, launch, output, control })
     }

@@ -1,0 +1,234 @@
+//! Policies on the command line.
+
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use lastbyte_testkit::eventually;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::daemon::Daemon;
+use crate::harness::{Fixture, check, finish, send, start};
+
+#[test]
+fn what_is_said_of_no_sandbox_is_refused_with_what_to_do() {
+    let of_a_workspace = |option| {
+        format!(
+            "lastbyte: {option} says more about a workspace, so it is for --sandbox \
+             workspace-write alone; add that\n"
+        )
+    };
+    check(&["--writable", "x", "true"], 2, "", &of_a_workspace("--writable"));
+    let read_only = ["--sandbox", "read-only", "--protect", "x", "true"];
+    check(&read_only, 2, "", &of_a_workspace("--protect"));
+    let network = "lastbyte: --network gives a sandboxed command the network, so it is for --sandbox \
+                   read-only or workspace-write; without a sandbox a command has it anyway\n";
+    check(&["--network", "true"], 2, "", network);
+    check(&["--network", "--sandbox", "external", "true"], 2, "", network);
+}
+
+#[test]
+fn an_external_sandbox_is_none_and_that_is_said() {
+    let said = "lastbyte: the sandbox is external: nothing is kept from the command here\n";
+    check(&["--sandbox", "external", "echo ran"], 0, "ran\n", said);
+    check(&["--sandbox", "full-access", "echo ran"], 0, "ran\n", "");
+    let daemon = Daemon::start();
+    let started = daemon.finish(&["start", "--sandbox", "external", "true"]);
+    assert_eq!((started.code, started.stderr.as_str()), (Some(0), said));
+    let shown = daemon.result(&["show", started.stdout.trim()]);
+    assert!(shown.contains("sandbox    none: left to an external one\n"), "{shown}");
+    assert!(daemon.result(&["ps"]).contains("  external  "));
+}
+
+#[test]
+fn a_process_shows_that_it_has_no_sandbox() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "exit 0");
+    let shown: Value = serde_json::from_str(&daemon.result(&["show", &id, "--json"])).unwrap();
+    assert_eq!(shown["sandbox"], serde_json::json!({"kind": "full_access"}));
+    assert!(daemon.result(&["show", &id]).contains("sandbox    none: full access\n"));
+}
+
+/// A workspace, and a folder beside it; neither is in `/tmp`, which a workspace can write.
+fn folders() -> (TempDir, TempDir) {
+    let folder = || tempfile::tempdir_in("/var/tmp").unwrap();
+    (folder(), folder())
+}
+
+/// Tries to write in its directory and in another one, a letter for each.
+const ATTEMPTS: &str = "for f in in $OTHER/in; do \
+                        if (echo x >$f) 2>/dev/null; then printf w; else printf -; fi; done";
+
+#[test]
+fn a_run_is_held_to_its_policy() {
+    let fixture = Fixture::new();
+    let (work, other) = folders();
+    let printed = |options: &[&str]| {
+        let mut command = fixture.run(options);
+        command.arg(ATTEMPTS).current_dir(work.path()).env("OTHER", other.path());
+        let finished = finish(command);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{options:?}");
+        finished.stdout
+    };
+    assert_eq!(printed(&[]), "ww");
+    assert_eq!(printed(&["--sandbox", "read-only"]), "--");
+    assert_eq!(printed(&["--sandbox", "read-only", "--tty"]), "--");
+    assert_eq!(printed(&["--sandbox", "workspace-write"]), "w-");
+    assert_eq!(printed(&["--sandbox", "workspace-write", "--protect", "in"]), "--");
+    let other = format!("../{}", other.path().file_name().unwrap().to_str().unwrap());
+    let named = ["--sandbox", "workspace-write", "--writable", &other];
+    assert_eq!(printed(&named), "ww", "as the caller sees it");
+}
+
+#[test]
+fn a_start_is_held_to_its_policy_and_shows_it() {
+    let daemon = Daemon::start();
+    let (work, other) = folders();
+    let mut command = daemon.lastbyte(&["start", "--sandbox", "workspace-write", "--network"]);
+    command.arg(ATTEMPTS).current_dir(work.path()).env("OTHER", other.path());
+    let started = finish(command);
+    assert_eq!((started.code, started.stderr.as_str()), (Some(0), ""));
+    assert_eq!(daemon.result(&["logs", "-f", started.stdout.trim()]), "w-");
+    let shown = daemon.result(&["show", started.stdout.trim()]);
+    let policy = "sandbox    workspace-write: its directory, /tmp, $TMPDIR; with network\n";
+    assert!(shown.contains(policy), "{shown}");
+    assert!(daemon.result(&["ps"]).contains("  workspace-write  "));
+}
+
+#[test]
+fn a_policy_is_known_after_a_crash() {
+    let mut daemon = Daemon::start();
+    let id = daemon.testchild(&["--sandbox", "read-only"], "exit 0");
+    daemon.finish(&["wait", &id]);
+    daemon.kill();
+    daemon.start_again();
+    assert!(daemon.result(&["show", &id]).contains("sandbox    read-only, no network\n"));
+}
+
+#[test]
+fn a_root_that_is_not_there_starts_nothing() {
+    let finished = finish(Fixture::new().run(&[
+        "--sandbox",
+        "workspace-write",
+        "--writable",
+        "/no such folder",
+        "echo ran",
+    ]));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
+    assert!(finished.stderr.contains("/no such folder"), "{finished:?}");
+}
+
+#[test]
+fn a_daemon_has_a_default_for_commands_that_name_none() {
+    let daemon = Daemon::with(&["--default-sandbox", "read-only"]);
+    let (work, other) = folders();
+    let printed = |options: &[&str]| {
+        let mut command = daemon.lastbyte(&["start"]);
+        command.args(options).arg(ATTEMPTS).current_dir(work.path()).env("OTHER", other.path());
+        daemon.result(&["logs", "-f", finish(command).stdout.trim()])
+    };
+    assert_eq!(printed(&[]), "--");
+    assert_eq!(printed(&["--sandbox", "full-access"]), "ww");
+}
+
+/// The socket lies where everybody can see it: what refuses is the server.
+#[test]
+fn a_sandboxed_command_gets_nothing_from_the_daemon() {
+    let (place, _) = folders();
+    let socket = place.path().join("socket");
+    let socket = socket.to_str().unwrap();
+    let daemon = Daemon::with(&["--socket", socket]);
+    let ask = format!("$LASTBYTE ps --socket {socket}");
+    let refused = |asking: &str, command: Command| {
+        let finished = finish(command);
+        assert!(finished.stderr.contains("is in a sandbox"), "{asking}: {finished:?}");
+        assert_ne!(finished.code, Some(0));
+    };
+    let network = ["--sandbox", "read-only", "--network"];
+    refused("of a run", {
+        let mut command = daemon.fixture.run(&network);
+        command.arg(&ask);
+        command
+    });
+    // Far from its leader: in another session, its parents gone.
+    let orphan = format!("(setsid sh -c '{ask} >seen 2>&1; echo $? >done' &) </dev/null");
+    let work = tempfile::tempdir().unwrap();
+    let mut command = daemon.lastbyte(&["start", "--socket", socket]);
+    command.args(["--sandbox", "workspace-write", "--network", &orphan]).current_dir(work.path());
+    assert_eq!(finish(command).code, Some(0));
+    eventually("the orphan is answered", || work.path().join("done").exists());
+    let seen = std::fs::read_to_string(work.path().join("seen")).unwrap();
+    assert!(seen.contains("is in a sandbox"), "{seen}");
+    let list = daemon.result(&["ps", "--socket", socket]);
+    assert_eq!(list.lines().count(), 2, "and others are answered: {list}");
+}
+
+#[test]
+fn a_sandboxed_command_sees_neither_socket_nor_token_nor_output() {
+    let (daemon, _) = Daemon::on_a_port();
+    let home = daemon.fixture.home.path();
+    let (state, runtime) = (home.join("state/lastbyte"), home.join("runtime/lastbyte"));
+    assert!(state.join("token").exists() && runtime.join("socket").exists());
+    let look = format!("ls -A {} {}", state.display(), runtime.display());
+    let nothing = format!("{}:\n\n{}:\n", runtime.display(), state.display());
+    for options in [["--sandbox", "read-only"], ["--sandbox", "workspace-write"]] {
+        let mut started = daemon.lastbyte(&["start"]);
+        started.args(options).arg(&look);
+        let id = finish(started).stdout;
+        assert_eq!(daemon.result(&["logs", "-f", id.trim()]), nothing);
+        let mut run = daemon.fixture.run(&options);
+        run.arg(&look);
+        assert_eq!(finish(run).stdout, nothing, "of a run beside the daemon");
+    }
+}
+
+#[test]
+fn a_sandboxed_command_gets_nothing_from_an_app_server() {
+    let fixture = Fixture::new();
+    let (place, _) = folders();
+    let socket = place.path().join("socket");
+    let mut server = fixture.lastbyte(&["app-server", "--listen"]);
+    server.arg(format!("unix://{}", socket.display()));
+    let mut server = start(server);
+    eventually("it listens", || UnixStream::connect(&socket).is_ok());
+    let ask = format!(
+        "curl -s -o /dev/null -w '%{{http_code}}' --unix-socket {} http://localhost/healthz",
+        socket.display()
+    );
+    let code = |options: &[&str]| {
+        let mut command = fixture.run(options);
+        command.arg(&ask);
+        finish(command).stdout
+    };
+    assert_eq!(code(&[]), "200");
+    assert_eq!(code(&["--sandbox", "read-only", "--network"]), "403");
+    send(&server, Signal::TERM);
+    server.wait().unwrap();
+}
+
+/// A server in a sandbox would be in the same one. It does not come to that: its threads want
+/// descriptor tables of their own, by a call that a sandbox refuses.
+#[test]
+fn a_sandboxed_command_gets_nothing_by_a_server_of_its_own() {
+    let fixture = Fixture::new();
+    let (work, other) = folders();
+    let script = "$LASTBYTE start --state $PWD/s \"$ATTEMPTS\"";
+    let mut command = fixture.run(&["--sandbox", "workspace-write", "--network", script]);
+    command.current_dir(work.path()).env("OTHER", other.path()).env("ATTEMPTS", ATTEMPTS);
+    let finished = finish(command);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
+    assert!(finished.stderr.contains("Operation not permitted"), "{finished:?}");
+    assert!(!other.path().join("in").exists());
+}
+
+#[test]
+fn an_ending_by_the_sandbox_is_told() {
+    let finished = finish(Fixture::new().run(&["--sandbox", "read-only", "kill -SYS $$"]));
+    let told = "lastbyte: the sandbox ended the command\n";
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(159), told));
+    let daemon = Daemon::start();
+    let id = daemon.result(&["start", "--sandbox", "read-only", "kill -SYS $$"]);
+    daemon.finish(&["wait", id.trim()]);
+    assert!(daemon.result(&["ps"]).contains("SIGSYS, by the sandbox"));
+}

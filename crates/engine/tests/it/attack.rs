@@ -1,0 +1,92 @@
+//! Attempts to get out, by a real program, under each policy and each way to enforce it.
+
+mod expected;
+mod ground;
+mod table;
+
+use lastbyte_engine::{Enforcement, Network, SandboxError, StartError};
+use lastbyte_sys::spawn::Mechanism;
+
+use crate::unprivileged::as_nobody;
+use expected::{Expected, expected};
+use ground::{Case, Ground};
+use table::Table;
+
+/// What came of one attempt: `ok` or the name of an error number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub group: String,
+    pub name: String,
+    pub result: String,
+}
+
+pub fn enforcements_here() -> Vec<Enforcement> {
+    Enforcement::ALL.into_iter().filter(|one| one.probe(Mechanism::Clone3).is_ok()).collect()
+}
+
+/// As this user: the server's, whoever that is. The table in docs/security.md is of user 0.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_gets_out() {
+    let mut table = Table::new();
+    table.add("full access", &attack(Case::FullAccess, Enforcement::Landlock).await);
+    for case in Case::CONFINED {
+        for enforcement in enforcements_here() {
+            if case.network() == Network::On && enforcement == Enforcement::Landlock {
+                refused_without_namespaces(case).await;
+                continue;
+            }
+            let outcomes = attack(case, enforcement).await;
+            check(case, enforcement, &outcomes);
+            table.add(&format!("{}, {}", case.name(), name(enforcement)), &outcomes);
+        }
+    }
+    table.compare();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_gets_out_of_a_server_without_privileges() {
+    if !as_nobody("attack::nothing_gets_out_of_a_server_without_privileges") {
+        return;
+    }
+    let here = enforcements_here();
+    assert!(here.contains(&Enforcement::Landlock), "{here:?}");
+    for case in Case::CONFINED {
+        for enforcement in &here {
+            if case.network() == Network::Off || *enforcement != Enforcement::Landlock {
+                check(case, *enforcement, &attack(case, *enforcement).await);
+            }
+        }
+    }
+}
+
+async fn attack(case: Case, enforcement: Enforcement) -> Vec<Outcome> {
+    let ground = Ground::new(enforcement);
+    ground.attack(case).await
+}
+
+async fn refused_without_namespaces(case: Case) {
+    let ground = Ground::new(Enforcement::Landlock);
+    let refused = ground.fixture.engine.start(ground.launch(case, 0)).await.unwrap_err();
+    let needs = matches!(refused, StartError::Sandbox(SandboxError::NeedsNamespaces { .. }));
+    assert!(needs, "{refused:?}");
+}
+
+fn check(case: Case, enforcement: Enforcement, outcomes: &[Outcome]) {
+    assert!(outcomes.len() > 80, "{outcomes:?}");
+    let wrong: Vec<&Outcome> = outcomes
+        .iter()
+        .filter(|outcome| match expected(case, enforcement, outcome) {
+            Expected::Refused => outcome.result == "ok" || outcome.result == "died",
+            Expected::Allowed => outcome.result != "ok",
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{case:?} by {enforcement:?}: {wrong:#?}");
+}
+
+fn name(enforcement: Enforcement) -> &'static str {
+    match enforcement {
+        Enforcement::Mounts => "mounts",
+        Enforcement::UserMounts => "user mounts",
+        Enforcement::Landlock => "landlock",
+    }
+}

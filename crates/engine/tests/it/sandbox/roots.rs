@@ -1,0 +1,77 @@
+//! Which folders are roots.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use lastbyte_engine::{EnvEdit, Launch, Sandbox, Status, Workspace};
+
+use super::{fixture, folder, run, shell};
+use crate::attack::enforcements_here;
+
+#[tokio::test]
+async fn a_root_is_where_its_link_leads() {
+    for enforcement in enforcements_here() {
+        let (fixture, folder) = (fixture(enforcement), folder());
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        symlink(&real, &link).unwrap();
+        let launch = shell("pwd -P; echo x > here && ! echo x > ../there", &link);
+        let (status, text) = run(&fixture, launch).await;
+        assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        assert!(text.starts_with(real.to_str().unwrap()), "{text}");
+        assert!(real.join("here").exists());
+    }
+}
+
+/// A ruleset is kept from one command to the next, and names its files by what they are.
+#[tokio::test]
+async fn a_root_that_was_made_anew_can_be_written() {
+    for enforcement in enforcements_here() {
+        let (fixture, folder) = (fixture(enforcement), folder());
+        let root = folder.path().join("root");
+        for round in 0..5 {
+            fs::create_dir(&root).unwrap();
+            let (status, text) = run(&fixture, shell("echo x > here", &root)).await;
+            assert_eq!(status, Status::Exited(0), "{enforcement:?}, {round}: {text}");
+            fs::remove_dir_all(&root).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_folder_for_temporary_files_is_a_root_unless_excluded() {
+    for enforcement in enforcements_here() {
+        let (fixture, cwd, tmp) = (fixture(enforcement), folder(), folder());
+        for (tmpdir, code) in [(true, 0), (false, 2)] {
+            let workspace = Workspace { tmpdir, slash_tmp: false, ..Workspace::default() };
+            let launch = Launch {
+                sandbox: Sandbox::WorkspaceWrite(workspace),
+                env: vec![EnvEdit::Set("TMPDIR".into(), tmp.path().into())],
+                ..shell("echo x > $TMPDIR/here", cwd.path())
+            };
+            let (status, text) = run(&fixture, launch).await;
+            assert_eq!(status, Status::Exited(code), "{enforcement:?}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_mounted_in_a_root_can_be_written_and_what_is_read_only_stays_so() {
+    let test = "sandbox::roots::\
+                what_is_mounted_in_a_root_can_be_written_and_what_is_read_only_stays_so";
+    if !crate::namespace::inside(test, &["--mount"]) {
+        return;
+    }
+    for enforcement in enforcements_here() {
+        let (fixture, folder) = (fixture(enforcement), folder());
+        let script = "mkdir rw ro && mount -t tmpfs none rw && mount -t tmpfs -o ro none ro";
+        let mounted = Launch { sandbox: Sandbox::FullAccess, ..shell(script, folder.path()) };
+        assert_eq!(run(&fixture, mounted).await, (Status::Exited(0), String::new()));
+        let launch = shell("echo x > rw/here && ! echo x > ro/here", folder.path());
+        let (status, text) = run(&fixture, launch).await;
+        assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        let unmount =
+            Launch { sandbox: Sandbox::FullAccess, ..shell("umount rw ro", folder.path()) };
+        assert_eq!(run(&fixture, unmount).await, (Status::Exited(0), String::new()));
+    }
+}

@@ -1,0 +1,31 @@
+//! Tests of a server without privileges, run by user 0: again, as nobody.
+#![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Runs the test of this name again as a user without privileges, and returns `false`; `true`
+/// when the test has none anyway. It is never skipped.
+pub fn as_nobody(test: &str) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return true;
+    }
+    // A copy where that user can execute it.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("it");
+    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let status = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        // One that changes nothing here, and has to be lost.
+        .args(["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"])
+        .arg(copy)
+        .args([test, "--exact", "--nocapture"])
+        .env_remove("TMPDIR")
+        .current_dir("/")
+        .status()
+        .expect("setpriv is installed");
+    assert!(status.success(), "{test} failed as nobody");
+    false
+}

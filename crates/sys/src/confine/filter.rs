@@ -1,0 +1,345 @@
+//! The filter of system calls, as a program for the kernel's own little machine.
+//!
+//! It decides by a binary search over the numbers. The kernel compiles the program at each start
+//! of a command and tries it out for every call there is, so its depth is paid for hundreds of
+//! times: a list that is walked from its front costs several times as much.
+
+use std::sync::{Arc, OnceLock};
+
+use libc::sock_filter;
+
+use super::calls::{Question, Verdict, rules};
+
+/// A program that answers every call of a confined command.
+#[derive(Debug)]
+pub struct Filter {
+    program: Box<[sock_filter]>,
+}
+
+/// Whether sockets can reach anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    Free,
+    Barred,
+}
+
+/// Whether modes, owners, times and attributes of files can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    Free,
+    Barred,
+}
+
+impl Filter {
+    /// Each is made once.
+    pub fn of(traffic: Traffic, upkeep: Upkeep) -> Arc<Self> {
+        static MADE: [OnceLock<Arc<Filter>>; 4] = [const { OnceLock::new() }; 4];
+        let made = &MADE[2 * traffic as usize + upkeep as usize];
+        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, upkeep))))
+    }
+
+    fn new(traffic: Traffic, upkeep: Upkeep) -> Self {
+        let mut program = vec![
+            load(ARCHITECTURE_FIELD),
+            // Other numbers for the same calls: nothing here could be relied upon.
+            jump(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),
+            answer(KILL),
+            load(NUMBER_FIELD),
+        ];
+        program.extend(search(&segments(traffic, upkeep)));
+        Self { program: program.into() }
+    }
+
+    /// As the kernel takes it: a length and a pointer, which is good as long as the filter lives.
+    pub(crate) fn as_program(&self) -> libc::sock_fprog {
+        libc::sock_fprog {
+            len: u16::try_from(self.program.len()).expect("a few hundred instructions"),
+            filter: self.program.as_ptr().cast_mut(),
+        }
+    }
+}
+
+/// From this number on, up to the next segment, the verdict is this.
+type Segment = (u32, Verdict);
+
+fn segments(traffic: Traffic, upkeep: Upkeep) -> Vec<Segment> {
+    let mut rules = rules(traffic, upkeep);
+    let after: Vec<u32> = rules.keys().map(|number| number + 1).collect();
+    for number in after.into_iter().chain([0]) {
+        rules.entry(number).or_insert(Verdict::Allow);
+    }
+    rules.extend(FOREIGN_NUMBERS.map(|first| (first, Verdict::Absent)));
+    let mut segments: Vec<Segment> = rules.into_iter().collect();
+    segments.dedup_by_key(|(_, verdict)| *verdict);
+    segments
+}
+
+/// The number is loaded; halves the segments until one is left.
+fn search(segments: &[Segment]) -> Vec<sock_filter> {
+    if let [(_, verdict)] = segments {
+        return judge(*verdict);
+    }
+    let (below, above) = segments.split_at(segments.len() / 2);
+    let (low, high) = (search(below), search(above));
+    let first = above[0].0;
+    let mut program = match u8::try_from(low.len()) {
+        Ok(length) => vec![jump(JUMP_IF_AT_LEAST, first, length, 0)],
+        // Too far for a conditional jump.
+        Err(_) => vec![jump(JUMP_IF_AT_LEAST, first, 0, 1), statement(JUMP, low.len() as u32)],
+    };
+    program.extend(low.into_iter().chain(high));
+    program
+}
+
+fn judge(verdict: Verdict) -> Vec<sock_filter> {
+    match verdict {
+        Verdict::Allow => vec![answer(ALLOW)],
+        Verdict::Refuse => vec![answer(REFUSE)],
+        Verdict::Absent => vec![answer(ABSENT)],
+        Verdict::Ask(question) => ask(question),
+    }
+}
+
+fn ask(question: Question) -> Vec<sock_filter> {
+    match question {
+        Question::Namespaces => vec![
+            load(argument(0)),
+            jump(JUMP_IF_ANY_BIT, NAMESPACE_FLAGS, 0, 1),
+            answer(REFUSE),
+            answer(ALLOW),
+        ],
+        Question::Control(Upkeep::Free) => {
+            let refused = one_of(&TYPING, REFUSE);
+            [load(argument(1))].into_iter().chain(refused).chain([answer(ALLOW)]).collect()
+        }
+        Question::Control(Upkeep::Barred) => [
+            vec![load(argument(1))],
+            one_of(&TYPING, REFUSE),
+            one_of(&HARMLESS_FILE_CONTROLS, ALLOW),
+            vec![statement(AND, CONTROL_FAMILY)],
+            one_of(&FILE_CONTROL_FAMILIES, REFUSE),
+            vec![answer(ALLOW)],
+        ]
+        .concat(),
+        Question::Pair => vec![
+            load(argument(0)),
+            jump(JUMP_IF_EQUAL, libc::AF_UNIX as u32, 1, 0),
+            answer(REFUSE),
+            load(argument(1)),
+            statement(AND, SOCKET_TYPE),
+            // A pair of datagram sockets could be sent elsewhere, one message at a time.
+            jump(JUMP_IF_EQUAL, libc::SOCK_STREAM as u32, 2, 0),
+            jump(JUMP_IF_EQUAL, libc::SOCK_SEQPACKET as u32, 1, 0),
+            answer(REFUSE),
+            answer(ALLOW),
+        ],
+        Question::Connected => is_null(4),
+        Question::OwnLimits => {
+            let mut program = vec![load(argument(0)), jump(JUMP_IF_EQUAL, 0, 0, 1), answer(ALLOW)];
+            program.extend(is_null(2));
+            program
+        }
+    }
+}
+
+/// Answers so for these values. The kernel, too, looks at the lower half of a command alone.
+fn one_of(values: &[u32], action: u32) -> Vec<sock_filter> {
+    let answers = |value: &u32| [jump(JUMP_IF_EQUAL, *value, 0, 1), answer(action)];
+    values.iter().flat_map(answers).collect()
+}
+
+/// Allows a null pointer: both halves are 0.
+fn is_null(number: u32) -> Vec<sock_filter> {
+    vec![
+        load(argument(number)),
+        jump(JUMP_IF_EQUAL, 0, 0, 3),
+        load(argument(number) + 4),
+        jump(JUMP_IF_EQUAL, 0, 0, 1),
+        answer(ALLOW),
+        answer(REFUSE),
+    ]
+}
+
+fn load(field: u32) -> sock_filter {
+    statement(LOAD, field)
+}
+
+fn answer(action: u32) -> sock_filter {
+    statement(RETURN, action)
+}
+
+fn statement(code: u16, value: u32) -> sock_filter {
+    sock_filter { code, jt: 0, jf: 0, k: value }
+}
+
+fn jump(code: u16, value: u32, if_so: u8, if_not: u8) -> sock_filter {
+    sock_filter { code, jt: if_so, jf: if_not, k: value }
+}
+
+const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
+const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const JUMP_IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+
+// What the program is shown of a call: number, architecture, address, six arguments.
+const NUMBER_FIELD: u32 = 0;
+const ARCHITECTURE_FIELD: u32 = 4;
+
+/// The lower half of an argument; both processors are little-endian.
+const fn argument(number: u32) -> u32 {
+    16 + 8 * number
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// The same calls under other numbers (x32), with the same architecture.
+#[cfg(target_arch = "x86_64")]
+const FOREIGN_NUMBERS: Option<u32> = Some(0x4000_0000);
+#[cfg(target_arch = "aarch64")]
+const FOREIGN_NUMBERS: Option<u32> = None;
+
+const NAMESPACE_FLAGS: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u32;
+
+/// The kind of a socket, without the flags that may stand beside it.
+const SOCKET_TYPE: u32 = 0xf;
+
+/// Keys into a terminal, as if somebody had typed them.
+const TYPING: [u32; 2] = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
+
+/// The letter of a command of `ioctl`, which stands for a family of them.
+const CONTROL_FAMILY: u32 = 0xff00;
+
+/// Families that change a file, or make one, with a descriptor that was opened for reading: of all
+/// file systems (`f`, `v`), of xfs and its quotas (`X`), fat (`r`), btrfs, bcachefs, f2fs.
+const FILE_CONTROL_FAMILIES: [u32; 7] = [0x6600, 0x7600, 0x5800, 0x7200, 0x9400, 0xbc00, 0xf500];
+
+/// Those of them that only look (FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR,
+/// FS_IOC_FIEMAP) or need a descriptor for writing (FICLONE, FICLONERANGE).
+const HARMLESS_FILE_CONTROLS: [u32; 6] =
+    [0x8008_6601, 0x8008_7601, 0x801C_581F, 0xC020_660B, 0x4004_9409, 0x4020_940D];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's little machine, as far as it is used here.
+    fn run(filter: &Filter, number: u32, arguments: [u64; 6]) -> u32 {
+        let mut data = [number, ARCHITECTURE, 0, 0].map(u32::to_le_bytes).concat();
+        data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
+        let (mut accumulator, mut at) = (0u32, 0usize);
+        loop {
+            let sock_filter { code, jt, jf, k } = filter.program[at];
+            let branch = |yes: bool| usize::from(if yes { jt } else { jf });
+            at += 1;
+            match code {
+                LOAD => {
+                    let field = &data[k as usize..k as usize + 4];
+                    accumulator = u32::from_le_bytes(field.try_into().expect("four bytes"));
+                }
+                AND => accumulator &= k,
+                RETURN => return k,
+                JUMP => at += k as usize,
+                JUMP_IF_EQUAL => at += branch(accumulator == k),
+                JUMP_IF_AT_LEAST => at += branch(accumulator >= k),
+                JUMP_IF_ANY_BIT => at += branch(accumulator & k != 0),
+                other => panic!("unknown instruction {other}"),
+            }
+        }
+    }
+
+    const BOTH: [(Traffic, Upkeep); 4] = [
+        (Traffic::Free, Upkeep::Free),
+        (Traffic::Free, Upkeep::Barred),
+        (Traffic::Barred, Upkeep::Free),
+        (Traffic::Barred, Upkeep::Barred),
+    ];
+
+    #[test]
+    fn the_search_finds_what_the_list_says() {
+        for (traffic, upkeep) in BOTH {
+            let (filter, rules) = (Filter::new(traffic, upkeep), rules(traffic, upkeep));
+            for number in 0..1000 {
+                let want = match rules.get(&number).copied().unwrap_or(Verdict::Allow) {
+                    Verdict::Allow => ALLOW,
+                    Verdict::Refuse => REFUSE,
+                    Verdict::Absent => ABSENT,
+                    Verdict::Ask(_) => continue,
+                };
+                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {traffic:?} {upkeep:?}");
+            }
+        }
+    }
+
+    fn check(call: i64, arguments: [u64; 6], want: u32) {
+        let filter = Filter::new(Traffic::Barred, Upkeep::Barred);
+        assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
+    }
+
+    #[test]
+    fn a_thread_can_be_made_and_a_namespace_cannot() {
+        check(libc::SYS_clone, [0x3d0f00, 0, 0, 0, 0, 0], ALLOW);
+        check(libc::SYS_clone, [17, 0, 0, 0, 0, 0], ALLOW);
+        check(libc::SYS_clone, [libc::CLONE_NEWUSER as u64 | 17, 0, 0, 0, 0, 0], REFUSE);
+        check(libc::SYS_clone3, [0; 6], ABSENT);
+    }
+
+    #[test]
+    fn sockets_come_in_connected_pairs_or_not_at_all() {
+        let unix = libc::AF_UNIX as u64;
+        let pair = |kind: i32| [unix, kind as u64, 0, 0, 0, 0];
+        check(libc::SYS_socketpair, pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
+        check(libc::SYS_socketpair, pair(libc::SOCK_SEQPACKET), ALLOW);
+        check(libc::SYS_socketpair, pair(libc::SOCK_DGRAM), REFUSE);
+        check(libc::SYS_socketpair, [libc::AF_TIPC as u64, 1, 0, 0, 0, 0], REFUSE);
+        check(libc::SYS_sendto, [3, 9, 9, 0, 0, 0], ALLOW);
+        check(libc::SYS_sendto, [3, 9, 9, 0, 9, 16], REFUSE);
+        check(libc::SYS_sendto, [3, 9, 9, 0, 1 << 32, 16], REFUSE);
+    }
+
+    #[test]
+    fn limits_of_others_can_only_be_looked_at() {
+        check(libc::SYS_prlimit64, [0, 7, 9, 9, 0, 0], ALLOW);
+        check(libc::SYS_prlimit64, [1, 7, 0, 9, 0, 0], ALLOW);
+        check(libc::SYS_prlimit64, [1, 7, 9, 9, 0, 0], REFUSE);
+    }
+
+    #[test]
+    fn nothing_is_typed_into_a_terminal() {
+        check(libc::SYS_ioctl, [0, 0xdead_0000_0000 | TYPING[0] as u64, 0, 0, 0, 0], REFUSE);
+        check(libc::SYS_ioctl, [0, libc::TIOCGWINSZ, 0, 0, 0, 0], ALLOW);
+    }
+
+    #[test]
+    fn files_are_looked_at_and_not_controlled() {
+        let control = |command: u64| [3, command, 0, 0, 0, 0];
+        let (set_flags, make_subvolume, clone) = (0x4008_6602, 0x5000_940E, 0x4004_9409);
+        check(libc::SYS_ioctl, control(set_flags), REFUSE);
+        check(libc::SYS_ioctl, control(make_subvolume), REFUSE);
+        check(libc::SYS_ioctl, control(clone), ALLOW);
+        check(libc::SYS_ioctl, control(0x8008_6601), ALLOW);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn numbers_of_another_interface_are_not_there() {
+        check(0x4000_0000 | libc::SYS_connect, [0; 6], ABSENT);
+        check(0xffff_ffff, [0; 6], ABSENT);
+    }
+}
