@@ -24,9 +24,10 @@ async fn lines(process: &Process, count: usize) -> Vec<String> {
     }
 }
 
-/// Its own session, reparented, without its environment, after the leader's end.
+/// Its own session, reparented, without its environment, after the leader's end. It has no anchor to
+/// hold on to, so it has a time.
 const GRANDCHILD: &str = "mkfifo go; \
-    env -i setsid sh -c 'echo $$; read x < go; ! echo x > ../there && echo refused' 2>&1 &";
+    env -i setsid timeout 60 sh -c 'echo $$; read x < go; ! echo x > ../there && echo refused' 2>&1 &";
 
 #[tokio::test]
 async fn a_grandchild_that_outlives_its_leader_is_still_confined() {
