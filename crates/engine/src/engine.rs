@@ -26,6 +26,7 @@ use crate::disk::Disk;
 use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
 use crate::journal::{HashKey, Journal, Replayed};
+use crate::process::Readers;
 use crate::pump::MOST_LARGE_PIPES;
 use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
 use crate::settings::{History, Settings};
@@ -58,6 +59,7 @@ struct Inner {
     large_pipes: Arc<Semaphore>,
     disk: Arc<Disk>,
     feed: Feed,
+    readers: Arc<Readers>,
     ids: Ids,
     journal: Option<Arc<Journal>>,
     /// What launches of one key are compared by.
@@ -101,6 +103,7 @@ impl Engine {
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
             feed: Feed::new(),
+            readers: Arc::default(),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
             hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
             journal,
@@ -150,6 +153,7 @@ impl Engine {
             self.inner.registry().put_back(process, keyed);
             return Err(ForgetError::Remove { id, source });
         }
+        self.inner.readers.forget(id);
         let about = Arc::new(EventAbout::of(process.about()));
         self.inner.feed.post(&about, EventKind::Forgotten);
         process.tree().give_back_if_empty();

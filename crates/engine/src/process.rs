@@ -1,5 +1,7 @@
 //! A handle on a process: whoever has one can look, wait, read and command.
 
+mod readers;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -16,12 +18,15 @@ use crate::disk::Share;
 use crate::ending::Ending;
 use crate::launch::{Key, Program, Session, Streams};
 use crate::pins::{Pin, Pins};
+
 use crate::sandbox::Sandbox;
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
 use crate::tree::{Survivor, Tree};
 use crate::under_way::UnderWay;
+
+pub(crate) use readers::Readers;
 
 /// Cheap to clone; holds no lock and no descriptor.
 #[derive(Debug, Clone)]
@@ -36,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) stdin: Option<StdinGate>,
     pub(crate) tree: Tree,
     pub(crate) log: Reader,
+    pub(crate) readers: Arc<Readers>,
     pub(crate) place: Place,
     pub(crate) share: Arc<Share>,
     pub(crate) stops: UnderWay,
@@ -135,7 +141,8 @@ impl Process {
 
     /// A reader of the log, with files of its own.
     pub fn reader(&self) -> LogReader {
-        LogReader { log: self.shared.log.again(), live: Live(self.shared.counter.snapshot.clone()) }
+        let Shared { log, counter, readers, .. } = &*self.shared;
+        LogReader { log: readers.get(self.id(), log), live: Live(counter.snapshot.clone()) }
     }
 
     /// Pins the log for a reader that must miss nothing: the first one from its first byte, any
@@ -253,7 +260,7 @@ impl Process {
 /// Reads a log at its own pace. Reading blocks for the time of a file read.
 #[derive(Debug)]
 pub struct LogReader {
-    log: Reader,
+    log: Arc<Reader>,
     live: Live,
 }
 

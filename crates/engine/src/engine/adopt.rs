@@ -76,6 +76,7 @@ impl Inner {
             stdin: gate,
             tree,
             log,
+            readers: Arc::clone(&self.readers),
             place,
             share,
             stops: self.stops.clone(),

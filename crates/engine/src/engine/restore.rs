@@ -75,6 +75,7 @@ impl Inner {
                 stdin: None,
                 tree,
                 log: Reader::of_files(place.clone(), log_streams(past.launched.streams)),
+                readers: Arc::clone(&self.readers),
                 place,
                 share,
                 stops: self.stops.clone(),

@@ -61,7 +61,7 @@ async fn nothing_is_left_of_a_stopped_tree_but_a_free_leaf() {
         fixture.anchor.wait_for(31);
         let proof = patiently("stop", process.stop(Verb::Stop)).await;
         assert_eq!(proof.left, []);
-        finish(&process).await;
+        patiently("the end", process.ended()).await;
         // The anchor's side of the helpers' connections are descriptors, too.
         fixture.anchor.wait_for_at_most(0);
     }

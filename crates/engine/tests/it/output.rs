@@ -62,6 +62,23 @@ async fn a_reader_can_follow_while_it_runs() {
     assert_eq!(read(&process, &snapshot, 5..11), b"second");
 }
 
+/// A log stays open for a while after it was read, but a file that is gone must not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_forgotten_takes_no_room() {
+    let fixture = Fixture::new();
+    let process = fixture.start("print 1").await;
+    finish(&process).await;
+    patiently("closed", process.wait_for(|_| false)).await;
+    let open = || {
+        let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+        targets.filter(|target| target.starts_with(fixture.state.path().join("logs"))).count()
+    };
+    assert_eq!(open(), 1);
+    fixture.engine.forget(process.id()).unwrap();
+    assert_eq!(open(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_command_leaves_no_file() {
     let fixture = Fixture::new();

@@ -37,10 +37,26 @@ async fn a_finished_process_leaves_no_descriptor_behind() {
     finish(&fixture.start("print x").await).await;
     let before = open_fds().len();
     for _ in 0..20 {
+        patiently("the end", fixture.start("print x then eprint y").await.ended()).await;
+    }
+    until_no_more_are_open_than(before).await;
+}
+
+/// Who polls reads the same log again, so those that were read last are still open.
+#[tokio::test(flavor = "multi_thread")]
+async fn however_many_logs_are_read_few_stay_open() {
+    let fixture = Fixture::new();
+    finish(&fixture.start("print x").await).await;
+    let before = open_fds().len();
+    for _ in 0..80 {
         finish(&fixture.start("print x then eprint y").await).await;
     }
+    until_no_more_are_open_than(before + 32).await;
+}
+
+async fn until_no_more_are_open_than(most: usize) {
     patiently("owners close what they had", async {
-        while open_fds().len() > before {
+        while open_fds().len() > most {
             tokio::task::yield_now().await;
         }
     })
