@@ -76,29 +76,19 @@ impl StopProof {
 /// Stops everything of the tree and says what became of it.
 pub(crate) async fn stop(tree: Tree, policy: StopPolicy, escalation: Escalation) -> StopProof {
     let mut proof = stop_reached(tree.clone(), policy, &escalation).await;
-    if proof.left.is_empty() && proof.reach == Reach::Leaf {
-        // Who has the right can leave a leaf: a look by the cookie finds those.
-        if let Some(strays) = strays(&tree).await {
-            let more = stop_reached(strays, policy, &escalation).await;
-            proof.signalled.extend(more.signalled);
-            proof.gone.extend(more.gone);
-            proof.left.extend(more.left);
-        }
+    // Who has the right can leave a leaf: a look by the cookie finds those.
+    if proof.left.is_empty()
+        && let Some(strays) = tree.strays().await
+    {
+        let more = stop_reached(strays, policy, &escalation).await;
+        proof.signalled.extend(more.signalled);
+        proof.gone.extend(more.gone);
+        proof.left.extend(more.left);
     }
     if proof.left.is_empty() {
         tree.give_back_if_empty();
     }
     proof
-}
-
-/// The tree as a scan finds it, if anybody of it lives outside its leaf.
-async fn strays(tree: &Tree) -> Option<Tree> {
-    let scanned = tree.by_scan();
-    let look = scanned.clone();
-    let found = tokio::task::spawn_blocking(move || look.members()).await;
-    // A look that failed found nobody to stop; the leaf was seen empty all the same.
-    let somebody = found.is_ok_and(|members| members.is_ok_and(|members| !members.is_empty()));
-    somebody.then_some(scanned)
 }
 
 async fn stop_reached(tree: Tree, policy: StopPolicy, escalation: &Escalation) -> StopProof {

@@ -82,7 +82,7 @@ fn a_leaf_in_which_somebody_lives_is_not_removed_nor_reused() {
     let leaf = branch.leaf(0).unwrap();
     let spawned = spawn(&["/bin/sleep", "60"], &leaf, Mechanism::Clone3).unwrap();
     assert_eq!(leaf.remove().map_err(|e| Errno::from_io_error(&e)), Err(Some(Errno::BUSY)));
-    assert!(!leaf.reusable());
+    assert!(!leaf.reusable(leaf.state().unwrap()));
     assert!(!wait_until_empty(leaf.events().unwrap(), Duration::ZERO).unwrap());
     drop(spawned);
     assert!(wait_until_empty(leaf.events().unwrap(), PATIENCE).unwrap());
@@ -95,7 +95,7 @@ fn what_a_tree_made_of_its_leaf_goes_with_it() {
     let branch = Branch::make(&ground.0).unwrap();
     let leaf = branch.leaf(0).unwrap();
     fs::create_dir_all(leaf.folder().join("a/b")).unwrap();
-    assert!(!leaf.reusable());
+    assert!(!leaf.reusable(leaf.state().unwrap()));
     let inner = leaf.folder().join("a/b/cgroup.procs");
     let script = format!("echo $$ > {}; exec sleep 60", inner.display());
     let spawned = spawn(&["/bin/sh", "-c", &script], &leaf, Mechanism::Clone3).unwrap();
@@ -111,9 +111,9 @@ fn a_frozen_leaf_is_not_reused() {
     let ground = Ground::new();
     let branch = Branch::make(&ground.0).unwrap();
     let leaf = branch.leaf(0).unwrap();
-    assert!(leaf.reusable());
+    assert!(leaf.reusable(leaf.state().unwrap()));
     fs::write(leaf.folder().join("cgroup.freeze"), "1").unwrap();
-    assert!(!leaf.reusable(), "the next tree would never run");
+    assert!(!leaf.reusable(leaf.state().unwrap()), "the next tree would never run");
     leaf.remove().unwrap();
 }
 
@@ -174,9 +174,9 @@ fn a_leaf_that_was_killed_is_not_used_again() {
     let ground = Ground::new();
     let branch = Branch::make(&ground.0).unwrap();
     let leaf = branch.leaf(0).unwrap();
-    assert!(leaf.reusable());
+    assert!(leaf.reusable(leaf.state().unwrap()));
     leaf.kill().unwrap();
-    assert!(!leaf.reusable());
+    assert!(!leaf.reusable(leaf.state().unwrap()));
     match spawn(&["/bin/true"], &leaf, Mechanism::Clone3) {
         Ok(spawned) => assert_eq!(spawned.child.reap().unwrap().status, Status::Exited(0)),
         Err(failure) => assert_eq!(failure, Failure { step: Step::Leaf, errno: Errno::CANCELED }),
@@ -197,7 +197,7 @@ fn a_leaf_of_a_dead_run_is_claimed_only_while_somebody_lives_in_it() {
     assert!(claim(&empty).is_none(), "nobody lives in it");
     let claimed = claim(&used).expect("left behind with somebody in it");
     assert!(claim(&used).is_none(), "it has an owner again");
-    assert!(!claimed.reusable());
+    assert!(!claimed.reusable(claimed.state().unwrap()));
     // A sweep of others leaves a branch alone that was claimed, so that its name is not used again.
     drop(spawned);
     assert!(wait_until_empty(claimed.events().unwrap(), PATIENCE).unwrap());

@@ -1,20 +1,15 @@
 //! The daemon over its sockets: a run in one call, small answers, and many who wait for one ending.
 
-mod daemon;
-mod wire;
-
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::samples::Samples;
+use super::daemon::{Daemon, Floor};
+use super::samples::{Samples, timed};
 use super::spawn::plain;
-use daemon::{Daemon, Floor};
-use wire::{Address, Connection};
-
-pub(crate) use daemon::empty_route;
+use super::wire::{self, Address, Connection, rate};
 
 const ROUNDS: usize = 1000;
 const CLIENTS: usize = 8;
@@ -71,35 +66,17 @@ fn answers(daemon: &Daemon) -> Result<()> {
     let large = r#"{"shell":"head -c 32768 /dev/zero | tr '\\0' x","wait":{"exit":true}}"#;
     let large = connection.start(large)?;
     println!("http: requests a second, {CLIENTS} clients over TCP, {} s each", FOR.as_secs());
-    let none = rate(&floor.address(), "/")?;
+    let none = rate(&floor.address(), "/", (CLIENTS, FOR))?;
     println!("  {none:6.0}  an empty route of axum alone");
     for (what, path) in [
         ("show", format!("/v1/processes/{small}")),
         ("output of 6 bytes", format!("/v1/processes/{small}/output")),
         ("output of 32 KiB", format!("/v1/processes/{large}/output")),
     ] {
-        let rate = rate(&daemon.tcp(), &path)?;
+        let rate = rate(&daemon.tcp(), &path, (CLIENTS, FOR))?;
         println!("  {rate:6.0}  {what}, {:.2} of the floor's rate", rate / none);
     }
     Ok(())
-}
-
-fn rate(address: &Address, path: &str) -> Result<f64> {
-    let deadline = Instant::now() + FOR;
-    let counts = thread::scope(|scope| -> Result<u64> {
-        let client = || -> Result<u64> {
-            let mut connection = Connection::open(address)?;
-            let mut count = 0;
-            while Instant::now() < deadline {
-                connection.get(path)?;
-                count += 1;
-            }
-            Ok(count)
-        };
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
-        clients.into_iter().map(|client| client.join().expect("a client panicked")).sum()
-    })?;
-    Ok(counts as f64 / FOR.as_secs_f64())
 }
 
 /// How far apart those are answered who wait for the same ending.
@@ -130,10 +107,4 @@ fn waiters(daemon: &Daemon) -> Result<()> {
     println!("  first answered {:.2} ms after its input", first.as_secs_f64() * 1e3);
     println!("  last  answered {:.2} ms after its input", last.as_secs_f64() * 1e3);
     Ok(())
-}
-
-fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<Duration> {
-    let begun = Instant::now();
-    work()?;
-    Ok(begun.elapsed())
 }

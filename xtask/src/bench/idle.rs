@@ -1,9 +1,9 @@
 //! What a running process costs while it is silent: memory, threads, descriptors.
 
-use std::fs;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lastbyte_engine::{Engine, Launch, Settings, StopPolicy, Survivors};
+
+use super::cost::Cost;
 
 const SLEEPERS: usize = 2000;
 
@@ -14,9 +14,9 @@ pub(super) fn run() -> Result<()> {
         let engine = Engine::new(Settings::new(state.path()))?;
         // What is made once is made before the count.
         start(&engine, 50).await?;
-        let before = Cost::now()?;
+        let before = Cost::of(std::process::id())?;
         start(&engine, SLEEPERS).await?;
-        let after = Cost::now()?;
+        let after = Cost::of(std::process::id())?;
         println!("idle: {SLEEPERS} silent `sleep`, merged output, closed stdin");
         let each = |now: u64, then: u64| now.saturating_sub(then) as f64 / SLEEPERS as f64;
         println!(
@@ -39,27 +39,4 @@ async fn start(engine: &Engine, count: usize) -> Result<()> {
         engine.start(launch).await?;
     }
     Ok(())
-}
-
-/// What this program uses at one instant.
-struct Cost {
-    memory: u64,
-    threads: u64,
-    descriptors: u64,
-}
-
-impl Cost {
-    fn now() -> Result<Self> {
-        let status = fs::read_to_string("/proc/self/status")?;
-        let field = |name: &str| -> Result<u64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|rest| rest.split_ascii_whitespace().next());
-            number.and_then(|number| number.parse().ok()).with_context(|| format!("no {name}"))
-        };
-        Ok(Self {
-            memory: field("VmRSS:")? * 1024,
-            threads: field("Threads:")?,
-            descriptors: fs::read_dir("/proc/self/fd")?.count() as u64,
-        })
-    }
 }

@@ -5,21 +5,25 @@
 #![expect(clippy::print_stdout, reason = "figures are the result")]
 #![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
 
+mod coder;
 mod copy;
+mod cost;
+mod daemon;
 mod fairness;
 mod http;
 mod idle;
 mod samples;
 mod spawn;
 mod tree;
+mod wire;
 
 use anyhow::{Result, bail};
 
-pub(crate) use http::empty_route;
+pub(crate) use daemon::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "http"];
+    let all = ["spawn", "copy", "idle", "fairness", "tree", "http", "coder"];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -32,6 +36,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "fairness" => fairness::run()?,
             "tree" => tree::run()?,
             "http" => http::run()?,
+            "coder" => coder::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
         }
     }

@@ -1,7 +1,9 @@
 //! Times of the same thing done many times.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
 
 /// Samples in order of size.
 pub(super) struct Samples(Vec<Duration>);
@@ -34,4 +36,11 @@ impl fmt::Display for Samples {
         let (p50, p90, p99) = (micros(0.5), micros(0.9), micros(0.99));
         write!(out, "p50 {p50:.0} µs, p90 {p90:.0}, p99 {p99:.0} (n = {})", self.0.len())
     }
+}
+
+/// How long it took.
+pub(super) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<Duration> {
+    let begun = Instant::now();
+    work()?;
+    Ok(begun.elapsed())
 }

@@ -113,6 +113,8 @@ impl Inner {
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
         tokio::spawn(async move {
             own(running, desk).await;
+            // Those who waited for the ending come first.
+            tokio::task::yield_now().await;
             tree.give_back_if_empty();
             ended.notify_one();
         });

@@ -1,17 +1,17 @@
 //! Starting: one process for each key, whatever the callers do meanwhile.
 
 use std::ffi::{CString, OsString};
-use std::future::poll_fn;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::spawn::{Spawned, Step};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -62,11 +62,11 @@ impl Engine {
         let (outcome, waiting) = watch::channel(None);
         match self.inner.reserve(&launch, &waiting)? {
             Reserved::Ours(starting) => {
-                let work = Box::pin(carry_out(starting, launch, outcome));
+                let work = carry_out(starting, launch, outcome);
                 match self.inner.settings.provider {
                     // Code of others: what it does to its task it must not do to the caller's.
                     Some(_) => _ = tokio::spawn(work),
-                    None => begin_here(work).await,
+                    None => Carried::new(work).await,
                 }
                 until_known(waiting).await
             }
@@ -77,18 +77,40 @@ impl Engine {
     }
 }
 
-/// Begins a start in the caller's task, which saves the spawner the wait for another thread to wake
-/// up, and leaves the rest to a task of its own: from there on the caller may go away.
-async fn begin_here(work: impl Future<Output = ()> + Send + Unpin + 'static) {
-    let mut work = Some(work);
-    poll_fn(|context| {
-        let done = work.as_mut().is_some_and(|work| Pin::new(work).poll(context).is_ready());
-        work.take_if(|_| done);
-        Poll::Ready(())
-    })
-    .await;
-    if let Some(work) = work {
-        tokio::spawn(work);
+/// Work that is done in the caller's task, which saves it the way through another one, and goes on
+/// in a task of its own when the caller goes away.
+struct Carried<W: Future<Output = ()> + Send + 'static> {
+    /// `None` once it is done.
+    work: Option<Pin<Box<W>>>,
+    /// To go on there; the caller may be dropped where no runtime is entered.
+    runtime: Handle,
+}
+
+impl<W: Future<Output = ()> + Send + 'static> Carried<W> {
+    fn new(work: W) -> Self {
+        Self { work: Some(Box::pin(work)), runtime: Handle::current() }
+    }
+}
+
+impl<W: Future<Output = ()> + Send + 'static> Future for Carried<W> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // Taken out while it runs: work that panics is not tried again.
+        let Some(mut work) = self.work.take() else { return Poll::Ready(()) };
+        let poll = work.as_mut().poll(context);
+        if poll.is_pending() {
+            self.work = Some(work);
+        }
+        poll
+    }
+}
+
+impl<W: Future<Output = ()> + Send + 'static> Drop for Carried<W> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.runtime.spawn(work);
+        }
     }
 }
 

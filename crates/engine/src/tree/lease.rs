@@ -4,15 +4,18 @@ use std::ffi::CString;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::Leaf;
+use lastbyte_sys::cgroup::{Leaf, State};
 
 use super::leaves::Leaves;
+use super::strays::Strays;
 
 /// Once the leaf was given back it belongs to somebody else: every use of it goes through
 /// [`Lease::look`], which excludes giving it back meanwhile.
 #[derive(Debug)]
 pub(crate) struct Lease {
     held: Mutex<Option<Held>>,
+    /// Outlives the leaf, as those may who left it.
+    strays: Arc<Strays>,
 }
 
 #[derive(Debug)]
@@ -34,7 +37,11 @@ impl Lease {
 
     pub(super) fn of(leaf: Leaf, leaves: &Arc<Leaves>) -> Self {
         let held = Held { leaf, leaves: Arc::clone(leaves), watched_by: 0 };
-        Self { held: Mutex::new(Some(held)) }
+        Self { held: Mutex::new(Some(held)), strays: Arc::clone(&leaves.strays) }
+    }
+
+    pub(super) fn strays(&self) -> &Arc<Strays> {
+        &self.strays
     }
 
     pub(super) fn path(&self) -> Option<CString> {
@@ -60,11 +67,12 @@ impl Lease {
     pub(super) fn give_back_if_empty(&self) {
         let Ok(mut held) = self.held.try_lock() else { return };
         // Only we put processes into a leaf, so one that was used and is empty stays empty.
-        let empty = |held: &Held| held.leaf.state().is_ok_and(|state| !state.populated);
-        let unused = held.take_if(|held| held.watched_by == 0 && empty(held));
-        if let Some(Held { leaf, leaves, .. }) = unused {
+        let Some(state) = held.as_ref().filter(|held| held.watched_by == 0).and_then(empty) else {
+            return;
+        };
+        if let Some(Held { leaf, leaves, .. }) = held.take() {
             drop(held);
-            leaves.give_back(leaf);
+            leaves.give_back_empty(leaf, state);
         }
     }
 
@@ -72,6 +80,11 @@ impl Lease {
         // The leaf is taken out in one step or not at all.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The state of a leaf that nobody lives in.
+fn empty(held: &Held) -> Option<State> {
+    held.leaf.state().ok().filter(|state| !state.populated)
 }
 
 impl Drop for Watched {

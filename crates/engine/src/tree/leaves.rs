@@ -3,9 +3,11 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Branch, Leaf};
+use lastbyte_sys::cgroup::{Branch, Leaf, State};
+
+use super::strays::Strays;
 
 /// A leaf costs the kernel memory; past this many an empty one is not worth keeping.
 const MOST_FREE: usize = 64;
@@ -15,6 +17,7 @@ const MOST_FREE: usize = 64;
 pub(crate) struct Leaves {
     branch: Branch,
     next: AtomicU64,
+    pub(super) strays: Arc<Strays>,
     /// Held for the time of a push or a pop.
     stock: Mutex<Stock>,
 }
@@ -31,7 +34,8 @@ struct Stock {
 impl Leaves {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let branch = Branch::make(folder)?;
-        Ok(Self { branch, next: AtomicU64::new(0), stock: Mutex::default() })
+        let (strays, stock) = Default::default();
+        Ok(Self { branch, next: AtomicU64::new(0), strays, stock })
     }
 
     /// A leaf with nobody in it.
@@ -45,11 +49,15 @@ impl Leaves {
 
     /// Takes back a leaf whose tree is gone or has no handle any more.
     pub(super) fn give_back(&self, leaf: Leaf) {
-        if leaf.state().map_or(true, |state| state.populated) {
-            self.stock().left.push(leaf);
-            return;
+        match leaf.state() {
+            Ok(state) if !state.populated => self.give_back_empty(leaf, state),
+            Ok(_) | Err(_) => self.stock().left.push(leaf),
         }
-        let Some(leaf) = self.keep(leaf) else { return };
+    }
+
+    /// The same of one that has just been seen in this state, with nobody in it.
+    pub(super) fn give_back_empty(&self, leaf: Leaf, state: State) {
+        let Some(leaf) = self.keep(leaf, state) else { return };
         if leaf.remove().is_err() {
             self.stock().left.push(leaf);
         } else if self.stock().closed {
@@ -58,8 +66,8 @@ impl Leaves {
     }
 
     /// Puts an empty leaf with the free ones, unless it is not wanted there.
-    fn keep(&self, leaf: Leaf) -> Option<Leaf> {
-        let reusable = leaf.reusable();
+    fn keep(&self, leaf: Leaf, state: State) -> Option<Leaf> {
+        let reusable = leaf.reusable(state);
         let mut stock = self.stock();
         if !reusable || stock.closed || stock.free.len() >= MOST_FREE {
             return Some(leaf);

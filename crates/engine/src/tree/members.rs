@@ -76,9 +76,12 @@ impl Tree {
         }
     }
 
-    /// The same tree without its leaf.
-    pub(crate) fn by_scan(&self) -> Self {
-        Self { marks: self.marks.clone(), way: Way::Scan }
+    /// The same tree as a scan finds it, if it has a leaf and anybody lives outside of that. Asked
+    /// when the leaf is empty.
+    pub(crate) async fn strays(&self) -> Option<Self> {
+        let strays = self.lease()?.strays();
+        let scanned = Self { marks: self.marks.clone(), way: Way::Scan };
+        strays.any(scanned.clone()).await.then_some(scanned)
     }
 
     /// Its leaf, where it has one.

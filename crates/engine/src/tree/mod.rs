@@ -3,6 +3,7 @@
 //! ```text
 //!  Trees (found once) ──▶ Plot (before the clone) ──▶ Tree (with a leader)
 //!    └─ Leaves (the pool) ──▶ Lease (a leaf, until its tree is empty)
+//!         └─ Strays (who left one, looked for by all stops together)
 //! ```
 //!
 //! Looking at a tree blocks for the time of a scan and belongs on a blocking thread. Nobody is
@@ -15,6 +16,7 @@ mod leaves;
 mod members;
 mod reach;
 mod scan;
+mod strays;
 
 pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;

@@ -97,10 +97,7 @@ fn add_descendants(all: &[Stat], found: &mut HashSet<i32>) {
 /// processes are looked through twice and no oftener.
 pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
     let mut alive: Vec<bool> = trees.iter().map(lives_in_leaf).collect();
-    let mut by_cookie = HashMap::new();
-    for (index, tree) in trees.iter().enumerate().filter(|(_, tree)| tree.lease().is_none()) {
-        by_cookie.insert(&*tree.marks.cookie, index);
-    }
+    let by_cookie = cookies(trees.iter().enumerate().filter(|(_, tree)| tree.lease().is_none()));
     if by_cookie.is_empty() {
         return alive;
     }
@@ -112,6 +109,18 @@ pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
         }
     }
     alive
+}
+
+/// Which of these trees have anybody alive who bears their cookie, descends from such a one or was
+/// known before, in a leaf or out of it. All processes are looked through once.
+pub(super) fn with_members(trees: &[Tree]) -> io::Result<Vec<bool>> {
+    let found = census(trees, &cookies(trees.iter().enumerate()))?;
+    Ok((0..trees.len()).map(|index| found.contains(&index)).collect())
+}
+
+/// Which tree a cookie means, by its place in a list.
+fn cookies<'a>(trees: impl Iterator<Item = (usize, &'a Tree)>) -> HashMap<&'a [u8], usize> {
+    trees.map(|(index, tree)| (&*tree.marks.cookie, index)).collect()
 }
 
 fn lives_in_leaf(tree: &Tree) -> bool {

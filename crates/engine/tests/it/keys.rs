@@ -1,5 +1,8 @@
 //! A retry is safe: one key, one process.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
+
 use lastbyte_engine::{EnvEdit, ForgetError, Key, Launch, StartError, Started};
 use tokio::task::JoinSet;
 
@@ -49,6 +52,21 @@ async fn another_launch_under_a_known_key_is_a_conflict() {
         let error = fixture.engine.start(launch).await.expect_err("a conflict");
         assert_eq!(error, StartError::KeyConflict { key: Key("k".into()) });
     }
+}
+
+/// On one thread, where nobody else can have carried the start on before its caller goes.
+#[tokio::test]
+async fn a_start_whose_caller_goes_away_goes_on() {
+    let fixture = Fixture::new();
+    {
+        let mut start = pin!(fixture.engine.start(keyed(&fixture, "join then hold", "k")));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(start.as_mut().poll(&mut context).is_pending());
+    }
+    let retry = fixture.engine.start(keyed(&fixture, "join then hold", "k"));
+    let retried = patiently("the retry is answered", retry).await.unwrap();
+    assert!(retried.attached);
+    assert_eq!(fixture.anchor.wait_for(1).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -75,8 +75,10 @@ impl Leaf {
 
     /// What it is at this instant. A leaf that is gone is empty.
     pub fn state(&self) -> io::Result<State> {
-        let text = absent_is_empty(fs::read(self.folder.join("cgroup.events")))?;
-        Ok(State::parse(&text))
+        match self.events() {
+            Err(error) if gone(&error) => Ok(State::EMPTY),
+            events => read_state(events?),
+        }
     }
 
     /// Kills everybody in it and below it, whoever is born meanwhile too. Nobody can be born in it
@@ -99,12 +101,11 @@ impl Leaf {
         text.trim().parse().ok()
     }
 
-    /// Whether it is as good as a fresh one: empty, and nothing was changed in it that the next
-    /// tree would notice.
-    pub fn reusable(&self) -> bool {
-        let unused = State { populated: false, frozen: false };
+    /// Whether it is as good as a fresh one, by what [`Leaf::state`] has just said: empty, and
+    /// nothing was changed in it that the next tree would notice.
+    pub fn reusable(&self, state: State) -> bool {
         !self.killed.load(Ordering::Relaxed)
-            && self.state().is_ok_and(|state| state == unused)
+            && state == State::EMPTY
             // A folder has a link of its own, one from above and one from each folder in it.
             && fs::metadata(&self.folder).is_ok_and(|folder| folder.nlink() <= 2)
             && !self.folder.join("memory.peak").exists()
@@ -117,6 +118,8 @@ impl Leaf {
 }
 
 impl State {
+    const EMPTY: Self = Self { populated: false, frozen: false };
+
     fn parse(text: &[u8]) -> Self {
         let is_set = |name: &[u8]| {
             let mut lines = text.split(|byte| *byte == b'\n');
@@ -131,7 +134,7 @@ pub fn read_state(events: impl AsFd) -> io::Result<State> {
     let mut text = [0; 256];
     match rustix::io::pread(events, &mut text, 0) {
         Ok(len) => Ok(State::parse(&text[..len])),
-        Err(errno) => absent_is_empty(Err(errno.into())).map(|()| State::parse(b"")),
+        Err(errno) => absent_is_empty(Err(errno.into())).map(|()| State::EMPTY),
     }
 }
 
@@ -229,8 +232,8 @@ mod tests {
     fn peak_memory_is_told_where_the_kernel_counts_it_and_such_a_leaf_is_used_once() {
         let folder = tempfile::tempdir().unwrap();
         let leaf = Leaf::at(folder.path().to_owned());
-        assert_eq!((leaf.peak_memory(), leaf.reusable()), (None, true));
+        assert_eq!((leaf.peak_memory(), leaf.reusable(State::EMPTY)), (None, true));
         fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
-        assert_eq!((leaf.peak_memory(), leaf.reusable()), (Some(4096), false));
+        assert_eq!((leaf.peak_memory(), leaf.reusable(State::EMPTY)), (Some(4096), false));
     }
 }

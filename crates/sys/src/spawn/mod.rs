@@ -9,6 +9,7 @@ mod answers;
 mod clone;
 mod confine;
 mod daemon;
+mod queue;
 mod request;
 mod setup;
 mod spawners;

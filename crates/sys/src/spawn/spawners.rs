@@ -4,8 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::answers::{Answers, send_failure, send_spawned};
 use super::clone::{Mechanism, Stack, spawn};
 use super::confine::Confining;
+use super::queue::{Orders, Requests};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
 use super::table::{Pipes, Table};
@@ -26,8 +26,7 @@ use crate::leaders::Births;
 /// A handle on the spawner threads; they end when it is dropped.
 #[derive(Debug)]
 pub struct Spawners {
-    /// Unbounded: a request waits here only while its caller waits for the answer.
-    requests: Sender<(u64, Request)>,
+    requests: Requests,
 }
 
 impl Spawners {
@@ -36,13 +35,12 @@ impl Spawners {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         crate::pipe::set_nonblocking(&ours)?;
-        let (requests, queue) = channel();
-        let queue = Arc::new(Mutex::new(queue));
+        let requests = Requests::default();
         let (ready, started) = channel();
         let threads = (0..threads).map(|number| {
-            let (queue, ready, socket) = (Arc::clone(&queue), ready.clone(), theirs.as_raw_fd());
+            let (orders, ready, socket) = (requests.orders(), ready.clone(), theirs.as_raw_fd());
             let builder = thread::Builder::new().name(format!("spawner-{number}"));
-            builder.spawn(move || run(socket, mechanism, &queue, ready)).map(drop)
+            builder.spawn(move || run(socket, mechanism, &orders, ready)).map(drop)
         });
         let threads: Vec<io::Result<()>> = threads.collect();
         drop(ready);
@@ -55,13 +53,11 @@ impl Spawners {
 
     /// Asks for a child. The answer comes with this id, unless all spawners are gone (`false`).
     pub fn submit(&self, id: u64, request: Request) -> bool {
-        self.requests.send((id, request)).is_ok()
+        self.requests.submit(id, request)
     }
 }
 
-type Queue = Mutex<Receiver<(u64, Request)>>;
-
-fn run(socket: RawFd, mechanism: Mechanism, queue: &Queue, ready: Sender<Result<(), Errno>>) {
+fn run(socket: RawFd, mechanism: Mechanism, orders: &Orders, ready: Sender<Result<(), Errno>>) {
     block_signals();
     let spawner = Table::enter(socket).and_then(|table| {
         let (stack, births, rulesets) = (Stack::new()?, Births::begin(), Rulesets::default());
@@ -72,7 +68,7 @@ fn run(socket: RawFd, mechanism: Mechanism, queue: &Queue, ready: Sender<Result<
             // The starter waits for every answer, so it is there.
             _ = ready.send(Ok(()));
             drop(ready);
-            spawner.serve(queue);
+            spawner.serve(orders);
         }
         Err(errno) => _ = ready.send(Err(errno)),
     }
@@ -87,11 +83,8 @@ struct Spawner {
 }
 
 impl Spawner {
-    fn serve(&mut self, queue: &Queue) {
-        loop {
-            // One thread at a time waits in the queue, the others for the lock.
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((id, request)) = next else { return };
+    fn serve(&mut self, orders: &Orders) {
+        while let Some((id, request)) = orders.next() {
             let attempt = catch_unwind(AssertUnwindSafe(|| self.answer(id, &request)));
             let failed = attempt.unwrap_or(Err(PANICKED));
             if let Err(failure) = failed {

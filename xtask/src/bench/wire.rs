@@ -6,7 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -72,7 +73,7 @@ impl Connection {
     }
 
     /// The body of an answer that says its length.
-    fn answer(&mut self) -> Result<Vec<u8>> {
+    pub(super) fn answer(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 let (head, from) = (String::from_utf8_lossy(&self.buffer[..end]), end + 4);
@@ -156,4 +157,27 @@ impl fmt::Display for Address {
             Self::Tcp(_) => write!(out, "over TCP"),
         }
     }
+}
+
+/// How many answers of this path so many clients get in a second, each on a connection of its own.
+pub(super) fn rate(
+    address: &Address,
+    path: &str,
+    (clients, time): (usize, Duration),
+) -> Result<f64> {
+    let deadline = Instant::now() + time;
+    let counts = thread::scope(|scope| -> Result<u64> {
+        let client = || -> Result<u64> {
+            let mut connection = Connection::open(address)?;
+            let mut count = 0;
+            while Instant::now() < deadline {
+                connection.get(path)?;
+                count += 1;
+            }
+            Ok(count)
+        };
+        let clients: Vec<_> = (0..clients).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().map(|client| client.join().expect("a client panicked")).sum()
+    })?;
+    Ok(counts as f64 / time.as_secs_f64())
 }

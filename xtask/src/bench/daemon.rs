@@ -53,6 +53,10 @@ impl Daemon {
         bail!("the daemon went before it listened")
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn unix(&self) -> Address {
         Address::Unix(self.unix.clone())
     }
