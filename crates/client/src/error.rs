@@ -32,6 +32,10 @@ pub enum Problem {
     Status { status: u16, text: String },
     #[error("the head does not say {name}")]
     Head { name: &'static str },
+    #[error("there is no event {name:?}")]
+    Event { name: String },
+    #[error("bytes are not in base64")]
+    Base64,
     #[error("it ends before it has begun")]
     Ended,
 }

@@ -21,15 +21,18 @@ mod client;
 mod connection;
 mod error;
 mod events;
+mod follow;
 mod query;
 mod raw;
 mod request;
 mod sse;
+mod subscription;
 mod verbs;
 
 pub use address::Address;
 pub use client::Client;
 pub use error::{ClientError, Problem};
 pub use events::{Events, News};
+pub use follow::{Followed, Following, Piece};
 pub use lastbyte_wire as wire;
 pub use raw::RawOutput;

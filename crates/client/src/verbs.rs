@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use crate::request::{Ask, Repeat, of_process};
 use crate::wire::{
-    ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery, Process, ResizeRequest,
-    SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, View,
-    Wait, WaitAnswer, WriteAnswer, WriteQuery,
+    FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery, Process,
+    ResizeRequest, SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest,
+    Survivor, View, Wait, WaitAnswer, WriteAnswer, WriteQuery,
 };
-use crate::{Client, ClientError, Events, RawOutput};
+use crate::{Client, ClientError, Events, Following, RawOutput};
 
 const PROCESSES: &str = "/v1/processes";
 
@@ -46,6 +46,11 @@ impl Client {
         let ask = Ask::get(of_process(id, "/output")).query(&query);
         let (head, bytes) = self.answer(&ask).await?;
         RawOutput::new(&head.headers, bytes).map_err(|problem| ask.failed(problem))
+    }
+
+    /// The output as it comes, over however many connections.
+    pub async fn follow(&self, id: &str, query: &FollowQuery) -> Result<Following, ClientError> {
+        Following::open(self.address().clone(), id, query).await
     }
 
     pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {

@@ -1,6 +1,7 @@
 //! The operations, one file each: words of a request in, words of an answer out.
 
 pub mod events;
+pub mod follow;
 pub mod forget;
 pub mod list;
 pub mod read;

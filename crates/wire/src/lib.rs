@@ -7,6 +7,7 @@
 mod ending;
 mod error;
 mod events;
+mod follow;
 mod list;
 mod output;
 mod process;
@@ -22,6 +23,7 @@ pub use ending::{
 };
 pub use error::{Error, ErrorBody, ErrorCode};
 pub use events::{Event, EventKind, Gap};
+pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events};
 pub use list::{ListAnswer, ListQuery};
 pub use output::{Content, Fold, Line, Output, OutputQuery, Stream, TextLine, View, head};
 pub use process::{Phase, Process, Streams};

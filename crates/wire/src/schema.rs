@@ -4,9 +4,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::{
-    ErrorBody, Event, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery, ResizeRequest, Root,
-    SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor,
-    WaitAnswer, WriteAnswer, WriteQuery,
+    ErrorBody, Event, FollowDropped, FollowOutput, FollowQuery, ForgetQuery, Health, ListAnswer,
+    ListQuery, OutputQuery, ResizeRequest, Root, SignalAnswer, SignalRequest, StartAnswer,
+    StartRequest, StopProof, StopRequest, Survivor, WaitAnswer, WriteAnswer, WriteQuery,
 };
 
 /// All of it, under `$defs`.
@@ -28,6 +28,9 @@ pub fn schema() -> Value {
     generator.subschema_for::<ResizeRequest>();
     generator.subschema_for::<ForgetQuery>();
     generator.subschema_for::<Event>();
+    generator.subschema_for::<FollowQuery>();
+    generator.subschema_for::<FollowOutput>();
+    generator.subschema_for::<FollowDropped>();
     generator.subschema_for::<Root>();
     generator.subschema_for::<Health>();
     generator.subschema_for::<ErrorBody>();

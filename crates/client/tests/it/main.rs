@@ -5,5 +5,6 @@
 mod connections;
 mod errors;
 mod events;
+mod follow;
 mod requests;
 mod server;

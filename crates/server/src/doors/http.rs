@@ -2,8 +2,10 @@
 
 mod answer;
 mod events;
+mod follow;
 mod input;
 mod output;
 mod routes;
+mod sse;
 
 pub use routes::router;

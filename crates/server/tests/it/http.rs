@@ -1,6 +1,7 @@
 //! The native door: one file for each verb, and what all of them promise.
 
 pub mod events;
+mod follow;
 mod forget;
 mod keys;
 mod output;

@@ -11,7 +11,7 @@ use lastbyte_wire::{Error, ErrorCode, Health, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
-use super::{events, input, output};
+use super::{events, follow, input, output};
 use crate::verbs::{forget, list, resize, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
 
@@ -20,6 +20,7 @@ pub fn router(app: App) -> Router {
     let process = Router::new()
         .route("/", get(show_process).delete(forget_process))
         .route("/output", get(output::read_output))
+        .route("/follow", get(follow::follow_output))
         .route("/survivors", get(list_survivors))
         .route("/wait", post(wait_for_process))
         .route("/stdin", post(write_to_process))
