@@ -5,8 +5,9 @@ use bytes::Bytes;
 use crate::request::{Ask, Repeat, of_process};
 use crate::wire::{
     FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery, Process,
-    ResizeRequest, SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest,
-    Survivor, View, Wait, WaitAnswer, WriteAnswer, WriteQuery,
+    ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
+    StartRequest, StopProof, StopRequest, Survivor, View, Wait, WaitAnswer, WriteAnswer,
+    WriteQuery,
 };
 use crate::{Client, ClientError, Events, Following, RawOutput};
 
@@ -46,6 +47,11 @@ impl Client {
         let ask = Ask::get(of_process(id, "/output")).query(&query);
         let (head, bytes) = self.answer(&ask).await?;
         RawOutput::new(&head.headers, bytes).map_err(|problem| ask.failed(problem))
+    }
+
+    /// The lines that match.
+    pub async fn search(&self, id: &str, query: &SearchQuery) -> Result<SearchAnswer, ClientError> {
+        self.value(&Ask::get(of_process(id, "/output/search")).query(query)).await
     }
 
     /// The output as it comes, over however many connections.

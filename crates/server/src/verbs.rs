@@ -7,6 +7,7 @@ pub mod list;
 pub mod read;
 pub(crate) mod refusal;
 pub mod resize;
+pub mod search;
 pub mod show;
 pub mod signal;
 pub mod start;

@@ -14,6 +14,7 @@ mod process;
 mod range;
 mod sandbox;
 mod schema;
+mod search;
 mod start;
 mod verbs;
 mod wait;
@@ -30,6 +31,7 @@ pub use process::{Phase, Process, Streams};
 pub use range::Range;
 pub use sandbox::Sandbox;
 pub use schema::schema;
+pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use verbs::{
     Delivered, ForgetQuery, Health, Reach, ResizeRequest, Root, SignalAnswer, SignalRequest,

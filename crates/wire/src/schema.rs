@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{
     ErrorBody, Event, FollowDropped, FollowOutput, FollowQuery, ForgetQuery, Health, ListAnswer,
-    ListQuery, OutputQuery, ResizeRequest, Root, SignalAnswer, SignalRequest, StartAnswer,
-    StartRequest, StopProof, StopRequest, Survivor, WaitAnswer, WriteAnswer, WriteQuery,
+    ListQuery, OutputQuery, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
+    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, WaitAnswer,
+    WriteAnswer, WriteQuery,
 };
 
 /// All of it, under `$defs`.
@@ -31,6 +32,8 @@ pub fn schema() -> Value {
     generator.subschema_for::<FollowQuery>();
     generator.subschema_for::<FollowOutput>();
     generator.subschema_for::<FollowDropped>();
+    generator.subschema_for::<SearchQuery>();
+    generator.subschema_for::<SearchAnswer>();
     generator.subschema_for::<Root>();
     generator.subschema_for::<Health>();
     generator.subschema_for::<ErrorBody>();

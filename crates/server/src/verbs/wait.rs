@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lastbyte_engine::{LogSource, Process, Snapshot};
-use lastbyte_output::views::search::{PatternError, Watcher, compile};
+use lastbyte_output::views::search::{Watcher, compile};
 use lastbyte_output::views::{Read, Source};
-use lastbyte_wire::{self as wire, Error, ErrorCode, Met, WaitAnswer};
+use lastbyte_wire::{self as wire, Error, Met, WaitAnswer};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
@@ -38,7 +38,7 @@ impl Conditions {
             return Err(from_wire::invalid("there is nothing to wait for").hint(hint));
         }
         let pattern = wait.pattern.as_deref().map(compile).transpose();
-        let pattern = pattern.map_err(|error| refuse_pattern(&error))?;
+        let pattern = pattern.map_err(|error| refusal::of_pattern(&error))?;
         let at = wait.from.unwrap_or(0);
         Ok(Self {
             exit: wait.exit == Some(true),
@@ -173,8 +173,4 @@ fn met(source: &LogSource, range: std::ops::Range<u64>) -> std::io::Result<Met> 
     };
     let text = String::from_utf8_lossy(&text[..count]).into_owned();
     Ok(Met::Pattern { range: to_wire::range(&range), text })
-}
-
-fn refuse_pattern(error: &PatternError) -> Error {
-    Error::new(ErrorCode::InvalidPattern, refusal::with_cause(error))
 }

@@ -7,6 +7,7 @@ mod keys;
 mod output;
 mod refusals;
 mod sandbox;
+mod search;
 mod slow_reader;
 mod snapshots;
 mod start;
