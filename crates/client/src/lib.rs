@@ -17,6 +17,7 @@
 //! What may have reached the server is sent once more only if doing it twice is doing it once.
 
 mod address;
+mod attach;
 mod client;
 mod connection;
 mod error;
@@ -30,6 +31,7 @@ mod subscription;
 mod verbs;
 
 pub use address::Address;
+pub use attach::{Attached, FromProcess};
 pub use client::Client;
 pub use error::{ClientError, Problem};
 pub use events::{Events, News};

@@ -4,12 +4,12 @@ use bytes::Bytes;
 
 use crate::request::{Ask, Repeat, of_process};
 use crate::wire::{
-    FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery, Process,
-    ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
+    AttachQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery,
+    Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
     StartRequest, StopProof, StopRequest, Survivor, View, Wait, WaitAnswer, WriteAnswer,
     WriteQuery,
 };
-use crate::{Client, ClientError, Events, Following, RawOutput};
+use crate::{Attached, Client, ClientError, Events, Following, RawOutput};
 
 const PROCESSES: &str = "/v1/processes";
 
@@ -57,6 +57,11 @@ impl Client {
     /// The output as it comes, over however many connections.
     pub async fn follow(&self, id: &str, query: &FollowQuery) -> Result<Following, ClientError> {
         Following::open(self.address().clone(), id, query).await
+    }
+
+    /// Input and output over one connection, which is the caller's to make again.
+    pub async fn attach(&self, id: &str, query: &AttachQuery) -> Result<Attached, ClientError> {
+        Attached::open(self.address(), id, query).await
     }
 
     pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {

@@ -4,6 +4,7 @@
 //! what is not known is absent from an answer, never made up. The JSON schema of all of it is in
 //! `schema.json`, which `cargo xtask schema` writes.
 
+mod attach;
 mod ending;
 mod error;
 mod events;
@@ -19,6 +20,7 @@ mod start;
 mod verbs;
 mod wait;
 
+pub use attach::{AttachNotice, AttachQuery, AttachRequest};
 pub use ending::{
     Cause, Closing, Ending, Holder, Kept, Status, StopVerb, TimeoutKind, Times, Usage,
 };

@@ -1,6 +1,7 @@
-//! The native door: REST and server-sent events under `/v1`.
+//! The native door: REST, server-sent events and a WebSocket under `/v1`.
 
 mod answer;
+mod attach;
 mod events;
 mod follow;
 mod input;

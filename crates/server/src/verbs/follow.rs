@@ -6,14 +6,17 @@
 mod place;
 mod split;
 
-use lastbyte_engine::{LogReader, Process, Snapshot, Streams};
-use lastbyte_output::log::{Piece, ReadError, Run};
-use lastbyte_wire::{self as wire, Error, FollowDropped, FollowOutput, FollowQuery};
+use std::ops::Range;
+use std::sync::Arc;
+
+use lastbyte_engine::{Ending, LogReader, Process, Snapshot, Streams};
+use lastbyte_output::log::{self, ReadError, Run, Stream};
+use lastbyte_wire::{AttachQuery, Error, FollowQuery};
 
 use super::refusal;
-use crate::to_wire;
 
 pub use place::Place;
+pub use split::Content;
 use split::{After, split};
 
 /// A follower, somewhere in a log.
@@ -23,27 +26,47 @@ pub struct Following {
     reader: LogReader,
     place: Place,
     late: bool,
+    cut: Cut,
     /// Empty until there is output.
     buffer: Vec<u8>,
 }
 
+/// Where the output may be cut into pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Between characters and between streams, as far as it is text.
+    Characters,
+    Anywhere,
+}
+
 /// What comes next, and where the follower is then.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Next {
     pub place: Place,
     pub news: News,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum News {
-    Output(FollowOutput),
-    Late(FollowOutput),
-    Dropped(FollowDropped),
-    Ending(Box<wire::Ending>),
+    Output(Piece),
+    /// What a survivor wrote after the ending.
+    Late(Piece),
+    /// These bytes are gone.
+    Dropped(Range<u64>),
+    Ending(Arc<Ending>),
+}
+
+/// Some bytes of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub range: Range<u64>,
+    /// `None` where streams are not told apart.
+    pub stream: Option<Stream>,
+    pub content: Content,
 }
 
 /// Bytes of one stream, or of both where they are not told apart.
-type Part = (std::ops::Range<u64>, Option<wire::Stream>);
+type Part = (Range<u64>, Option<Stream>);
 
 /// What is read at once.
 const PIECE: usize = 64 << 10;
@@ -57,14 +80,27 @@ impl Following {
         query: &FollowQuery,
         last_id: Option<&str>,
     ) -> Result<Self, Error> {
-        let total = process.snapshot().extent.len;
         let place = match last_id {
             Some(id) => Place::parse(id)?,
-            None => Place::asked(query.from.unwrap_or(0), total),
+            None => Place::asked(query.from.unwrap_or(0), process.snapshot().extent.len),
         };
-        place.check(total)?;
+        Self::at_place(process, place, query.late == Some(true), Cut::Characters)
+    }
+
+    /// The bytes as they are, from where the query says.
+    pub fn bytes(process: &Process, query: &AttachQuery) -> Result<Self, Error> {
+        let place = Place::asked(query.from.unwrap_or(0), process.snapshot().extent.len);
+        Self::at_place(process, place, query.late == Some(true), Cut::Anywhere)
+    }
+
+    fn at_place(process: &Process, place: Place, late: bool, cut: Cut) -> Result<Self, Error> {
+        place.check(process.snapshot().extent.len)?;
         let (process, reader) = (process.clone(), process.reader());
-        Ok(Self { process, reader, place, late: query.late == Some(true), buffer: Vec::new() })
+        Ok(Self { process, reader, place, late, cut, buffer: Vec::new() })
+    }
+
+    pub fn cursor(&self) -> u64 {
+        self.place.cursor
     }
 
     /// Whether all has been told that ever will be.
@@ -106,7 +142,7 @@ impl Following {
         }
         Ok(snapshot.ending().filter(|_| !self.place.ended).map_or_else(Vec::new, |ending| {
             self.place.ended = true;
-            vec![Next { place: self.place, news: News::Ending(Box::new(to_wire::ending(ending))) }]
+            vec![Next { place: self.place, news: News::Ending(Arc::clone(ending)) }]
         }))
     }
 
@@ -116,7 +152,7 @@ impl Following {
         self.buffer.resize(PIECE, 0);
         let read = self.parts(snapshot, from, most);
         match read.map_err(|error| refusal::unreadable(&std::io::Error::other(error)))? {
-            (Piece::Bytes(count), parts) => {
+            (log::Piece::Bytes(count), parts) => {
                 let read_to = from + count as u64;
                 // A read that is short of what is there ends where bytes are gone.
                 let at_a_gap = count < most;
@@ -126,9 +162,9 @@ impl Following {
                 };
                 Ok(self.tell(&parts, last))
             }
-            (Piece::Dropped(gone), _) => Ok(vec![self.skip(gone.end.min(end))]),
+            (log::Piece::Dropped(gone), _) => Ok(vec![self.skip(gone.end.min(end))]),
             // The file is shorter than its log: somebody cut it.
-            (Piece::End, _) => Ok(vec![self.skip(end)]),
+            (log::Piece::End, _) => Ok(vec![self.skip(end)]),
         }
     }
 
@@ -138,17 +174,17 @@ impl Following {
         snapshot: &Snapshot,
         from: u64,
         most: usize,
-    ) -> Result<(Piece, Vec<Part>), ReadError> {
+    ) -> Result<(log::Piece, Vec<Part>), ReadError> {
         let into = &mut self.buffer[..most];
-        match self.process.about().streams {
-            Streams::Split => {
+        match (self.cut, self.process.about().streams) {
+            (Cut::Characters, Streams::Split) => {
                 let (piece, runs) = self.reader.read_runs(snapshot, from, into)?;
-                let part = |run: Run| (run.range, Some(to_wire::stream(run.stream)));
+                let part = |run: Run| (run.range, Some(run.stream));
                 Ok((piece, runs.into_iter().map(part).collect()))
             }
-            Streams::Merged | Streams::Pty(_) => {
+            (Cut::Anywhere, _) | (Cut::Characters, Streams::Merged | Streams::Pty(_)) => {
                 let piece = self.reader.read(snapshot, from, into)?;
-                let count = if let Piece::Bytes(count) = piece { count as u64 } else { 0 };
+                let count = if let log::Piece::Bytes(count) = piece { count as u64 } else { 0 };
                 Ok((piece, vec![(from..from + count, None)]))
             }
         }
@@ -163,9 +199,9 @@ impl Following {
     }
 
     fn skip(&mut self, to: u64) -> Next {
-        let range = to_wire::range(&(self.place.cursor..to));
+        let range = self.place.cursor..to;
         self.place.cursor = to;
-        Next { place: self.place, news: News::Dropped(FollowDropped { range }) }
+        Next { place: self.place, news: News::Dropped(range) }
     }
 
     /// What was read. The beginning of a character at the end of a part is held back only if that
@@ -177,15 +213,14 @@ impl Following {
             let after = if index + 1 < parts.len() { After::Nothing } else { last };
             // Parts lie within the buffer, so their distance from its beginning is small.
             let at = |cursor: u64| (cursor - begin) as usize;
-            let pieces = split(&self.buffer[at(range.start)..at(range.end)], after);
+            let pieces = split(&self.buffer[at(range.start)..at(range.end)], self.cut, after);
             for (content, len) in pieces.into_iter().flatten() {
                 let start = self.place.cursor;
                 self.place.cursor += len as u64;
-                let range = to_wire::range(&(start..self.place.cursor));
-                let output = FollowOutput { range, stream: *stream, content };
+                let piece = Piece { range: start..self.place.cursor, stream: *stream, content };
                 let news = match self.place.ended {
-                    true => News::Late(output),
-                    false => News::Output(output),
+                    true => News::Late(piece),
+                    false => News::Output(piece),
                 };
                 next.push(Next { place: self.place, news });
             }

@@ -1,5 +1,6 @@
 //! The native door: one file for each verb, and what all of them promise.
 
+mod attach;
 pub mod events;
 mod follow;
 mod forget;

@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use lastbyte_wire::{ErrorBody, follow_events as name};
+use lastbyte_wire::{Bytes, ErrorBody, FollowDropped, FollowOutput, follow_events as name};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::{Answer, nothing};
 use super::input::{self, Target};
 use super::sse;
-use crate::App;
-use crate::verbs::follow::{Following, News, Next};
+use crate::verbs::follow::{Content, Following, News, Next, Piece};
+use crate::{App, to_wire};
 
 pub(super) async fn follow_output(
     State(app): State<App>,
@@ -49,9 +49,22 @@ impl sse::Events for Output {
 fn written(next: &Next) -> String {
     let id = Some(&next.place as _);
     match &next.news {
-        News::Output(output) => sse::event(id, name::OUTPUT, output),
-        News::Late(output) => sse::event(id, name::LATE, output),
-        News::Dropped(dropped) => sse::event(id, name::DROPPED, dropped),
-        News::Ending(ending) => sse::event(id, name::ENDING, ending),
+        News::Output(piece) => sse::event(id, name::OUTPUT, &in_words(piece)),
+        News::Late(piece) => sse::event(id, name::LATE, &in_words(piece)),
+        News::Dropped(range) => {
+            sse::event(id, name::DROPPED, &FollowDropped { range: to_wire::range(range) })
+        }
+        News::Ending(ending) => sse::event(id, name::ENDING, &to_wire::ending(ending)),
+    }
+}
+
+fn in_words(piece: &Piece) -> FollowOutput {
+    FollowOutput {
+        range: to_wire::range(&piece.range),
+        stream: piece.stream.map(to_wire::stream),
+        content: match &piece.content {
+            Content::Text(text) => Bytes::Text(text.clone()),
+            Content::Binary(bytes) => Bytes::Base64(base64_simd::STANDARD.encode_to_string(bytes)),
+        },
     }
 }

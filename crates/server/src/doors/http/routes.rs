@@ -11,7 +11,7 @@ use lastbyte_wire::{Error, ErrorCode, Health, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
-use super::{events, follow, input, output};
+use super::{attach, events, follow, input, output};
 use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
 
@@ -22,6 +22,7 @@ pub fn router(app: App) -> Router {
         .route("/output", get(output::read_output))
         .route("/output/search", get(search_output))
         .route("/follow", get(follow::follow_output))
+        .route("/attach", get(attach::attach_to_process))
         .route("/survivors", get(list_survivors))
         .route("/wait", post(wait_for_process))
         .route("/stdin", post(write_to_process))

@@ -1,9 +1,17 @@
-//! Bytes as text as far as they are text, and as base64 from there on.
+//! Bytes as text as far as they are text, and as they are from there on.
 
 use std::str;
 
 use lastbyte_output::decode::unfinished;
-use lastbyte_wire::Bytes;
+
+use super::Cut;
+
+/// Bytes, or what they say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    Text(String),
+    Binary(Vec<u8>),
+}
 
 /// What may come behind the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,10 +21,13 @@ pub(super) enum After {
     Nothing,
 }
 
-/// The words for these bytes, each with how many it is made of. The beginning of a character is
+/// These bytes as content, each with how many it is made of. The beginning of a character is
 /// left out while its rest may come. At most two, however the bytes are mixed: whatever comes
 /// behind a bad byte is not looked at.
-pub(super) fn split(bytes: &[u8], after: After) -> [Option<(Bytes, usize)>; 2] {
+pub(super) fn split(bytes: &[u8], cut: Cut, after: After) -> [Option<(Content, usize)>; 2] {
+    if cut == Cut::Anywhere {
+        return [binary(bytes), None];
+    }
     let held = match after {
         After::More => unfinished(bytes),
         After::Nothing => 0,
@@ -27,9 +38,12 @@ pub(super) fn split(bytes: &[u8], after: After) -> [Option<(Bytes, usize)>; 2] {
         Err(error) => str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
     let rest = &bytes[valid.len()..];
-    let text = (!valid.is_empty()).then(|| (Bytes::Text(valid.to_owned()), valid.len()));
-    let base64 = || Bytes::Base64(base64_simd::STANDARD.encode_to_string(rest));
-    [text, (!rest.is_empty()).then(|| (base64(), rest.len()))]
+    let text = (!valid.is_empty()).then(|| (Content::Text(valid.to_owned()), valid.len()));
+    [text, binary(rest)]
+}
+
+fn binary(bytes: &[u8]) -> Option<(Content, usize)> {
+    (!bytes.is_empty()).then(|| (Content::Binary(bytes.to_vec()), bytes.len()))
 }
 
 #[cfg(test)]
@@ -38,29 +52,35 @@ mod tests {
 
     use super::*;
 
-    fn check(bytes: &[u8], after: After, want: [Option<(&str, usize)>; 2]) {
-        let shown = |part: Option<(Bytes, usize)>| {
-            part.map(|(bytes, len)| match bytes {
-                Bytes::Text(text) => (text, len),
-                Bytes::Base64(text) => (format!("={text}"), len),
-            })
-        };
-        let own = |part: Option<(&str, usize)>| part.map(|(text, len)| (text.to_owned(), len));
-        assert_eq!(split(bytes, after).map(shown), want.map(own), "{bytes:x?} {after:?}");
+    fn check(bytes: &[u8], after: After, want: [Option<Content>; 2]) {
+        let parts = split(bytes, Cut::Characters, after);
+        assert_eq!(
+            parts.map(|part| part.map(|(content, _)| content)),
+            want,
+            "{bytes:x?} {after:?}"
+        );
+    }
+
+    fn text(text: &str) -> Option<Content> {
+        Some(Content::Text(text.into()))
+    }
+
+    fn bad(bytes: &[u8]) -> Option<Content> {
+        Some(Content::Binary(bytes.into()))
     }
 
     #[test]
     fn a_character_is_held_back_until_its_end_can_be_there() {
-        check("é".as_bytes(), After::More, [Some(("é", 2)), None]);
-        check(b"a\xC3", After::More, [Some(("a", 1)), None]);
+        check("é".as_bytes(), After::More, [text("é"), None]);
+        check(b"a\xC3", After::More, [text("a"), None]);
         check(b"\xC3", After::More, [None, None]);
-        check(b"a\xC3", After::Nothing, [Some(("a", 1)), Some(("=ww==", 1))]);
+        check(b"a\xC3", After::Nothing, [text("a"), bad(b"\xC3")]);
     }
 
     #[test]
     fn a_bad_byte_loses_nothing() {
-        check(b"a\xFFb", After::More, [Some(("a", 1)), Some(("=/2I=", 2))]);
-        check(b"\xFF\xC3", After::More, [None, Some(("=/w==", 1))]);
+        check(b"a\xFFb", After::More, [text("a"), bad(b"\xFFb")]);
+        check(b"\xFF\xC3", After::More, [None, bad(b"\xFF")]);
         check(b"", After::Nothing, [None, None]);
     }
 
@@ -74,10 +94,10 @@ mod tests {
             while at < bytes.len() {
                 let end = bytes.len().min(at + size);
                 let after = if end < bytes.len() { After::More } else { After::Nothing };
-                for (part, len) in split(&bytes[at..end], after).into_iter().flatten() {
+                for (part, len) in split(&bytes[at..end], Cut::Characters, after).into_iter().flatten() {
                     out.extend(match part {
-                        Bytes::Text(text) => text.into_bytes(),
-                        Bytes::Base64(text) => base64_simd::STANDARD.decode_to_vec(text).unwrap(),
+                        Content::Text(text) => text.into_bytes(),
+                        Content::Binary(bytes) => bytes,
                     });
                     at += len;
                 }
