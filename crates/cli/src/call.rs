@@ -4,8 +4,8 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use crate::commands::{
-    app_server, doctor, events, forget, logs, ps, run, serve, show, shutdown, signal, start, stop,
-    wait, write,
+    app_server, doctor, events, forget, logs, ps, run, search, serve, show, shutdown, signal,
+    start, stop, wait, write,
 };
 use crate::{client_error, exit_code, tell, usage};
 
@@ -25,6 +25,7 @@ enum Command {
     Ps(ps::Args),
     Show(show::Args),
     Logs(logs::Args),
+    Search(search::Args),
     Wait(wait::Args),
     Write(write::Args),
     Signal(signal::Args),
@@ -49,6 +50,7 @@ pub(crate) fn main() -> u8 {
         Command::Ps(args) => asking(ps::run(&args)),
         Command::Show(args) => asking(show::run(&args)),
         Command::Logs(args) => asking(logs::run(&args)),
+        Command::Search(args) => asking(search::run(&args)),
         Command::Wait(args) => asking(wait::run(&args)),
         Command::Write(args) => asking(write::run(&args)),
         Command::Signal(args) => asking(signal::run(&args)),

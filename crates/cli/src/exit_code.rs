@@ -11,7 +11,7 @@ use lastbyte_client::{ClientError, wire};
 use crate::attend::CutShort;
 use crate::{client_error, usage};
 
-/// Something was waited for that did not come, or stopped that is still there.
+/// Something was waited for that did not come, looked for that is not there, or stopped that is.
 pub(crate) const NOT_MET: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const TIMED_OUT: u8 = 124;
@@ -40,6 +40,13 @@ Exit codes:
   126    start: the program was found but cannot be run
   127    start: the program was not found
   2      the call of lastbyte makes no sense";
+
+pub(crate) const SEARCH_HELP: &str = "\
+Exit codes:
+  0      something matches
+  1      nothing matches
+  125    no server is running, or it cannot do this
+  2      the call of lastbyte makes no sense, or the pattern is none";
 
 pub(crate) const WAIT_HELP: &str = "\
 Exit codes:

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Phase, Process, Sandbox, Status, TimeoutKind};
+use lastbyte_client::wire::{Cause, Ending, Phase, Process, Sandbox, Status, Stream, TimeoutKind};
 
 use crate::usage;
 
@@ -25,6 +25,15 @@ pub(crate) fn one_line(text: &str) -> String {
         false => c.to_string(),
     };
     text.chars().map(shown).collect()
+}
+
+/// The name of a stream, as options have it.
+pub(crate) fn parse_stream(text: &str) -> Result<Stream, String> {
+    match text {
+        "stdout" => Ok(Stream::Stdout),
+        "stderr" => Ok(Stream::Stderr),
+        _ => Err("a stream is stdout or stderr".into()),
+    }
 }
 
 /// The word by which it is asked for; a dash for none.

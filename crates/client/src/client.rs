@@ -12,9 +12,9 @@ use hyper::http::response::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Unanswered};
-use crate::error::excerpt;
+use crate::error::{excerpt, refused};
 use crate::request::{Ask, Repeat};
-use crate::{Address, ClientError, Problem, wire};
+use crate::{Address, ClientError, Problem};
 
 /// Asks one server. Requests that are under way at the same time have a connection each.
 #[derive(Debug)]
@@ -91,11 +91,8 @@ pub(crate) async fn read(
     if parts.status.is_success() {
         return Ok((parts, body));
     }
-    Err(match serde_json::from_slice::<wire::ErrorBody>(&body) {
-        Ok(wire::ErrorBody { error }) => ClientError::Refused(error),
-        Err(_) => {
-            let status = parts.status.as_u16();
-            ask.failed(Problem::Status { status, text: excerpt(&body) })
-        }
-    })
+    Err(refused(&body).unwrap_or_else(|| {
+        let status = parts.status.as_u16();
+        ask.failed(Problem::Status { status, text: excerpt(&body) })
+    }))
 }

@@ -32,8 +32,20 @@ pub enum Problem {
     Status { status: u16, text: String },
     #[error("the head does not say {name}")]
     Head { name: &'static str },
+    #[error("the WebSocket broke")]
+    WebSocket(#[source] Box<tokio_tungstenite::tungstenite::Error>),
+    #[error("there is no event {name:?}")]
+    Event { name: String },
+    #[error("bytes are not in base64")]
+    Base64,
     #[error("it ends before it has begun")]
     Ended,
+}
+
+/// The server's own word, if that is what it says.
+pub(crate) fn refused(body: &[u8]) -> Option<ClientError> {
+    let body = serde_json::from_slice::<wire::ErrorBody>(body).ok()?;
+    Some(ClientError::Refused(body.error))
 }
 
 /// The beginning of something that may be long, for people.

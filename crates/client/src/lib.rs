@@ -17,19 +17,24 @@
 //! What may have reached the server is sent once more only if doing it twice is doing it once.
 
 mod address;
+mod attach;
 mod client;
 mod connection;
 mod error;
 mod events;
+mod follow;
 mod query;
 mod raw;
 mod request;
 mod sse;
+mod subscription;
 mod verbs;
 
 pub use address::Address;
+pub use attach::{Attached, FromProcess};
 pub use client::Client;
 pub use error::{ClientError, Problem};
 pub use events::{Events, News};
+pub use follow::{Followed, Following, Piece};
 pub use lastbyte_wire as wire;
 pub use raw::RawOutput;

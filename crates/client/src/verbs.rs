@@ -4,11 +4,12 @@ use bytes::Bytes;
 
 use crate::request::{Ask, Repeat, of_process};
 use crate::wire::{
-    ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery, Process, ResizeRequest,
-    SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, View,
-    Wait, WaitAnswer, WriteAnswer, WriteQuery,
+    AttachQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery,
+    Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
+    StartRequest, StopProof, StopRequest, Survivor, View, Wait, WaitAnswer, WriteAnswer,
+    WriteQuery,
 };
-use crate::{Client, ClientError, Events, RawOutput};
+use crate::{Attached, Client, ClientError, Events, Following, RawOutput};
 
 const PROCESSES: &str = "/v1/processes";
 
@@ -46,6 +47,21 @@ impl Client {
         let ask = Ask::get(of_process(id, "/output")).query(&query);
         let (head, bytes) = self.answer(&ask).await?;
         RawOutput::new(&head.headers, bytes).map_err(|problem| ask.failed(problem))
+    }
+
+    /// The lines that match.
+    pub async fn search(&self, id: &str, query: &SearchQuery) -> Result<SearchAnswer, ClientError> {
+        self.value(&Ask::get(of_process(id, "/output/search")).query(query)).await
+    }
+
+    /// The output as it comes, over however many connections.
+    pub async fn follow(&self, id: &str, query: &FollowQuery) -> Result<Following, ClientError> {
+        Following::open(self.address().clone(), id, query).await
+    }
+
+    /// Input and output over one connection, which is the caller's to make again.
+    pub async fn attach(&self, id: &str, query: &AttachQuery) -> Result<Attached, ClientError> {
+        Attached::open(self.address(), id, query).await
     }
 
     pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {

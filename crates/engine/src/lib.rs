@@ -62,7 +62,7 @@ pub use snapshot::{Phase, Snapshot};
 pub use spawner::{InProcess, SpawnFuture, Spawner};
 pub use stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use stop::{StopPolicy, StopProof, Verb};
-pub use tree::{Reach, ReachChoice, Survivor};
+pub use tree::{PortLook, Reach, ReachChoice, Survivor};
 
 pub use lastbyte_sys::pty::WindowSize;
 pub use lastbyte_sys::{Errno, Signal};

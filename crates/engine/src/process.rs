@@ -23,7 +23,7 @@ use crate::sandbox::Sandbox;
 use crate::snapshot::Snapshot;
 use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
-use crate::tree::{Survivor, Tree};
+use crate::tree::{PortLook, Survivor, Tree};
 use crate::under_way::UnderWay;
 
 pub(crate) use readers::Readers;
@@ -231,6 +231,14 @@ impl Process {
     pub async fn survivors(&self) -> Vec<Survivor> {
         let tree = self.shared.tree.clone();
         spawn_blocking(move || tree.survivors()).await.unwrap_or_default()
+    }
+
+    /// Whether somebody of the tree listens on this TCP port, in whatever network. Looks through
+    /// its members off the runtime; a look that fails has found nothing.
+    pub async fn listens_on(&self, port: u16) -> PortLook {
+        let tree = self.shared.tree.clone();
+        let look = spawn_blocking(move || tree.listens_on(port)).await;
+        look.ok().and_then(Result::ok).unwrap_or(PortLook::NotYet)
     }
 
     async fn write_then(

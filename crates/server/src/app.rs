@@ -23,6 +23,7 @@ pub struct App {
     pub started: SystemTime,
     pub sandboxing: Sandboxing,
     waits: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
     /// Room for bodies that are on their way, in KiB.
     bodies: Arc<Semaphore>,
     shutdown: Arc<Notify>,
@@ -36,6 +37,7 @@ impl App {
             started: SystemTime::now(),
             sandboxing: Sandboxing::default(),
             waits: Arc::new(Semaphore::new(limits.waits)),
+            searches: Arc::new(Semaphore::new(limits.searches)),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
             shutdown: Arc::new(Notify::new()),
         }
@@ -63,6 +65,12 @@ impl App {
             let message = format!("{most} requests are waiting already, as many as are taken");
             Error::new(ErrorCode::TooManyWaits, message).hint("ask again in a moment")
         })
+    }
+
+    /// Waits until this search may take a thread and a core.
+    pub async fn search_turn(&self) -> Option<OwnedSemaphorePermit> {
+        // Nobody ever closes it.
+        Arc::clone(&self.searches).acquire_owned().await.ok()
     }
 
     /// The body of a request, when there is room for it beside the others that are on their way.

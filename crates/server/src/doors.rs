@@ -4,5 +4,6 @@ pub mod coder;
 pub mod codex;
 pub mod http;
 mod router;
+mod websocket;
 
 pub use router::router;

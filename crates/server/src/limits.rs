@@ -9,6 +9,8 @@ pub struct Limits {
     pub connections: usize,
     /// Requests that wait for something at one time.
     pub waits: usize,
+    /// Searches at one time; others wait for their turn.
+    pub searches: usize,
     /// How long a client of Coder's agent waits for an ending in one request.
     pub coder_wait: Duration,
     /// The bytes of a request's line and fields; at least 8 KiB.
@@ -35,6 +37,7 @@ impl Default for Limits {
         Self {
             connections: 4096,
             waits: 4096,
+            searches: 4,
             coder_wait: Duration::from_secs(5 * 60),
             head_bytes: 64 << 10,
             head_fields: 100,

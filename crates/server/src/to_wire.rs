@@ -11,7 +11,7 @@ use lastbyte_engine::{
     About, Cause, Closing, Delivery, Ending, Event, EventKind, Holders, Kept, Phase, Program,
     Reach, Sandbox, Snapshot, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
 };
-use lastbyte_output::log::Dropped;
+use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
 
 /// A process at one instant.
@@ -132,6 +132,13 @@ pub fn dropped(dropped: &Dropped) -> Vec<wire::Range> {
 
 pub fn range(range: &Range<u64>) -> wire::Range {
     wire::Range { start: range.start, end: range.end }
+}
+
+pub fn stream(stream: log::Stream) -> wire::Stream {
+    match stream {
+        log::Stream::Out => wire::Stream::Stdout,
+        log::Stream::Err => wire::Stream::Stderr,
+    }
 }
 
 fn times(times: &Times) -> wire::Times {

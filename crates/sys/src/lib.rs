@@ -14,6 +14,7 @@ pub mod confine;
 pub mod descriptor_limit;
 pub mod file;
 mod leaders;
+pub mod listening;
 pub mod orphans;
 pub mod own_signals;
 pub mod pipe;

@@ -75,7 +75,7 @@ impl Anchor {
     }
 
     /// Makes every helper that holds on perform one action with at most one argument:
-    /// `print TEXT`, `eprint TEXT`, `write-bytes N`, `kill-self N`, `exit N`.
+    /// `print TEXT`, `eprint TEXT`, `write-bytes N`, `listen PORT`, `kill-self N`, `exit N`.
     pub fn tell(&self, action: &str) {
         assert!(!action.contains('\n'), "a line is one action; write a newline as \\n");
         let line = format!("{action}\n");

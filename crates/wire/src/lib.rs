@@ -4,30 +4,36 @@
 //! what is not known is absent from an answer, never made up. The JSON schema of all of it is in
 //! `schema.json`, which `cargo xtask schema` writes.
 
+mod attach;
 mod ending;
 mod error;
 mod events;
+mod follow;
 mod list;
 mod output;
 mod process;
 mod range;
 mod sandbox;
 mod schema;
+mod search;
 mod start;
 mod verbs;
 mod wait;
 
+pub use attach::{AttachNotice, AttachQuery, AttachRequest};
 pub use ending::{
     Cause, Closing, Ending, Holder, Kept, Status, StopVerb, TimeoutKind, Times, Usage,
 };
 pub use error::{Error, ErrorBody, ErrorCode};
 pub use events::{Event, EventKind, Gap};
+pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events};
 pub use list::{ListAnswer, ListQuery};
 pub use output::{Content, Fold, Line, Output, OutputQuery, Stream, TextLine, View, head};
 pub use process::{Phase, Process, Streams};
 pub use range::Range;
 pub use sandbox::Sandbox;
 pub use schema::schema;
+pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use verbs::{
     Delivered, ForgetQuery, Health, Reach, ResizeRequest, Root, SignalAnswer, SignalRequest,

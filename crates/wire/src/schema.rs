@@ -4,9 +4,10 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::{
-    ErrorBody, Event, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery, ResizeRequest, Root,
-    SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor,
-    WaitAnswer, WriteAnswer, WriteQuery,
+    AttachNotice, AttachQuery, AttachRequest, ErrorBody, Event, FollowDropped, FollowOutput,
+    FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery, ResizeRequest, Root,
+    SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof,
+    StopRequest, Survivor, WaitAnswer, WriteAnswer, WriteQuery,
 };
 
 /// All of it, under `$defs`.
@@ -28,6 +29,14 @@ pub fn schema() -> Value {
     generator.subschema_for::<ResizeRequest>();
     generator.subschema_for::<ForgetQuery>();
     generator.subschema_for::<Event>();
+    generator.subschema_for::<FollowQuery>();
+    generator.subschema_for::<FollowOutput>();
+    generator.subschema_for::<FollowDropped>();
+    generator.subschema_for::<SearchQuery>();
+    generator.subschema_for::<SearchAnswer>();
+    generator.subschema_for::<AttachQuery>();
+    generator.subschema_for::<AttachRequest>();
+    generator.subschema_for::<AttachNotice>();
     generator.subschema_for::<Root>();
     generator.subschema_for::<Health>();
     generator.subschema_for::<ErrorBody>();

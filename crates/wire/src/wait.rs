@@ -22,6 +22,9 @@ pub struct Wait {
     /// Where the pattern is looked for from; the beginning of the log unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
+    /// The process, or whoever descends from it, listens on this TCP port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// Nothing was written for so long, counted from the request or the last byte after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
@@ -42,6 +45,9 @@ pub enum Met {
     Pattern {
         range: Range,
         text: String,
+    },
+    Port {
+        port: u16,
     },
     Silence,
     Timeout,

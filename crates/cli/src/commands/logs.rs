@@ -8,7 +8,7 @@ use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
 
 use crate::server_args::ServerArgs;
-use crate::{exit_code, own_streams, process_id, tell};
+use crate::{exit_code, in_words, own_streams, process_id, tell};
 
 /// Write the output of a process to standard output, byte for byte
 ///
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     from: i64,
 
     /// Only this one of two streams that are kept apart: stdout or stderr
-    #[arg(long, value_parser = parse_stream)]
+    #[arg(long, value_parser = in_words::parse_stream)]
     stream: Option<Stream>,
 
     /// Also what survivors write after the end; with -f until nobody can write any more
@@ -108,7 +108,7 @@ impl Args {
         if !self.json {
             return Ok(Cow::Borrowed(&piece.bytes));
         }
-        let mut line = serde_json::to_vec(&in_words(piece))?;
+        let mut line = serde_json::to_vec(&as_output(piece))?;
         line.push(b'\n');
         Ok(Cow::Owned(line))
     }
@@ -130,7 +130,7 @@ impl Args {
     }
 }
 
-fn in_words(piece: &RawOutput) -> Output {
+fn as_output(piece: &RawOutput) -> Output {
     Output {
         from: piece.from,
         next: piece.next,
@@ -151,13 +151,5 @@ fn tell_dropped(piece: &RawOutput, cursor: u64) {
         if start < end {
             tell::line(format_args!("{} bytes were dropped: {start}-{end}", end - start));
         }
-    }
-}
-
-fn parse_stream(text: &str) -> Result<Stream, String> {
-    match text {
-        "stdout" => Ok(Stream::Stdout),
-        "stderr" => Ok(Stream::Stderr),
-        _ => Err("a stream is stdout or stderr".into()),
     }
 }

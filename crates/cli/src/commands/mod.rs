@@ -7,6 +7,7 @@ pub(crate) mod forget;
 pub(crate) mod logs;
 pub(crate) mod ps;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod shutdown;

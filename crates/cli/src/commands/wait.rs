@@ -30,6 +30,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES")]
     output_past: Option<u64>,
 
+    /// Wait until the process, or whoever descends from it, listens on this TCP port
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
     /// Wait until nothing was written for this long
     #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
     silence: Option<Duration>,
@@ -51,6 +55,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         output_past: args.output_past,
         pattern: args.pattern.clone(),
         from: None,
+        port: args.port,
         silence_ms: args.silence.map(duration::ms),
         timeout_ms: args.timeout.map(duration::ms),
     };
@@ -75,13 +80,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
             }
             Ok(0)
         }
-        Met::OutputPast { .. } | Met::Silence => Ok(0),
+        Met::OutputPast { .. } | Met::Port { .. } | Met::Silence => Ok(0),
     }
 }
 
 impl Args {
     fn waits_for_the_end_alone(&self) -> bool {
-        self.pattern.is_none() && self.output_past.is_none() && self.silence.is_none()
+        self.pattern.is_none()
+            && self.output_past.is_none()
+            && self.port.is_none()
+            && self.silence.is_none()
     }
 }
 

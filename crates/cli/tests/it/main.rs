@@ -28,6 +28,7 @@ mod ps;
 mod readme;
 mod report;
 mod sandbox;
+mod search;
 mod serve;
 mod serve_stop;
 mod show;

@@ -58,3 +58,14 @@ fn the_answer_can_be_had_as_json() {
     assert_eq!((finished.code, &answer["wait"]["met"]), (Some(5), &"exit".into()));
     assert_eq!(answer["process"]["ending"]["status"]["code"], 5);
 }
+
+#[test]
+fn a_port_that_is_listened_on_is_a_success_and_one_that_never_is_is_none() {
+    let daemon = Daemon::start();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let id = daemon.testchild(&[], &format!("listen {port} then hold"));
+    daemon.check(&["wait", &id, "--port", &port.to_string()], 0, "", "");
+    let id = daemon.testchild(&[], "exit 3");
+    let ended = "lastbyte: the process ended first: exit 3\n";
+    daemon.check(&["wait", &id, "--port", &port.to_string()], 1, "", ended);
+}

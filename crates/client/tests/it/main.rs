@@ -2,8 +2,10 @@
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod attach;
 mod connections;
 mod errors;
 mod events;
+mod follow;
 mod requests;
 mod server;

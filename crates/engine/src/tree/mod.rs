@@ -14,6 +14,7 @@ mod kill;
 mod lease;
 mod leaves;
 mod members;
+mod port;
 mod reach;
 mod scan;
 mod strays;
@@ -22,6 +23,8 @@ pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;
 pub use members::Survivor;
 pub(crate) use members::{Found, Tree};
+
+pub use port::PortLook;
 pub(crate) use reach::{Plot, Trees};
 pub use reach::{Reach, ReachChoice};
 pub(crate) use scan::with_survivors;

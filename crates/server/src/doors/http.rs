@@ -1,9 +1,12 @@
-//! The native door: REST and server-sent events under `/v1`.
+//! The native door: REST, server-sent events and a WebSocket under `/v1`.
 
 mod answer;
+mod attach;
 mod events;
+mod follow;
 mod input;
 mod output;
 mod routes;
+mod sse;
 
 pub use routes::router;

@@ -53,6 +53,7 @@ mod tests {
     const LIMITS: Limits = Limits {
         connections: 1,
         waits: 1,
+        searches: 1,
         coder_wait: Duration::ZERO,
         head_bytes: 8192,
         head_fields: 1,

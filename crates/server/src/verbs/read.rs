@@ -59,7 +59,7 @@ async fn until_news(process: &Process, asked: &Asked, patience: Duration) -> Sna
 
 /// A view at this snapshot.
 pub async fn view(process: &Process, snapshot: &Snapshot, asked: Asked) -> Result<Output, Error> {
-    let source = source(process, snapshot, &asked);
+    let source = source(process, snapshot, asked.stream, asked.late);
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
     let rendered = match small {
@@ -82,13 +82,19 @@ pub async fn view(process: &Process, snapshot: &Snapshot, asked: Asked) -> Resul
     })
 }
 
-fn source(process: &Process, snapshot: &Snapshot, asked: &Asked) -> LogSource {
+/// The log at this snapshot, or one stream of it.
+pub(super) fn source(
+    process: &Process,
+    snapshot: &Snapshot,
+    stream: Option<Stream>,
+    late: bool,
+) -> LogSource {
     let (reader, snapshot) = (process.reader(), snapshot.clone());
-    let source = match asked.late {
+    let source = match late {
         true => LogSource::all(reader, snapshot),
         false => LogSource::output(reader, snapshot),
     };
-    match asked.stream {
+    match stream {
         None => source,
         Some(Stream::Stdout) => source.only(log::Stream::Out),
         Some(Stream::Stderr) => source.only(log::Stream::Err),
@@ -147,7 +153,7 @@ fn line(line: lines::Line) -> Line {
     }
 }
 
-fn lossy(bytes: Vec<u8>) -> String {
+pub(super) fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -3,6 +3,7 @@
 use lastbyte_engine::{
     Errno, ForgetError, LaunchError, ResizeError, SpawnError, StartError, WriteError,
 };
+use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
 
 pub(crate) fn of_start(error: &StartError) -> Error {
@@ -85,6 +86,10 @@ pub(super) fn of_forget(error: &ForgetError) -> Error {
         }
         _ => refusal,
     }
+}
+
+pub(super) fn of_pattern(error: &PatternError) -> Error {
+    Error::new(ErrorCode::InvalidPattern, with_cause(error))
 }
 
 /// The error and what caused it, in one line.

@@ -1,11 +1,12 @@
 //! Waiting for the first of several conditions.
 
+use std::future::pending;
 use std::time::Duration;
 
-use lastbyte_engine::{LogSource, Process, Snapshot};
-use lastbyte_output::views::search::{PatternError, Watcher, compile};
+use lastbyte_engine::{LogSource, PortLook, Process, Snapshot};
+use lastbyte_output::views::search::{Watcher, compile};
 use lastbyte_output::views::{Read, Source};
-use lastbyte_wire::{self as wire, Error, ErrorCode, Met, WaitAnswer};
+use lastbyte_wire::{self as wire, Error, Met, WaitAnswer};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
@@ -18,6 +19,7 @@ pub struct Conditions {
     exit: bool,
     output_past: Option<u64>,
     pattern: Option<Pattern>,
+    port: Option<Port>,
     silence: Option<Duration>,
     deadline: Option<Instant>,
 }
@@ -29,21 +31,33 @@ struct Pattern {
     at: u64,
 }
 
+/// A port, and when it is looked for next.
+#[derive(Debug)]
+struct Port {
+    number: u16,
+    next_look: Instant,
+}
+
+/// How long a port may be open before that is seen. Nobody tells of one, so it is looked for.
+const PORT_INTERVAL: Duration = Duration::from_millis(50);
+
 impl Conditions {
     /// Its time counts from now.
     pub fn new(wait: &wire::Wait) -> Result<Self, Error> {
         let none = wire::Wait { from: wait.from, ..wire::Wait::default() };
         if *wait == none || *wait == (wire::Wait { exit: Some(false), ..none }) {
-            let hint = "give at least one of exit, output_past, pattern, silence_ms, timeout_ms";
+            let hint =
+                "give at least one of exit, output_past, pattern, port, silence_ms, timeout_ms";
             return Err(from_wire::invalid("there is nothing to wait for").hint(hint));
         }
         let pattern = wait.pattern.as_deref().map(compile).transpose();
-        let pattern = pattern.map_err(|error| refuse_pattern(&error))?;
+        let pattern = pattern.map_err(|error| refusal::of_pattern(&error))?;
         let at = wait.from.unwrap_or(0);
         Ok(Self {
             exit: wait.exit == Some(true),
             output_past: wait.output_past,
             pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex), at }),
+            port: wait.port.map(Port::new).transpose()?,
             silence: wait.silence_ms.map(Duration::from_millis),
             deadline: wait
                 .timeout_ms
@@ -69,9 +83,10 @@ pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Sna
             return Ok((met, snapshot));
         }
         let silent = asked.silence.and_then(|silence| quiet_since.checked_add(silence));
-        let alarm = silent.into_iter().chain(asked.deadline).min();
+        let look = asked.port.as_ref().map(|port| port.next_look);
+        let alarm = silent.into_iter().chain(asked.deadline).chain(look).min();
         let seen = snapshot.extent.len;
-        let changed = asked.next(process, seen);
+        let changed = asked.next(process, &snapshot);
         let woken = match alarm {
             None => Some(changed.await),
             Some(alarm) => tokio::select! {
@@ -93,11 +108,13 @@ pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Sna
                 if let Some(met) = asked.met(process, &last).await? {
                     return Ok((met, last));
                 }
-                let late = asked.deadline.is_some_and(|deadline| deadline <= Instant::now());
+                let over = |time: Option<Instant>| time.is_some_and(|time| time <= Instant::now());
                 match last.extent.len > seen {
-                    _ if late => return Ok((Met::Timeout, last)),
+                    _ if over(asked.deadline) => return Ok((Met::Timeout, last)),
                     true => quiet_since = Instant::now(),
-                    false => return Ok((Met::Silence, last)),
+                    false if over(silent) => return Ok((Met::Silence, last)),
+                    // It was time to look for the port, and for nothing else.
+                    false => {}
                 }
                 snapshot = last;
             }
@@ -120,11 +137,19 @@ impl Conditions {
             return Ok(Some(Met::OutputPast { total }));
         }
         let over = !snapshot.log_open || self.exit && snapshot.ending().is_some();
-        Ok(over.then_some(Met::Exit))
+        match &mut self.port {
+            Some(port) => Ok(port.met(process, over, self.exit).await),
+            None => Ok(over.then_some(Met::Exit)),
+        }
     }
 
-    /// Waits for a snapshot in which something may hold that did not when the log ended at `seen`.
-    async fn next(&self, process: &Process, seen: u64) -> Snapshot {
+    /// Waits for a snapshot in which something may hold that did not in the last one.
+    async fn next(&self, process: &Process, last: &Snapshot) -> Snapshot {
+        if !last.log_open {
+            // Only a port can still be opened, by a survivor.
+            return pending().await;
+        }
+        let seen = last.extent.len;
         let output = self.pattern.is_some() || self.silence.is_some() || self.output_past.is_some();
         match (self.exit, output) {
             // A thousand of these wake once, not at every chunk.
@@ -137,6 +162,30 @@ impl Conditions {
                 process.wait_for(news).await
             }
             (false, false) => process.wait_for(|_| false).await,
+        }
+    }
+}
+
+impl Port {
+    fn new(number: u16) -> Result<Self, Error> {
+        match number {
+            0 => Err(from_wire::invalid("`port` must be greater than 0")),
+            number => Ok(Self { number, next_look: Instant::now() }),
+        }
+    }
+
+    /// A port that is open beats an end. `over` is whether the process has nothing more to tell;
+    /// its survivors may still open the port, unless the exit is waited for, too.
+    async fn met(&mut self, process: &Process, over: bool, exit: bool) -> Option<Met> {
+        let now = Instant::now();
+        if now < self.next_look && !over {
+            return None;
+        }
+        self.next_look = now + PORT_INTERVAL;
+        match process.listens_on(self.number).await {
+            PortLook::Listening => Some(Met::Port { port: self.number }),
+            PortLook::Nobody => over.then_some(Met::Exit),
+            PortLook::NotYet => (over && exit).then_some(Met::Exit),
         }
     }
 }
@@ -173,8 +222,4 @@ fn met(source: &LogSource, range: std::ops::Range<u64>) -> std::io::Result<Met> 
     };
     let text = String::from_utf8_lossy(&text[..count]).into_owned();
     Ok(Met::Pattern { range: to_wire::range(&range), text })
-}
-
-fn refuse_pattern(error: &PatternError) -> Error {
-    Error::new(ErrorCode::InvalidPattern, refusal::with_cause(error))
 }

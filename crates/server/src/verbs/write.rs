@@ -1,6 +1,6 @@
 //! Writing to a process's standard input.
 
-use lastbyte_engine::Process;
+use lastbyte_engine::{Process, WriteError};
 use lastbyte_wire::{Error, WriteAnswer, WriteQuery};
 
 use super::refusal;
@@ -16,4 +16,25 @@ pub async fn write(
     };
     let written = written.map_err(refusal::of_write)?;
     Ok(WriteAnswer { accepted: written.accepted })
+}
+
+/// As [`write`], but waits while the command does not read: for whoever can stop taking input
+/// meanwhile.
+pub async fn write_when_there_is_room(
+    process: &Process,
+    bytes: &[u8],
+    offset: Option<u64>,
+) -> Result<(), Error> {
+    let mut state = process.stdin().ok_or_else(|| refusal::of_write(WriteError::NotOpen))?;
+    loop {
+        // Marked as seen before the write, so that what is read after it wakes us.
+        state.mark_unchanged();
+        match process.write(bytes.to_vec(), offset).await {
+            Err(WriteError::QueueFull { .. }) => {
+                // The owner is gone; the next write says so.
+                _ = state.changed().await;
+            }
+            written => return written.map(drop).map_err(refusal::of_write),
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! The native door: one file for each verb, and what all of them promise.
 
+mod attach;
 pub mod events;
+mod follow;
 mod forget;
 mod keys;
 mod output;
 mod refusals;
 mod sandbox;
+mod search;
 mod slow_reader;
 mod snapshots;
 mod start;

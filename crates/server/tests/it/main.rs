@@ -8,3 +8,4 @@ mod env_hook;
 mod harness;
 mod http;
 mod listen;
+mod random;

@@ -11,8 +11,8 @@ use lastbyte_wire::{Error, ErrorCode, Health, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
-use super::{events, input, output};
-use crate::verbs::{forget, list, resize, show, signal, start, stop, wait, write};
+use super::{attach, events, follow, input, output};
+use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
 
 /// Everything that the native door offers.
@@ -20,6 +20,9 @@ pub fn router(app: App) -> Router {
     let process = Router::new()
         .route("/", get(show_process).delete(forget_process))
         .route("/output", get(output::read_output))
+        .route("/output/search", get(search_output))
+        .route("/follow", get(follow::follow_output))
+        .route("/attach", get(attach::attach_to_process))
         .route("/survivors", get(list_survivors))
         .route("/wait", post(wait_for_process))
         .route("/stdin", post(write_to_process))
@@ -55,6 +58,11 @@ async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
 
 async fn show_process(Target(process): Target) -> Answer {
     ok(&show::show(&process))
+}
+
+async fn search_output(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
+    let query = input::query(&uri)?;
+    ok(&search::search(&app, &process, &query).await?)
 }
 
 async fn list_survivors(Target(process): Target) -> Answer {

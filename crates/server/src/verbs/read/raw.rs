@@ -54,7 +54,7 @@ pub(super) async fn read(
 ) -> Result<RawOutput, Error> {
     let mut snapshot = snapshot.clone();
     loop {
-        let source = source(process, &snapshot, asked);
+        let source = source(process, &snapshot, asked.stream, asked.late);
         let from = asked.cursor(source.end());
         let most = asked.budget();
         let read = match asked.stream {

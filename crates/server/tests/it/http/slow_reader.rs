@@ -21,15 +21,29 @@ fn memory() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_never_reads_stalls_neither_the_command_nor_others() {
+    let length = mebibytes() << 20;
+    let below = format!("output?from=0&max_bytes={length}&wait_ms=60000");
+    let grown = never_read(&below, 20).await;
+    eprintln!("{length} bytes printed, 20 clients that read nothing: grown by {grown} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_that_never_reads_stalls_neither_the_command_nor_others() {
+    // Each fills the buffers of its socket first, which are megabytes.
+    let grown = never_read("follow?late=true", 5).await;
+    eprintln!("5 followers that read nothing: grown by {grown} bytes");
+}
+
+/// Asks so many times for this and reads none of it; how much memory that took.
+async fn never_read(below: &str, times: usize) -> u64 {
     let server = Server::start().await;
     let length = mebibytes() << 20;
     let path = server.path_of(&format!("write-bytes {length}"), json!({})).await;
     let before = memory();
-    let idle: Vec<TcpStream> = (0..20)
+    let idle: Vec<TcpStream> = (0..times)
         .map(|_| {
             let mut stream = TcpStream::connect(server.address).unwrap();
-            let query = format!("from=0&max_bytes={length}&wait_ms=60000");
-            let request = format!("GET {path}/output?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let request = format!("GET {path}/{below} HTTP/1.1\r\nHost: localhost\r\n\r\n");
             stream.write_all(request.as_bytes()).unwrap();
             stream
         })
@@ -40,8 +54,8 @@ async fn a_client_that_never_reads_stalls_neither_the_command_nor_others() {
     let answer = client.get(&format!("{path}/output?from=-1000")).await;
     assert_eq!(answer.body.len(), 1000);
     let grown = memory().saturating_sub(before);
-    // Twenty answers of the whole output would be twenty times as much as all of it.
+    // An answer of the whole output would be more, and there are several.
     assert!(grown < 20 << 20, "the server grew by {grown} bytes");
-    eprintln!("{length} bytes printed, 20 clients that read nothing: grown by {grown} bytes");
     drop(idle);
+    grown
 }

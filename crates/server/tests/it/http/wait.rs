@@ -1,5 +1,6 @@
 //! Waiting for the first of several conditions.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,4 +115,55 @@ async fn a_thousand_waiters_on_one_ending_are_all_answered() {
         assert_eq!(answer["process"]["ending"]["status"], json!({ "kind": "exited", "code": 7 }));
         assert_eq!(answer, &answers[0]);
     }
+}
+
+/// A port that nobody listens on, as far as one can know.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_is_seen_when_a_grandchild_of_another_session_listens_on_it() {
+    let server = Server::start().await;
+    let anchor = Arc::new(Anchor::listen());
+    let actions =
+        "background setsid-background hold end then sleep-ms 60000 end then sleep-ms 60000";
+    let path = server.path_of(actions, json!({ "env": env(&anchor) })).await;
+    held(&anchor, 1).await;
+    let port = free_port();
+    let waiting = wait(&server, &path, json!({ "port": port, "exit": true }));
+    let telling = async {
+        let early = wait(&server, &path, json!({ "port": port, "timeout_ms": 120 })).await;
+        assert_eq!(early["wait"]["met"], "timeout");
+        anchor.tell(&format!("listen {port}"));
+    };
+    let (answer, ()) = tokio::join!(waiting, telling);
+    assert_eq!(answer["wait"], json!({ "met": "port", "port": port }));
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_else_listens_on_does_not_count() {
+    let server = Server::start().await;
+    let (_anchor, path) = server.told(json!({})).await;
+    let others = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = others.local_addr().unwrap().port();
+    let answer = wait(&server, &path, json!({ "port": port, "timeout_ms": 120 })).await;
+    assert_eq!(answer["wait"]["met"], "timeout");
+}
+
+#[tokio::test]
+async fn a_port_can_be_opened_by_a_survivor_and_by_nobody_when_none_is_left() {
+    let server = Server::start().await;
+    let anchor = Arc::new(Anchor::listen());
+    let survivor = "background close-stdout then close-stderr then hold end then exit 0";
+    let path = server.path_of(survivor, json!({ "env": env(&anchor) })).await;
+    held(&anchor, 1).await;
+    let port = free_port();
+    wait(&server, &path, json!({ "exit": true })).await;
+    let waiting = wait(&server, &path, json!({ "port": port }));
+    let (answer, ()) = tokio::join!(waiting, async { anchor.tell(&format!("listen {port}")) });
+    assert_eq!(answer["wait"]["met"], "port");
+    let closing = wait(&server, &path, json!({ "port": free_port() }));
+    let (answer, ()) = tokio::join!(closing, async { anchor.tell("exit 0") });
+    assert_eq!(answer["wait"]["met"], "exit");
 }

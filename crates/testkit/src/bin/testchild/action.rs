@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 
 use crate::words::Words;
-use crate::{hold, input, leave, output, report, signals, terminal, tree};
+use crate::{hold, input, leave, network, output, report, signals, terminal, tree};
 
 /// Performs the actions of `arguments` one after the other.
 pub(crate) fn perform_all(arguments: &[OsString]) -> io::Result<()> {
@@ -52,6 +52,8 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "is-tty" => terminal::is_tty(words),
         "winsize" => terminal::winsize(words),
         "print-winsize-on-winch" => terminal::print_winsize_on_winch(words),
+
+        "listen" => network::listen(words),
 
         "background" => tree::background(words),
         "setsid-background" => tree::setsid_background(words),

@@ -18,6 +18,7 @@ mod bytes;
 mod hold;
 mod input;
 mod leave;
+mod network;
 mod output;
 mod report;
 mod signals;

@@ -1,40 +1,27 @@
 //! One message a text frame.
 
 use axum::body::Body;
-use axum::http::header::{
-    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
-};
-use axum::http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use axum::http::{Request, Response, StatusCode};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use hyper::upgrade::OnUpgrade;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::incoming::{Incoming, MOST_MESSAGE_BYTES};
 use crate::doors::codex::closing::Progress;
 use crate::doors::codex::connection::Connection;
 use crate::doors::codex::door::Door;
 use crate::doors::codex::outbox::{Outbox, Parcels};
-
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+use crate::doors::websocket::{self, Socket, Upgrade};
 
 /// Answers a request to become a WebSocket, and serves it from then on. Needs a server that lets
 /// connections be upgraded.
 pub(in crate::doors::codex) fn upgrade<B>(door: &Door, mut request: Request<B>) -> Response<Body> {
-    let Some(accept) = accept_key(&request) else { return status(StatusCode::BAD_REQUEST) };
+    let Some(upgrade) = Upgrade::of(&mut request) else { return status(StatusCode::BAD_REQUEST) };
     let Some(seat) = door.seat() else { return status(StatusCode::SERVICE_UNAVAILABLE) };
-    let upgrade = hyper::upgrade::on(&mut request);
+    let (response, upgrade) = upgrade.into_parts();
     tokio::spawn(serve(door.clone(), upgrade, seat));
-    let mut response = status(StatusCode::SWITCHING_PROTOCOLS);
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, axum::http::HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, axum::http::HeaderValue::from_static("websocket"));
-    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     response
 }
 
@@ -45,31 +32,9 @@ fn status(code: StatusCode) -> Response<Body> {
     response
 }
 
-/// What proves that the request was understood; `None` if it is not one for a WebSocket.
-fn accept_key<B>(request: &Request<B>) -> Option<axum::http::HeaderValue> {
-    let headers = request.headers();
-    let asked = request.method() == Method::GET
-        && has_word(headers, &CONNECTION, "upgrade")
-        && has_word(headers, &UPGRADE, "websocket")
-        && has_word(headers, &SEC_WEBSOCKET_VERSION, "13");
-    let key = headers.get(SEC_WEBSOCKET_KEY).filter(|_| asked)?;
-    axum::http::HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()
-}
-
-fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    let mut words = values.flat_map(|value| value.split(','));
-    words.any(|found| found.trim().eq_ignore_ascii_case(word))
-}
-
 async fn serve(door: Door, upgrade: OnUpgrade, seat: OwnedSemaphorePermit) {
     // A client that went away before it was upgraded has started nothing.
-    let Ok(upgraded) = upgrade.await else { return };
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(MOST_MESSAGE_BYTES))
-        .max_frame_size(Some(MOST_MESSAGE_BYTES));
-    let io = TokioIo::new(upgraded);
-    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+    let Some(socket) = websocket::open(upgrade, MOST_MESSAGE_BYTES).await else { return };
     let (sink, stream) = socket.split();
     let (outbox, parcels) = Outbox::new();
     let (progress, delivered) = Progress::new();

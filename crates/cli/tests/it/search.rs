@@ -1,0 +1,31 @@
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::harness::finish;
+
+#[test]
+fn matches_come_with_the_byte_they_begin_at() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print zero\none\ntwo\nonce\n");
+    daemon.result(&["wait", &id]);
+    assert_eq!(daemon.result(&["search", &id, "^on"]), "5:one\n13:once\n");
+    assert_eq!(daemon.result(&["search", &id, "-C1", "one"]), "0-zero\n5:one\n9-two\n");
+    assert_eq!(daemon.result(&["search", &id, "--from", "9", "on"]), "13:once\n");
+    let json: Value =
+        serde_json::from_str(&daemon.result(&["search", &id, "--json", "two"])).unwrap();
+    assert_eq!(json["matches"][0]["hits"][0]["start"], 9);
+}
+
+#[test]
+fn nothing_found_and_more_to_find_can_be_told_from_all_found() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print a\na\na\n");
+    daemon.result(&["wait", &id]);
+    let none = finish(daemon.lastbyte(&["search", &id, "b"]));
+    assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (Some(1), "", ""));
+    let some = finish(daemon.lastbyte(&["search", &id, "--max", "2", "a"]));
+    assert_eq!((some.code, some.stdout.as_str()), (Some(0), "0:a\n2:a\n"));
+    assert!(some.stderr.contains("go on with --from 4"), "{}", some.stderr);
+    let bad = finish(daemon.lastbyte(&["search", &id, "("]));
+    assert_eq!(bad.code, Some(2), "{}", bad.stderr);
+}

@@ -1,0 +1,104 @@
+//! Server-sent events over however many connections: each goes on behind the last message.
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{Response, StatusCode};
+
+use crate::client::read;
+use crate::connection::{Connection, Unanswered};
+use crate::request::Ask;
+use crate::sse::{Message, Messages};
+use crate::{Address, ClientError, Problem};
+
+/// What is asked for again and again, and how far it has come.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    address: Address,
+    pub(crate) ask: Ask,
+    /// The id of the last message.
+    pub(crate) last: Option<String>,
+    open: Option<Open>,
+    /// Nothing has come since the connection was made.
+    fruitless: bool,
+}
+
+/// What a subscription hears.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Message(Message),
+    /// The connection was lost and made again.
+    Again,
+    /// The server says that no more will come.
+    Over,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// Held so that the connection stays.
+    _connection: Connection,
+    response: Response<Incoming>,
+    messages: Messages,
+}
+
+impl Subscription {
+    pub(crate) async fn open(address: Address, ask: Ask) -> Result<Self, ClientError> {
+        let mut own = Self { address, ask, last: None, open: None, fruitless: true };
+        own.open = Some(own.connect().await?);
+        Ok(own)
+    }
+
+    /// Waits for what comes next. Cancel-safe. After an error it can be called again, and tries to
+    /// connect again.
+    pub(crate) async fn next(&mut self) -> Result<Heard, ClientError> {
+        loop {
+            let Some(open) = &mut self.open else {
+                self.open = Some(self.connect().await?);
+                return Ok(Heard::Again);
+            };
+            if let Some(message) = open.messages.next() {
+                if message.id.is_some() {
+                    self.last.clone_from(&message.id);
+                }
+                return Ok(Heard::Message(message));
+            }
+            if open.response.status() == StatusCode::NO_CONTENT {
+                return Ok(Heard::Over);
+            }
+            match open.response.frame().await {
+                Some(Ok(frame)) => {
+                    self.fruitless = false;
+                    open.messages.push(frame.data_ref().map_or(&[], |data| data));
+                }
+                Some(Err(_)) | None => self.lose()?,
+            }
+        }
+    }
+
+    fn lose(&mut self) -> Result<(), ClientError> {
+        self.open = None;
+        // A server that ends every answer at once is not asked for ever.
+        match std::mem::replace(&mut self.fruitless, true) {
+            true => Err(self.ask.failed(Problem::Ended)),
+            false => Ok(()),
+        }
+    }
+
+    async fn connect(&self) -> Result<Open, ClientError> {
+        let ask = match &self.last {
+            Some(last) => self.ask.clone().header("last-event-id", last),
+            None => self.ask.clone(),
+        };
+        let mut connection = Connection::open(&self.address, &ask).await?;
+        let response = connection.send(&self.address, &ask).await;
+        let response = response.map_err(|unanswered| match unanswered {
+            Unanswered::NotSent => ask.failed(Problem::Ended),
+            Unanswered::MaybeSent(error) => error,
+        })?;
+        match response.status().is_success() {
+            true => Ok(Open { _connection: connection, response, messages: Messages::default() }),
+            false => Err(read(&ask, response)
+                .await
+                .map_or_else(|error| error, |_| ask.failed(Problem::Ended))),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use futures_util::{SinkExt, StreamExt};
+use lastbyte_client::wire::{AttachNotice, AttachQuery, AttachRequest, Range};
+use lastbyte_client::{Client, ClientError, FromProcess};
+use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::server::{answer, over_tcp};
+
+#[tokio::test]
+async fn the_cursor_counts_what_came_and_what_was_dropped() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::tcp(listener.local_addr().unwrap(), Some("secret".into()));
+    let server = tokio::spawn(async move {
+        let stream = listener.accept().await.unwrap().0;
+        let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+        for message in [
+            Message::text(r#"{"kind":"attached","cursor":5,"accepted":2}"#),
+            Message::binary(&b"abc"[..]),
+            Message::text(r#"{"kind":"dropped","range":{"start":8,"end":20}}"#),
+            Message::binary(&b"d"[..]),
+        ] {
+            socket.send(message).await.unwrap();
+        }
+        let heard = [socket.next().await.unwrap().unwrap(), socket.next().await.unwrap().unwrap()];
+        socket.close(None).await.unwrap();
+        heard
+    });
+    let query = AttachQuery { from: Some(-3), ..AttachQuery::default() };
+    let mut attached = client.attach("p", &query).await.unwrap();
+    assert_eq!((attached.cursor(), attached.accepted()), (5, Some(2)));
+    attached.write(&b"in"[..]).await.unwrap();
+    attached.request(AttachRequest::Resize { rows: 2, cols: 3 }).await.unwrap();
+    let mut came = Vec::new();
+    while let Some(message) = attached.next().await.unwrap() {
+        came.push((message, attached.cursor()));
+    }
+    let dropped = AttachNotice::Dropped { range: Range { start: 8, end: 20 } };
+    let output = |bytes: &'static [u8]| FromProcess::Output(bytes.into());
+    let want = [(output(b"abc"), 8), (FromProcess::Notice(dropped), 20), (output(b"d"), 21)];
+    assert_eq!(came, want);
+    let resize = Message::text(r#"{"kind":"resize","rows":2,"cols":3}"#);
+    assert_eq!(server.await.unwrap(), [Message::binary(&b"in"[..]), resize]);
+}
+
+#[tokio::test]
+async fn an_attach_that_is_refused_says_why() {
+    let body = r#"{"error":{"code":"process_not_found","message":"there is no process p"}}"#;
+    let (addr, heard) = over_tcp(vec![answer(404, "", body)]);
+    let client = Client::tcp(addr, Some("secret".into()));
+    let error = client.attach("p", &AttachQuery::default()).await.unwrap_err();
+    assert!(matches!(&error, ClientError::Refused(_)), "{error:?}");
+    let heard = heard.requests();
+    assert!(heard[0].starts_with("GET /v1/processes/p/attach "), "{heard:?}");
+    assert!(heard[0].contains("Bearer secret"), "{heard:?}");
+}

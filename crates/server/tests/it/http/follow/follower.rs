@@ -1,0 +1,88 @@
+//! A follower that can be cut off after any byte.
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use crate::harness::{Client, Server};
+
+pub(super) struct Follower {
+    /// Held so that the connection stays.
+    _client: Client,
+    body: Incoming,
+    text: String,
+    /// How many bytes come before the connection breaks.
+    left: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) data: Value,
+}
+
+impl Follower {
+    pub(super) async fn new(server: &Server, path: &str, query: &str, last: Option<&str>) -> Self {
+        let mut client = server.connect().await;
+        let headers: Vec<_> = last.iter().map(|id| ("last-event-id", *id)).collect();
+        let path = format!("{path}/follow{query}");
+        let answer = client.begin_with("GET", &path, &headers, "".into()).await;
+        assert!(answer.status().is_success(), "{answer:?}");
+        let body = answer.into_body();
+        Self { _client: client, body, text: String::new(), left: usize::MAX }
+    }
+
+    /// Breaks the connection behind so many bytes.
+    pub(super) fn cut_after(mut self, bytes: usize) -> Self {
+        self.left = bytes;
+        self
+    }
+
+    /// Whether the server has ended it, and not a break.
+    pub(super) fn is_over(&self) -> bool {
+        self.left > 0
+    }
+
+    /// What comes next; `None` at the end, whoever made it.
+    pub(super) async fn next(&mut self) -> Option<Told> {
+        loop {
+            while let Some((piece, rest)) = self.text.split_once("\n\n") {
+                let told = told(piece);
+                self.text = rest.to_owned();
+                if told.is_some() {
+                    return told;
+                }
+            }
+            if self.left == 0 {
+                return None;
+            }
+            let frame = self.body.frame().await?.unwrap().into_data().unwrap();
+            let count = frame.len().min(self.left);
+            self.left -= count;
+            self.text.push_str(&String::from_utf8_lossy(&frame[..count]));
+        }
+    }
+}
+
+/// `None` for what only keeps the connection alive.
+fn told(piece: &str) -> Option<Told> {
+    let field = |name: &str| {
+        let prefix = format!("{name}: ");
+        piece.lines().find_map(|line| line.strip_prefix(&prefix))
+    };
+    let data = serde_json::from_str(field("data")?).unwrap();
+    Some(Told { id: field("id").unwrap().into(), name: field("event").unwrap().into(), data })
+}
+
+/// The bytes that an event carries.
+pub(super) fn bytes(told: &Told) -> Vec<u8> {
+    let content = &told.data["content"];
+    match content["text"].as_str() {
+        Some(text) => text.as_bytes().to_vec(),
+        None => {
+            let base64 = content["base64"].as_str().unwrap();
+            base64_simd::STANDARD.decode_to_vec(base64).unwrap()
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `GET …/output/search`: lines that match, where they lie, and why there are no more.
+
+use lastbyte_server::Limits;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Server};
+
+async fn ended(server: &Server, actions: &str, more: Value) -> String {
+    let path = server.path_of(actions, more).await;
+    server.connect().await.post(&format!("{path}/wait"), &json!({ "exit": true })).await;
+    path
+}
+
+async fn search(server: &Server, path: &str, query: &str) -> Answer {
+    server.connect().await.get(&format!("{path}/output/search?{query}")).await
+}
+
+/// The lines found, the cursor to go on from and the reason.
+fn found(answer: &Answer) -> (Vec<String>, u64, String) {
+    let answer = answer.json();
+    let lines = answer["matches"].as_array().unwrap().iter();
+    let lines = lines.map(|found| found["line"]["text"].as_str().unwrap().to_owned()).collect();
+    (lines, answer["next"].as_u64().unwrap(), answer["stopped"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_match_comes_with_its_place_and_what_is_around_it() {
+    let server = Server::start().await;
+    let path = ended(&server, r"print zero\none\xff\ntwo\n", json!({})).await;
+    let answer = search(&server, &path, "pattern=o(?-u:n).&before=1&after=1").await.json();
+    let line = |text: &str, start: u64, end: u64| json!({ "text": text, "range": { "start": start, "end": end } });
+    assert_eq!(
+        answer["matches"],
+        json!([{
+            "number": 1,
+            "line": line("one\u{fffd}", 5, 10),
+            "hits": [{ "start": 5, "end": 8 }],
+            "before": [line("zero", 0, 5)],
+            "after": [line("two", 10, 14)],
+        }])
+    );
+    assert_eq!((&answer["total"], &answer["phase"]), (&json!(14), &json!("ended")));
+    assert_eq!((&answer["stopped"], &answer["next"]), (&json!("end"), &json!(14)));
+}
+
+#[tokio::test]
+async fn a_search_that_stops_early_says_so_and_goes_on_from_its_cursor() {
+    let server = Server::start().await;
+    let path = ended(&server, r"print a1\nb\na2\na3\n", json!({})).await;
+    let first = found(&search(&server, &path, "pattern=a&max_matches=2").await);
+    assert_eq!(first, (vec!["a1".into(), "a2".into()], 8, "matches".into()));
+    let rest = found(&search(&server, &path, "pattern=a&from=8").await);
+    assert_eq!(rest, (vec!["a3".into()], 11, "end".into()));
+}
+
+#[tokio::test]
+async fn one_of_split_streams_is_searched_alone() {
+    let server = Server::start().await;
+    let actions = r"print out\n then eprint err\n";
+    let path = ended(&server, actions, json!({ "streams": "split" })).await;
+    let all = search(&server, &path, "pattern=.").await;
+    assert_eq!(found(&all).0.len(), 2);
+    let only = search(&server, &path, "pattern=.&stream=stderr").await;
+    assert_eq!(found(&only).0, ["err"]);
+}
+
+#[tokio::test]
+async fn what_was_dropped_is_named() {
+    let server = Server::start().await;
+    let actions = r"print begin\n then write-bytes 1000000 then print \nend\n";
+    let path = ended(&server, actions, json!({ "quota_bytes": 131_072 })).await;
+    let answer = search(&server, &path, "pattern=^(begin|end)$").await;
+    assert_eq!(found(&answer).0, ["begin", "end"]);
+    assert_eq!(answer.json()["dropped"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_search_that_makes_no_sense_is_refused() {
+    let server = Server::start().await;
+    let path = ended(&server, "print x", json!({})).await;
+    for (query, code) in [
+        ("", "invalid_request"),
+        ("pattern=(", "invalid_pattern"),
+        ("pattern=x&max_matches=0", "invalid_request"),
+        ("pattern=x&max_matches=10001", "invalid_request"),
+        ("pattern=x&before=256", "invalid_request"),
+        ("pattern=x&form=3", "invalid_request"),
+    ] {
+        let refused = search(&server, &path, query).await;
+        assert_eq!((refused.status, refused.code().as_str()), (400, code), "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn searches_take_turns_and_all_are_answered() {
+    let server = Server::with(Limits { searches: 1, ..Limits::default() }).await;
+    let path = ended(&server, "write-bytes 3000000", json!({})).await;
+    let mut searches = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let mut client = server.connect().await;
+        let path = format!("{path}/output/search?pattern=nowhere{{3}}");
+        searches.spawn(async move { client.get(&path).await.status });
+    }
+    assert_eq!(searches.join_all().await, [200; 8]);
+}

@@ -1,0 +1,73 @@
+//! Who listens on a TCP port, as `/proc` tells it.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// Of `/proc/net/tcp`: a socket that listens.
+const LISTEN: &str = "0A";
+
+/// The network that a process is in; two with the same one see the same ports.
+pub fn network_of(pid: i32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/net"))
+}
+
+/// The sockets that listen on this port in the network of a process, as `/proc/PID/fd` shows them.
+pub fn on_port(pid: i32, port: u16) -> io::Result<Vec<PathBuf>> {
+    let mut sockets = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        match fs::read_to_string(format!("/proc/{pid}/net/{table}")) {
+            Ok(text) => sockets.extend(listening(&text, port)),
+            // A kernel without the one version still has the other.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sockets)
+}
+
+/// A line is: number, local address and port, remote ones, state, …, and inode as the tenth.
+fn listening(table: &str, port: u16) -> impl Iterator<Item = PathBuf> {
+    table.lines().skip(1).filter_map(move |line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (_, local_port) = fields.get(1)?.rsplit_once(':')?;
+        let listens = *fields.get(3)? == LISTEN && u16::from_str_radix(local_port, 16) == Ok(port);
+        listens.then(|| format!("socket:[{}]", fields.get(9).unwrap_or(&"")).into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::procfs::holds_any;
+
+    const TABLE: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 77 1 0
+   1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 78 1 0
+   2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 79 1 0
+";
+
+    #[test]
+    fn only_a_socket_that_listens_on_the_very_port_counts() {
+        let found = |port| listening(TABLE, port).collect::<Vec<_>>();
+        assert_eq!(found(8080), [PathBuf::from("socket:[77]")]);
+        assert_eq!(found(0x9C40), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn our_own_listener_is_found_and_is_ours_until_it_is_closed() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine may be without the one version.
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let port = listener.local_addr().unwrap().port();
+            let sockets = on_port(own, port).unwrap();
+            assert!(holds_any(own, &sockets), "{address}: {sockets:?}");
+            drop(listener);
+            assert!(!holds_any(own, &sockets));
+        }
+    }
+}
