@@ -1,7 +1,8 @@
-//! What a socket has on its way.
+//! What a socket has on its way, and who is at its other end.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 /// How many bytes were written that the other end has not taken yet: for TCP those that were not
@@ -15,6 +16,45 @@ pub fn unsent(socket: impl AsFd) -> Result<u64, Errno> {
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
     }
 }
+
+/// The process at the other end of a unix socket, by a descriptor that no other process can take
+/// over as it can a number.
+#[derive(Debug)]
+pub struct PeerProcess(OwnedFd);
+
+impl PeerProcess {
+    /// `NOPROTOOPT` before Linux 6.5; another error if it is gone.
+    pub fn of(socket: impl AsFd) -> Result<Self, Errno> {
+        let mut pidfd: libc::c_int = -1;
+        let mut size = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `size` bytes to a live int, and the size to another.
+        let answer = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                SO_PEERPIDFD,
+                (&raw mut pidfd).cast(),
+                &raw mut size,
+            )
+        };
+        match answer {
+            // SAFETY: the kernel made this descriptor for us in the call above.
+            0 => Ok(Self(unsafe { OwnedFd::from_raw_fd(pidfd) })),
+            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        }
+    }
+
+    /// Whether it has exited, and its number may be another's.
+    pub fn is_gone(&self) -> bool {
+        let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // Who cannot be looked at is not known to be there.
+        !matches!(poll(&mut ready, Some(&now)), Ok(0))
+    }
+}
+
+/// Not in libc yet.
+const SO_PEERPIDFD: libc::c_int = 77;
 
 #[cfg(test)]
 mod tests {
@@ -32,6 +72,32 @@ mod tests {
         assert!(unsent(&here).unwrap() >= 5);
         there.read_exact(&mut [0; 5]).unwrap();
         assert_eq!(unsent(&here), Ok(0));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a peer of somebody else's making")]
+    fn a_peer_is_there_until_it_exits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let _here = UnixStream::connect(&path).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert!(!PeerProcess::of(&accepted).unwrap().is_gone());
+
+        let connect = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); \
+                       sys.stdin.read()";
+        let mut child = std::process::Command::new("python3")
+            .args(["-c", connect])
+            .arg(&path)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        let peer = PeerProcess::of(&accepted).unwrap();
+        assert!(!peer.is_gone());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(peer.is_gone());
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //!
 //! The engine tells a sandboxed process by marks that neither it nor anything that it starts can take
 //! off. So this asks for no list of trees, which a process that was born a moment ago is not in, and
-//! it holds for the commands of any other server, too. A server that is in a sandbox itself looks for
-//! those who are in more of them than it is: each has a filter of system calls.
+//! it holds for the commands of any other server, too. A server that is in such a sandbox itself looks
+//! for those who are in more of them than it is: each has a filter of system calls. Filters of others,
+//! a container's say, mean nothing: a command that was started outside of it may have fewer.
 
 use std::fs;
 use std::io;
@@ -21,26 +22,40 @@ pub enum Confinement {
     Unknown,
 }
 
-/// How many filters a process has on its system calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Filters(u64);
+/// What a server is in itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Own {
+    filters: Filters,
+    confined: bool,
+}
 
-impl Filters {
-    pub(super) fn own() -> Self {
+/// How many filters a process has on its system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
+struct Filters(u64);
+
+impl Own {
+    pub(super) fn look() -> Self {
         // Without /proc no peer can be looked at either, and that refuses it.
-        status("self").ok().and_then(|status| Self::of(&status)).unwrap_or_default()
+        let filters = status("self").ok().and_then(|status| Filters::of(&status));
+        let confined = confined(std::process::id().cast_signed());
+        Self { filters: filters.unwrap_or_default(), confined }
     }
 
     /// Looks at a process by its number, which must be that of the peer still.
     pub(super) fn confinement_of(self, pid: i32) -> Confinement {
-        match status(&pid.to_string()).ok().and_then(|status| Self::of(&status)) {
-            // Filters alone have many: those in containers, browsers, sandboxes of others.
-            Some(Self(filters)) if filters > self.0 && confined(pid) => Confinement::Sandboxed,
-            Some(_) => Confinement::None,
-            None => Confinement::Unknown,
+        let Some(filters) = status(&pid.to_string()).ok().and_then(|status| Filters::of(&status))
+        else {
+            return Confinement::Unknown;
+        };
+        let in_more_than_we = !self.confined || filters > self.filters;
+        match in_more_than_we && confined(pid) {
+            true => Confinement::Sandboxed,
+            false => Confinement::None,
         }
     }
+}
 
+impl Filters {
     /// Of a page of `/proc`; `None` of a process that is gone but not waited for.
     fn of(status: &str) -> Option<Self> {
         let field = |name: &str| {
@@ -62,6 +77,8 @@ fn status(process: &str) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_engine::{Engine, Launch, Network, Sandbox, Settings, Verb};
+
     use super::*;
 
     #[test]
@@ -76,12 +93,27 @@ mod tests {
     #[test]
     fn we_are_not_more_confined_than_ourselves() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(Filters::own().confinement_of(own), Confinement::None);
+        assert_eq!(Own::look().confinement_of(own), Confinement::None);
+    }
+
+    /// A container's filters are on the server and not on what was started outside of it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_with_filters_of_others_still_tells_who_is_sandboxed() {
+        let state = tempfile::tempdir().unwrap();
+        let engine = Engine::new(Settings::new(state.path())).unwrap();
+        let sandbox = Sandbox::ReadOnly { network: Network::Off };
+        let launch = Launch { sandbox, ..Launch::argv(["sleep", "600"]) };
+        let process = engine.start(launch).await.unwrap().process;
+        let pid = process.about().pid;
+        let seen_by = |confined| Own { filters: Filters(9), confined }.confinement_of(pid);
+        assert_eq!(seen_by(false), Confinement::Sandboxed);
+        assert_eq!(seen_by(true), Confinement::None, "it is in the same one, and in fewer");
+        process.stop(Verb::Stop).await;
     }
 
     #[test]
     fn of_a_process_that_is_gone_nothing_is_known() {
         // Larger than any pid can be.
-        assert_eq!(Filters::own().confinement_of(i32::MAX), Confinement::Unknown);
+        assert_eq!(Own::look().confinement_of(i32::MAX), Confinement::Unknown);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::auth::Access;
-use super::confinement::Filters;
+use super::confinement::Own;
 use super::peer::Peer;
 use super::socket::Stream;
 use super::unix::{OwnSocket, UnixError};
@@ -22,7 +22,7 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Source {
-    Unix(OwnSocket, Filters),
+    Unix(OwnSocket, Own),
     Tcp(TcpListener, SocketAddr),
 }
 
@@ -42,7 +42,7 @@ impl Listener {
     /// A socket for this user and root, whose file goes with the listener. Must be called on a
     /// runtime.
     pub fn unix(path: &Path) -> Result<Self, BindError> {
-        let source = Source::Unix(OwnSocket::bind(path)?, Filters::own());
+        let source = Source::Unix(OwnSocket::bind(path)?, Own::look());
         Ok(Self { source, access: Access::Open })
     }
 
@@ -62,7 +62,7 @@ impl Listener {
         match &self.source {
             Source::Unix(socket, own) => {
                 let (stream, _) = socket.listener.accept().await?;
-                let peer = Peer::of_unix(stream.peer_cred()?, *own);
+                let peer = Peer::of_unix(&stream, *own)?;
                 Ok((Stream::Unix(stream), peer))
             }
             Source::Tcp(listener, _) => {
