@@ -30,6 +30,11 @@ pub enum SandboxError {
         path = path.display()
     )]
     RootIsAll { path: PathBuf },
+    #[error(
+        "the writable root {path} holds devices or switches of the kernel, which no policy gives",
+        path = path.display()
+    )]
+    RootOfKernel { path: PathBuf },
     #[error("the writable root {path} lies in a folder that the server keeps to itself", path = path.display())]
     RootHidden { path: PathBuf },
     #[error("the working directory {path} lies in a folder that the server keeps to itself", path = path.display())]
@@ -49,6 +54,11 @@ pub enum SandboxError {
         path = path.display()
     )]
     ProtectLink { path: PathBuf },
+    #[error(
+        "cannot protect {path}: a folder in it is to be writable, so name what is in that",
+        path = path.display()
+    )]
+    ProtectAbove { path: PathBuf },
     #[error("cannot hide {path}, which the server keeps to itself", path = path.display())]
     Hide {
         path: PathBuf,

@@ -129,6 +129,7 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
             Err(errno) => Err(SandboxError::Root { path, errno }),
             Ok(found) if !found.folder => Err(SandboxError::Root { path, errno: Errno::NOTDIR }),
             Ok(found) if is_all(&found.path) => Err(SandboxError::RootIsAll { path }),
+            Ok(found) if is_the_kernels(&found.path) => Err(SandboxError::RootOfKernel { path }),
             Ok(found) if inside_any(&found.path, &self.hidden) => {
                 Err(SandboxError::RootHidden { path })
             }
@@ -145,7 +146,9 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
 
     fn shared_memory(&self, roots: &[PathBuf]) -> Option<PathBuf> {
         let found = (self.resolve)(Path::new(SHARED_MEMORY)).ok().filter(|found| found.folder)?;
-        let usable = !inside_any(&found.path, roots) && !inside_any(&found.path, &self.hidden);
+        let hides = self.hidden.iter().any(|hidden| hidden.starts_with(&found.path));
+        let usable =
+            !inside_any(&found.path, roots) && !inside_any(&found.path, &self.hidden) && !hides;
         usable.then_some(found.path)
     }
 
@@ -165,6 +168,9 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
             let ways = named.iter().map(|(written, root)| (written, root)).chain(as_is);
             if ways.into_iter().any(|(way, root)| leads_elsewhere(path, way, root, &found)) {
                 return Err(SandboxError::ProtectLink { path: path.clone() });
+            }
+            if roots.iter().any(|root| root.starts_with(&found) && *root != found) {
+                return Err(SandboxError::ProtectAbove { path: path.clone() });
             }
             // Elsewhere nothing can be written anyway.
             if inside_any(&found, roots) && !inside_any(&found, &self.hidden) {
@@ -225,6 +231,12 @@ fn steadied(roots: &[PathBuf], protected: &[PathBuf], hidden: &[PathBuf]) -> Vec
 
 fn inside_any(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Files there are switches of the kernel and devices.
+fn is_the_kernels(path: &Path) -> bool {
+    let theirs = ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder));
+    theirs && !path.starts_with(SHARED_MEMORY)
 }
 
 fn is_all(path: &Path) -> bool {

@@ -80,6 +80,10 @@ fn what_cannot_be_a_root_is_an_error_that_names_it() {
     assert_eq!(with("/a.txt"), Err(file));
     assert_eq!(with("/"), Err(SandboxError::RootIsAll { path: path("/") }));
     assert_eq!(with("/state/x"), Err(SandboxError::RootHidden { path: path("/state/x") }));
+    for root in ["/proc", "/proc/sys", "/sys/fs/cgroup", "/dev", "/dev/pts"] {
+        assert_eq!(with(root), Err(SandboxError::RootOfKernel { path: path(root) }));
+    }
+    assert!(with("/dev/shm/a").is_ok() && with("/devices").is_ok());
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn the_directory_of_a_command_is_not_the_servers_nor_everything() {
 
 #[test]
 fn a_tmpdir_that_makes_no_sense_is_no_root() {
-    for tmpdir in ["", "tmp", "/", "/missing", "/a.txt", "/state/tmp"] {
+    for tmpdir in ["", "tmp", "/", "/missing", "/a.txt", "/state/tmp", "/proc"] {
         let hidden = paths(&["/state"]);
         let tmpdir = Some(OsStr::new(tmpdir));
         let places = Places { cwd: Path::new("/ws"), tmpdir, hidden: &hidden };
@@ -118,6 +122,16 @@ fn what_cannot_be_protected_is_an_error() {
     let missing = SandboxError::Protect { path: "/ws/missing".into(), errno: Errno::NOENT };
     assert_eq!(with("/ws/missing"), Err(missing));
     assert_eq!(with("/ws/link"), Err(SandboxError::ProtectLink { path: "/ws/link".into() }));
+    let inner = Workspace { cwd: false, roots: paths(&["/ws/a"]), ..workspace() };
+    let above = plan(Workspace { protect: paths(&["/ws"]), ..inner }, &[]);
+    assert_eq!(above, Err(SandboxError::ProtectAbove { path: "/ws".into() }));
+    assert_eq!(with("/ws").unwrap().protected, paths(&["/ws"]), "all of a root");
+}
+
+#[test]
+fn shared_memory_that_the_server_is_in_stays_as_it_is() {
+    let plan = plan(workspace(), &["/dev/shm/state"]).unwrap();
+    assert_eq!(plan.shared_memory, None);
 }
 
 #[test]

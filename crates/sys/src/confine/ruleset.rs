@@ -12,7 +12,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::fs::{Mode, OFlags, open, stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
 use super::filter::Traffic;
@@ -74,13 +74,19 @@ impl Ruleset {
     }
 
     /// Which files the paths lead to now. A ruleset holds on to its files, so a number is not
-    /// given to another file meanwhile.
-    fn identity(&self) -> Vec<Option<(u64, u64)>> {
-        let identity =
-            |path: &CString| stat(path.as_c_str()).ok().map(|file| (file.st_dev, file.st_ino));
+    /// given to another file as long as they are mounted; the mount is told by its own number.
+    fn identity(&self) -> Vec<Identity> {
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
+        let identity = |path: &CString| {
+            let file = statx(CWD, path.as_c_str(), AtFlags::empty(), wanted).ok()?;
+            Some((file.stx_dev_major, file.stx_dev_minor, file.stx_ino, file.stx_mnt_id))
+        };
         self.rules().map(|(path, _)| identity(path)).collect()
     }
 }
+
+/// Device, inode and mount of a file that is there.
+type Identity = Option<(u32, u32, u64, u64)>;
 
 /// The rulesets of one descriptor table, the last used first.
 #[derive(Debug, Default)]
@@ -89,7 +95,7 @@ pub(crate) struct Rulesets(Vec<Made>);
 #[derive(Debug)]
 struct Made {
     of: Ruleset,
-    identity: Vec<Option<(u64, u64)>>,
+    identity: Vec<Identity>,
     descriptor: OwnedFd,
 }
 
