@@ -34,7 +34,7 @@ pub use range::Range;
 pub use sandbox::Sandbox;
 pub use schema::schema;
 pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
-pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
+pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use verbs::{
     Delivered, ForgetQuery, Health, Reach, ResizeRequest, Root, SignalAnswer, SignalRequest,
     StopProof, StopRequest, Survivor, WriteAnswer, WriteQuery,
