@@ -10,7 +10,7 @@ use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::{Errno, Signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::ending::{Ending, LostWhy, Times};
+use crate::ending::{Ending, LostWhy, Timeout, Times};
 use crate::feed::{EventKind, Reporter};
 use crate::journal::Entry;
 use crate::snapshot::{Phase, Snapshot};
@@ -110,11 +110,16 @@ pub(crate) struct Counter {
 
 impl Counter {
     /// Of a process that has nobody who answers: all there is to know of it is known.
-    pub(crate) fn of_ended(ending: Ending, extent: Extent) -> Self {
+    pub(crate) fn of_ended(
+        ending: Ending,
+        extent: Extent,
+        timed_out_at: Option<SystemTime>,
+    ) -> Self {
         let (mailbox, _) = mpsc::unbounded_channel();
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
-        let (_, snapshot) = watch::channel(Snapshot { phase, extent, log_open: false });
+        let (_, snapshot) =
+            watch::channel(Snapshot { phase, extent, log_open: false, timed_out_at });
         let (_, ending) = watch::channel(Some(ending));
         Self { mailbox, snapshot, ending }
     }
@@ -163,6 +168,14 @@ impl Desk {
         }
     }
 
+    /// Its time is over; what becomes of it is for the launch to say.
+    pub(crate) fn publish_timed_out(&self, which: Timeout) {
+        let at = SystemTime::now();
+        self.entry.iter().for_each(|entry| entry.timed_out(at));
+        self.snapshot.send_modify(|snapshot| snapshot.timed_out_at = Some(at));
+        self.report(EventKind::TimedOut { which });
+    }
+
     /// From the instant of the leader's exit, for everybody at once.
     pub(crate) fn publish_draining(&self) {
         self.snapshot.send_modify(|snapshot| snapshot.phase = Phase::Draining);
@@ -176,7 +189,8 @@ impl Desk {
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
         self.snapshot.send_modify(|snapshot| {
-            *snapshot = Snapshot { phase, extent, log_open };
+            let timed_out_at = snapshot.timed_out_at;
+            *snapshot = Snapshot { phase, extent, log_open, timed_out_at };
             // Under the lock of the snapshot: whoever sees the event and looks sees the ending, and
             // nobody can forget the process, and tell of that, before its ending is told of.
             self.reporter.iter().for_each(|reporter| reporter.report_ending(&ending));

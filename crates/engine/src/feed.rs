@@ -44,7 +44,7 @@ pub enum EventKind {
     Started,
     /// The first byte is in the log.
     FirstOutput,
-    /// Its time is over, and it is being stopped.
+    /// Its time is over; it is being stopped, or it runs on.
     TimedOut { which: Timeout },
     /// Its last byte is in the log, and whoever looks sees it as ended.
     Ended(Arc<Ending>),

@@ -24,6 +24,7 @@ pub struct Launch {
     pub stdin: Stdin,
     pub streams: Streams,
     pub timeouts: Timeouts,
+    pub on_timeout: OnTimeout,
     pub stop: StopPolicy,
     pub drain: DrainRule,
     pub quota: Quota,
@@ -76,13 +77,22 @@ pub enum Streams {
     Pty(WindowSize),
 }
 
-/// When a command is stopped for taking too long. A time past the end of the clock means never.
+/// When a command takes too long. A time past the end of the clock means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timeouts {
     /// From the start.
     pub wall: Option<Duration>,
     /// From the last byte of output on any stream.
     pub idle: Option<Duration>,
+}
+
+/// What happens to a command that takes too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnTimeout {
+    /// It is stopped with its tree.
+    Stop,
+    /// That is told, and it runs on; no timer runs from then on.
+    Background,
 }
 
 /// What happens to output that does not fit.
@@ -132,6 +142,7 @@ impl Launch {
             stdin: Stdin::Closed,
             streams: Streams::Merged,
             timeouts: Timeouts::default(),
+            on_timeout: OnTimeout::Stop,
             stop: StopPolicy::default(),
             drain: DrainRule::default(),
             quota: Quota::DEFAULT,

@@ -44,7 +44,8 @@ pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
 pub use id::Id;
 pub use launch::{
-    DrainRule, EnvEdit, Key, Launch, OnQuota, Program, Session, Stdin, Streams, Timeouts, Touches,
+    DrainRule, EnvEdit, Key, Launch, OnQuota, OnTimeout, Program, Session, Stdin, Streams,
+    Timeouts, Touches,
 };
 pub use log_source::LogSource;
 pub use orphans::OrphanReaper;
@@ -64,5 +65,4 @@ pub use stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use stop::{StopPolicy, StopProof, Verb};
 pub use tree::{PortLook, Reach, ReachChoice, Survivor};
 
-pub use lastbyte_sys::pty::WindowSize;
-pub use lastbyte_sys::{Errno, Signal};
+pub use lastbyte_sys::{Errno, Signal, pty::WindowSize};

@@ -1,6 +1,7 @@
 //! What a process is at one instant: phase and output length are one value.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use lastbyte_output::log::Extent;
 
@@ -14,6 +15,8 @@ pub struct Snapshot {
     pub extent: Extent,
     /// Whether more can come: after the ending, late output.
     pub log_open: bool,
+    /// When its time was over, if it was.
+    pub timed_out_at: Option<SystemTime>,
 }
 
 /// Where in its life a process is.
@@ -29,7 +32,12 @@ pub enum Phase {
 impl Snapshot {
     /// That of a process that has just been started.
     pub(crate) fn first() -> Self {
-        Self { phase: Phase::Running, extent: Extent::default(), log_open: true }
+        Self {
+            phase: Phase::Running,
+            extent: Extent::default(),
+            log_open: true,
+            timed_out_at: None,
+        }
     }
 
     pub fn ending(&self) -> Option<&Arc<Ending>> {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    EnvEdit, Key, Launch, Program, Session, Signal, Stdin, StopPolicy, Streams, Timeouts,
-    WindowSize,
+    EnvEdit, Key, Launch, OnTimeout, Program, Session, Signal, Stdin, StopPolicy, Streams,
+    Timeouts, WindowSize,
 };
 use lastbyte_output::log::Quota;
 use lastbyte_wire as wire;
@@ -35,6 +35,10 @@ pub(crate) fn launch(
         timeouts: Timeouts {
             wall: request.timeout_ms.map(Duration::from_millis),
             idle: request.idle_timeout_ms.map(Duration::from_millis),
+        },
+        on_timeout: match request.on_timeout {
+            None | Some(wire::OnTimeout::Stop) => OnTimeout::Stop,
+            Some(wire::OnTimeout::Background) => OnTimeout::Background,
         },
         stop: stop_policy(request.stop.as_ref(), StopPolicy::default())?,
         quota: quota(request.quota_bytes)?,

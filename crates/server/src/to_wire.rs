@@ -37,6 +37,7 @@ pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
         key: about.key.as_ref().map(|key| key.0.clone()),
         labels: about.labels.clone(),
         started_unix_ns: unix_ns(about.started),
+        timed_out_at_unix_ns: snapshot.timed_out_at.map(unix_ns),
         phase: phase(&snapshot.phase),
         total: snapshot.extent.len,
         dropped: dropped(&snapshot.extent.dropped),

@@ -115,6 +115,8 @@ codes! {
     NoTerminal = "no_terminal": 409, -32600, 125;
     /// The body is larger than the bound.
     BodyTooLarge = "body_too_large": 413, -32600, 125;
+    /// The part that was asked for is not in the answer.
+    RangeNotSatisfiable = "range_not_satisfiable": 416, -32602, 125;
     /// The `Host` is not one of this server's.
     UnknownHost = "unknown_host": 421, -32600, 125;
     /// The directory to run in is missing or is none.

@@ -2,7 +2,8 @@
 //!
 //! Plain data. Whoever asks for something that is not a word here gets an error that names it;
 //! what is not known is absent from an answer, never made up. The JSON schema of all of it is in
-//! `schema.json`, which `cargo xtask schema` writes.
+//! `schema.json`, which `cargo xtask schema` writes; `openapi.json` has the routes, too, and is written
+//! by `cargo xtask openapi`.
 
 mod attach;
 mod ending;
@@ -10,6 +11,7 @@ mod error;
 mod events;
 mod follow;
 mod list;
+mod openapi;
 mod output;
 mod process;
 mod range;
@@ -28,13 +30,14 @@ pub use error::{Error, ErrorBody, ErrorCode};
 pub use events::{Event, EventKind, Gap};
 pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events};
 pub use list::{ListAnswer, ListQuery};
+pub use openapi::{OPENAPI, openapi};
 pub use output::{Content, Fold, Line, Output, OutputQuery, Stream, TextLine, View, head};
 pub use process::{Phase, Process, Streams};
 pub use range::Range;
 pub use sandbox::Sandbox;
 pub use schema::schema;
 pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
-pub use start::{StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
+pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use verbs::{
     Delivered, ForgetQuery, Health, Reach, ResizeRequest, Root, SignalAnswer, SignalRequest,
     StopProof, StopRequest, Survivor, WriteAnswer, WriteQuery,

@@ -31,6 +31,9 @@ pub struct Process {
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     pub started_unix_ns: u64,
+    /// When its time was over, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out_at_unix_ns: Option<u64>,
     pub phase: Phase,
     /// How many bytes the log has, late output included.
     pub total: u64,

@@ -35,6 +35,9 @@ pub struct StartRequest {
     /// Stop it when it has written nothing for this long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
+    /// What happens then; `stop` unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeout>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopPolicy>,
     /// How much of its output is kept.
@@ -86,6 +89,16 @@ pub struct Tty {
 pub enum StreamsAsked {
     Merged,
     Split,
+}
+
+/// What happens to a command whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// It is stopped with all it has started.
+    Stop,
+    /// That is told, and it runs on.
+    Background,
 }
 
 /// How a command is stopped: a signal, then KILL after the grace.

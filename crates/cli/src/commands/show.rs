@@ -49,6 +49,9 @@ fn page(process: &Process, survivors: Option<&[Survivor]>) -> String {
     page.line("pid", process.pid);
     page.line("sandbox", in_words::sandbox(&process.sandbox));
     page.line("started", in_words::time(process.started_unix_ns));
+    if let Some(at) = process.timed_out_at_unix_ns {
+        page.line("timed out", in_words::time(at));
+    }
     page.line("phase", in_words::phase(process.phase));
     if let Some(ending) = &process.ending {
         page.ending(ending);

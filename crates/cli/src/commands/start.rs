@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use lastbyte_client::wire::{
-    self, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+    self, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
 };
 use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
 use lastbyte_output::log::Quota;
@@ -47,6 +47,10 @@ pub(crate) struct Args {
     /// Keep this much of its output, like 64MiB (the default); past it the middle is dropped
     #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
     quota: Option<Quota>,
+
+    /// What happens when its time is over: stop (the default), or background, and it runs on
+    #[arg(long, value_name = "WHAT", value_parser = parse_on_timeout)]
+    on_timeout: Option<OnTimeout>,
 
     /// The session that the process belongs to
     #[arg(long, value_name = "NAME")]
@@ -122,6 +126,7 @@ impl Args {
             streams: self.split.then_some(StreamsAsked::Split),
             timeout_ms: self.launch.timeout.map(duration::ms),
             idle_timeout_ms: self.launch.idle_timeout.map(duration::ms),
+            on_timeout: self.on_timeout,
             stop: Some(StopPolicy {
                 signal: self.launch.stop_signal.map(|signal| signal.to_string()),
                 grace_ms: self.launch.grace.map(duration::ms),
@@ -179,6 +184,14 @@ fn nobody_takes_it(error: &anyhow::Error) -> bool {
 
 fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {
     given.into_string().map_err(|given| usage::Error::NotText { what, given })
+}
+
+fn parse_on_timeout(text: &str) -> Result<OnTimeout, String> {
+    match text {
+        "stop" => Ok(OnTimeout::Stop),
+        "background" => Ok(OnTimeout::Background),
+        _ => Err("it is stop or background".into()),
+    }
 }
 
 fn parse_label(given: &str) -> Result<(String, String), String> {

@@ -121,3 +121,14 @@ fn a_process_has_the_descriptor_limit_that_the_server_was_started_with() {
     let hard = finish(fixture.shell("ulimit -H -n")).stdout;
     assert_eq!(told, format!("300\n{hard}"));
 }
+
+#[test]
+fn a_command_whose_time_is_over_can_be_let_run_on() {
+    let daemon = Daemon::start();
+    let options = ["--timeout", "1ms", "--on-timeout", "background"];
+    let id = daemon.testchild(&options, "sleep-ms 100 then exit 6");
+    daemon.check(&["wait", &id], 6, "", "");
+    assert!(daemon.result(&["show", &id]).contains("\ntimed out "));
+    let refused = daemon.finish(&["start", "--on-timeout", "never", "true"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}

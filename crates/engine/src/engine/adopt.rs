@@ -65,6 +65,7 @@ impl Inner {
             child: readiness::watch(child, Interest::READABLE)?,
             stdin,
             timers: Timers::new(launch.timeouts, begun.clock),
+            on_timeout: launch.on_timeout,
             policy: launch.stop,
             stopping: None,
             backstop: None,

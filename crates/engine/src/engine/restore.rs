@@ -71,7 +71,7 @@ impl Inner {
             let share = Arc::new(self.disk.share());
             share.set(recovered.disk_bytes);
             let process = Process::new(Shared {
-                counter: Counter::of_ended(ending, recovered.extent),
+                counter: Counter::of_ended(ending, recovered.extent, past.timed_out_at),
                 stdin: None,
                 tree,
                 log: Reader::of_files(place.clone(), log_streams(past.launched.streams)),

@@ -1,6 +1,7 @@
 //! What one process writes into the journal.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use lastbyte_output::log::Extent;
 
@@ -27,6 +28,10 @@ impl Entry {
 
     pub(crate) fn started(&self, pid: i32) {
         self.append(&Record::Started { id: self.id, pid });
+    }
+
+    pub(crate) fn timed_out(&self, at: SystemTime) {
+        self.append(&Record::TimedOut { id: self.id, at });
     }
 
     /// Written before anybody sees it: an ending that was seen once is never taken back.

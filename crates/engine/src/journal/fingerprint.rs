@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use super::codec::Encoder;
 use super::sandbox::encode_sandbox;
-use crate::launch::{DrainRule, EnvEdit, Launch, OnQuota, Program, Stdin, Streams, Timeouts};
+use crate::launch::{
+    DrainRule, EnvEdit, Launch, OnQuota, OnTimeout, Program, Stdin, Streams, Timeouts,
+};
 
 /// What hashes are made with. It stays with the journal: in another one the same launch has
 /// another fingerprint.
@@ -52,6 +54,7 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         stdin,
         streams,
         timeouts: Timeouts { wall, idle },
+        on_timeout,
         stop,
         drain: DrainRule { quiet_window, limit, holders },
         quota,
@@ -91,6 +94,11 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         to.text(name);
         to.text(value);
     });
+    match on_timeout {
+        // As it was before there was another: keys of earlier journals stay good.
+        OnTimeout::Stop => {}
+        OnTimeout::Background => to.u8(1),
+    }
 }
 
 pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
@@ -177,6 +185,7 @@ mod tests {
             |launch| launch.streams = Streams::Pty(WindowSize { rows: 3, cols: 2 }),
             |launch| launch.timeouts.wall = Some(Duration::MAX),
             |launch| launch.timeouts.idle = Some(Duration::MAX),
+            |launch| launch.on_timeout = OnTimeout::Background,
             |launch| launch.stop = StopPolicy::KILL,
             |launch| launch.drain.limit = Duration::from_nanos(1),
             |launch| launch.quota = Quota::SQUEEZED,

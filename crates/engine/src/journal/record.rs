@@ -32,6 +32,8 @@ pub(super) enum Record {
     Ended { id: Id, ending: Box<Ending>, dropped: Dropped },
     /// It and its log are gone.
     Forgotten { id: Id },
+    /// Its time was over. Journals of earlier versions have none.
+    TimedOut { id: Id, at: SystemTime },
 }
 
 /// What is known of a process before it is cloned.
@@ -131,7 +133,8 @@ impl Record {
             Self::Started { id, .. }
             | Self::Failed { id }
             | Self::Ended { id, .. }
-            | Self::Forgotten { id } => *id,
+            | Self::Forgotten { id }
+            | Self::TimedOut { id, .. } => *id,
         }
     }
 
@@ -142,7 +145,8 @@ impl Record {
             Self::Started { .. }
             | Self::Failed { .. }
             | Self::Ended { .. }
-            | Self::Forgotten { .. } => VERSION,
+            | Self::Forgotten { .. }
+            | Self::TimedOut { .. } => VERSION,
         });
         to.u8(match self {
             Self::Launched(_) => 0,
@@ -150,6 +154,7 @@ impl Record {
             Self::Failed { .. } => 2,
             Self::Ended { .. } => 3,
             Self::Forgotten { .. } => 4,
+            Self::TimedOut { .. } => 5,
         });
         match self {
             Self::Launched(launched) => launched.encode(&mut to),
@@ -161,6 +166,10 @@ impl Record {
                 to.u128(id.number());
                 encode_ending(ending, &mut to);
                 encode_dropped(dropped, &mut to);
+            }
+            Self::TimedOut { id, at } => {
+                to.u128(id.number());
+                to.time(*at);
             }
             Self::Failed { id } | Self::Forgotten { id } => to.u128(id.number()),
         }
@@ -182,6 +191,7 @@ impl Record {
                 dropped: decode_dropped(&mut from)?,
             },
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
+            (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
             _ => return None,
         };
         from.end()?;

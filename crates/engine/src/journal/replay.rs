@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use lastbyte_output::log::Extent;
 
@@ -15,6 +16,7 @@ pub(crate) struct Past {
     pub(crate) launched: Launched,
     /// `None` when the server went in the middle of its start.
     pub(crate) pid: Option<i32>,
+    pub(crate) timed_out_at: Option<SystemTime>,
     /// With the extent that its output ended in; `None` when the server went before it.
     pub(crate) ended: Option<(Ending, Extent)>,
 }
@@ -52,11 +54,14 @@ impl Replayed {
                 if let Some(leaf) = &launched.leaf {
                     leaves.insert(leaf.clone(), launched.id);
                 }
-                let past = Past { launched: *launched, pid: None, ended: None };
+                let past = Past { launched: *launched, pid: None, timed_out_at: None, ended: None };
                 self.pasts.insert(past.launched.id, past);
             }
             Record::Started { id, pid } => {
                 self.pasts.entry(id).and_modify(|past| past.pid = Some(pid));
+            }
+            Record::TimedOut { id, at } => {
+                self.pasts.entry(id).and_modify(|past| past.timed_out_at = Some(at));
             }
             Record::Ended { id, ending, dropped } => {
                 let extent = Extent { len: ending.final_len, dropped };
@@ -76,9 +81,10 @@ impl Replayed {
     /// The fewest records that say the same.
     pub(super) fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
-        for (id, Past { launched, pid, ended }) in &self.pasts {
+        for (id, Past { launched, pid, timed_out_at, ended }) in &self.pasts {
             records.push(Record::Launched(Box::new(launched.clone())));
             records.extend(pid.map(|pid| Record::Started { id: *id, pid }));
+            records.extend(timed_out_at.map(|at| Record::TimedOut { id: *id, at }));
             let ended = ended.as_ref();
             records.extend(ended.map(|(ending, extent)| Record::ended(*id, ending, extent)));
         }

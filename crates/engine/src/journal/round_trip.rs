@@ -177,6 +177,7 @@ fn record() -> impl Strategy<Value = Record> {
             dropped
         }),
         id().prop_map(|id| Record::Forgotten { id }),
+        (id(), time()).prop_map(|(id, at)| Record::TimedOut { id, at }),
     ]
 }
 

@@ -182,7 +182,10 @@ impl Store {
     fn count(&mut self, record: &Record, bytes: usize) {
         let id = record.id();
         match record {
-            Record::Launched(_) | Record::Started { .. } | Record::Ended { .. } => {
+            Record::Launched(_)
+            | Record::Started { .. }
+            | Record::Ended { .. }
+            | Record::TimedOut { .. } => {
                 *self.live.entry(id).or_default() += bytes as u64;
             }
             Record::Failed { .. } | Record::Forgotten { .. } => _ = self.live.remove(&id),

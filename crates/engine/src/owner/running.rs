@@ -13,8 +13,7 @@ use super::draining::Draining;
 use crate::clock::{deadline_after, until};
 use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
 use crate::ending::{Cause, Timeout};
-use crate::feed::EventKind;
-use crate::launch::Timeouts;
+use crate::launch::{OnTimeout, Timeouts};
 use crate::stdin::{StdinQueue, WriteError};
 use crate::stop::{Escalation, StopPolicy, Verb, stop};
 
@@ -26,6 +25,7 @@ pub(crate) struct Running {
     pub(crate) child: AsyncFd<Child>,
     pub(crate) stdin: Option<StdinQueue>,
     pub(crate) timers: Timers,
+    pub(crate) on_timeout: OnTimeout,
     pub(crate) policy: StopPolicy,
     pub(crate) stopping: Option<Reason>,
     /// When a stop should have been over long ago: the group is then killed by number, which takes
@@ -154,7 +154,11 @@ impl Running {
         let (deadline, which) = self.timers.next();
         let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
         if still_late && !self.exit_is_there() {
-            desk.report(EventKind::TimedOut { which });
+            desk.publish_timed_out(which);
+            if self.on_timeout == OnTimeout::Background {
+                self.timers = Timers::NEVER;
+                return;
+            }
             self.begin_stop(Reason::TimedOut(which), self.policy.grace);
             let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
             let (policy, under_way) = (self.policy, self.core.stops.begin());
@@ -168,7 +172,7 @@ impl Running {
     /// From now on no timer runs: the command is on its way out.
     fn begin_stop(&mut self, reason: Reason, grace: Duration) {
         self.stopping.get_or_insert(reason);
-        self.timers = Timers { wall: None, idle: None };
+        self.timers = Timers::NEVER;
         self.backstop = Some(deadline_after(grace) + BACKSTOP);
     }
 
@@ -201,6 +205,8 @@ impl Running {
 }
 
 impl Timers {
+    const NEVER: Self = Self { wall: None, idle: None };
+
     pub(crate) fn new(timeouts: Timeouts, started: Instant) -> Self {
         let idle = timeouts.idle.and_then(|idle| Some((idle, started.checked_add(idle)?)));
         Self { wall: timeouts.wall.and_then(|wall| started.checked_add(wall)), idle }

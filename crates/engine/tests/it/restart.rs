@@ -4,8 +4,8 @@ use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_engine::{
-    Delivery, EventKind, Filter, ForgetError, Id, Kept, Key, Launch, LogSource, LostWhy, Retention,
-    Session, Signal, StartError, Status, StopPolicy, Streams, Verb, WriteError,
+    Delivery, EventKind, Filter, ForgetError, Id, Kept, Key, Launch, LogSource, LostWhy, OnTimeout,
+    Retention, Session, Signal, StartError, Status, StopPolicy, Streams, Verb, WriteError,
 };
 use lastbyte_output::log::{Piece, Stream};
 use lastbyte_output::views::Source;
@@ -283,4 +283,26 @@ fn a_runtime_that_shuts_down_leaves_lost_processes_with_their_output() {
         assert_eq!(ending.status, Status::Lost(LostWhy::OwnerGone));
         assert_eq!(facts(&again), facts(&process));
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn that_its_time_was_over_is_known_after_a_restart() {
+    let home = Home::new();
+    let engine = home.open();
+    let mut launch = home.launch("sleep-ms 100");
+    launch.timeouts.wall = Some(Duration::from_millis(1));
+    launch.on_timeout = OnTimeout::Background;
+    let process = engine.start(launch).await.unwrap().process;
+    finish(&process).await;
+    let at = process.snapshot().timed_out_at;
+    assert!(at.is_some());
+    let id = process.id();
+    drop(process);
+    close(engine).await;
+    // Twice: what was read back is written down again.
+    for _ in 0..2 {
+        let engine = home.open();
+        assert_eq!(engine.get(id).unwrap().snapshot().timed_out_at, at);
+        close(engine).await;
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{Cause, Launch, Signal, Status, StopPolicy, Timeout, Timeouts};
+use lastbyte_engine::{Cause, Launch, OnTimeout, Signal, Status, StopPolicy, Timeout, Timeouts};
 
 use crate::fixture::{Fixture, HOUR, finish, finish_text};
 
@@ -81,4 +81,24 @@ async fn a_timeout_reaches_children_that_left_the_group() {
     let process = fixture.start_launch(launch(&fixture, actions, wall(SHORT))).await;
     finish(&process).await;
     fixture.anchor.wait_for_at_most(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_let_run_on_does_so_and_its_time_is_told() {
+    let fixture = Fixture::new();
+    for timeouts in [wall(SHORT), idle(SHORT)] {
+        let on_timeout = OnTimeout::Background;
+        let launch = Launch { on_timeout, ..launch(&fixture, "print x then hold", timeouts) };
+        let process = fixture.start_launch(launch).await;
+        let told = process.wait_for(|now| now.timed_out_at.is_some()).await;
+        assert!(told.timed_out_at >= Some(process.about().started + SHORT));
+        fixture.anchor.wait_for(1);
+        fixture.anchor.tell("print y");
+        fixture.anchor.tell("exit 5");
+        let (ending, bytes) = finish(&process).await;
+        assert_eq!((ending.status, ending.cause), (Status::Exited(5), Cause::Own));
+        assert_eq!(bytes, b"xy");
+        assert_eq!(process.snapshot().timed_out_at, told.timed_out_at);
+        fixture.anchor.wait_for_at_most(0);
+    }
 }

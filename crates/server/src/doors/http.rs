@@ -6,6 +6,7 @@ mod events;
 mod follow;
 mod input;
 mod output;
+mod partial;
 mod routes;
 mod sse;
 

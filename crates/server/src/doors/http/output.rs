@@ -4,24 +4,86 @@ use std::fmt::Display;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use axum::response::IntoResponse;
 use lastbyte_engine::{Sandbox, Snapshot};
-use lastbyte_wire::head;
+use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
 
-use super::answer::{Answer, ok};
+use super::answer::{Answer, Refusal, ok};
 use super::input::{self, Target};
+use super::partial::{self, Wanted};
 use crate::verbs::read::{self, RawOutput};
 use crate::{App, to_wire};
 
 pub(super) async fn read_output(
     State(app): State<App>,
     Target(process): Target,
+    headers: HeaderMap,
     uri: Uri,
 ) -> Answer {
-    let query = input::query(&uri)?;
-    match read::read(&app, &process, &query).await? {
-        read::Answer::View(view) => ok(&view),
-        read::Answer::Raw(raw) => Ok(bytes(*raw, &process.about().sandbox)),
+    let query: OutputQuery = input::query(&uri)?;
+    let bytes = |raw| bytes(raw, &process.about().sandbox);
+    let raw = match read::read(&app, &process, &query).await? {
+        read::Answer::View(view) => return ok(&view),
+        read::Answer::Raw(raw) => *raw,
+    };
+    // While the log can grow, and for one of two streams, a place in the answer is none to keep.
+    if raw.snapshot.log_open || query.stream.is_some() {
+        return Ok(bytes(raw));
+    }
+    let (tag, len) = (tag(&raw.snapshot), raw.body.len());
+    let mut answer = match partial::wanted(&headers, &tag, len) {
+        Wanted::Whole => bytes(raw),
+        Wanted::Nothing => status(StatusCode::NOT_MODIFIED),
+        Wanted::Missing => missing(len),
+        Wanted::Part { first, last } => {
+            let from = i64::try_from(raw.from + first).unwrap_or(i64::MAX);
+            let max_bytes = Some(last - first + 1);
+            let part = OutputQuery { from: Some(from), max_bytes, wait_ms: None, ..query };
+            match read::read(&app, &process, &part).await? {
+                read::Answer::View(view) => return ok(&view),
+                read::Answer::Raw(part) => {
+                    let last = first + part.body.len().saturating_sub(1);
+                    a_part(bytes(*part), (first, last), len)
+                }
+            }
+        }
+    };
+    set(&mut answer, header::ETAG, tag);
+    set(&mut answer, header::ACCEPT_RANGES, "bytes".to_owned());
+    Ok(answer)
+}
+
+/// The same as long as the same bytes are there. Which process it is the path says.
+fn tag(snapshot: &Snapshot) -> String {
+    let gone = snapshot.extent.dropped.ranges().iter();
+    let gone: String = gone.map(|range| format!("-{}.{}", range.start, range.end)).collect();
+    format!("\"{}{gone}\"", snapshot.extent.len)
+}
+
+fn a_part(mut answer: Response<Body>, (first, last): (u64, u64), len: u64) -> Response<Body> {
+    *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    set(&mut answer, header::CONTENT_RANGE, format!("bytes {first}-{last}/{len}"));
+    answer
+}
+
+fn missing(len: u64) -> Response<Body> {
+    let message = format!("the answer has {len} bytes, and the range lies past them");
+    let mut answer = Refusal(Error::new(ErrorCode::RangeNotSatisfiable, message)).into_response();
+    set(&mut answer, header::CONTENT_RANGE, format!("bytes */{len}"));
+    answer
+}
+
+fn status(code: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = code;
+    answer
+}
+
+fn set(answer: &mut Response<Body>, name: HeaderName, value: String) {
+    // Numbers and signs in ASCII: nothing that a head cannot have.
+    if let Ok(value) = HeaderValue::try_from(value) {
+        answer.headers_mut().insert(name, value);
     }
 }
 

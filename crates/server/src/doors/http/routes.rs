@@ -3,11 +3,12 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use lastbyte_engine::{Filter, PhaseIs};
-use lastbyte_wire::{Error, ErrorCode, Health, Root};
+use lastbyte_wire::{Error, ErrorCode, Health, OPENAPI, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
@@ -35,10 +36,15 @@ pub fn router(app: App) -> Router {
         .nest("/v1/processes/{id}", process)
         .route("/v1/events", get(events::read_events))
         .route("/v1/shutdown", post(shut_down))
+        .route("/openapi.json", get(tell_api))
         .route("/healthz", get(tell_health))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(app)
+}
+
+async fn tell_api() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], OPENAPI)
 }
 
 async fn tell_version() -> Answer {

@@ -142,3 +142,16 @@ async fn a_timeout_is_told_before_the_ending_it_brings() {
     server.start_child("hold", json!({ "timeout_ms": 1 })).await;
     assert_eq!(listener.names(3).await, ["started", "timed_out", "ended"]);
 }
+
+#[tokio::test]
+async fn a_timeout_that_lets_it_run_on_is_told_and_shown() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut listener = Listener::new(&mut client, "/v1/events").await;
+    let more = json!({ "timeout_ms": 1, "on_timeout": "background" });
+    let path = server.path_of("hold", more).await;
+    assert_eq!(listener.names(2).await, ["started", "timed_out"]);
+    let shown = server.connect().await.get(&path).await.json();
+    assert_eq!(shown["phase"], "running");
+    assert!(shown["timed_out_at_unix_ns"].as_u64() > shown["started_unix_ns"].as_u64(), "{shown}");
+}

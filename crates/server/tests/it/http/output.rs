@@ -182,3 +182,43 @@ async fn late_output_is_shown_to_who_asks_for_it_and_changes_nothing_for_others(
     let answer = output(&server, &path, "").await;
     assert_eq!((answer.body.as_ref(), answer.number("lastbyte-total")), (b"tail".as_slice(), 9));
 }
+
+#[tokio::test]
+async fn a_log_that_is_closed_is_had_in_parts_and_once() {
+    let server = Server::start().await;
+    let length = 300_000;
+    let path = ended(&server, &format!("write-bytes {length}"), json!({})).await;
+    let path = format!("{path}/output");
+    let ask = async |headers: &[(&str, &str)]| {
+        let mut client = server.connect().await;
+        Answer::whole(client.begin_with("GET", &path, headers, "".into()).await).await
+    };
+    let tag = ask(&[]).await.head("etag").unwrap().to_owned();
+    let part = ask(&[("range", "bytes=100000-299999")]).await;
+    assert_eq!(
+        (part.status, part.head("content-range")),
+        (206, Some("bytes 100000-299999/300000"))
+    );
+    assert!(part.body == pattern_bytes(100_000..length), "not the bytes that were asked for");
+    assert_eq!(part.number("lastbyte-from"), 100_000);
+    let missing = ask(&[("range", "bytes=300000-")]).await;
+    assert_eq!((missing.status, missing.head("content-range")), (416, Some("bytes */300000")));
+    let known = ask(&[("if-none-match", &tag)]).await;
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    let other = ask(&[("range", "bytes=0-0"), ("if-range", "\"other\"")]).await;
+    assert_eq!((other.status, other.body.len()), (200, 300_000));
+}
+
+#[tokio::test]
+async fn a_log_that_grows_has_no_tag_and_no_parts() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    anchor.tell("print abc");
+    let past = json!({ "output_past": 2 });
+    server.connect().await.post(&format!("{path}/wait"), &past).await;
+    let mut client = server.connect().await;
+    let range = [("range", "bytes=1-1")];
+    let answer = client.begin_with("GET", &format!("{path}/output"), &range, "".into()).await;
+    let answer = Answer::whole(answer).await;
+    assert_eq!((answer.status, answer.head("etag"), &answer.body[..]), (200, None, &b"abc"[..]));
+}

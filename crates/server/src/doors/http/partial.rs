@@ -1,0 +1,97 @@
+//! Parts of an answer that does not change any more, and whether the client has it already.
+
+use axum::http::HeaderMap;
+use axum::http::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
+
+/// What of the answer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Whole,
+    /// The client has it.
+    Nothing,
+    /// From here up to there, the last one included.
+    Part {
+        first: u64,
+        last: u64,
+    },
+    /// A part that is not there.
+    Missing,
+}
+
+/// As the head of a request says it, of an answer with this tag and length. Several ranges, and
+/// what is no range in bytes, mean the whole, as HTTP allows.
+pub(super) fn wanted(headers: &HeaderMap, tag: &str, len: u64) -> Wanted {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let has = |tags: &str| {
+        tags.split(',').any(|known| matches!(known.trim(), "*") || known.trim() == tag)
+    };
+    if text(IF_NONE_MATCH).is_some_and(has) {
+        return Wanted::Nothing;
+    }
+    if text(IF_RANGE).is_some_and(|known| known != tag) {
+        return Wanted::Whole;
+    }
+    let range = text(RANGE).and_then(|range| range.strip_prefix("bytes="));
+    range.and_then(|range| part(range.trim(), len)).unwrap_or(Wanted::Whole)
+}
+
+/// `first-last`, `first-` or `-count`.
+fn part(range: &str, len: u64) -> Option<Wanted> {
+    let (first, last) = range.split_once('-')?;
+    let (first, last) = match (first, last) {
+        ("", count) => (len.saturating_sub(number(count)?.min(len)), len.saturating_sub(1)),
+        (first, "") => (number(first)?, len.saturating_sub(1)),
+        (first, last) => (number(first)?, number(last)?),
+    };
+    match first > last && first < len {
+        // The last before the first is no range.
+        true if !range.starts_with('-') => None,
+        _ if first >= len => Some(Wanted::Missing),
+        _ => Some(Wanted::Part { first, last: last.min(len - 1) }),
+    }
+}
+
+fn number(digits: &str) -> Option<u64> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(range: &str, len: u64, want: Wanted) {
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, range.parse().unwrap());
+        assert_eq!(wanted(&headers, "\"t\"", len), want, "{range} of {len}");
+    }
+
+    #[test]
+    fn a_range_is_a_part_or_is_missing_or_means_the_whole() {
+        check("bytes=0-0", 10, Wanted::Part { first: 0, last: 0 });
+        check("bytes=2-", 10, Wanted::Part { first: 2, last: 9 });
+        check("bytes=2-99", 10, Wanted::Part { first: 2, last: 9 });
+        check("bytes=-3", 10, Wanted::Part { first: 7, last: 9 });
+        check("bytes=-99", 10, Wanted::Part { first: 0, last: 9 });
+        for missing in ["bytes=10-", "bytes=10-12", "bytes=-0"] {
+            check(missing, 10, Wanted::Missing);
+        }
+        check("bytes=0-", 0, Wanted::Missing);
+        for whole in
+            ["bytes=3-2", "bytes=0-1,4-5", "lines=1-2", "bytes=x-", "bytes=+1-2", "bytes=-"]
+        {
+            check(whole, 10, Wanted::Whole);
+        }
+    }
+
+    #[test]
+    fn a_tag_that_is_known_needs_no_answer_and_one_that_changed_the_whole() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, "bytes=1-2".parse().unwrap());
+        headers.insert(IF_RANGE, "\"old\"".parse().unwrap());
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Whole);
+        headers.insert(IF_RANGE, "\"t\"".parse().unwrap());
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Part { first: 1, last: 2 });
+        headers.insert(IF_NONE_MATCH, "\"old\", \"t\"".parse().unwrap());
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Nothing);
+    }
+}
