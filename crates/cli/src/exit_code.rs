@@ -9,6 +9,7 @@ use anyhow::bail;
 use lastbyte_client::{ClientError, wire};
 
 use crate::attend::CutShort;
+use crate::config::ConfigError;
 use crate::{client_error, usage};
 
 /// Something was waited for that did not come, or stopped that is still there.
@@ -78,7 +79,7 @@ pub(crate) fn of_wire_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
 }
 
 pub(crate) fn of_error(error: &anyhow::Error) -> u8 {
-    if error.is::<usage::Error>() {
+    if error.is::<usage::Error>() || error.is::<ConfigError>() {
         USAGE
     } else if let Some(CutShort { signal }) = error.downcast_ref() {
         of_signal(*signal)

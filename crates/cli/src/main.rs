@@ -4,6 +4,7 @@ mod attend;
 mod call;
 mod client_error;
 mod commands;
+mod config;
 mod daemon;
 mod deliver;
 mod doctor;

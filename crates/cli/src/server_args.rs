@@ -9,7 +9,7 @@ use lastbyte_client::{Client, ClientError};
 
 use crate::daemon::address;
 use crate::daemon::departing::ShuttingDown;
-use crate::places;
+use crate::{config, places, usage};
 
 /// Where the server is.
 #[derive(Debug, clap::Args)]
@@ -28,8 +28,11 @@ pub(crate) struct ServerArgs {
     server: Option<SocketAddr>,
 
     /// Show the server the token in this file
-    #[arg(long, value_name = "PATH", requires = "server")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
     token_file: Option<PathBuf>,
+
+    #[arg(long, value_name = "PATH", help = config::HELP)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// Where a server of this user would be.
@@ -41,6 +44,9 @@ pub(crate) struct Place {
 
 impl ServerArgs {
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        if self.server.is_none() && self.token_file.is_some() {
+            return Err(usage::Error::TokenForNobody.into());
+        }
         match (self.server, self.place()?) {
             (Some(addr), _) => Ok(Client::tcp(addr, self.token()?)),
             (None, Some(place)) => self.client_at(place).await,

@@ -68,8 +68,11 @@ pub(crate) enum Error {
          alone, and {address} is none; without it a token is asked for"
     )]
     OpenToOthers { address: SocketAddr },
-    #[error("LASTBYTE_LOG is one of error, warn, info, debug and off, not {given:?}")]
-    LogLevel { given: OsString },
+    #[error(
+        "a token is for a server on a port, and none is named; add --server URL, or leave \
+         --token-file out: a socket file asks for none"
+    )]
+    TokenForNobody,
 }
 
 struct Example(Verb);

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod app_server;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod forget;

@@ -16,6 +16,7 @@ use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
@@ -23,13 +24,15 @@ use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
-use crate::{exit_code, places, tell, usage};
+use crate::{config, exit_code, places, tell, usage};
 
 /// Run commands for those who ask over HTTP, until it is stopped
 ///
 /// For each address a line on standard output says when it can be asked there; nothing else is
-/// written to it. The log is on standard error, as JSON unless that is a terminal; LASTBYTE_LOG
-/// says how much of it: error, warn, info, debug or off.
+/// written to it. The log is on standard error, as JSON unless that is a terminal.
+///
+/// Every option can be a line of the configuration file, or a variable: LASTBYTE_LISTEN for
+/// --listen. `lastbyte config show` says what is set and where.
 ///
 /// The socket is for this user alone. Whoever comes by TCP needs the token that is made on the
 /// first start and kept in the state folder.
@@ -72,6 +75,13 @@ pub(crate) struct Args {
     /// The sandbox of commands that name none; they may name any
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
+
+    /// Tell so much: error, warn, info, debug or off
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log::parse)]
+    log: LevelFilter,
+
+    #[arg(long, value_name = "PATH", help = config::HELP)]
+    config: Option<PathBuf>,
 }
 
 /// How long requests have once all processes have ended.
@@ -80,7 +90,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     args.check()?;
-    let level = log::level()?;
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
@@ -93,7 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
         // Before anything exists that a deadly signal would leave behind.
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let _lock = StateLock::take(&state)?;
-        let log = Log::start(level).context("cannot start a thread for the log")?;
+        let log = Log::start(args.log).context("cannot start a thread for the log")?;
         let cut_short = args.serve(&state, &mut signals).await;
         log.finish();
         cut_short

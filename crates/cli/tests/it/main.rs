@@ -8,6 +8,7 @@ mod background;
 mod bare_daemon;
 mod broken_pipe;
 mod colour;
+mod config;
 mod crash;
 mod daemon;
 mod doctor;
