@@ -1,7 +1,9 @@
-//! Tasks of the workspace: `cargo xtask tidy`, `cargo xtask schema`, `cargo xtask bench [NAME…]`.
+//! Tasks of the workspace: `cargo xtask tidy`, `cargo xtask schema`, `cargo xtask cli-doc`,
+//! `cargo xtask bench [NAME…]`.
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 
 mod bench;
+mod cli_doc;
 mod schema;
 mod tidy;
 
@@ -12,6 +14,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((task, [])) if task == "tidy" => tidy::run(),
         Some((task, [])) if task == "schema" => schema::write().map(|()| ExitCode::SUCCESS),
+        Some((task, [])) if task == "cli-doc" => cli_doc::write().map(|()| ExitCode::SUCCESS),
         Some((task, [])) if task == "empty-route" => {
             bench::empty_route().map(|()| ExitCode::SUCCESS)
         }
@@ -20,7 +23,7 @@ fn main() -> ExitCode {
         }
         Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
-            eprintln!("usage: cargo xtask tidy | cargo xtask schema | cargo xtask bench [NAME]…");
+            eprintln!("usage: cargo xtask tidy | schema | cli-doc | bench [NAME]…");
             return ExitCode::from(2);
         }
     };

@@ -4,8 +4,8 @@ use anyhow::Context;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::{
-    app_server, config, doctor, events, forget, logs, ps, run, serve, show, shutdown, signal,
-    start, stop, wait, write,
+    app_server, cli_doc, completions, config, doctor, events, forget, logs, man, ps, run, serve,
+    show, shutdown, signal, start, stop, wait, write,
 };
 use crate::{client_error, exit_code, tell, usage};
 
@@ -35,6 +35,10 @@ enum Command {
     AppServer(app_server::Args),
     Config(config::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    #[command(hide = true)]
+    CliDoc(cli_doc::Args),
 }
 
 /// The whole program; returns its exit code.
@@ -73,6 +77,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::AppServer(args) => app_server::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
+        Command::CliDoc(args) => cli_doc::run(&args, Cli::command()),
     }
 }
 
