@@ -73,6 +73,11 @@ pub(crate) enum Error {
          --token-file out: a socket file asks for none"
     )]
     TokenForNobody,
+    #[error(
+        "--watch draws on a terminal, and standard output is none; `lastbyte events` writes a line \
+         for each change"
+    )]
+    WatchNeedsTerminal,
 }
 
 struct Example(Verb);

@@ -29,6 +29,7 @@ mod man;
 mod no_server;
 mod port;
 mod ps;
+mod ps_watch;
 mod readme;
 mod report;
 mod sandbox;
