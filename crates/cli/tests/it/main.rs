@@ -44,6 +44,7 @@ mod state;
 mod stdin;
 mod stop;
 mod streams;
+mod supervisor;
 mod timeouts;
 mod tty;
 mod usage;
