@@ -2,6 +2,7 @@
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod advice;
 mod api_doc;
 mod app_server;
 mod background;
