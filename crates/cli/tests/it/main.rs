@@ -23,6 +23,7 @@ mod forget;
 mod full_disk;
 mod harness;
 mod help;
+mod howto;
 mod hygiene;
 mod ids;
 mod logs;
