@@ -26,8 +26,8 @@ enum ConfigCommand {
 
 /// Print every setting, with the place that it comes from
 ///
-/// A flag wins over a variable, a variable over the file, the file over what is usual; this is what
-/// is left to flags. What may have a secret in it is not printed.
+/// A flag wins over a variable, a variable over the file, the file over what is usual. This is what
+/// holds for a call without flags. What may have a secret in it is not printed.
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
     /// Write it as JSON
