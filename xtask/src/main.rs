@@ -1,8 +1,9 @@
-//! Tasks of the workspace: `cargo xtask tidy`, `cargo xtask schema`, `cargo xtask openapi`,
+//! Tasks of the workspace: `cargo xtask tidy`, `schema`, `openapi`, `cli-doc`,
 //! `cargo xtask bench [NAME…]`.
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 
 mod bench;
+mod cli_doc;
 mod openapi;
 mod schema;
 mod tidy;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
         Some((task, [])) if task == "tidy" => tidy::run(),
         Some((task, [])) if task == "schema" => schema::write().map(|()| ExitCode::SUCCESS),
         Some((task, [])) if task == "openapi" => openapi::write().map(|()| ExitCode::SUCCESS),
+        Some((task, [])) if task == "cli-doc" => cli_doc::write().map(|()| ExitCode::SUCCESS),
         Some((task, [])) if task == "empty-route" => {
             bench::empty_route().map(|()| ExitCode::SUCCESS)
         }
@@ -23,7 +25,7 @@ fn main() -> ExitCode {
         }
         Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
         _ => {
-            eprintln!("usage: cargo xtask tidy | schema | openapi | bench [NAME]…");
+            eprintln!("usage: cargo xtask tidy | schema | openapi | cli-doc | bench [NAME]…");
             return ExitCode::from(2);
         }
     };

@@ -1,11 +1,11 @@
 //! One call of the program: which command, and what comes of it.
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::{
-    app_server, doctor, events, forget, logs, ps, run, search, serve, show, shutdown, signal,
-    start, stop, wait, write,
+    app_server, cli_doc, completions, config, doctor, events, forget, logs, man, ps, run, search,
+    serve, show, shutdown, signal, start, stop, wait, write,
 };
 use crate::{client_error, exit_code, tell, usage};
 
@@ -34,16 +34,34 @@ enum Command {
     Events(events::Args),
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
+    Config(config::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    #[command(hide = true)]
+    CliDoc(cli_doc::Args),
 }
 
 /// The whole program; returns its exit code.
 pub(crate) fn main() -> u8 {
-    let command = match Cli::try_parse() {
-        Ok(cli) => cli.command,
+    let call = match Cli::command().try_get_matches() {
+        Ok(call) => call,
         Err(error) => return usage::explain(&error, &Cli::command()),
     };
-    let result = match command {
+    let result = with_settings(call).and_then(run);
+    result.unwrap_or_else(|error| {
+        tell::line(client_error::in_words(&error));
+        exit_code::of_error(&error)
+    })
+}
+
+fn with_settings(call: ArgMatches) -> anyhow::Result<Command> {
+    let call = crate::config::fill(Cli::command(), call)?;
+    Ok(Cli::from_arg_matches(&call)?.command)
+}
+
+fn run(command: Command) -> anyhow::Result<u8> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Start(args) => asking(start::run(&args)),
@@ -59,12 +77,12 @@ pub(crate) fn main() -> u8 {
         Command::Events(args) => asking(events::run(&args)),
         Command::Shutdown(args) => asking(shutdown::run(&args)),
         Command::AppServer(args) => app_server::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-    };
-    result.unwrap_or_else(|error| {
-        tell::line(client_error::in_words(&error));
-        exit_code::of_error(&error)
-    })
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
+        Command::CliDoc(args) => cli_doc::run(&args, Cli::command()),
+    }
 }
 
 fn asking(command: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {

@@ -1,6 +1,6 @@
 //! What a server said, or that none is there, for people.
 
-use lastbyte_client::wire::ErrorCode;
+use lastbyte_client::wire::{Error, ErrorCode};
 use lastbyte_client::{Address, ClientError};
 
 use crate::process_id::FindError;
@@ -15,20 +15,36 @@ pub(crate) fn in_words(error: &anyhow::Error) -> String {
                     "no server is running at {}; `lastbyte start …` starts one",
                     path.display()
                 ),
-                Address::Tcp { .. } => format!("no server is running at {address}"),
+                Address::Tcp { addr, .. } => format!(
+                    "no server is running at {address}; `lastbyte serve --listen {addr}` is one"
+                ),
             }
         }
-        // The server's advice is for programs.
-        Some(ClientError::Refused(refusal)) if refusal.code == ErrorCode::ProcessNotFound => {
-            format!("{refusal}; `lastbyte ps` lists those there are")
-        }
-        Some(ClientError::Refused(refusal)) => match &refusal.hint {
-            Some(hint) => format!("{refusal}; {hint}"),
+        Some(ClientError::Refused(refusal)) => match advice(refusal) {
+            Some(advice) => format!("{refusal}; {advice}"),
             None => refusal.to_string(),
         },
         Some(ClientError::Connect { .. } | ClientError::Protocol { .. }) | None => {
             format!("{error:#}")
         }
+    }
+}
+
+/// What to do next. The server's advice is for programs; where it speaks of their words, ours take
+/// its place.
+fn advice(refusal: &Error) -> Option<&str> {
+    match (refusal.code, refusal.hint.as_deref()) {
+        (ErrorCode::ProcessNotFound, _) => Some("`lastbyte ps` lists those there are"),
+        (ErrorCode::NotEnded | ErrorCode::OutputHeld, _) => {
+            Some("`lastbyte forget --stop` stops what is left of it first")
+        }
+        (ErrorCode::Unauthorized, _) => {
+            Some("give it with --token-file; the server says at its start where the token is")
+        }
+        // Without advice it was open, and is closed for good.
+        (ErrorCode::StdinNotOpen, Some(_)) => Some("start it with --stdin-open"),
+        (ErrorCode::BadCwd, _) => Some("--cwd takes a directory that exists"),
+        (_, hint) => hint,
     }
 }
 

@@ -5,3 +5,4 @@ pub(crate) mod closing;
 pub(crate) mod departing;
 pub(crate) mod lock;
 pub(crate) mod log;
+pub(crate) mod supervisor;

@@ -9,6 +9,8 @@ use anyhow::bail;
 use lastbyte_client::{ClientError, wire};
 
 use crate::attend::CutShort;
+use crate::config::ConfigError;
+use crate::progress::Interrupted;
 use crate::{client_error, usage};
 
 /// Something was waited for that did not come, looked for that is not there, or stopped that is.
@@ -85,9 +87,11 @@ pub(crate) fn of_wire_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
 }
 
 pub(crate) fn of_error(error: &anyhow::Error) -> u8 {
-    if error.is::<usage::Error>() {
+    if error.is::<usage::Error>() || error.is::<ConfigError>() {
         USAGE
     } else if let Some(CutShort { signal }) = error.downcast_ref() {
+        of_signal(*signal)
+    } else if let Some(Interrupted { signal }) = error.downcast_ref() {
         of_signal(*signal)
     } else if let Some(ClientError::Refused(refusal)) = client_error::of(error) {
         refusal.code.exit_code()

@@ -4,12 +4,12 @@
 //! calls at the same time one starts it, and the others find it. The lock is held until the server
 //! listens, so nobody has to ask twice.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -18,6 +18,7 @@ use lastbyte_sys::spawn::{Daemon, start_daemon};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::config::{self, Choice, Kind, Setting};
 use crate::daemon::departing::ShuttingDown;
 use crate::server_args::{Place, ServerArgs, nobody_listens};
 use crate::state_folder::make_ours;
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The variables that a server has from whoever needed it first. Everybody else's commands would
 /// inherit any other.
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
-const PASSED_ON_BY_PREFIX: [&str; 3] = ["LASTBYTE_LOG", "LC_", "XDG_"];
+const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
 
 /// Returns who asks the server when one listens here. Blocks meanwhile.
 pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
@@ -47,7 +48,7 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     };
     match client.health().await {
         Err(error) if nobody_listens(&error) => {
-            start(place)?;
+            start(place, server.config.as_deref())?;
             Ok(Client::unix(&place.socket))
         }
         Err(error) => Err(error.into()),
@@ -55,11 +56,11 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     }
 }
 
-fn start(place: &Place) -> anyhow::Result<()> {
+fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
     let mut log = open(&path)?;
     let before = log.seek(SeekFrom::End(0)).context("cannot write the server's log")?;
-    let daemon = spawn(place, &log)?;
+    let daemon = spawn(place, config, &log)?;
     let pid = daemon.pid;
     if until_listening(daemon).context("cannot hear the server")? {
         let socket = place.socket.display();
@@ -81,9 +82,9 @@ fn last_words(log: &str) -> Option<&str> {
     Some(log[at..].trim_start_matches("lastbyte: ").trim_end())
 }
 
-fn spawn(place: &Place, log: &File) -> anyhow::Result<Daemon> {
+fn spawn(place: &Place, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
     let program = std::env::current_exe().context("cannot find this program")?;
-    let argv = [
+    let mut argv = vec![
         "lastbyte".into(),
         "serve".into(),
         "--state".into(),
@@ -91,27 +92,44 @@ fn spawn(place: &Place, log: &File) -> anyhow::Result<Daemon> {
         "--socket".into(),
         place.socket.clone().into_os_string(),
     ];
+    let settings = Choice::load(config)?;
+    if let Some(file) = &settings.file {
+        argv.extend(["--config".into(), absolute(file)?.into_os_string()]);
+    }
     let argv: Result<Vec<CString>, _> = argv.into_iter().map(c_string).collect();
-    let env: Result<Vec<CString>, _> = environment().map(c_string).collect();
+    let env: Result<Vec<CString>, _> = environment(&settings).map(c_string).collect();
     let daemon = start_daemon(c_string(program.into_os_string())?, argv?, env?, log);
     daemon.context("cannot start the server")
 }
 
-fn environment() -> impl Iterator<Item = OsString> {
-    let wanted = |name: &OsStr| {
-        let name = name.to_string_lossy();
-        let known = PASSED_ON.contains(&&*name);
-        known || PASSED_ON_BY_PREFIX.iter().any(|prefix| name.starts_with(prefix))
-    };
+fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
+    let passed_on = std::env::vars_os().filter_map(|(name, value)| {
+        let text = name.to_string_lossy();
+        let known = PASSED_ON.contains(&&*text)
+            || PASSED_ON_BY_PREFIX.iter().any(|prefix| text.starts_with(prefix));
+        match config::of_variable(&name) {
+            Some(setting) if setting.is_of_a_server() && !value.is_empty() => {
+                Some((name, from_anywhere(setting, value)))
+            }
+            Some(_) => None,
+            None => known.then_some((name, value)),
+        }
+    });
     // Its log is a file that nobody cuts: what it was asked is not in it unless somebody wants that.
-    let quiet = std::env::var_os("LASTBYTE_LOG").is_none().then_some(("LASTBYTE_LOG", "warn"));
-    let quiet = quiet.map(|(name, value)| (name.into(), value.into()));
-    let passed_on = std::env::vars_os().filter(move |(name, _)| wanted(name));
-    passed_on.chain(quiet).map(|(mut entry, value)| {
+    let quiet = settings.of("log").is_none().then(|| ("LASTBYTE_LOG".into(), "warn".into()));
+    passed_on.chain(quiet).map(|(mut entry, value): (OsString, OsString)| {
         entry.push("=");
         entry.push(value);
         entry
     })
+}
+
+/// A setting as it means the same in the root directory.
+fn from_anywhere(setting: Setting, value: OsString) -> OsString {
+    match (setting.kind, absolute(&value)) {
+        (Kind::Path, Ok(whole)) => whole.into(),
+        _ => value,
+    }
 }
 
 /// `false` when it is gone, or silent for too long.

@@ -26,10 +26,16 @@ pub(crate) fn state_home() -> Option<PathBuf> {
     variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))
 }
 
+/// Where this user's programs look for their configuration.
+pub(crate) fn config_home() -> Option<PathBuf> {
+    variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")))
+}
+
 /// The folders in which a daemon of this user has its token, its output and its socket unless it is
-/// told otherwise: not for the eyes of sandboxed commands, whoever runs them.
+/// told otherwise, and its settings: not for sandboxed commands, whoever runs them.
 pub(crate) fn hidden() -> Vec<PathBuf> {
-    Places::of_this_user().usual()
+    let settings = config_home().map(|home| home.join("lastbyte"));
+    Places::of_this_user().usual().into_iter().chain(settings).collect()
 }
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Which server a command talks to.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use lastbyte_client::{Client, ClientError};
 
 use crate::daemon::address;
 use crate::daemon::departing::ShuttingDown;
-use crate::places;
+use crate::{config, places, usage};
 
 /// Where the server is.
 #[derive(Debug, clap::Args)]
@@ -25,12 +25,19 @@ pub(crate) struct ServerArgs {
 
     /// Talk to the server that listens on this port, like http://127.0.0.1:7070
     #[arg(long, value_name = "URL", value_parser = parse_url)]
-    server: Option<SocketAddr>,
+    server: Option<Port>,
 
     /// Show the server the token in this file
-    #[arg(long, value_name = "PATH", requires = "server")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
     token_file: Option<PathBuf>,
+
+    #[arg(long, value_name = "PATH", help = config::HELP)]
+    pub(crate) config: Option<PathBuf>,
 }
+
+/// A port, on every address that its host may mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Port(Vec<SocketAddr>);
 
 /// Where a server of this user would be.
 #[derive(Debug)]
@@ -41,8 +48,11 @@ pub(crate) struct Place {
 
 impl ServerArgs {
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
-        match (self.server, self.place()?) {
-            (Some(addr), _) => Ok(Client::tcp(addr, self.token()?)),
+        if self.server.is_none() && self.token_file.is_some() {
+            return Err(usage::Error::TokenForNobody.into());
+        }
+        match (&self.server, self.place()?) {
+            (Some(port), _) => Ok(Client::tcp(port.address()?, self.token()?)),
             (None, Some(place)) => self.client_at(place).await,
             (None, None) => anyhow::bail!("there is no place to look for a server"),
         }
@@ -98,10 +108,31 @@ pub(crate) fn nobody_listens(error: &ClientError) -> bool {
     }
 }
 
-fn parse_url(text: &str) -> Result<SocketAddr, String> {
+impl Port {
+    /// Where somebody listens; the first if nobody does.
+    fn address(&self) -> anyhow::Result<SocketAddr> {
+        let Self(addresses) = self;
+        let answers = |address: &&SocketAddr| TcpStream::connect(address).is_ok();
+        let found = match addresses.as_slice() {
+            [only] => Some(only),
+            several => several.iter().find(answers).or(several.first()),
+        };
+        found.copied().context("there is no address to look for a server at")
+    }
+}
+
+fn parse_url(text: &str) -> Result<Port, String> {
     let address = text.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-    let address = address.and_then(|address| address.parse().ok());
-    address.ok_or_else(|| "a server is given as http://IP:PORT, like http://127.0.0.1:7070".into())
+    let addresses = address.and_then(|address| match address.strip_prefix("localhost:") {
+        Some(port) => {
+            let port = port.parse().ok()?;
+            Some(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()])
+        }
+        None => Some(vec![address.parse().ok()?]),
+    });
+    let wanted = "a server is given as http://IP:PORT or http://localhost:PORT, like \
+                  http://127.0.0.1:7070";
+    addresses.map(Port).ok_or_else(|| wanted.into())
 }
 
 #[cfg(test)]
@@ -110,12 +141,12 @@ mod tests {
 
     #[test]
     fn a_server_is_an_address_and_a_port() {
-        let addr = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let addr = |text: &str| Port(vec![text.parse().unwrap()]);
         assert_eq!(parse_url("http://127.0.0.1:80"), Ok(addr("127.0.0.1:80")));
         assert_eq!(parse_url("http://[::1]:7070/"), Ok(addr("[::1]:7070")));
-        for text in
-            ["127.0.0.1:80", "https://127.0.0.1:80", "http://localhost:80", "http://1.2.3.4"]
-        {
+        let both = ["127.0.0.1:80", "[::1]:80"].map(|text| text.parse().unwrap());
+        assert_eq!(parse_url("http://localhost:80/"), Ok(Port(both.into())));
+        for text in ["127.0.0.1:80", "https://127.0.0.1:80", "http://a:80", "http://1.2.3.4"] {
             assert!(parse_url(text).is_err(), "{text}");
         }
     }

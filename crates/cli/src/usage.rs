@@ -68,8 +68,16 @@ pub(crate) enum Error {
          alone, and {address} is none; without it a token is asked for"
     )]
     OpenToOthers { address: SocketAddr },
-    #[error("LASTBYTE_LOG is one of error, warn, info, debug and off, not {given:?}")]
-    LogLevel { given: OsString },
+    #[error(
+        "a token is for a server on a port, and none is named; add --server URL, or leave \
+         --token-file out: a socket file asks for none"
+    )]
+    TokenForNobody,
+    #[error(
+        "--watch draws on a terminal, and standard output is none; `lastbyte events` writes a line \
+         for each change"
+    )]
+    WatchNeedsTerminal,
 }
 
 struct Example(Verb);

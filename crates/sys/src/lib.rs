@@ -13,6 +13,7 @@ mod child;
 pub mod confine;
 pub mod descriptor_limit;
 pub mod file;
+pub mod handed_over;
 mod leaders;
 pub mod listening;
 pub mod orphans;

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::pin::pin;
 
-use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stream};
+use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stream, View};
 use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
+use regex::bytes::Regex;
 
+use crate::line_filter::LineFilter;
 use crate::server_args::ServerArgs;
 use crate::{exit_code, in_words, own_streams, process_id, tell};
 
@@ -14,6 +16,9 @@ use crate::{exit_code, in_words, own_streams, process_id, tell};
 ///
 /// Without -f it is what there is now. What was dropped to stay within the quota is told on
 /// standard error. A reader that goes away is no error.
+///
+/// Of --tail, --grep and --head the first is done first: of the last lines those that match, and of
+/// these the first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
 pub(crate) struct Args {
@@ -27,6 +32,18 @@ pub(crate) struct Args {
     /// Begin at this byte; a negative number counts from the end
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true, default_value_t = 0)]
     from: i64,
+
+    /// Begin with the last so many lines; with -f go on from there
+    #[arg(long, value_name = "COUNT", conflicts_with = "from")]
+    tail: Option<u64>,
+
+    /// End behind so many lines
+    #[arg(long, value_name = "COUNT", conflicts_with = "json")]
+    head: Option<u64>,
+
+    /// Only lines that match this regular expression
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true, conflicts_with = "json")]
+    grep: Option<Regex>,
 
     /// Only this one of two streams that are kept apart: stdout or stderr
     #[arg(long, value_parser = in_words::parse_stream)]
@@ -46,6 +63,8 @@ pub(crate) struct Args {
 
 /// What is asked for at once.
 const PIECE: u64 = 1 << 20;
+/// As much text of lines as a server gives at once.
+const MOST_OF_LINES: u64 = 4 << 20;
 /// How long the server keeps a question for output that has not come yet.
 const WAIT_MS: u64 = 30_000;
 
@@ -53,7 +72,8 @@ const WAIT_MS: u64 = 30_000;
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let client = args.server.client().await?;
     let id = process_id::find(&client, &args.id).await?;
-    let mut cursor = args.from;
+    let mut cursor = args.begin(&client, &id).await?;
+    let mut filter = LineFilter::new(args.grep.clone(), args.head);
     // Without -f: where the output ended when we first looked.
     let mut end = None;
     let mut reader_gone = pin!(own_streams::stdout_reader_gone());
@@ -65,15 +85,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         if cursor >= 0 {
             tell_dropped(&piece, cursor.unsigned_abs());
         }
-        match own_streams::write_all(rustix::stdio::stdout(), &args.shown(&piece)?) {
-            Ok(()) => {}
-            Err(Errno::PIPE) => return Ok(0),
-            Err(errno) => {
-                return Err(anyhow::Error::new(errno).context("cannot write to standard output"));
-            }
+        if write(&args.shown(&piece, &mut filter)?)? == Reader::Gone || filter.is_full() {
+            return Ok(0);
         }
         let end = *end.get_or_insert(args.end(&piece));
         if args.finished(&piece, end) {
+            write(&filter.finish())?;
             return Ok(0);
         }
         cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
@@ -103,10 +120,58 @@ impl Args {
         Ok(client.raw(id, &query).await?)
     }
 
-    /// The bytes of a piece, or the words of the API for it.
-    fn shown<'a>(&self, piece: &'a RawOutput) -> anyhow::Result<Cow<'a, [u8]>> {
+    /// The cursor to begin at.
+    async fn begin(&self, client: &Client, id: &str) -> anyhow::Result<i64> {
+        let Some(count) = self.tail else { return Ok(self.from) };
+        let query = OutputQuery {
+            view: Some(View::Lines),
+            // None is no number of lines to the server.
+            last: Some(count.max(1)),
+            max_bytes: Some(MOST_OF_LINES),
+            stream: self.stream,
+            late: Some(self.late),
+            ..OutputQuery::default()
+        };
+        let view = client.output(id, &query).await?;
+        let lines = match &view.content {
+            Content::Lines { lines } if count > 0 => lines.as_slice(),
+            _ => &[],
+        };
+        let Some(first) = lines.first() else { return Ok(i64::try_from(view.next)?) };
+        let start = first.range.start;
+        if (lines.len() as u64) < count && self.has_something_before(client, id, start).await? {
+            let shown = lines.len();
+            tell::line(format_args!(
+                "these are the last {shown} lines; more do not fit into 4 MiB"
+            ));
+        }
+        Ok(i64::try_from(start)?)
+    }
+
+    async fn has_something_before(
+        &self,
+        client: &Client,
+        id: &str,
+        cursor: u64,
+    ) -> anyhow::Result<bool> {
+        let first = OutputQuery {
+            from: Some(0),
+            max_bytes: Some(1),
+            stream: self.stream,
+            ..OutputQuery::default()
+        };
+        let first = client.raw(id, &first).await?;
+        Ok(!first.bytes.is_empty() && first.next <= cursor)
+    }
+
+    /// The bytes of a piece that are wanted, or the words of the API for it.
+    fn shown<'a>(
+        &self,
+        piece: &'a RawOutput,
+        filter: &mut LineFilter,
+    ) -> anyhow::Result<Cow<'a, [u8]>> {
         if !self.json {
-            return Ok(Cow::Borrowed(&piece.bytes));
+            return Ok(filter.pass(&piece.bytes));
         }
         let mut line = serde_json::to_vec(&as_output(piece))?;
         line.push(b'\n');
@@ -127,6 +192,20 @@ impl Args {
             (true, false) => piece.phase == Phase::Ended && piece.next >= self.end(piece),
             (true, true) => !piece.log_open && piece.next >= piece.total,
         }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+fn write(bytes: &[u8]) -> anyhow::Result<Reader> {
+    match own_streams::write_all(rustix::stdio::stdout(), bytes) {
+        Ok(()) => Ok(Reader::There),
+        Err(Errno::PIPE) => Ok(Reader::Gone),
+        Err(errno) => Err(anyhow::Error::new(errno).context("cannot write to standard output")),
     }
 }
 

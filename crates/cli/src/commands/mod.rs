@@ -1,10 +1,14 @@
 //! The commands, one file each.
 
 pub(crate) mod app_server;
+pub(crate) mod cli_doc;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod forget;
 pub(crate) mod logs;
+pub(crate) mod man;
 pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod search;

@@ -1,12 +1,14 @@
 //! `lastbyte ps`: the processes that the server knows.
 
+mod watch;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lastbyte_client::wire::{ListQuery, Phase, Process};
+use lastbyte_client::wire::{ListAnswer, ListQuery, Phase, Process};
 
 use crate::server_args::ServerArgs;
 use crate::table::table;
-use crate::{exit_code, in_words, process_id, tell, terminal};
+use crate::{duration, exit_code, in_words, process_id, tell, terminal};
 
 /// List the processes that the server knows, newest first
 ///
@@ -35,35 +37,56 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Draw the list again whenever something happens, until it is interrupted; on a terminal
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+
+    /// With --watch: draw it at least this often
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "1s", value_parser = duration::parse)]
+    interval: Duration,
+
     #[command(flatten)]
     server: ServerArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let query = ListQuery {
-        phase: args.phase,
-        session: args.session.clone(),
-        label: args.label.clone(),
-        before: None,
-        limit: args.limit,
-    };
-    let page = args.server.client().await?.list(&query).await?;
+    if args.watch {
+        return watch::watch(args).await;
+    }
+    let page = args.server.client().await?.list(&args.query()).await?;
     if args.json {
         for process in &page.processes {
             tell::json_result(process)?;
         }
     } else {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let rows: Vec<_> = page.processes.iter().map(|process| row(process, now)).collect();
-        let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "COMMAND"];
-        tell::result(table(heading, &rows, terminal::width_of_stdout()))?;
+        tell::result(listing(&page))?;
     }
     if page.next.is_some() {
         let count = page.processes.len();
         tell::line(format_args!("these are the newest {count}; --limit takes up to 1000"));
     }
     Ok(0)
+}
+
+impl Args {
+    fn query(&self) -> ListQuery {
+        ListQuery {
+            phase: self.phase,
+            session: self.session.clone(),
+            label: self.label.clone(),
+            before: None,
+            limit: self.limit,
+        }
+    }
+}
+
+/// The table, as wide as the terminal.
+fn listing(page: &ListAnswer) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let rows: Vec<_> = page.processes.iter().map(|process| row(process, now)).collect();
+    let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "COMMAND"];
+    table(heading, &rows, terminal::width_of_stdout())
 }
 
 fn row(process: &Process, now: Duration) -> [String; 7] {

@@ -16,20 +16,24 @@ use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
 use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
+use crate::daemon::supervisor::{self, HandedOver, State};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
-use crate::{exit_code, places, tell, usage};
+use crate::{config, exit_code, places, tell, usage};
 
 /// Run commands for those who ask over HTTP, until it is stopped
 ///
 /// For each address a line on standard output says when it can be asked there; nothing else is
-/// written to it. The log is on standard error, as JSON unless that is a terminal; LASTBYTE_LOG
-/// says how much of it: error, warn, info, debug or off.
+/// written to it. The log is on standard error, as JSON unless that is a terminal.
+///
+/// Every option can be a line of the configuration file, or a variable: LASTBYTE_LISTEN for
+/// --listen. `lastbyte config show` says what is set and where.
 ///
 /// The socket is for this user alone. Whoever comes by TCP needs the token that is made on the
 /// first start and kept in the state folder.
@@ -72,6 +76,13 @@ pub(crate) struct Args {
     /// The sandbox of commands that name none; they may name any
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
+
+    /// Tell so much: error, warn, info, debug or off
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log::parse)]
+    log: LevelFilter,
+
+    #[arg(long, value_name = "PATH", help = config::HELP)]
+    config: Option<PathBuf>,
 }
 
 /// How long requests have once all processes have ended.
@@ -79,8 +90,8 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
-    args.check()?;
-    let level = log::level()?;
+    let handed_over = HandedOver::take()?;
+    args.check(&handed_over)?;
     lastbyte_sys::own_signals::unblock_all();
     lastbyte_sys::own_signals::keep_exit_statuses();
     lastbyte_sys::own_signals::survive_file_size_limit();
@@ -93,8 +104,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
         // Before anything exists that a deadly signal would leave behind.
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let _lock = StateLock::take(&state)?;
-        let log = Log::start(level).context("cannot start a thread for the log")?;
-        let cut_short = args.serve(&state, &mut signals).await;
+        let log = Log::start(args.log).context("cannot start a thread for the log")?;
+        let cut_short = args.serve(&state, handed_over, &mut signals).await;
         log.finish();
         cut_short
     });
@@ -104,27 +115,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 impl Args {
-    fn check(&self) -> Result<(), usage::Error> {
-        match self.listen.iter().find(|address| self.no_auth && !address.ip().is_loopback()) {
-            Some(address) => Err(usage::Error::OpenToOthers { address: *address }),
+    fn check(&self, handed_over: &HandedOver) -> Result<(), usage::Error> {
+        let given = handed_over.tcp.iter().filter_map(|listener| listener.local_addr().ok());
+        let mut all = self.listen.iter().copied().chain(given);
+        match all.find(|address| self.no_auth && !address.ip().is_loopback()) {
+            Some(address) => Err(usage::Error::OpenToOthers { address }),
             None => Ok(()),
         }
     }
 
     /// Returns the signal that did not let everything come to its end.
-    async fn serve(&self, state: &Path, signals: &mut Signals) -> anyhow::Result<Option<Signal>> {
-        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+    async fn serve(
+        &self,
+        state: &Path,
+        handed_over: HandedOver,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Option<Signal>> {
         address::forget(state).context("cannot remove the address of an earlier server")?;
-        let listeners = self.listeners(state, &socket)?;
-        let _address = AddressFile::write(state, &socket)
+        let sandboxing = self.sandboxing(&handed_over);
+        let listeners = self.listeners(state, handed_over)?;
+        let socket = listeners.iter().find_map(Listener::socket_file);
+        let _address = AddressFile::write(state, socket.context("there is no socket file")?)
             .context("cannot write the server's address into the state folder")?;
         let engine = Engine::new(self.settings(state)?).context("cannot start the engine")?;
         // Nothing that a command starts can leave its tree, and no zombie of it stays.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         tell_restored(engine.restored());
         let limits = Limits::default();
-        let app = App::new(engine.clone(), limits).sandboxed(self.sandboxing());
-        let codex = self.codex_door(state, &engine);
+        let app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
+        let codex = self.codex_door(state, &engine, sandboxing);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
         let server = Server::new(listeners, Hosts::new(self.host.clone()), limits);
@@ -144,7 +163,9 @@ impl Args {
             tracing::warn!("{error:#}");
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
+        supervisor::notify(State::Ready);
         until_asked_to_go(signals, &app).await;
+        supervisor::notify(State::Stopping);
         drop::<oneshot::Sender<()>>(shutdown);
         let cut_short = closing::close(&engine, signals.next()).await;
         drop(closed);
@@ -157,9 +178,17 @@ impl Args {
         Ok(cut_short)
     }
 
-    fn listeners(&self, state: &Path, socket: &Path) -> anyhow::Result<Vec<Listener>> {
-        let mut listeners = vec![Listener::unix(socket)?];
-        let access = match self.listen.is_empty() || self.no_auth {
+    /// A socket file, our own unless one was handed over, and then the ports.
+    fn listeners(&self, state: &Path, given: HandedOver) -> anyhow::Result<Vec<Listener>> {
+        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+        let mut listeners = match given.unix.is_empty() {
+            true => vec![Listener::unix(&socket)?],
+            false => {
+                given.unix.into_iter().map(Listener::handed_over_unix).collect::<Result<_, _>>()?
+            }
+        };
+        let no_port = self.listen.is_empty() && given.tcp.is_empty();
+        let access = match no_port || self.no_auth {
             true => Access::Open,
             false => {
                 let token = Token::read_or_create(state)?;
@@ -169,6 +198,9 @@ impl Args {
         };
         for address in &self.listen {
             listeners.push(Listener::tcp(*address, access.clone())?);
+        }
+        for port in given.tcp {
+            listeners.push(Listener::handed_over_tcp(port, access.clone())?);
         }
         Ok(listeners)
     }
@@ -185,23 +217,24 @@ impl Args {
             provider,
             history: History::Journal,
             hidden: places::hidden(),
+            environment: supervisor::environment_of_commands(),
             ..Settings::new(state)
         })
     }
 
     /// Its clients' commands run where the server was started unless they are told where.
-    fn codex_door(&self, state: &Path, engine: &Engine) -> codex::Door {
+    fn codex_door(&self, state: &Path, engine: &Engine, sandboxing: Sandboxing) -> codex::Door {
         let cwd = self.workdir.as_ref().and_then(|workdir| absolute(workdir).ok());
         let cwd = cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| "/".into());
-        let settings =
-            codex::Settings { sandboxing: self.sandboxing(), ..codex::Settings::new(cwd, state) };
+        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, state) };
         codex::Door::new(engine.clone(), settings)
     }
 
-    fn sandboxing(&self) -> Sandboxing {
+    fn sandboxing(&self, given: &HandedOver) -> Sandboxing {
+        let no_port = self.listen.is_empty() && given.tcp.is_empty();
         Sandboxing {
             default: self.default_sandbox.sandbox(),
-            ports: match self.no_auth && !self.listen.is_empty() {
+            ports: match self.no_auth && !no_port {
                 true => Ports::Open,
                 false => Ports::Guarded,
             },

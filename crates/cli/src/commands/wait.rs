@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use lastbyte_client::wire::{Met, Process, Wait};
+use lastbyte_client::Client;
+use lastbyte_client::wire::{Met, Process, Wait, WaitAnswer};
 
 use crate::server_args::ServerArgs;
-use crate::{duration, exit_code, in_words, process_id, tell};
+use crate::{duration, exit_code, in_words, process_id, progress, tell};
 
 /// Wait for the end of a process, or for the first of several things
 ///
 /// Waiting for the end alone, the exit code is the command's own. When something else is waited
 /// for and comes first, the exit code is 0; when the end comes first, it is 1.
+///
+/// On a terminal a line says meanwhile how the process gets on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::WAIT_HELP)]
 pub(crate) struct Args {
@@ -59,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         silence_ms: args.silence.map(duration::ms),
         timeout_ms: args.timeout.map(duration::ms),
     };
-    let answer = client.wait(&id, &wait).await?;
+    let answer = args.until_met(&client, &id, &wait).await?;
     if args.json {
         tell::json_result(&answer)?;
     }
@@ -85,6 +88,20 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 impl Args {
+    async fn until_met(
+        &self,
+        client: &Client,
+        id: &str,
+        wait: &Wait,
+    ) -> anyhow::Result<WaitAnswer> {
+        let waiting = client.wait(id, wait);
+        let answer = match self.json {
+            true => waiting.await,
+            false => progress::while_waiting(client, id, waiting).await?,
+        };
+        Ok(answer?)
+    }
+
     fn waits_for_the_end_alone(&self) -> bool {
         self.pattern.is_none()
             && self.output_past.is_none()

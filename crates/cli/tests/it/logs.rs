@@ -128,3 +128,72 @@ fn as_json_each_piece_is_a_line_with_all_that_is_known() {
     let forgotten = daemon.result(&["forget", "--json", &id]);
     assert_eq!(serde_json::from_str::<Value>(&forgotten).unwrap(), json!({ "forgotten": id }));
 }
+
+#[test]
+fn the_first_and_the_last_lines_can_be_had_byte_for_byte() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print a\n\xff\nb\nc then hold");
+    daemon.fixture.anchor.wait_for(1);
+    for (arguments, want) in [
+        (["--head", "2"], b"a\n\xff\n".as_slice()),
+        (["--head", "0"], b""),
+        (["--head", "9"], b"a\n\xff\nb\nc"),
+        (["--tail", "1"], b"c"),
+        (["--tail", "3"], b"\xff\nb\nc"),
+        (["--tail", "9"], b"a\n\xff\nb\nc"),
+        (["--tail", "0"], b""),
+        (["--grep", "^[bc]"], b"b\nc"),
+        (["--grep", "nothing"], b""),
+    ] {
+        let shown = bytes(&daemon, &["logs", arguments[0], arguments[1], &id]);
+        assert_eq!(shown, want, "{arguments:?}");
+    }
+    let all = ["logs", "--tail", "3", "--grep", "^[a-z]", "--head", "1", &id];
+    assert_eq!(bytes(&daemon, &all), b"b\n");
+}
+
+#[test]
+fn a_follower_of_lines_goes_on_and_ends_behind_its_last() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print old\nnew\n then hold");
+    daemon.fixture.anchor.wait_for(1);
+    let mut tail = start(daemon.lastbyte(&["logs", "-f", "--tail", "1", &id]));
+    let mut head = start(daemon.lastbyte(&["logs", "-f", "--head", "3", &id]));
+    let mut grep = start(daemon.lastbyte(&["logs", "-f", "--grep", "newer", &id]));
+    expect(tail.stdout.as_mut().unwrap(), "new\n");
+    daemon.fixture.anchor.tell(r"print newer\nnewest");
+    expect(tail.stdout.as_mut().unwrap(), "newer\nnewest");
+    expect(grep.stdout.as_mut().unwrap(), "newer\n");
+    // The process is still there: it is the third line that ends this one.
+    assert_eq!(head.wait().unwrap().code(), Some(0));
+    expect(head.stdout.as_mut().unwrap(), "old\nnew\nnewer\n");
+    daemon.fixture.anchor.tell("exit 0");
+    assert_eq!(tail.wait().unwrap().code(), Some(0));
+    assert_eq!(grep.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn lines_of_one_stream_are_counted_apart() {
+    let daemon = Daemon::start();
+    let id = daemon.result(&["start", "--split", "echo a; echo x >&2; echo b; echo y >&2"]);
+    daemon.result(&["wait", id.trim()]);
+    for (arguments, want) in [
+        (["--stream", "stdout", "--tail", "1"], "b\n"),
+        (["--stream", "stderr", "--tail", "9"], "x\ny\n"),
+        (["--stream", "stderr", "--head", "1"], "x\n"),
+    ] {
+        let mut all = vec!["logs", id.trim()];
+        all.extend(arguments);
+        assert_eq!(daemon.result(&all), want, "{arguments:?}");
+    }
+}
+
+#[test]
+fn last_lines_that_are_too_long_to_be_found_are_told_of() {
+    let daemon = Daemon::start();
+    let flood = "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end";
+    let id = daemon.result(&["start", flood]);
+    daemon.result(&["wait", id.trim()]);
+    let told = "lastbyte: these are the last 1 lines; more do not fit into 4 MiB\n";
+    daemon.check(&["logs", "--tail", "2", id.trim()], 0, "end\n", told);
+}

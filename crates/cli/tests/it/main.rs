@@ -2,12 +2,16 @@
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod advice;
 mod api_doc;
 mod app_server;
 mod background;
 mod bare_daemon;
 mod broken_pipe;
+mod cli_doc;
 mod colour;
+mod completions;
+mod config;
 mod crash;
 mod daemon;
 mod doctor;
@@ -19,12 +23,15 @@ mod forget;
 mod full_disk;
 mod harness;
 mod help;
+mod howto;
 mod hygiene;
 mod ids;
 mod logs;
+mod man;
 mod no_server;
 mod port;
 mod ps;
+mod ps_watch;
 mod readme;
 mod report;
 mod sandbox;
@@ -40,6 +47,7 @@ mod state;
 mod stdin;
 mod stop;
 mod streams;
+mod supervisor;
 mod timeouts;
 mod tty;
 mod usage;

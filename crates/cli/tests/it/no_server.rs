@@ -26,7 +26,10 @@ fn a_server_on_a_port_is_never_started() {
     let url = format!("http://{}", taken.local_addr().unwrap());
     drop(taken);
     let finished = finish(fixture.lastbyte(&["start", "--server", &url, "true"]));
-    let want = format!("lastbyte: no server is running at {url}\n");
+    let address = url.strip_prefix("http://").unwrap();
+    let want = format!(
+        "lastbyte: no server is running at {url}; `lastbyte serve --listen {address}` is one\n"
+    );
     assert_eq!((finished.code, finished.stderr), (Some(125), want));
 }
 

@@ -1,13 +1,29 @@
-use crate::daemon::Daemon;
+use crate::bare_daemon::{Daemon, serve};
+use crate::daemon;
+use crate::harness::{Fixture, finish};
 
 #[test]
 fn a_server_on_a_port_is_asked_with_its_token_or_not_at_all() {
-    let (daemon, url) = Daemon::on_a_port();
+    let (daemon, url) = daemon::Daemon::on_a_port();
     let token = daemon.fixture.home.path().join("state/lastbyte/token").display().to_string();
     let id = daemon.result(&["start", "--server", &url, "--token-file", &token, "printf x"]);
     let logs = ["logs", "-f", id.trim(), "--server", &url, "--token-file", &token];
     assert_eq!(daemon.result(&logs), "x");
     let refused = daemon.finish(&["ps", "--server", &url]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
-    assert!(refused.stderr.contains("token"), "{refused:?}");
+    assert!(refused.stderr.contains("; give it with --token-file"), "{refused:?}");
+}
+
+#[test]
+fn localhost_is_whichever_of_its_addresses_has_the_server() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let fixture = Fixture::new();
+        let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", address]));
+        daemon.address();
+        let url = daemon.address();
+        let port = url.rsplit(':').next().unwrap();
+        let url = format!("http://localhost:{port}");
+        let listed = finish(fixture.lastbyte(&["ps", "--server", &url]));
+        assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{address}");
+    }
 }

@@ -219,7 +219,8 @@ fn the_log_is_as_loud_as_it_was_asked_to_be() {
     let mut command = serve(&fixture, &[]);
     command.env("LASTBYTE_LOG", "loud");
     let finished = finish(command);
-    let want = "lastbyte: LASTBYTE_LOG is one of error, warn, info, debug and off, not \"loud\"\n";
+    let want = "lastbyte: LASTBYTE_LOG: invalid value 'loud' for '--log <LEVEL>': a level is \
+                error, warn, info, debug or off\n";
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(2), want));
 }
 

@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use crate::daemon::Daemon;
+use crate::harness::LASTBYTE;
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
@@ -68,4 +69,34 @@ fn a_port_that_is_listened_on_is_a_success_and_one_that_never_is_is_none() {
     let id = daemon.testchild(&[], "exit 3");
     let ended = "lastbyte: the process ended first: exit 3\n";
     daemon.check(&["wait", &id, "--port", &port.to_string()], 1, "", ended);
+}
+
+/// The server itself gives the waiting command a terminal.
+#[test]
+fn on_a_terminal_a_line_tells_of_the_process_until_the_wait_is_over() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print 12345 then hold");
+    daemon.fixture.anchor.wait_for(1);
+    let wait = |more: &[&str]| {
+        let arguments = ["start", "--tty", "24x80", "--", LASTBYTE, "wait", &id];
+        daemon.result(&[&arguments, more].concat()).trim_end().to_owned()
+    };
+    let line = format!("waiting for {}: running for [0-9]+s, 5 B of output", &id[28..]);
+    let (waiting, interrupted) = (wait(&[]), wait(&[]));
+    let quiet = wait(&["--json"]);
+    for waiting in [&waiting, &interrupted] {
+        daemon.finish(&["wait", waiting, "--timeout", "60s", "--pattern", &line]);
+    }
+    daemon.result(&["signal", &interrupted, "INT"]);
+    daemon.check(&["wait", &interrupted], 130, "", "");
+    let shown = daemon.result(&["logs", &interrupted]);
+    let told = "\r\u{1b}[Klastbyte: SIGINT ended the wait; the process runs on\r\n";
+    assert!(shown.ends_with(told), "{shown:?}");
+    daemon.fixture.anchor.tell("exit 7");
+    daemon.check(&["wait", &waiting], 7, "", "");
+    let shown = daemon.result(&["logs", &waiting]);
+    assert!(shown.starts_with("\r\u{1b}[Kwaiting") && shown.ends_with("\r\u{1b}[K"), "{shown:?}");
+    daemon.check(&["wait", &quiet], 7, "", "");
+    let shown = daemon.result(&["logs", &quiet]);
+    assert!(shown.starts_with('{') && !shown.contains('\u{1b}'), "{shown:?}");
 }

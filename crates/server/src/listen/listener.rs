@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -33,6 +34,8 @@ pub enum BindError {
     Unix(#[from] UnixError),
     #[error("cannot listen on {address}")]
     Tcp { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on a socket that was handed over")]
+    HandedOver { source: io::Error },
 }
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
@@ -51,6 +54,33 @@ impl Listener {
         let (listener, address) =
             bind(address).map_err(|source| BindError::Tcp { address, source })?;
         Ok(Self { source: Source::Tcp(listener, address), access })
+    }
+
+    /// A socket that listens already, for this user and root, whose file stays. Must be called on a
+    /// runtime.
+    pub fn handed_over_unix(listener: StdUnixListener) -> Result<Self, BindError> {
+        let socket = OwnSocket::handed_over(listener);
+        let socket = socket.map_err(|source| BindError::HandedOver { source })?;
+        Ok(Self { source: Source::Unix(socket, Own::look()), access: Access::Open })
+    }
+
+    /// The same of a port. Must be called on a runtime.
+    pub fn handed_over_tcp(listener: StdTcpListener, access: Access) -> Result<Self, BindError> {
+        let ready = || {
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok((TcpListener::from_std(listener)?, address))
+        };
+        let (listener, address) = ready().map_err(|source| BindError::HandedOver { source })?;
+        Ok(Self { source: Source::Tcp(listener, address), access })
+    }
+
+    /// The file of a unix socket.
+    pub fn socket_file(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Unix(socket, _) => Some(&socket.path),
+            Source::Tcp(..) => None,
+        }
     }
 
     pub(super) fn access(&self) -> &Access {

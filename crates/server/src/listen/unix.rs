@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -41,8 +42,8 @@ const BACKLOG: i32 = 1024;
 pub(super) struct OwnSocket {
     pub(super) listener: UnixListener,
     pub(super) path: PathBuf,
-    /// Device and inode of the file, to remove no other.
-    file: (u64, u64),
+    /// Device and inode of the file, to remove no other; `None` when it is not ours to remove.
+    file: Option<(u64, u64)>,
 }
 
 impl OwnSocket {
@@ -61,6 +62,15 @@ impl OwnSocket {
         Self::bind_locked(path).map_err(|source| UnixError::Listen { path: path.into(), source })
     }
 
+    /// One that listens already, whose file stays. Must be called on a runtime.
+    pub(super) fn handed_over(listener: StdListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "it has no file");
+        let path = address.as_pathname().ok_or_else(unnamed)?.to_owned();
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: UnixListener::from_std(listener)?, path, file: None })
+    }
+
     fn bind_locked(path: &Path) -> io::Result<Self> {
         let socket = socket()?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -70,7 +80,7 @@ impl OwnSocket {
             .and_then(|()| UnixListener::from_std(socket.into()))
             .and_then(|listener| Ok((listener, identity(&fs::symlink_metadata(path)?))));
         match ready {
-            Ok((listener, file)) => Ok(Self { listener, path: path.into(), file }),
+            Ok((listener, file)) => Ok(Self { listener, path: path.into(), file: Some(file) }),
             Err(error) => {
                 _ = fs::remove_file(path); // the first error is the one to tell
                 Err(error)
@@ -81,7 +91,7 @@ impl OwnSocket {
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
-        let ours = |found| identity(&found) == self.file;
+        let ours = |found| Some(identity(&found)) == self.file;
         if fs::symlink_metadata(&self.path).is_ok_and(ours) {
             // What stays is removed by the next server.
             _ = fs::remove_file(&self.path);
@@ -135,8 +145,6 @@ fn socket() -> Result<OwnedFd, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener as StdListener;
-
     use super::*;
 
     fn mode(path: &Path) -> u32 {

@@ -1,0 +1,155 @@
+//! `lastbyte config`: what is set, and where.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args as _, Command};
+use serde_json::{Value, json};
+
+use crate::commands::serve;
+use crate::config::{self, Choice, ConfigError, Given, Kind, Origin, Setting};
+use crate::server_args::ServerArgs;
+use crate::table::table;
+use crate::{places, tell};
+
+/// Show what is set, and where
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ConfigCommand {
+    Show(ShowArgs),
+}
+
+/// Print every setting, with the place that it comes from
+///
+/// A flag wins over a variable, a variable over the file, the file over what is usual. This is what
+/// holds for a call without flags. What may have a secret in it is not printed.
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// Write it as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[arg(long, value_name = "PATH", help = config::HELP)]
+    config: Option<PathBuf>,
+}
+
+/// Returns the exit code.
+pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
+    let ConfigCommand::Show(args) = &args.command;
+    let choice = Choice::load(args.config.as_deref())?;
+    check(&choice)?;
+    match args.json {
+        true => tell::json_result(&in_json(&choice)),
+        false => tell::result(in_words(&choice)),
+    }?;
+    Ok(0)
+}
+
+/// Whether those would start who are given these settings.
+fn check(choice: &Choice) -> Result<(), ConfigError> {
+    for command in [
+        serve::Args::augment_args(Command::new("serve")),
+        ServerArgs::augment_args(Command::new("client")),
+    ] {
+        let parsed = config::filled(command, choice).try_get_matches_from(["lastbyte"]);
+        parsed.map_err(|error| config::explain(&error, choice))?;
+    }
+    Ok(())
+}
+
+fn in_words(choice: &Choice) -> String {
+    let file = match &choice.file {
+        Some(file) => format!("file: {}\n\n", file.display()),
+        None => "file: none\n\n".to_owned(),
+    };
+    let row = |setting: Setting| {
+        let given = choice.of(setting.name);
+        let from = given.map_or("default".into(), |given| given.origin.to_string());
+        [setting.name.to_owned(), from, value_in_words(&value(setting, given, choice))]
+    };
+    file + &table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None)
+}
+
+fn value_in_words(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => crate::in_words::one_line(text),
+        Value::Array(items) if items.is_empty() => "-".into(),
+        Value::Array(items) => items.iter().map(value_in_words).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+fn in_json(choice: &Choice) -> Value {
+    let settings = config::ALL.map(|setting| {
+        let given = choice.of(setting.name);
+        json!({
+            "name": setting.name,
+            "value": value(setting, given, choice),
+            "from": origin_in_json(given),
+        })
+    });
+    json!({ "file": choice.file, "settings": settings })
+}
+
+fn origin_in_json(given: Option<&Given>) -> Value {
+    match given.map(|given| &given.origin) {
+        None => json!({ "source": "default" }),
+        Some(Origin::Variable(name)) => json!({ "source": "variable", "name": name }),
+        Some(Origin::File { path, line }) => {
+            json!({ "source": "file", "path": path, "line": line })
+        }
+    }
+}
+
+fn value(setting: Setting, given: Option<&Given>, choice: &Choice) -> Value {
+    let Some(given) = given else { return usual(setting, choice) };
+    let text = |value: &OsString| Value::from(value.to_string_lossy());
+    match setting.kind {
+        Kind::Hidden => "(set, and not shown)".into(),
+        Kind::List => given.values.iter().map(text).collect(),
+        Kind::Switch => (given.values == ["true"]).into(),
+        Kind::Text | Kind::Path => given.values.first().map_or(Value::Null, text),
+    }
+}
+
+/// What holds where nothing is set.
+fn usual(setting: Setting, choice: &Choice) -> Value {
+    let state = choice.of("state").and_then(|given| given.values.first()).map(Path::new);
+    match (setting.name, setting.kind) {
+        // Without a home there is none.
+        ("state", _) => places::state_dir(None).ok().map(in_text).into(),
+        ("socket", _) => places::socket_path(state, None).ok().map(in_text).into(),
+        ("default-sandbox", _) => "full-access".into(),
+        ("log", _) => "info".into(),
+        (_, Kind::List) => json!([]),
+        (_, Kind::Switch) => false.into(),
+        (_, Kind::Text | Kind::Hidden | Kind::Path) => Value::Null,
+    }
+}
+
+fn in_text(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_flag_of_a_server_and_of_who_asks_it_is_a_setting() {
+        let serve = serve::Args::augment_args(Command::new("serve"));
+        let client = ServerArgs::augment_args(Command::new("client"));
+        let flags = serve.get_arguments().chain(client.get_arguments());
+        let flags: BTreeSet<&str> = flags.filter_map(|flag| flag.get_long()).collect();
+        let settings = config::ALL.map(|setting| setting.name).into_iter().chain(["config"]);
+        assert_eq!(flags, settings.collect());
+    }
+}

@@ -1,0 +1,150 @@
+//! What is chosen, of all that variables and the file say.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::error::ConfigError;
+use super::file;
+use super::setting::{ALL, Kind, Setting};
+
+/// A setting, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) setting: Setting,
+    /// As the command line would have them.
+    pub(crate) values: Vec<OsString>,
+    pub(crate) origin: Origin,
+}
+
+/// Where a setting was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Variable(String),
+    File { path: PathBuf, line: usize },
+}
+
+/// At most one of each setting.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// The file that was read.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) given: Vec<Given>,
+}
+
+impl Choice {
+    /// Reads the variables, and the file that was asked for or is in its usual place.
+    pub(crate) fn load(config: Option<&Path>) -> Result<Self, ConfigError> {
+        let file = file::find(config);
+        let from_file = file.as_deref().map(file::read).transpose()?.unwrap_or_default();
+        let from_variables = variables()?;
+        Ok(Self { file, given: choose(from_variables, from_file) })
+    }
+
+    pub(crate) fn of(&self, name: &str) -> Option<&Given> {
+        self.given.iter().find(|given| given.setting.name == name)
+    }
+
+    /// Without what another place has said of which server is meant.
+    pub(super) fn without_server(mut self) -> Self {
+        self.given.retain(|given| !names_by_url(given));
+        self
+    }
+}
+
+fn choose(from_variables: Vec<Given>, from_file: Vec<Given>) -> Vec<Given> {
+    let at_all = |list: &[Given], wanted: Setting| list.iter().any(|g| g.setting == wanted);
+    // A server is named by its socket or by its URL: whoever says one of them means not the other.
+    let by_path =
+        from_variables.iter().any(|given| matches!(given.setting.name, "socket" | "state"));
+    let by_url = from_variables.iter().any(|given| given.setting.name == "server");
+    let hidden = |given: &Given| names_by_url(given) && by_path && !by_url;
+    let left = from_file
+        .into_iter()
+        .filter(|given| !at_all(&from_variables, given.setting) && !hidden(given));
+    let left: Vec<Given> = left.collect();
+    from_variables.into_iter().chain(left).collect()
+}
+
+fn names_by_url(given: &Given) -> bool {
+    !given.setting.is_of_a_server()
+}
+
+/// An empty variable is as good as none.
+fn variables() -> Result<Vec<Given>, ConfigError> {
+    let given = |setting: Setting| {
+        let value = env::var_os(setting.variable()).filter(|value| !value.is_empty())?;
+        Some(of_variable(setting, value))
+    };
+    ALL.into_iter().filter_map(given).collect()
+}
+
+fn of_variable(setting: Setting, value: OsString) -> Result<Given, ConfigError> {
+    let variable = setting.variable();
+    let values = match setting.kind {
+        Kind::Text | Kind::Hidden | Kind::Path => vec![value],
+        Kind::List => {
+            let items = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            items.map(|item| OsStr::from_bytes(item).to_owned()).collect()
+        }
+        Kind::Switch => match value.as_bytes() {
+            b"true" | b"1" => vec!["true".into()],
+            b"false" | b"0" => vec!["false".into()],
+            _ => return Err(ConfigError::Switch { variable, given: value }),
+        },
+    };
+    Ok(Given { setting, values, origin: Origin::Variable(variable) })
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => out.write_str(name),
+            Self::File { path, line } => write!(out, "{}:{line}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(name: &str, value: &str) -> Given {
+        let setting = ALL.into_iter().find(|setting| setting.name == name).unwrap();
+        of_variable(setting, value.into()).unwrap()
+    }
+
+    fn in_file(name: &str, value: &str) -> Given {
+        let origin = Origin::File { path: "/c".into(), line: 1 };
+        Given { origin, ..variable(name, value) }
+    }
+
+    #[test]
+    fn a_variable_wins_over_the_file() {
+        let chosen = choose(
+            vec![variable("log", "off")],
+            vec![in_file("log", "warn"), in_file("host", "a")],
+        );
+        assert_eq!(chosen, [variable("log", "off"), in_file("host", "a")]);
+    }
+
+    #[test]
+    fn a_socket_in_a_variable_wins_over_a_server_in_the_file() {
+        let file = || vec![in_file("server", "http://[::1]:1"), in_file("token-file", "/t")];
+        for name in ["socket", "state"] {
+            assert_eq!(choose(vec![variable(name, "/s")], file()), [variable(name, "/s")]);
+        }
+        assert_eq!(choose(vec![variable("log", "off")], file()).len(), 3);
+    }
+
+    #[test]
+    fn a_list_in_a_variable_has_commas_and_a_switch_two_words() {
+        assert_eq!(variable("host", "a, b,c").values, ["a", "b", "c"]);
+        assert_eq!(variable("no-auth", "1").values, ["true"]);
+        let setting = variable("no-auth", "false").setting;
+        let error = of_variable(setting, "yes".into()).unwrap_err().to_string();
+        assert_eq!(error, "LASTBYTE_NO_AUTH is true or false, not \"yes\"");
+    }
+}

@@ -1,0 +1,39 @@
+//! What is wrong with settings, and where they stand.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use super::choice::Origin;
+use super::setting::{ALL, Kind};
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot read the configuration {path}", path = path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{path}:{line}: this is not TOML: {what}", path = path.display())]
+    Syntax { path: PathBuf, line: usize, what: String },
+    #[error("{path}:{line}: {key:?} is no setting; there are {}", names(), path = path.display())]
+    Unknown { path: PathBuf, line: usize, key: String },
+    #[error("{path}:{line}: {name} is {}", wanted(*kind), path = path.display())]
+    Type { path: PathBuf, line: usize, name: &'static str, kind: Kind },
+    #[error("{variable} is true or false, not {given:?}")]
+    Switch { variable: String, given: OsString },
+    #[error("{origin}: {what}")]
+    Value { origin: Origin, what: String },
+    #[error("{what}")]
+    Call { what: String },
+}
+
+fn names() -> String {
+    ALL.map(|setting| setting.name).join(", ")
+}
+
+fn wanted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Hidden | Kind::Path => "a text in quotes",
+        Kind::List => "a list of texts, like [\"a\", \"b\"]",
+        Kind::Switch => "true or false",
+    }
+}

@@ -1,0 +1,157 @@
+//! The configuration file: one table of settings, each with the line it stands on.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::choice::{Given, Origin};
+use super::error::ConfigError;
+use super::setting::{Kind, Setting, of_name};
+use crate::places;
+
+/// The file that was asked for, else the one in its usual place if it is there.
+pub(super) fn find(asked_for: Option<&Path>) -> Option<PathBuf> {
+    let named = env::var_os("LASTBYTE_CONFIG").filter(|path| !path.is_empty());
+    let named = asked_for.map(Path::to_owned).or_else(|| named.map(PathBuf::from));
+    named.or_else(|| {
+        let usual = places::config_home()?.join("lastbyte/config.toml");
+        usual.exists().then_some(usual)
+    })
+}
+
+/// Everything that the file sets.
+pub(super) fn read(path: &Path) -> Result<Vec<Given>, ConfigError> {
+    let failed = |source| ConfigError::Read { path: path.into(), source };
+    // What it says of other files is seen from its own folder, wherever we are.
+    let path = std::path::absolute(path).map_err(failed)?;
+    let text = fs::read(&path).map_err(failed)?;
+    let text = String::from_utf8(text)
+        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
+    File { path: &path, text: &text }.settings()
+}
+
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn settings(&self) -> Result<Vec<Given>, ConfigError> {
+        let table = DeTable::parse(self.text).map_err(|error| ConfigError::Syntax {
+            path: self.path.into(),
+            line: self.line(error.span()),
+            what: error.message().to_owned(),
+        })?;
+        let mut settings = Vec::new();
+        for (key, value) in table.get_ref().iter() {
+            let line = self.line(Some(key.span()));
+            let setting = of_name(key.get_ref()).ok_or_else(|| ConfigError::Unknown {
+                path: self.path.into(),
+                line,
+                key: key.get_ref().to_string(),
+            })?;
+            settings.push(self.setting(setting, value.get_ref(), line)?);
+        }
+        Ok(settings)
+    }
+
+    fn setting(
+        &self,
+        setting: Setting,
+        value: &DeValue<'_>,
+        line: usize,
+    ) -> Result<Given, ConfigError> {
+        let values = self.values(setting.kind, value).ok_or_else(|| ConfigError::Type {
+            path: self.path.into(),
+            line,
+            name: setting.name,
+            kind: setting.kind,
+        })?;
+        Ok(Given { setting, values, origin: Origin::File { path: self.path.into(), line } })
+    }
+
+    /// As the command line would have them; `None` for a value of another type.
+    fn values(&self, kind: Kind, value: &DeValue<'_>) -> Option<Vec<OsString>> {
+        match (kind, value) {
+            (Kind::Text | Kind::Hidden, DeValue::String(text)) => Some(vec![text.as_ref().into()]),
+            (Kind::Path, DeValue::String(text)) => {
+                let folder = self.path.parent().unwrap_or(Path::new("/"));
+                Some(vec![folder.join(text.as_ref()).into()])
+            }
+            (Kind::Switch, DeValue::Boolean(on)) => Some(vec![on.to_string().into()]),
+            (Kind::List, DeValue::Array(items)) => {
+                items.iter().map(|item| Some(item.get_ref().as_str()?.into())).collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// Counted from 1.
+    fn line(&self, span: Option<Range<usize>>) -> usize {
+        let before = span.and_then(|span| self.text.get(..span.start)).unwrap_or_default();
+        before.matches('\n').count() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name, its values, its line.
+    type Read = (&'static str, Vec<OsString>, usize);
+
+    fn read_text(text: &str) -> Result<Vec<Read>, String> {
+        let settings = File { path: Path::new("/etc/c.toml"), text }.settings();
+        let settings = settings.map_err(|error| error.to_string())?;
+        let parts = settings.into_iter().map(|given| match given.origin {
+            Origin::File { line, .. } => (given.setting.name, given.values, line),
+            Origin::Variable(name) => panic!("{name} is not in the file"),
+        });
+        Ok(parts.collect())
+    }
+
+    #[test]
+    fn a_setting_has_its_line() {
+        let text = "# mine\nlog = \"warn\"\n\nlisten = [\n  \"[::1]:1\", 'b']\nno-auth = true\n";
+        let want = [
+            ("listen", vec!["[::1]:1".into(), "b".into()], 4),
+            ("log", vec!["warn".into()], 2),
+            ("no-auth", vec!["true".into()], 6),
+        ];
+        let mut found = read_text(text).unwrap();
+        found.sort();
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn a_path_is_seen_from_the_files_folder() {
+        let found = read_text("state = \"a\"\nworkdir = \"/b\"").unwrap();
+        let values: Vec<_> = found.into_iter().flat_map(|(_, values, _)| values).collect();
+        assert_eq!(values, ["/etc/a", "/b"]);
+    }
+
+    #[test]
+    fn what_is_no_setting_is_refused_with_its_line() {
+        for (text, want) in [
+            (
+                "log = \"warn\"\nlisen = []",
+                "/etc/c.toml:2: \"lisen\" is no setting; there are state",
+            ),
+            ("[serve]\nlog = \"warn\"", "/etc/c.toml:1: \"serve\" is no setting"),
+            ("\nlisten = \"a\"", "/etc/c.toml:2: listen is a list of texts"),
+            ("listen = [1]", "/etc/c.toml:1: listen is a list of texts"),
+            ("no-auth = 1", "/etc/c.toml:1: no-auth is true or false"),
+            ("state = false", "/etc/c.toml:1: state is a text in quotes"),
+            ("log = \"warn\"\nlog = \"off\"", "/etc/c.toml:2: this is not TOML"),
+            ("\n\nlog =", "/etc/c.toml:3: this is not TOML"),
+        ] {
+            let error = read_text(text).unwrap_err();
+            assert!(error.starts_with(want), "{text:?}: {error}");
+        }
+    }
+}

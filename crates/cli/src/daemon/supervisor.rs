@@ -1,0 +1,101 @@
+//! Whoever started the daemon and looks after it, as systemd does: sockets from it
+//! (`sd_listen_fds(3)`) and word to it (`sd_notify(3)`).
+
+use std::env;
+use std::ffi::OsStr;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixListener;
+
+use anyhow::{Context, bail};
+use lastbyte_engine::Environment;
+use rustix::net::sockopt::{socket_domain, socket_type};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with,
+};
+
+/// What is said to us alone, and would be misunderstood by commands.
+const OURS: [&str; 5] =
+    ["LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "NOTIFY_SOCKET"];
+
+/// Sockets that listen already. Their files are not ours to remove.
+#[derive(Debug, Default)]
+pub(crate) struct HandedOver {
+    pub(crate) unix: Vec<UnixListener>,
+    pub(crate) tcp: Vec<TcpListener>,
+}
+
+/// What the daemon has to say of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Ready,
+    Stopping,
+}
+
+impl HandedOver {
+    /// Must be called before anything is opened.
+    pub(crate) fn take() -> anyhow::Result<Self> {
+        let mut taken = Self::default();
+        // What was meant for another process is inherited by many.
+        if number("LISTEN_PID") != Some(std::process::id()) {
+            return Ok(taken);
+        }
+        let count = number("LISTEN_FDS").and_then(|count| count.try_into().ok());
+        let count = count.context("LISTEN_FDS is no number of sockets")?;
+        let sockets = lastbyte_sys::handed_over::take(count);
+        for socket in
+            sockets.context("what was handed over by LISTEN_FDS is no listening socket")?
+        {
+            taken.add(socket)?;
+        }
+        Ok(taken)
+    }
+
+    fn add(&mut self, socket: OwnedFd) -> anyhow::Result<()> {
+        match (socket_domain(&socket)?, socket_type(&socket)?) {
+            (AddressFamily::UNIX, SocketType::STREAM) => self.unix.push(socket.into()),
+            (AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM) => {
+                self.tcp.push(socket.into());
+            }
+            (family, kind) => bail!(
+                "a socket that was handed over is of no use ({family:?}, {kind:?}): only unix and \
+                 TCP streams are, ListenStream= in a socket unit"
+            ),
+        }
+        Ok(())
+    }
+}
+
+/// Our environment without what the supervisor says to us alone.
+pub(crate) fn environment_of_commands() -> Environment {
+    env::vars_os().filter(|(name, _)| !OURS.iter().any(|ours| name == ours)).collect()
+}
+
+/// Tells the supervisor, if it wants to know.
+pub(crate) fn notify(state: State) {
+    let Some(path) = env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
+    let text = match state {
+        State::Ready => "READY=1\n",
+        State::Stopping => "STOPPING=1\n",
+    };
+    if let Err(error) = send(&path, text) {
+        tracing::warn!(?path, "cannot tell the supervisor: {error:#}");
+    }
+}
+
+fn send(path: &OsStr, text: &str) -> anyhow::Result<()> {
+    let address = match path.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddrUnix::new_abstract_name(name)?,
+        None => SocketAddrUnix::new(path.as_bytes())?,
+    };
+    // One that does not read must not hold the daemon up.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+    sendto(&socket, text.as_bytes(), SendFlags::NOSIGNAL, &address)?;
+    Ok(())
+}
+
+fn number(variable: &str) -> Option<u32> {
+    env::var(variable).ok()?.parse().ok()
+}

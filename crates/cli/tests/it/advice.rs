@@ -1,0 +1,21 @@
+//! What a refusal advises can be typed.
+
+use crate::daemon::Daemon;
+
+#[test]
+fn the_advice_is_in_the_words_of_the_command_line() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    for (arguments, advice) in [
+        (vec!["write", &id, "--line", "x"], "; start it with --stdin-open\n"),
+        (vec!["forget", &id], "; `lastbyte forget --stop` stops what is left of it first\n"),
+        (vec!["start", "--cwd", "/no/such", "true"], "; --cwd takes a directory that exists\n"),
+        (vec!["show", "no-such"], "; `lastbyte ps` lists them\n"),
+    ] {
+        let refused = daemon.finish(&arguments);
+        assert_eq!(refused.code, Some(125), "{refused:?}");
+        assert!(refused.stderr.ends_with(advice), "{refused:?}");
+    }
+    daemon.result(&["forget", "--stop", &id]);
+}

@@ -1,0 +1,25 @@
+//! docs/cli.md is the help as it is.
+
+use crate::harness::{Fixture, finish};
+
+const PAGE: &str = include_str!("../../../../docs/cli.md");
+
+#[test]
+fn the_page_has_the_help_of_every_command() {
+    let finished = finish(Fixture::new().lastbyte(&["cli-doc"]));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    let differs = PAGE.lines().zip(finished.stdout.lines()).find(|(page, help)| page != help);
+    assert!(
+        PAGE == finished.stdout,
+        "run `cargo xtask cli-doc`; the first difference: {differs:?}"
+    );
+}
+
+#[test]
+fn what_the_page_shows_is_what_help_prints() {
+    for command in ["serve", "ps", "logs"] {
+        let help = finish(Fixture::new().lastbyte(&[command, "--help"])).stdout;
+        let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        assert!(PAGE.contains(&help), "lastbyte {command} --help");
+    }
+}

@@ -1,0 +1,201 @@
+//! Settings: a flag wins over a variable, a variable over the file, the file over what is usual.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::bare_daemon::{Daemon, serve, state};
+use crate::daemon::{self, Home};
+use crate::harness::{Finished, Fixture, finish};
+
+/// The file in its usual place.
+fn write_config(fixture: &Fixture, text: &str) -> PathBuf {
+    let folder = fixture.home.path().join("config/lastbyte");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("config.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// What a setting is, and where it is from.
+fn shown(fixture: &Fixture, name: &str, variables: &[(&str, &str)]) -> (Value, Value) {
+    let mut command = fixture.lastbyte(&["config", "show", "--json"]);
+    command.env_remove("LASTBYTE_LOG").envs(variables.iter().copied());
+    let Finished { code, stdout, stderr } = finish(command);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let mut all: Value = serde_json::from_str(&stdout).unwrap();
+    let settings = all["settings"].as_array_mut().unwrap();
+    let found = settings.iter_mut().find(|setting| setting["name"] == name).unwrap();
+    (found["value"].take(), found["from"].take())
+}
+
+#[test]
+fn a_variable_wins_over_the_file_and_the_file_over_what_is_usual() {
+    let fixture = Fixture::new();
+    let usual = json!({ "source": "default" });
+    assert_eq!(shown(&fixture, "log", &[]), ("info".into(), usual.clone()));
+    assert_eq!(shown(&fixture, "listen", &[]), (json!([]), usual.clone()));
+    let state = state(&fixture).to_str().unwrap().to_owned();
+    assert_eq!(shown(&fixture, "state", &[]), (state.into(), usual));
+
+    let path = write_config(&fixture, "\nlog = \"warn\"\nlisten = [\"127.0.0.1:0\"]\n");
+    let in_file = |line: u64| json!({ "source": "file", "path": path, "line": line });
+    assert_eq!(shown(&fixture, "log", &[]), ("warn".into(), in_file(2)));
+    assert_eq!(shown(&fixture, "listen", &[]), (json!(["127.0.0.1:0"]), in_file(3)));
+
+    let variable = |name: &str| json!({ "source": "variable", "name": name });
+    let log = shown(&fixture, "log", &[("LASTBYTE_LOG", "off")]);
+    assert_eq!(log, ("off".into(), variable("LASTBYTE_LOG")));
+    let listen = shown(&fixture, "listen", &[("LASTBYTE_LISTEN", "[::1]:1,[::1]:2")]);
+    assert_eq!(listen, (json!(["[::1]:1", "[::1]:2"]), variable("LASTBYTE_LISTEN")));
+    let empty = shown(&fixture, "log", &[("LASTBYTE_LOG", "")]);
+    assert_eq!(empty, ("warn".into(), in_file(2)), "an empty variable is as good as none");
+}
+
+/// The socket tells which of four places was listened to.
+#[test]
+fn a_server_takes_each_setting_from_the_first_place_that_has_it() {
+    let fixture = Fixture::new();
+    let named = |name: &str| fixture.home.path().join(name).to_str().unwrap().to_owned();
+    let listens_on = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = serve(&fixture, arguments);
+        command.envs(variable.map(|path| ("LASTBYTE_SOCKET", path)));
+        let mut daemon = Daemon::start(command);
+        let address = daemon.address();
+        assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+        address
+    };
+    write_config(&fixture, &format!("socket = {:?}", named("by-file")));
+    let (flag, variable) = (named("by-flag"), named("by-variable"));
+    assert_eq!(listens_on(&[], None), format!("unix:{}", named("by-file")));
+    assert_eq!(listens_on(&[], Some(&variable)), format!("unix:{variable}"));
+    assert_eq!(listens_on(&["--socket", &flag], Some(&variable)), format!("unix:{flag}"));
+}
+
+#[test]
+fn a_switch_and_a_list_can_be_set_in_the_file() {
+    let fixture = Fixture::new();
+    write_config(&fixture, "no-auth = true\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\"]");
+    let mut daemon = Daemon::start(serve(&fixture, &[]));
+    assert!(daemon.address().starts_with("unix:"));
+    for url in [daemon.address(), daemon.address()] {
+        let answer = crate::bare_daemon::get_tcp(&url, "/nothing", "");
+        assert_eq!(answer, "HTTP/1.1 404 Not Found", "no token is asked for");
+    }
+    daemon.stop(Signal::TERM);
+    let mut command = serve(&fixture, &["--listen", "0.0.0.0:0"]);
+    let finished = finish(command);
+    assert_eq!(finished.code, Some(2), "what is checked of flags is checked of them: {finished:?}");
+    command = serve(&fixture, &["--listen", "127.0.0.1:0"]);
+    command.env("LASTBYTE_NO_AUTH", "false");
+    let mut daemon = Daemon::start(command);
+    daemon.address();
+    let answer = crate::bare_daemon::get_tcp(&daemon.address(), "/nothing", "");
+    assert_eq!(answer, "HTTP/1.1 401 Unauthorized");
+}
+
+#[test]
+fn a_client_finds_the_server_that_its_settings_name() {
+    let (daemon, url) = daemon::Daemon::on_a_port();
+    let id = daemon.result(&["start", "printf x"]);
+    let elsewhere = daemon.fixture.home.path().join("nowhere").to_str().unwrap().to_owned();
+    let token = state(&daemon.fixture).join("token");
+    write_config(&daemon.fixture, &format!("server = {url:?}\ntoken-file = {token:?}"));
+    let list = |arguments: &[&str], variable: &str, value: &str| {
+        let mut command = daemon.lastbyte(&[&["ps", "--json"], arguments].concat());
+        // Only what is set here can find it.
+        command.env_remove("XDG_RUNTIME_DIR").env("XDG_STATE_HOME", &elsewhere);
+        command.env(variable, value);
+        finish(command)
+    };
+    let listed = list(&[], "UNUSED", "");
+    assert!(listed.stdout.contains(id.trim()), "by the file: {listed:?}");
+    let listed = list(&[], "LASTBYTE_SOCKET", &elsewhere);
+    assert!(listed.stderr.contains("nowhere"), "a socket in a variable wins: {listed:?}");
+    let listed = list(&["--socket", &elsewhere], "LASTBYTE_SERVER", &url);
+    assert!(listed.stderr.contains("nowhere"), "and a flag over both: {listed:?}");
+    let token = list(&["--config", "/dev/null", "--token-file", "x"], "UNUSED", "");
+    assert_eq!(token.code, Some(2), "{token:?}");
+    assert!(token.stderr.contains("add --server URL"), "{token:?}");
+}
+
+#[test]
+fn a_server_that_a_first_use_starts_has_the_same_settings() {
+    let home = Home::new();
+    let folder = home.fixture.home.path().to_owned();
+    write_config(&home.fixture, "log = \"error\"\n");
+    let here = folder.join("here");
+    fs::create_dir(&here).unwrap();
+    let mut command = home.fixture.lastbyte(&["start", "true"]);
+    command.current_dir(&folder).env("LASTBYTE_WORKDIR", "here").env_remove("LASTBYTE_LOG");
+    let first = finish(command).stderr;
+    let pid = first.split("(pid ").nth(1).unwrap().split(')').next().unwrap();
+    let of_server = |what: &str| {
+        String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{what}")).unwrap()).into_owned()
+    };
+    let environ = of_server("environ");
+    assert!(environ.contains(&format!("LASTBYTE_WORKDIR={}", here.display())), "{environ}");
+    assert!(!environ.contains("LASTBYTE_LOG"), "the file says how loud: {environ}");
+    assert!(of_server("cmdline").contains("--config"), "{}", of_server("cmdline"));
+}
+
+/// A call that is refused for its configuration.
+#[track_caller]
+fn refused(fixture: &Fixture, arguments: &[&str], want: &str) {
+    let finished = finish(fixture.lastbyte(arguments));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+    assert!(finished.stderr.starts_with(&format!("lastbyte: {want}")), "{finished:?}");
+}
+
+#[test]
+fn what_is_wrong_with_the_file_is_told_with_its_line() {
+    let fixture = Fixture::new();
+    let path = write_config(&fixture, "log = \"warn\"\nlisen = []\n");
+    for command in [vec!["serve"], vec!["ps"], vec!["config", "show"]] {
+        let want = format!("{}:2: \"lisen\" is no setting; there are ", path.display());
+        refused(&fixture, &command, &want);
+    }
+    write_config(&fixture, "\n\nlisten = [\"localhost\"]\n");
+    let want = format!("{}:3: invalid value 'localhost' for '--listen <IP:PORT>'", path.display());
+    refused(&fixture, &["serve"], &want);
+    refused(&fixture, &["config", "show"], &want);
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there() {
+    let fixture = Fixture::new();
+    refused(&fixture, &["ps", "--config", "/no/such"], "cannot read the configuration /no/such");
+    let finished = finish({
+        let mut command = fixture.lastbyte(&["config", "show"]);
+        command.env("LASTBYTE_CONFIG", "/no/such");
+        command
+    });
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+}
+
+#[test]
+fn what_may_be_a_secret_is_not_shown() {
+    let fixture = Fixture::new();
+    let token = fixture.home.path().join("token");
+    fs::write(&token, "the-token").unwrap();
+    write_config(&fixture, &format!("env-hook = \"curl -u secret\"\ntoken-file = {token:?}\n"));
+    for arguments in [vec!["config", "show"], vec!["config", "show", "--json"]] {
+        let Finished { code, stdout, stderr } = finish(fixture.lastbyte(&arguments));
+        assert_eq!((code, stderr.as_str()), (Some(0), ""));
+        assert!(stdout.contains("(set, and not shown)"), "{stdout}");
+        assert!(!stdout.contains("secret") && !stdout.contains("the-token"), "{stdout}");
+    }
+}
+
+#[test]
+fn people_see_each_setting_with_where_it_is_from() {
+    let fixture = Fixture::new();
+    let path = write_config(&fixture, "default-sandbox = \"read-only\"\n");
+    let shown = finish(fixture.lastbyte(&["config", "show"])).stdout;
+    assert!(shown.starts_with(&format!("file: {}\n\nSETTING ", path.display())), "{shown}");
+    let line = shown.lines().find(|line| line.starts_with("default-sandbox")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words, ["default-sandbox", &format!("{}:1", path.display()), "read-only"]);
+}

@@ -1,0 +1,151 @@
+//! A daemon that somebody looks after, as systemd does: with sockets that it was handed, and word of
+//! how it gets on.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::process::{Command, Stdio};
+
+use lastbyte_testkit::PATIENCE;
+use rustix::process::Signal;
+
+use crate::bare_daemon::{Daemon, get_tcp, get_unix, serve, state};
+use crate::harness::{Fixture, LASTBYTE, finish};
+
+/// `lastbyte serve` with these arguments, which is handed the sockets. It has them where systemd
+/// would put them, behind the standard streams.
+fn serve_with(fixture: &Fixture, arguments: &str, sockets: Vec<OwnedFd>) -> Command {
+    let count = sockets.len();
+    let mut sockets = sockets.into_iter();
+    let script = match count {
+        1 => "exec 3<&0 </dev/null",
+        _ => "exec 3<&0 4<&2 </dev/null 2>/dev/null",
+    };
+    let script = format!(
+        "{script}; LISTEN_PID=$$ LISTEN_FDS={count} LISTEN_FDNAMES=x exec {LASTBYTE} serve {arguments}"
+    );
+    let mut command = fixture.shell(&script);
+    command.env("XDG_RUNTIME_DIR", crate::bare_daemon::runtime(fixture));
+    command.stdin(Stdio::from(sockets.next().unwrap()));
+    if let Some(second) = sockets.next() {
+        command.stderr(Stdio::from(second));
+    }
+    command
+}
+
+#[test]
+fn a_socket_that_was_handed_over_is_listened_on_and_its_file_stays() {
+    let fixture = Fixture::new();
+    let path = fixture.home.path().join("theirs");
+    let socket = UnixListener::bind(&path).unwrap();
+    let mut daemon = Daemon::start(serve_with(&fixture, "", vec![socket.into()]));
+    assert_eq!(daemon.address(), format!("unix:{}", path.display()));
+    assert_eq!(get_unix(&path), "HTTP/1.1 200 OK");
+    let ours = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
+    assert!(!ours.exists(), "one is enough");
+    // Clients that look in the usual place are told where it is.
+    let listed = finish(fixture.lastbyte(&["ps"]));
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+    assert!(path.exists(), "it is not ours to remove");
+}
+
+#[test]
+fn a_port_that_was_handed_over_asks_for_the_token() {
+    let fixture = Fixture::new();
+    let path = fixture.home.path().join("theirs");
+    let unix = UnixListener::bind(&path).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", tcp.local_addr().unwrap());
+    let mut daemon = Daemon::start(serve_with(&fixture, "", vec![unix.into(), tcp.into()]));
+    assert_eq!(daemon.address(), format!("unix:{}", path.display()));
+    assert_eq!(daemon.address(), url);
+    assert_eq!(get_tcp(&url, "/nothing", ""), "HTTP/1.1 401 Unauthorized");
+    let token = std::fs::read_to_string(state(&fixture).join("token")).unwrap();
+    let field = format!("Authorization: Bearer {}\r\n", token.trim());
+    assert_eq!(get_tcp(&url, "/nothing", &field), "HTTP/1.1 404 Not Found");
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+}
+
+#[test]
+fn with_a_port_alone_the_daemon_has_a_socket_of_its_own() {
+    let fixture = Fixture::new();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut daemon = Daemon::start(serve_with(&fixture, "--no-auth", vec![tcp.into()]));
+    let ours = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
+    assert_eq!(daemon.address(), format!("unix:{}", ours.display()));
+    assert_eq!(get_tcp(&daemon.address(), "/nothing", ""), "HTTP/1.1 404 Not Found");
+}
+
+#[test]
+fn without_a_token_a_port_for_all_is_refused() {
+    let fixture = Fixture::new();
+    let tcp = TcpListener::bind("0.0.0.0:0").unwrap();
+    let finished = finish(serve_with(&fixture, "--no-auth", vec![tcp.into()]));
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("is none"), "{finished:?}");
+}
+
+#[test]
+fn what_is_no_socket_that_listens_is_refused() {
+    let fixture = Fixture::new();
+    let file = std::fs::File::open("/dev/null").unwrap();
+    let finished = finish(serve_with(&fixture, "", vec![file.into()]));
+    assert_eq!(finished.code, Some(125), "{finished:?}");
+    assert!(finished.stderr.contains("is no listening socket"), "{finished:?}");
+    let datagrams = UnixDatagram::bind(fixture.home.path().join("datagrams")).unwrap();
+    let finished = finish(serve_with(&fixture, "", vec![datagrams.into()]));
+    assert_eq!(finished.code, Some(125), "{finished:?}");
+}
+
+#[test]
+fn sockets_for_another_process_are_not_taken() {
+    let fixture = Fixture::new();
+    let mut command = serve(&fixture, &[]);
+    command.env("LISTEN_PID", "1").env("LISTEN_FDS", "1");
+    let mut daemon = Daemon::start(command);
+    let ours = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
+    assert_eq!(daemon.address(), format!("unix:{}", ours.display()));
+}
+
+/// What the daemon says next.
+fn said(supervisor: &UnixDatagram) -> String {
+    let mut text = [0; 100];
+    let count = supervisor.recv(&mut text).unwrap();
+    String::from_utf8_lossy(&text[..count]).into_owned()
+}
+
+#[test]
+fn the_supervisor_hears_when_the_daemon_is_ready_and_when_it_stops() {
+    let fixture = Fixture::new();
+    let path = fixture.home.path().join("notify");
+    let supervisor = UnixDatagram::bind(&path).unwrap();
+    supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = serve(&fixture, &[]);
+    command.env("NOTIFY_SOCKET", &path);
+    let daemon = Daemon::start(command);
+    assert_eq!(said(&supervisor), "READY=1\n");
+    let socket = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
+    assert_eq!(get_unix(socket), "HTTP/1.1 200 OK");
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+    assert_eq!(said(&supervisor), "STOPPING=1\n");
+}
+
+#[test]
+fn commands_get_nothing_of_what_is_the_daemons_alone() {
+    let fixture = Fixture::new();
+    let path = fixture.home.path().join("theirs");
+    let socket = UnixListener::bind(&path).unwrap();
+    let mut command = serve_with(&fixture, "", vec![socket.into()]);
+    command.env("NOTIFY_SOCKET", fixture.home.path().join("nobody"));
+    command.env("KEPT", "x");
+    let mut daemon = Daemon::start(command);
+    daemon.address();
+    let script = "env; echo; ls /proc/self/fd | tr '\\n' ' '; readlink /proc/$$/fd/3 || true";
+    let id = finish(fixture.lastbyte(&["start", script])).stdout;
+    let shown = finish(fixture.lastbyte(&["logs", "-f", id.trim()])).stdout;
+    assert!(shown.contains("KEPT=x\n"), "{shown}");
+    assert!(!shown.contains("LISTEN_") && !shown.contains("NOTIFY_"), "{shown}");
+    assert!(!shown.contains("socket:"), "{shown}");
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+}
