@@ -44,10 +44,12 @@ fn paths(paths: &[&str]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn full_access_and_external_need_no_plan() {
-    let places = Places { cwd: Path::new("/ws"), tmpdir: None, hidden: &[] };
+fn full_access_and_external_need_no_plan_and_no_look() {
+    let hidden = paths(&["/state"]);
+    let places = Places { cwd: Path::new("/ws"), tmpdir: None, hidden: &hidden };
+    let looked = |_: &Path| -> Result<Resolved, Errno> { panic!("a look that nobody needs") };
     for sandbox in [Sandbox::FullAccess, Sandbox::External] {
-        assert_eq!(Plan::new(&sandbox, places, resolve), Ok(None));
+        assert_eq!(Plan::new(&sandbox, places, looked), Ok(None));
     }
 }
 
