@@ -18,7 +18,7 @@ pub async fn write(
     Ok(WriteAnswer { accepted: written.accepted })
 }
 
-/// As [`write`], but waits while the command does not read: for whoever can stop taking input
+/// As [`write()`], but waits while the command does not read: for whoever can stop taking input
 /// meanwhile.
 pub async fn write_when_there_is_room(
     process: &Process,
