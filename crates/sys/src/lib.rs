@@ -10,6 +10,7 @@ compile_error!("lastbyte runs on Linux; other systems need their own spawn, chil
 
 pub mod cgroup;
 mod child;
+pub mod child_ends;
 pub mod confine;
 pub mod descriptor_limit;
 pub mod file;

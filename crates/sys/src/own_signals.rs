@@ -5,20 +5,31 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Lets the calling thread, and those it starts from now on, get every signal.
-pub fn unblock_all() {
-    let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the pointer is to a live, writable set.
-    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
-    // SAFETY: the set was filled in above; a null old set is allowed.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()) };
-}
-
-/// Makes the kernel keep the exit statuses of children, which it does not do for a program that
-/// was started with SIGCHLD ignored.
-pub fn keep_exit_statuses() {
+/// For a program that starts children, before its first thread: it gets every signal, whatever it
+/// was started with; the kernel keeps the exit statuses of its children; and their ends interrupt
+/// nobody who does not ask for them ([`ChildEnds`](crate::child_ends::ChildEnds)).
+pub fn get_ready_for_children() {
+    set_mask(libc::SIG_SETMASK, None);
     // SAFETY: SIGCHLD exists, and the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    leave_ends_of_children_alone();
+}
+
+/// The calling thread, and those it starts from now on, do not get SIGCHLD.
+pub fn leave_ends_of_children_alone() {
+    set_mask(libc::SIG_BLOCK, Some(libc::SIGCHLD));
+}
+
+fn set_mask(how: libc::c_int, signal: Option<libc::c_int>) {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the pointer is to a live, writable set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    if let Some(signal) = signal {
+        // SAFETY: the set was made above, and the signal exists.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    }
+    // SAFETY: the set was filled in above; a null old set is allowed.
+    unsafe { libc::pthread_sigmask(how, set.as_ptr(), ptr::null_mut()) };
 }
 
 /// Makes a write past this program's file size limit an error instead of a deadly signal.

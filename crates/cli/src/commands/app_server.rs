@@ -53,8 +53,7 @@ enum Listen {
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
-    lastbyte_sys::own_signals::unblock_all();
-    lastbyte_sys::own_signals::keep_exit_statuses();
+    lastbyte_sys::own_signals::get_ready_for_children();
     lastbyte_sys::own_signals::survive_file_size_limit();
     // Each command takes some.
     lastbyte_sys::descriptor_limit::raise();

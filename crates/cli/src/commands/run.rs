@@ -61,8 +61,7 @@ const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL TEXT'
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let launch = args.launch()?;
     tell_if_external(Some(&launch.sandbox));
-    lastbyte_sys::own_signals::unblock_all();
-    lastbyte_sys::own_signals::keep_exit_statuses();
+    lastbyte_sys::own_signals::get_ready_for_children();
     lastbyte_sys::own_signals::survive_file_size_limit();
     // The engine's tasks fit one thread; what blocks has threads of its own.
     let runtime =

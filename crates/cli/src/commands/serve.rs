@@ -92,8 +92,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let handed_over = HandedOver::take()?;
     args.check(&handed_over)?;
-    lastbyte_sys::own_signals::unblock_all();
-    lastbyte_sys::own_signals::keep_exit_statuses();
+    lastbyte_sys::own_signals::get_ready_for_children();
     lastbyte_sys::own_signals::survive_file_size_limit();
     // Each process and each connection takes some.
     lastbyte_sys::descriptor_limit::raise();
