@@ -22,6 +22,8 @@ pub struct Leaf {
     /// with that of the one its parent is in: a leaf that was killed once kills whoever is born in
     /// it afterwards (seen on 6.18; `cgroup_css_set_fork` and `cgroup_post_fork`).
     killed: AtomicBool,
+    /// Whether the kernel counts the memory of those in it, and so remembers who was.
+    counts_memory: bool,
     /// The lock on a dead run's branch, which keeps its name from being given to another.
     _claim: Option<Arc<OwnedFd>>,
 }
@@ -41,12 +43,13 @@ impl Leaf {
     }
 
     fn at(folder: PathBuf) -> Self {
-        Self { folder, killed: AtomicBool::new(false), _claim: None }
+        let counts_memory = folder.join("memory.peak").exists();
+        Self { folder, killed: AtomicBool::new(false), counts_memory, _claim: None }
     }
 
     /// One of a dead run. Counts as killed, so that it is removed and not used for another tree.
     pub(super) fn claimed(folder: PathBuf, claim: Arc<OwnedFd>) -> Self {
-        Self { folder, killed: AtomicBool::new(true), _claim: Some(claim) }
+        Self { killed: AtomicBool::new(true), _claim: Some(claim), ..Self::at(folder) }
     }
 
     pub fn folder(&self) -> &Path {
@@ -97,6 +100,9 @@ impl Leaf {
 
     /// The most memory it ever used, in bytes, where the kernel counts that.
     pub fn peak_memory(&self) -> Option<u64> {
+        if !self.counts_memory {
+            return None;
+        }
         let text = fs::read_to_string(self.folder.join("memory.peak")).ok()?;
         text.trim().parse().ok()
     }
@@ -106,9 +112,9 @@ impl Leaf {
     pub fn reusable(&self, state: State) -> bool {
         !self.killed.load(Ordering::Relaxed)
             && state == State::EMPTY
+            && !self.counts_memory
             // A folder has a link of its own, one from above and one from each folder in it.
             && fs::metadata(&self.folder).is_ok_and(|folder| folder.nlink() <= 2)
-            && !self.folder.join("memory.peak").exists()
     }
 
     /// Removes it and what a tree has made below it; refused (`EBUSY`) while somebody lives there.
@@ -234,6 +240,7 @@ mod tests {
         let leaf = Leaf::at(folder.path().to_owned());
         assert_eq!((leaf.peak_memory(), leaf.reusable(State::EMPTY)), (None, true));
         fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
+        let leaf = Leaf::at(folder.path().to_owned());
         assert_eq!((leaf.peak_memory(), leaf.reusable(State::EMPTY)), (Some(4096), false));
     }
 }
