@@ -3,11 +3,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
 use lastbyte_sys::pty;
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::spawn::{OutputEnds, Spawned};
+use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
 use super::start::StartError;
@@ -22,6 +24,9 @@ use crate::pump::Pump;
 use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::stop::{Escalation, StopPolicy, stop};
 use crate::tree::{KillOnDrop, Tree};
+
+/// How long the leaf of a tree waits for being given back.
+const BREATHER: Duration = Duration::from_millis(1);
 
 /// A process whose owner has not begun.
 #[derive(Debug)]
@@ -115,8 +120,9 @@ impl Inner {
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
         tokio::spawn(async move {
             own(running, desk).await;
-            // Those who waited for the ending come first.
-            tokio::task::yield_now().await;
+            // Those who waited for the ending come first, and whoever is answered by them: he may
+            // be waiting for this very processor.
+            sleep_until(Instant::now() + BREATHER).await;
             tree.give_back_if_empty();
             ended.notify_one();
         });

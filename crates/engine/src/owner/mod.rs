@@ -10,6 +10,8 @@ mod draining;
 mod ended;
 mod running;
 
+use tokio::task::yield_now;
+
 use crate::desk::Desk;
 
 pub(crate) use core::Core;
@@ -20,5 +22,7 @@ pub(crate) async fn own(running: Running, mut desk: Desk) {
     let draining = running.until_exited(&mut desk).await;
     let drained = draining.until_drained(&mut desk).await;
     let ended = drained.end(&mut desk).await;
+    // Those who waited for it come before files are closed.
+    yield_now().await;
     ended.until_closed(&mut desk).await;
 }
