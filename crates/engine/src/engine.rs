@@ -14,6 +14,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lastbyte_output::log::Spares;
 use tokio::sync::{Notify, Semaphore};
 
 pub use close::{CloseReport, Survivors, survived};
@@ -35,6 +36,9 @@ use crate::tree::{Reach, Trees};
 use crate::under_way::UnderWay;
 use crate::{Id, Process};
 use registry::Registry;
+
+/// Files for logs that are made ahead: what a few commands at once need.
+const SPARE_LOGS: usize = 16;
 
 /// Starts processes and knows those there are. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -60,6 +64,8 @@ struct Inner {
     disk: Arc<Disk>,
     feed: Feed,
     readers: Arc<Readers>,
+    /// Where logs stay: a program that runs one command has no use for them.
+    spares: Option<Arc<Spares>>,
     ids: Ids,
     journal: Option<Arc<Journal>>,
     /// What launches of one key are compared by.
@@ -104,6 +110,7 @@ impl Engine {
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
             feed: Feed::new(),
             readers: Arc::default(),
+            spares: journal.as_ref().map(|_| Arc::new(Spares::new(logs, SPARE_LOGS))),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
             hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
             journal,

@@ -9,6 +9,7 @@ use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
 use lastbyte_sys::pty;
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::spawn::{OutputEnds, Spawned};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
@@ -48,7 +49,8 @@ impl Inner {
         let Spawned { child, stdin, output } = spawned;
         let guard = KillOnDrop::new(tree.clone());
         let place = Place::new(&self.logs(), &about.id.to_string());
-        let writer = Writer::new(place.clone(), log_streams(launch.streams), launch.quota);
+        let writer = Writer::new(place.clone(), log_streams(launch.streams), launch.quota)
+            .with_spares(self.spares.clone());
         let log = writer.reader();
         let share = Arc::new(self.disk.share());
         let pins = match launch.on_quota {
@@ -127,6 +129,7 @@ impl Inner {
             ended.notify_one();
         });
         if entered {
+            self.refill_spares();
             return Ok(process);
         }
         stop(process.tree().clone(), StopPolicy::KILL, Escalation::default()).await;
@@ -134,6 +137,16 @@ impl Inner {
         // A file that cannot be removed does not bring the process back.
         _ = process.place().remove();
         Err(StartError::Closed)
+    }
+}
+
+impl Inner {
+    /// While the command that was just started comes to its first byte.
+    fn refill_spares(&self) {
+        let low = self.spares.as_ref().filter(|spares| spares.begins_to_run_low());
+        if let Some(spares) = low.cloned() {
+            spawn_blocking(move || spares.refill());
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod quota;
 mod reader;
 mod recover;
 mod runs;
+mod spares;
 mod writer;
 
 pub use extent::{Dropped, Extent};
@@ -24,6 +25,7 @@ pub use quota::{Quota, QuotaTooSmall};
 pub use reader::{Horizon, Piece, ReadError, Reader};
 pub use recover::Recovered;
 pub use runs::Run;
+pub use spares::Spares;
 pub use writer::{Failed, Pulled, Streams, Writer};
 
 /// One of the two streams a command writes. A merged log and a pty have only `Out`.

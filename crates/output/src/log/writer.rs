@@ -7,16 +7,17 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::file::punch_hole;
 use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
 
 use super::memory::{TAIL, Tail};
+use super::place::create_file;
 use super::runs::RunsWriter;
-use super::{Dropped, Extent, Place, Quota, Reader, Stream};
+use super::{Dropped, Extent, Place, Quota, Reader, Spares, Stream};
 
 /// Whether the log has an index of which bytes are of which stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,7 @@ pub struct Failed {
 #[derive(Debug)]
 pub struct Writer {
     place: Place,
+    spares: Option<Arc<Spares>>,
     streams: Streams,
     store: Store,
     /// Made with the log, so that readers made before a failure find it too.
@@ -104,6 +106,7 @@ impl Writer {
     pub fn new(place: Place, streams: Streams, quota: Quota) -> Self {
         Self {
             place,
+            spares: None,
             streams,
             store: Store::Nowhere,
             tail: Tail::default(),
@@ -115,6 +118,11 @@ impl Writer {
             keep_from: u64::MAX,
             shortage: Shortage::None,
         }
+    }
+
+    /// Takes its files from these, so far as there are any.
+    pub fn with_spares(self, spares: Option<Arc<Spares>>) -> Self {
+        Self { spares, ..self }
     }
 
     /// A reader of this log; any number can be made.
@@ -259,12 +267,26 @@ impl Writer {
 
     fn open(&mut self, stream: Stream, now_ms: u64) -> io::Result<()> {
         if let Store::Nowhere = self.store {
-            self.store = create(&self.place, self.streams)?;
+            self.store = self.create()?;
         }
         match &mut self.store {
             Store::Disk { runs: Some(runs), .. } => runs.begin(self.len, stream, now_ms),
             Store::Disk { runs: None, .. } | Store::Nowhere | Store::Memory(_) => Ok(()),
         }
+    }
+
+    fn create(&self) -> io::Result<Store> {
+        let log = self.create_file(self.place.log())?;
+        let runs = match self.streams {
+            Streams::One => None,
+            Streams::Split => Some(RunsWriter::new(self.create_file(&self.place.runs())?)),
+        };
+        Ok(Store::Disk { log, runs })
+    }
+
+    fn create_file(&self, path: &Path) -> io::Result<File> {
+        let spare = self.spares.as_ref().and_then(|spares| spares.take(path));
+        spare.map_or_else(|| create_file(path), Ok)
     }
 
     fn pull_into_memory(&mut self, pipe: impl AsFd, stream: Stream, most: usize) -> Pulled {
@@ -325,20 +347,6 @@ impl Writer {
         self.gone.failed = self.len..self.len;
         self.store = Store::Memory(Failed { errno, at: self.len });
     }
-}
-
-fn create(place: &Place, streams: Streams) -> io::Result<Store> {
-    let log = create_file(place.log())?;
-    let runs = match streams {
-        Streams::One => None,
-        Streams::Split => Some(RunsWriter::new(create_file(&place.runs())?)),
-    };
-    Ok(Store::Disk { log, runs })
-}
-
-/// For this user alone. One that is there already is left over from an attempt that got no further.
-fn create_file(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn errno_of(error: &io::Error) -> Errno {
