@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::confine::Filter;
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::spawn::{Answers, Failure, Mechanism, Request, Spawned, Spawners, Step};
 use tokio::io::unix::AsyncFd;
@@ -30,6 +31,18 @@ type Reply = oneshot::Sender<Result<Spawned, Failure>>;
 /// Children of this very program, made by threads with descriptor tables of their own.
 #[derive(Debug)]
 pub struct InProcess {
+    threads: usize,
+    mechanism: Mechanism,
+    free: Threads,
+    /// Those with a filter on them, made when the first command is to be confined by it.
+    filtered: Mutex<Vec<Filtered>>,
+}
+
+type Filtered = (Arc<Filter>, Arc<Threads>);
+
+/// Threads that do the same, and who waits for their answers.
+#[derive(Debug)]
+struct Threads {
     spawners: Spawners,
     pending: Arc<Pending>,
     next: AtomicU64,
@@ -38,26 +51,62 @@ pub struct InProcess {
 impl InProcess {
     /// Must be called on a runtime, which from then on delivers the answers.
     pub fn start(threads: usize, mechanism: Mechanism) -> io::Result<Self> {
-        let (spawners, answers) = Spawners::start(threads, mechanism)?;
-        let pending = Arc::new(Mutex::new(Some(HashMap::new())));
-        let answers = readiness::watch(answers, Interest::READABLE)?;
-        // Made here and not by the task, which may be dropped before it has run at all.
-        let pending_for_courier = NoMoreAnswers(Arc::clone(&pending));
-        tokio::spawn(deliver(answers, pending_for_courier));
-        Ok(Self { spawners, pending, next: AtomicU64::new(0) })
+        let free = Threads::start(threads, mechanism, None).map_err(|failure| failure.errno)?;
+        Ok(Self { threads, mechanism, free, filtered: Mutex::default() })
+    }
+
+    /// The first of each filter blocks for a millisecond.
+    fn filtered(&self, filter: &Arc<Filter>) -> Result<Arc<Threads>, Failure> {
+        let mut filtered = self.filtered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, threads)) = filtered.iter().find(|(known, _)| Arc::ptr_eq(known, filter)) {
+            return Ok(Arc::clone(threads));
+        }
+        let threads = Threads::start(self.threads, self.mechanism, Some(Arc::clone(filter)))?;
+        let threads = Arc::new(threads);
+        filtered.push((Arc::clone(filter), Arc::clone(&threads)));
+        Ok(threads)
     }
 }
 
 impl Spawner for InProcess {
     fn spawn(&self, request: Request) -> SpawnFuture<'_> {
+        let answer = match &request.confinement {
+            None => Ok(self.free.submit(request)),
+            Some(confinement) => {
+                self.filtered(&confinement.filter).map(|threads| threads.submit(request))
+            }
+        };
+        // A reply that is dropped means that spawners or courier are gone.
+        Box::pin(async move { answer?.await.unwrap_or(Err(NO_SPAWNER)) })
+    }
+}
+
+impl Threads {
+    fn start(
+        threads: usize,
+        mechanism: Mechanism,
+        filter: Option<Arc<Filter>>,
+    ) -> Result<Self, Failure> {
+        let (spawners, answers) = Spawners::start(threads, mechanism, filter)?;
+        let pending = Arc::new(Mutex::new(Some(HashMap::new())));
+        let answers = readiness::watch(answers, Interest::READABLE).map_err(|error| Failure {
+            step: Step::Handover,
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        })?;
+        // Made here and not by the task, which may be dropped before it has run at all.
+        let pending_for_courier = NoMoreAnswers(Arc::clone(&pending));
+        tokio::spawn(deliver(answers, pending_for_courier));
+        Ok(Self { spawners, pending, next: AtomicU64::new(0) })
+    }
+
+    fn submit(&self, request: Request) -> oneshot::Receiver<Result<Spawned, Failure>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         let waiting = lock(&self.pending).as_mut().map(|pending| pending.insert(id, reply));
         if waiting.is_none() || !self.spawners.submit(id, request) {
             lock(&self.pending).as_mut().and_then(|pending| pending.remove(&id));
         }
-        // A reply that is dropped means that spawners or courier are gone.
-        Box::pin(async move { answer.await.unwrap_or(Err(NO_SPAWNER)) })
+        answer
     }
 }
 

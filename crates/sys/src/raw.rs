@@ -53,8 +53,8 @@ mod arch {
 
     pub(crate) unsafe fn clone3(
         args: *const libc::clone_args,
-        entry: Entry,
-        arg: *mut c_void,
+        (entry, arg): (Entry, *mut c_void),
+        pass: u64,
     ) -> isize {
         let answer: isize;
         // SAFETY: the parent falls through with only rax, rcx and r11 changed. The child has rax 0
@@ -64,7 +64,7 @@ mod arch {
             asm!("syscall", "test rax, rax", "jnz 2f",
                 "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
                 inlateout("rax") libc::SYS_clone3 as isize => answer,
-                in("rdi") args, in("rsi") size_of::<libc::clone_args>(),
+                in("rdi") args, in("rsi") size_of::<libc::clone_args>(), in("r9") pass,
                 in("r12") arg, in("r13") entry,
                 lateout("rcx") _, lateout("r11") _);
         }
@@ -75,7 +75,8 @@ mod arch {
         flags: usize,
         stack_top: usize,
         pidfd: *mut i32,
-        start: (Entry, *mut c_void),
+        (entry, arg): (Entry, *mut c_void),
+        pass: u64,
     ) -> isize {
         let answer: isize;
         // SAFETY: as in `clone3`; rdx is the place of the pidfd, r10 and r8 are unused.
@@ -84,7 +85,7 @@ mod arch {
                 "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
                 inlateout("rax") libc::SYS_clone as isize => answer,
                 in("rdi") flags, in("rsi") stack_top, in("rdx") pidfd, in("r10") 0, in("r8") 0,
-                in("r12") start.1, in("r13") start.0,
+                in("r9") pass, in("r12") arg, in("r13") entry,
                 lateout("rcx") _, lateout("r11") _);
         }
         answer
@@ -111,8 +112,8 @@ mod arch {
 
     pub(crate) unsafe fn clone3(
         args: *const libc::clone_args,
-        entry: Entry,
-        arg: *mut c_void,
+        (entry, arg): (Entry, *mut c_void),
+        pass: u64,
     ) -> isize {
         let answer: isize;
         // SAFETY: the parent falls through with only x0 changed. The child has x0 0 and an aligned
@@ -121,7 +122,8 @@ mod arch {
             asm!("svc #0", "cbnz x0, 2f",
                 "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
                 in("x8") libc::SYS_clone3, inlateout("x0") args => answer,
-                in("x1") size_of::<libc::clone_args>(), in("x20") arg, in("x21") entry);
+                in("x1") size_of::<libc::clone_args>(), in("x5") pass,
+                in("x20") arg, in("x21") entry);
         }
         answer
     }
@@ -130,7 +132,8 @@ mod arch {
         flags: usize,
         stack_top: usize,
         pidfd: *mut i32,
-        start: (Entry, *mut c_void),
+        (entry, arg): (Entry, *mut c_void),
+        pass: u64,
     ) -> isize {
         let answer: isize;
         // SAFETY: as in `clone3`; x2 is the place of the pidfd, x3 and x4 are unused.
@@ -138,8 +141,8 @@ mod arch {
             asm!("svc #0", "cbnz x0, 2f",
                 "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
                 in("x8") libc::SYS_clone, inlateout("x0") flags => answer,
-                in("x1") stack_top, in("x2") pidfd, in("x3") 0, in("x4") 0,
-                in("x20") start.1, in("x21") start.0);
+                in("x1") stack_top, in("x2") pidfd, in("x3") 0, in("x4") 0, in("x5") pass,
+                in("x20") arg, in("x21") entry);
         }
         answer
     }

@@ -44,7 +44,7 @@ fn spawn(argv: &[&str], leaf: &Leaf, mechanism: Mechanism) -> Result<Spawned, Fa
         leaf: Some(leaf.path()),
         confinement: None,
     };
-    let (spawners, answers) = Spawners::start(1, mechanism).expect("threads");
+    let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
     assert!(spawners.submit(7, request));
     poll(&mut [PollFd::new(&answers, PollFlags::IN)], None).expect("poll");
     answers.receive().expect("socket").expect("a spawner lives").result

@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
+use lastbyte_sys::confine::{Confinement, Filter, Readable, Root, Ruleset, Traffic, Upkeep};
 use lastbyte_sys::spawn::{
     Answers, Failure, Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, Step,
 };
@@ -32,7 +34,7 @@ fn wait_for(fd: impl AsFd, flags: PollFlags) {
 }
 
 fn spawn(request: Request, mechanism: Mechanism) -> Result<Spawned, Failure> {
-    let (spawners, answers) = Spawners::start(1, mechanism).expect("threads");
+    let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
     assert!(spawners.submit(7, request));
     receive(&answers)
 }
@@ -142,7 +144,7 @@ fn a_status_that_somebody_else_took_is_still_known_or_said_to_be_lost() {
 
 #[test]
 fn a_child_whose_answer_nobody_takes_is_killed() {
-    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3).expect("threads");
+    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
     assert!(spawners.submit(7, request(&["/bin/sleep", "60"])));
     wait_for(&answers, PollFlags::IN);
     drop(answers);
@@ -159,4 +161,45 @@ fn a_child_that_somebody_else_reaped_is_not_signalled_by_its_number() {
     let pid = rustix::process::Pid::from_raw(spawned.child.pid());
     rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).expect("taken");
     assert!(!spawned.child.signal_group(Signal::TERM), "the number may be anybody's");
+}
+
+fn confined_by(filter: &Arc<Filter>) -> Request {
+    let ruleset = Ruleset {
+        folders: vec![],
+        devices: vec![],
+        readable: Readable::Everything,
+        traffic: Traffic::Barred,
+    };
+    let (mounts, root, filter) = (None, Root::of_own_children(), Arc::clone(filter));
+    let confinement = Some(Arc::new(Confinement { mounts, ruleset, filter, root }));
+    Request { confinement, ..request(&["/bin/grep", "Seccomp:", "/proc/self/status"]) }
+}
+
+#[test]
+fn a_confined_child_is_born_with_its_filter() {
+    let filter = Filter::of(Traffic::Barred, Upkeep::Barred);
+    for mechanism in BOTH {
+        let made = Spawners::start(1, mechanism, Some(Arc::clone(&filter)));
+        let (spawners, answers) = made.expect("threads");
+        assert!(spawners.submit(7, confined_by(&filter)));
+        let spawned = receive(&answers).expect("grep starts");
+        assert_eq!(read_all(merged(spawned.output)), "Seccomp:\t2\n");
+    }
+}
+
+/// A spawner that took whatever comes would start a command without its filter.
+#[test]
+fn a_spawner_makes_only_children_that_want_its_own_filter() {
+    let own = Filter::of(Traffic::Barred, Upkeep::Barred);
+    let other = Filter::of(Traffic::Free, Upkeep::Barred);
+    let refused = Some(Failure { step: Step::Filter, errno: Errno::INVAL });
+    let check = |filter: Option<&Arc<Filter>>, request: Request| {
+        let made = Spawners::start(1, Mechanism::Clone3, filter.cloned());
+        let (spawners, answers) = made.expect("threads");
+        assert!(spawners.submit(7, request));
+        assert_eq!(receive(&answers).err(), refused);
+    };
+    check(None, confined_by(&own));
+    check(Some(&other), confined_by(&own));
+    check(Some(&own), request(&["/bin/true"]));
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, Mounts, Namespaces, Root, Ruleset, Traffic, Upkeep, marked,
+    Confinement, Filter, Kept, Mounts, Namespaces, Readable, Root, Ruleset, Traffic, Upkeep, marked,
 };
 use lastbyte_sys::spawn::Mechanism;
 
@@ -182,17 +182,12 @@ fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Mounts {
     }
 }
 
-/// To user 0 a disk is a file that it can read, with all that is hidden on it. So it reads what is
-/// not in the folder of devices, and the usual devices.
-fn readable(found: &Found) -> Option<Vec<CString>> {
-    if !found.reads_disks {
-        return None;
+/// To user 0 a disk is a file that it can read, with all that is hidden on it.
+fn readable(found: &Found) -> Readable {
+    match found.reads_disks {
+        true => Readable::NoDevice,
+        false => Readable::Everything,
     }
-    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
-    // A link leads to another entry, or to what must not be read.
-    let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
-    let others = plain.map(|entry| entry.path()).filter(|path| path != Path::new("/dev"));
-    Some(others.map(|path| c_path(&path)).chain([c"/dev/shm".into()]).collect())
 }
 
 fn c_paths(paths: &[PathBuf]) -> Vec<CString> {

@@ -14,12 +14,16 @@ pub(super) enum Verdict {
     /// ENOSYS: callers then take the older call, whose arguments can be seen.
     Absent,
     Ask(Question),
+    /// Refused, but to who shows the pass: a start needs it before the command runs.
+    Start,
+    /// The same, and otherwise absent.
+    StartOrAbsent,
 }
 
 /// What an answer depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    /// `clone` may make processes and threads, not namespaces.
+    /// `clone` may make processes and threads, and namespaces for a start.
     Namespaces,
     /// `ioctl` may not type into a terminal, nor change a file's flags where upkeep is barred.
     Control(Upkeep),
@@ -41,7 +45,8 @@ pub(super) fn rules(traffic: Traffic, upkeep: Upkeep) -> BTreeMap<u32, Verdict> 
     add(PLACES, Verdict::Refuse);
     add(KERNEL, Verdict::Refuse);
     add(SHARED_MEMORY, Verdict::Refuse);
-    add(&[libc::SYS_clone3], Verdict::Absent);
+    add(STARTING, Verdict::Start);
+    add(&[libc::SYS_clone3], Verdict::StartOrAbsent);
     add(&[libc::SYS_clone], Verdict::Ask(Question::Namespaces));
     add(&[libc::SYS_ioctl], Verdict::Ask(Question::Control(upkeep)));
     add(&[libc::SYS_prlimit64], Verdict::Ask(Question::OwnLimits));
@@ -77,16 +82,16 @@ const PLACES: &[c_long] = &[
     libc::SYS_umount2,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
     libc::SYS_fspick,
-    libc::SYS_mount_setattr,
     OPEN_TREE_ATTR,
     libc::SYS_open_by_handle_at,
 ];
+
+/// Those of them that lay the mounts of a confined command. None has a sixth argument.
+const STARTING: &[c_long] = &[libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS_mount_setattr];
 
 /// Parts of the kernel that see past this filter, or have been broken out of most often.
 const KERNEL: &[c_long] = &[

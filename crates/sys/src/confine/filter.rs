@@ -1,19 +1,26 @@
 //! The filter of system calls, as a program for the kernel's own little machine.
 //!
-//! It decides by a binary search over the numbers. The kernel compiles the program at each start
-//! of a command and tries it out for every call there is, so its depth is paid for hundreds of
-//! times: a list that is walked from its front costs several times as much.
+//! It decides by a binary search over the numbers. The kernel compiles the program when it is put
+//! on and tries it out for every call there is, which takes 0.1 ms and more; to throw it away takes
+//! as long again. So a thread that makes confined commands puts it on once, and they are born with
+//! it. What such a start itself needs of the refused calls shows a pass: a number that this program
+//! has drawn, in the place of an argument that the call does not have. Nothing that runs after exec
+//! can know it.
 
+use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use libc::sock_filter;
+use rustix::io::Errno;
 
 use super::calls::{Question, Verdict, rules};
+use crate::raw::{check, syscall};
 
 /// A program that answers every call of a confined command.
 #[derive(Debug)]
 pub struct Filter {
     program: Box<[sock_filter]>,
+    pass: u64,
 }
 
 /// Whether sockets can reach anybody.
@@ -35,10 +42,10 @@ impl Filter {
     pub fn of(traffic: Traffic, upkeep: Upkeep) -> Arc<Self> {
         static MADE: [OnceLock<Arc<Filter>>; 4] = [const { OnceLock::new() }; 4];
         let made = &MADE[2 * traffic as usize + upkeep as usize];
-        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, upkeep))))
+        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, upkeep, draw_pass()))))
     }
 
-    fn new(traffic: Traffic, upkeep: Upkeep) -> Self {
+    fn new(traffic: Traffic, upkeep: Upkeep, pass: u64) -> Self {
         let mut program = vec![
             load(ARCHITECTURE_FIELD),
             // Other numbers for the same calls: nothing here could be relied upon.
@@ -46,17 +53,36 @@ impl Filter {
             answer(KILL),
             load(NUMBER_FIELD),
         ];
-        program.extend(search(&segments(traffic, upkeep)));
-        Self { program: program.into() }
+        program.extend(search(&segments(traffic, upkeep), pass));
+        Self { program: program.into(), pass }
     }
 
-    /// As the kernel takes it: a length and a pointer, which is good as long as the filter lives.
-    pub(crate) fn as_program(&self) -> libc::sock_fprog {
-        libc::sock_fprog {
+    /// Puts it on the calling thread and on whoever it makes from now on, for good.
+    pub(crate) fn put_on(&self) -> Result<(), Errno> {
+        // Whoever may not filter others may filter itself, once it can gain no privilege any more.
+        rustix::thread::set_no_new_privs(true)?;
+        let program = libc::sock_fprog {
             len: u16::try_from(self.program.len()).expect("a few hundred instructions"),
             filter: self.program.as_ptr().cast_mut(),
-        }
+        };
+        let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
+        let place = ptr::from_ref(&program) as usize;
+        // SAFETY: the program and its instructions are live over the call, which copies them.
+        check(unsafe { syscall(libc::SYS_seccomp, [mode, 0, place]) }).map(drop)
     }
+
+    pub(crate) fn pass(&self) -> u64 {
+        self.pass
+    }
+}
+
+/// A number that nobody can guess.
+fn draw_pass() -> u64 {
+    let mut pass = [0; 8];
+    let drawn = rustix::rand::getrandom(&mut pass, rustix::rand::GetRandomFlags::empty());
+    // The kernel gives so few bytes at once or not at all, and then nothing here can be relied on.
+    assert_eq!(drawn, Ok(pass.len()), "random numbers");
+    u64::from_ne_bytes(pass)
 }
 
 /// From this number on, up to the next segment, the verdict is this.
@@ -75,12 +101,12 @@ fn segments(traffic: Traffic, upkeep: Upkeep) -> Vec<Segment> {
 }
 
 /// The number is loaded; halves the segments until one is left.
-fn search(segments: &[Segment]) -> Vec<sock_filter> {
+fn search(segments: &[Segment], pass: u64) -> Vec<sock_filter> {
     if let [(_, verdict)] = segments {
-        return judge(*verdict);
+        return judge(*verdict, pass);
     }
     let (below, above) = segments.split_at(segments.len() / 2);
-    let (low, high) = (search(below), search(above));
+    let (low, high) = (search(below, pass), search(above, pass));
     let first = above[0].0;
     let mut program = match u8::try_from(low.len()) {
         Ok(length) => vec![jump(JUMP_IF_AT_LEAST, first, length, 0)],
@@ -91,23 +117,24 @@ fn search(segments: &[Segment]) -> Vec<sock_filter> {
     program
 }
 
-fn judge(verdict: Verdict) -> Vec<sock_filter> {
+fn judge(verdict: Verdict, pass: u64) -> Vec<sock_filter> {
     match verdict {
         Verdict::Allow => vec![answer(ALLOW)],
         Verdict::Refuse => vec![answer(REFUSE)],
         Verdict::Absent => vec![answer(ABSENT)],
-        Verdict::Ask(question) => ask(question),
+        Verdict::Ask(question) => ask(question, pass),
+        Verdict::Start => passed(pass, REFUSE),
+        Verdict::StartOrAbsent => passed(pass, ABSENT),
     }
 }
 
-fn ask(question: Question) -> Vec<sock_filter> {
+fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
     match question {
-        Question::Namespaces => vec![
-            load(argument(0)),
-            jump(JUMP_IF_ANY_BIT, NAMESPACE_FLAGS, 0, 1),
-            answer(REFUSE),
-            answer(ALLOW),
-        ],
+        Question::Namespaces => [
+            vec![load(argument(0)), jump(JUMP_IF_ANY_BIT, NAMESPACE_FLAGS, 1, 0), answer(ALLOW)],
+            passed(pass, REFUSE),
+        ]
+        .concat(),
         Question::Control(Upkeep::Free) => {
             let refused = one_of(&TYPING, REFUSE);
             [load(argument(1))].into_iter().chain(refused).chain([answer(ALLOW)]).collect()
@@ -133,10 +160,10 @@ fn ask(question: Question) -> Vec<sock_filter> {
             answer(REFUSE),
             answer(ALLOW),
         ],
-        Question::Connected => is_null(4),
+        Question::Connected => is(4, 0, REFUSE),
         Question::OwnLimits => {
             let mut program = vec![load(argument(0)), jump(JUMP_IF_EQUAL, 0, 0, 1), answer(ALLOW)];
-            program.extend(is_null(2));
+            program.extend(is(2, 0, REFUSE));
             program
         }
     }
@@ -148,15 +175,21 @@ fn one_of(values: &[u32], action: u32) -> Vec<sock_filter> {
     values.iter().flat_map(answers).collect()
 }
 
-/// Allows a null pointer: both halves are 0.
-fn is_null(number: u32) -> Vec<sock_filter> {
+/// Allows who shows the pass, in an argument that no call with such a verdict has.
+fn passed(pass: u64, otherwise: u32) -> Vec<sock_filter> {
+    is(5, pass, otherwise)
+}
+
+/// Allows this value of an argument, both halves of it.
+fn is(number: u32, value: u64, otherwise: u32) -> Vec<sock_filter> {
+    let (low, high) = (value as u32, (value >> 32) as u32);
     vec![
         load(argument(number)),
-        jump(JUMP_IF_EQUAL, 0, 0, 3),
+        jump(JUMP_IF_EQUAL, low, 0, 3),
         load(argument(number) + 4),
-        jump(JUMP_IF_EQUAL, 0, 0, 1),
+        jump(JUMP_IF_EQUAL, high, 0, 1),
         answer(ALLOW),
-        answer(REFUSE),
+        answer(otherwise),
     ]
 }
 
@@ -264,6 +297,8 @@ mod tests {
         }
     }
 
+    const PASS: u64 = 0x0123_4567_89ab_cdef;
+
     const BOTH: [(Traffic, Upkeep); 4] = [
         (Traffic::Free, Upkeep::Free),
         (Traffic::Free, Upkeep::Barred),
@@ -274,12 +309,12 @@ mod tests {
     #[test]
     fn the_search_finds_what_the_list_says() {
         for (traffic, upkeep) in BOTH {
-            let (filter, rules) = (Filter::new(traffic, upkeep), rules(traffic, upkeep));
+            let (filter, rules) = (Filter::new(traffic, upkeep, PASS), rules(traffic, upkeep));
             for number in 0..1000 {
                 let want = match rules.get(&number).copied().unwrap_or(Verdict::Allow) {
                     Verdict::Allow => ALLOW,
-                    Verdict::Refuse => REFUSE,
-                    Verdict::Absent => ABSENT,
+                    Verdict::Refuse | Verdict::Start => REFUSE,
+                    Verdict::Absent | Verdict::StartOrAbsent => ABSENT,
                     Verdict::Ask(_) => continue,
                 };
                 assert_eq!(run(&filter, number, [0; 6]), want, "{number} {traffic:?} {upkeep:?}");
@@ -288,7 +323,7 @@ mod tests {
     }
 
     fn check(call: i64, arguments: [u64; 6], want: u32) {
-        let filter = Filter::new(Traffic::Barred, Upkeep::Barred);
+        let filter = Filter::new(Traffic::Barred, Upkeep::Barred, PASS);
         assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
     }
 
@@ -298,6 +333,29 @@ mod tests {
         check(libc::SYS_clone, [17, 0, 0, 0, 0, 0], ALLOW);
         check(libc::SYS_clone, [libc::CLONE_NEWUSER as u64 | 17, 0, 0, 0, 0, 0], REFUSE);
         check(libc::SYS_clone3, [0; 6], ABSENT);
+    }
+
+    #[test]
+    fn a_start_shows_its_pass_and_nobody_else_has_it() {
+        let namespaces = libc::CLONE_NEWNS as u64;
+        let others =
+            [0, !PASS, PASS & 0xffff_ffff, PASS & !0xffff_ffff, PASS ^ 1, PASS ^ (1 << 63)];
+        let calls = [
+            (libc::SYS_open_tree, REFUSE),
+            (libc::SYS_move_mount, REFUSE),
+            (libc::SYS_mount_setattr, REFUSE),
+            (libc::SYS_clone, REFUSE),
+            (libc::SYS_clone3, ABSENT),
+        ];
+        for (call, refusal) in calls {
+            check(call, [namespaces, 0, 0, 0, 0, PASS], ALLOW);
+            others.iter().for_each(|shown| check(call, [namespaces, 0, 0, 0, 0, *shown], refusal));
+        }
+        // What no start needs is refused to everybody.
+        for call in [libc::SYS_mount, libc::SYS_unshare, libc::SYS_setns, libc::SYS_ptrace] {
+            check(call, [PASS; 6], REFUSE);
+        }
+        assert_ne!(draw_pass(), draw_pass());
     }
 
     #[test]

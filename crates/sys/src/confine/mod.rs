@@ -9,6 +9,7 @@ mod filter;
 mod mark;
 mod mounts;
 mod ruleset;
+mod top;
 mod trial;
 
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 pub use filter::{Filter, Traffic, Upkeep};
 pub use mark::marked;
 pub use mounts::{Kept, Mounts, Namespaces};
-pub use ruleset::Ruleset;
 pub(crate) use ruleset::Rulesets;
+pub use ruleset::{Readable, Ruleset};
 pub use trial::try_out;
 
 /// All that is done to a child, ready to be used where nothing can be allocated.

@@ -4,7 +4,7 @@
 //! kept for as long as the same paths lead to the same files.
 
 use std::error::Error;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
 use super::filter::Traffic;
+use super::top::{self, Top};
 
 /// What can be written, in Landlock's terms. Signals, abstract sockets and tracing never leave the
 /// tree.
@@ -25,21 +26,28 @@ pub struct Ruleset {
     pub folders: Vec<CString>,
     /// Devices and folders of them: they can be written and controlled, not made or removed.
     pub devices: Vec<CString>,
-    /// What else can be read, or everything.
-    pub readable: Option<Vec<CString>>,
+    pub readable: Readable,
     pub traffic: Traffic,
+}
+
+/// What can be read beside what can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readable {
+    Everything,
+    /// All that is not in the folder of devices, and the memory that is shared there.
+    NoDevice,
 }
 
 /// The newest version of which all rights are known here; a kernel with an older one gets less.
 const KNOWN: ABI = ABI::V6;
 
 impl Ruleset {
-    fn create(&self) -> Result<OwnedFd, Errno> {
-        let created = self.build().map_err(|error| errno_of(&error))?;
+    fn create(&self, top: &Top) -> Result<OwnedFd, Errno> {
+        let created = self.build(top).map_err(|error| errno_of(&error))?;
         Option::<OwnedFd>::from(created).ok_or(Errno::NOSYS)
     }
 
-    fn build(&self) -> Result<RulesetCreated, RulesetError> {
+    fn build(&self, top: &Top) -> Result<RulesetCreated, RulesetError> {
         let ruleset = landlock::Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(self.handled())?
@@ -49,7 +57,7 @@ impl Ruleset {
             Traffic::Barred => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
         };
         let mut created = ruleset.create()?;
-        for (path, access) in self.rules() {
+        for (path, access) in self.rules(top) {
             let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
             // What has gone away since cannot be written anyway.
             let Ok(file) = file else { continue };
@@ -60,42 +68,58 @@ impl Ruleset {
 
     fn handled(&self) -> BitFlags<AccessFs> {
         let write = AccessFs::from_write(KNOWN);
-        if self.readable.is_some() { write | AccessFs::ReadFile } else { write }
+        match self.readable {
+            Readable::Everything => write,
+            Readable::NoDevice => write | AccessFs::ReadFile,
+        }
     }
 
-    fn rules(&self) -> impl Iterator<Item = (&CString, BitFlags<AccessFs>)> {
+    fn rules<'a>(&'a self, top: &'a Top) -> impl Iterator<Item = (&'a CStr, BitFlags<AccessFs>)> {
         let device =
             AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadFile;
         let (folder, device) = (self.handled(), device & self.handled());
-        let readable = self.readable.iter().flatten();
-        let folders = self.folders.iter().map(move |path| (path, folder));
-        let devices = self.devices.iter().map(move |path| (path, device));
+        let readable: &[CString] = match self.readable {
+            Readable::Everything => &[],
+            Readable::NoDevice => top.entries(),
+        };
+        let folders = self.folders.iter().map(move |path| (path.as_c_str(), folder));
+        let devices = self.devices.iter().map(move |path| (path.as_c_str(), device));
+        let shared = (self.readable == Readable::NoDevice).then_some(c"/dev/shm");
+        let readable = readable.iter().map(CString::as_c_str).chain(shared);
         folders.chain(devices).chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
     }
 
     /// Which files the paths lead to now. A ruleset holds on to its files, so a number is not
     /// given to another file as long as they are mounted; the mount is told by its own number.
-    fn identity(&self) -> Vec<Identity> {
+    fn identity(&self, top: &mut Top) -> Identity {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-        let identity = |path: &CString| {
+        let file = |path: &CString| {
             let file = statx(CWD, path.as_c_str(), AtFlags::empty(), wanted).ok()?;
-            Some((file.stx_dev_major, file.stx_dev_minor, file.stx_ino, file.stx_mnt_id))
+            Some(top::identity(&file))
         };
-        self.rules().map(|(path, _)| identity(path)).collect()
+        Identity { top: top.look(), folders: self.folders.iter().map(file).collect() }
     }
 }
 
-/// Device, inode and mount of a file that is there.
-type Identity = Option<(u32, u32, u64, u64)>;
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    /// Of the devices and of all that is at the top.
+    top: u64,
+    /// Device, inode and mount of each that is there.
+    folders: Vec<Option<(u32, u32, u64, u64)>>,
+}
 
 /// The rulesets of one descriptor table, the last used first.
-#[derive(Debug, Default)]
-pub(crate) struct Rulesets(Vec<Made>);
+#[derive(Debug)]
+pub(crate) struct Rulesets {
+    top: Top,
+    made: Vec<Made>,
+}
 
 #[derive(Debug)]
 struct Made {
     of: Ruleset,
-    identity: Vec<Identity>,
+    identity: Identity,
     descriptor: OwnedFd,
 }
 
@@ -103,16 +127,23 @@ struct Made {
 const MOST_KEPT: usize = 16;
 
 impl Rulesets {
+    pub(crate) fn new() -> Self {
+        Self { top: Top::new("/"), made: Vec::new() }
+    }
+
     pub(crate) fn get(&mut self, ruleset: &Ruleset) -> Result<BorrowedFd<'_>, Errno> {
-        let identity = ruleset.identity();
+        let identity = ruleset.identity(&mut self.top);
         let fits = |made: &Made| made.of == *ruleset && made.identity == identity;
-        let made = match self.0.iter().position(fits) {
-            Some(place) => self.0.remove(place),
-            None => Made { of: ruleset.clone(), descriptor: ruleset.create()?, identity },
+        let made = match self.made.iter().position(fits) {
+            Some(place) => self.made.remove(place),
+            None => {
+                let descriptor = ruleset.create(&self.top)?;
+                Made { of: ruleset.clone(), identity, descriptor }
+            }
         };
-        self.0.truncate(MOST_KEPT - 1);
-        self.0.insert(0, made);
-        Ok(self.0[0].descriptor.as_fd())
+        self.made.truncate(MOST_KEPT - 1);
+        self.made.insert(0, made);
+        Ok(self.made[0].descriptor.as_fd())
     }
 }
 
@@ -135,44 +166,49 @@ mod tests {
 
     fn of(folder: &std::path::Path) -> Ruleset {
         let folders = vec![CString::new(folder.as_os_str().as_bytes()).expect("no NUL")];
-        Ruleset { folders, devices: vec![], readable: None, traffic: Traffic::Barred }
+        Ruleset {
+            folders,
+            devices: vec![],
+            readable: Readable::Everything,
+            traffic: Traffic::Barred,
+        }
     }
 
     #[test]
     fn a_ruleset_is_made_once_for_the_same_files() {
         let folder = tempfile::tempdir().expect("folder");
-        let mut rulesets = Rulesets::default();
+        let mut rulesets = Rulesets::new();
         let fd = |rulesets: &mut Rulesets| {
             use std::os::fd::AsRawFd;
             rulesets.get(&of(folder.path())).expect("landlock").as_raw_fd()
         };
         let first = fd(&mut rulesets);
         assert_eq!(fd(&mut rulesets), first);
-        assert_eq!(rulesets.0.len(), 1);
+        assert_eq!(rulesets.made.len(), 1);
     }
 
     #[test]
     fn a_folder_that_was_made_anew_is_another_file() {
         let parent = tempfile::tempdir().expect("folder");
         let folder = parent.path().join("root");
-        let mut rulesets = Rulesets::default();
+        let mut rulesets = Rulesets::new();
         for kept in 1..=3 {
             std::fs::create_dir(&folder).expect("made");
             rulesets.get(&of(&folder)).expect("landlock");
             std::fs::remove_dir(&folder).expect("removed");
-            assert_eq!(rulesets.0.len(), kept);
+            assert_eq!(rulesets.made.len(), kept);
         }
     }
 
     #[test]
     fn only_so_many_are_kept() {
         let parent = tempfile::tempdir().expect("folder");
-        let mut rulesets = Rulesets::default();
+        let mut rulesets = Rulesets::new();
         for number in 0..MOST_KEPT + 3 {
             let folder = parent.path().join(number.to_string());
             std::fs::create_dir(&folder).expect("made");
             rulesets.get(&of(&folder)).expect("landlock");
         }
-        assert_eq!(rulesets.0.len(), MOST_KEPT);
+        assert_eq!(rulesets.made.len(), MOST_KEPT);
     }
 }

@@ -1,7 +1,6 @@
 //! Finding out whether a confinement can be had, by having it.
 
 use std::ffi::CString;
-use std::io;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,11 +11,8 @@ use crate::spawn::{Failure, Mechanism, Output, Request, Spawners, Stdin, Step};
 
 /// Makes a child that puts all of it on and then has nothing to run. Blocks for a millisecond.
 pub fn try_out(confinement: Arc<Confinement>, mechanism: Mechanism) -> Result<(), Failure> {
-    let unable = |error: io::Error| Failure {
-        step: Step::Clone,
-        errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-    };
-    let (spawners, answers) = Spawners::start(1, mechanism).map_err(unable)?;
+    let filter = Some(Arc::clone(&confinement.filter));
+    let (spawners, answers) = Spawners::start(1, mechanism, filter)?;
     spawners.submit(0, nothing(confinement));
     loop {
         match answers.receive() {

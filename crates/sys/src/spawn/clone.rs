@@ -61,12 +61,12 @@ pub(super) fn spawn(
     mechanism: Mechanism,
     leaf: Option<BorrowedFd<'_>>,
 ) -> Result<(Pid, OwnedFd), Errno> {
-    let namespaces = setup.namespaces();
+    let (namespaces, pass) = (setup.namespaces(), setup.pass());
     let setup = ptr::from_ref(setup).cast_mut().cast::<c_void>();
     let mask = block_all_signals();
     let answer = match (mechanism, leaf) {
-        (Mechanism::Clone3, leaf) => with_clone3(setup, stack, leaf, namespaces),
-        (Mechanism::Clone, None) => with_clone(setup, stack, namespaces),
+        (Mechanism::Clone3, leaf) => with_clone3((setup, pass), stack, leaf, namespaces),
+        (Mechanism::Clone, None) => with_clone((setup, pass), stack, namespaces),
         (Mechanism::Clone, Some(_)) => Err(Errno::NOSYS),
     };
     restore_signals(mask);
@@ -77,7 +77,7 @@ pub(super) fn spawn(
 }
 
 fn with_clone3(
-    setup: *mut c_void,
+    (setup, pass): (*mut c_void, u64),
     stack: &Stack,
     leaf: Option<BorrowedFd<'_>>,
     namespaces: u32,
@@ -90,7 +90,7 @@ fn with_clone3(
     // SAFETY: the arguments are live over the call; the stack is ours and unused, its size is a
     // multiple of 16; `enter`'s contract holds: `setup` is borrowed by our caller, who is
     // suspended (CLONE_VFORK) until the child has left, and all signals are blocked.
-    let pid = check(unsafe { clone3(&raw const args, enter, setup) })?;
+    let pid = check(unsafe { clone3(&raw const args, (enter, setup), pass) })?;
     Ok((pid as i32, pidfd))
 }
 
@@ -113,7 +113,7 @@ fn try_clone(flags: u64, leaf: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno>
     // Without a signal for its end nobody but us hears of it.
     let mask = block_all_signals();
     // SAFETY: as in `with_clone3`; `leave` uses neither its argument nor any memory.
-    let answer = check(unsafe { clone3(&raw const args, leave, ptr::null_mut()) });
+    let answer = check(unsafe { clone3(&raw const args, (leave, ptr::null_mut()), 0) });
     restore_signals(mask);
     answer?;
     // SAFETY: the kernel made this descriptor for us in the call above and nobody else has it.
@@ -138,12 +138,16 @@ fn clone_args(stack: &Stack, leaf: Option<BorrowedFd<'_>>) -> libc::clone_args {
     args
 }
 
-fn with_clone(setup: *mut c_void, stack: &Stack, namespaces: u32) -> Result<(i32, i32), Errno> {
+fn with_clone(
+    (setup, pass): (*mut c_void, u64),
+    stack: &Stack,
+    namespaces: u32,
+) -> Result<(i32, i32), Errno> {
     let mut pidfd = -1i32;
     let flags = FLAGS | libc::SIGCHLD as usize | namespaces as usize;
     let top = stack.base as usize + STACK_SIZE;
     // SAFETY: as in `with_clone3`.
-    let pid = check(unsafe { clone(flags, top, &raw mut pidfd, (enter, setup)) })?;
+    let pid = check(unsafe { clone(flags, top, &raw mut pidfd, (enter, setup), pass) })?;
     Ok((pid as i32, pidfd))
 }
 

@@ -1,4 +1,7 @@
 //! The child's own part in its confinement: raw calls only, as in `setup`.
+//!
+//! The filter it has been born with: it is the spawner's, and calls that it refuses to everybody
+//! else show it a pass.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -13,7 +16,6 @@ use crate::confine::{Confinement, Mounts, Namespaces, Root};
 pub(super) struct Confining<'a> {
     confinement: &'a Confinement,
     ruleset: BorrowedFd<'a>,
-    program: libc::sock_fprog,
     /// Mounts on their way to their place: written and read by the child alone.
     kept: Vec<Cell<usize>>,
     hidden: Vec<Cell<usize>>,
@@ -28,7 +30,6 @@ impl<'a> Confining<'a> {
         Self {
             confinement,
             ruleset,
-            program: confinement.filter.as_program(),
             kept: vec![Cell::new(0); kept],
             hidden: vec![Cell::new(0); hidden],
         }
@@ -39,39 +40,45 @@ impl<'a> Confining<'a> {
         self.confinement.mounts.as_ref().map_or(0, |mounts| mounts.namespaces.flags())
     }
 
+    pub(super) fn pass(&self) -> u64 {
+        self.confinement.filter.pass()
+    }
+
     /// Changes what the child sees; its working directory is still one of the old mounts.
     pub(super) fn lay_mounts(&self) -> Result<(), Failure> {
         let Some(mounts) = &self.confinement.mounts else { return Ok(()) };
+        let mounter = Mounter { pass: self.pass() as usize };
         be_oneself(&mounts.namespaces)?;
         // What is mounted here must not appear outside, nor the other way round.
-        set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &PRIVATE)?;
+        mounter.set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &PRIVATE)?;
         for (kept, mount) in mounts.kept.iter().zip(&self.kept) {
-            mount.set(detach(Step::Kept, &kept.from)?);
+            mount.set(mounter.detach(Step::Kept, &kept.from)?);
         }
         for mount in &self.hidden {
-            let empty = detach(Step::Hidden, &mounts.empty)?;
-            set(Step::Hidden, (empty, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
+            let empty = mounter.detach(Step::Hidden, &mounts.empty)?;
+            mounter.set(Step::Hidden, (empty, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
             mount.set(empty);
         }
-        set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &READ_ONLY)?;
+        mounter.set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &READ_ONLY)?;
         for (kept, mount) in mounts.kept.iter().zip(&self.kept) {
-            attach(Step::Kept, mount.get(), &kept.to)?;
+            mounter.attach(Step::Kept, mount.get(), &kept.to)?;
         }
-        self.cover(mounts)
+        self.cover(mounts, mounter)
     }
 
     /// What is laid over parts of what is kept, from the outer to the inner.
-    fn cover(&self, mounts: &Mounts) -> Result<(), Failure> {
+    fn cover(&self, mounts: &Mounts, mounter: Mounter) -> Result<(), Failure> {
         for path in &mounts.steadied {
-            attach(Step::Protected, detach(Step::Protected, path)?, path)?;
+            let mount = mounter.detach(Step::Protected, path)?;
+            mounter.attach(Step::Protected, mount, path)?;
         }
         for path in &mounts.protected {
-            let mount = detach(Step::Protected, path)?;
-            set(Step::Protected, (mount, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
-            attach(Step::Protected, mount, path)?;
+            let mount = mounter.detach(Step::Protected, path)?;
+            mounter.set(Step::Protected, (mount, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
+            mounter.attach(Step::Protected, mount, path)?;
         }
         for (path, mount) in mounts.hidden.iter().zip(&self.hidden) {
-            attach(Step::Hidden, mount.get(), path)?;
+            mounter.attach(Step::Hidden, mount.get(), path)?;
         }
         Ok(())
     }
@@ -96,12 +103,6 @@ impl<'a> Confining<'a> {
         let (which, limits) = (libc::RLIMIT_MSGQUEUE as usize, [0u64; 2]);
         call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0])
     }
-
-    pub(super) fn filter(&self) -> Result<(), Failure> {
-        let program = ptr::from_ref(&self.program) as usize;
-        let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
-        call(Step::Filter, libc::SYS_seccomp, [mode, 0, program])
-    }
 }
 
 /// Maps the one user and group that there are; without a map the child is nobody.
@@ -125,27 +126,38 @@ fn write(path: &CStr, text: &[u8]) -> Result<(), Failure> {
     call(step, libc::SYS_close, [file])
 }
 
-/// A copy of what is mounted at a path and below, not mounted anywhere.
-fn detach(step: Step, path: &CStr) -> Result<usize, Failure> {
-    let flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | libc::O_CLOEXEC as usize;
-    value_of(step, libc::SYS_open_tree, [AT_FDCWD, path.as_ptr() as usize, flags])
+/// Changes mounts. The pass stands where the kernel looks for no argument.
+#[derive(Clone, Copy)]
+struct Mounter {
+    pass: usize,
 }
 
-fn attach(step: Step, mount: usize, path: &CStr) -> Result<(), Failure> {
-    let (own, path) = (c"".as_ptr() as usize, path.as_ptr() as usize);
-    call(step, libc::SYS_move_mount, [mount, own, AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH])
-}
+impl Mounter {
+    /// A copy of what is mounted at a path and below, not mounted anywhere.
+    fn detach(self, step: Step, path: &CStr) -> Result<usize, Failure> {
+        let flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | libc::O_CLOEXEC as usize;
+        let arguments = [AT_FDCWD, path.as_ptr() as usize, flags, 0, 0, self.pass];
+        value_of(step, libc::SYS_open_tree, arguments)
+    }
 
-fn set(
-    step: Step,
-    (folder, path): (usize, &CStr),
-    flags: usize,
-    attributes: &MountAttributes,
-) -> Result<(), Failure> {
-    let place = ptr::from_ref(attributes) as usize;
-    let size = size_of::<MountAttributes>();
-    let arguments = [folder, path.as_ptr() as usize, flags, place, size];
-    call(step, libc::SYS_mount_setattr, arguments)
+    fn attach(self, step: Step, mount: usize, path: &CStr) -> Result<(), Failure> {
+        let (own, path) = (c"".as_ptr() as usize, path.as_ptr() as usize);
+        let arguments = [mount, own, AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH, self.pass];
+        call(step, libc::SYS_move_mount, arguments)
+    }
+
+    fn set(
+        self,
+        step: Step,
+        (folder, path): (usize, &CStr),
+        flags: usize,
+        attributes: &MountAttributes,
+    ) -> Result<(), Failure> {
+        let place = ptr::from_ref(attributes) as usize;
+        let size = size_of::<MountAttributes>();
+        let arguments = [folder, path.as_ptr() as usize, flags, place, size, self.pass];
+        call(step, libc::SYS_mount_setattr, arguments)
+    }
 }
 
 /// The kernel's `struct mount_attr`.

@@ -60,6 +60,11 @@ impl<'a> Setup<'a> {
         self.confining.as_ref().map_or(0, Confining::flags)
     }
 
+    /// What the filter that the child is born with is shown; nothing where there is none.
+    pub(super) fn pass(&self) -> u64 {
+        self.confining.as_ref().map_or(0, Confining::pass)
+    }
+
     /// What the child left behind: `None` when it reached its program.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failure.get()
@@ -127,7 +132,6 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
         let (which, limits) = (libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize);
         call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0])?;
     }
-    confining.map_or(Ok(()), Confining::filter)?;
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
     let mask = ptr::from_ref(&empty_mask) as usize;

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::request::{Failure, Request, Step};
 use super::setup::Setup;
 use super::table::{Pipes, Table};
 use crate::Child;
-use crate::confine::{Confinement, Rulesets};
+use crate::confine::{Confinement, Filter, Rulesets};
 use crate::leaders::Births;
 
 /// A handle on the spawner threads; they end when it is dropped.
@@ -31,23 +32,34 @@ pub struct Spawners {
 
 impl Spawners {
     /// Starts this many threads. Their answers are readable on the second value.
-    pub fn start(threads: usize, mechanism: Mechanism) -> io::Result<(Self, Answers)> {
+    ///
+    /// With a filter they make commands that are confined by it, which are born with it, and no
+    /// others; without one they make none that is confined.
+    pub fn start(
+        threads: usize,
+        mechanism: Mechanism,
+        filter: Option<Arc<Filter>>,
+    ) -> Result<(Self, Answers), Failure> {
+        let unable = failed_at(Step::Clone);
         let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        crate::pipe::set_nonblocking(&ours)?;
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(&unable)?;
+        crate::pipe::set_nonblocking(&ours).map_err(&unable)?;
         let requests = Requests::default();
         let (ready, started) = channel();
         let threads = (0..threads).map(|number| {
             let (orders, ready, socket) = (requests.orders(), ready.clone(), theirs.as_raw_fd());
+            let filter = filter.clone();
             let builder = thread::Builder::new().name(format!("spawner-{number}"));
-            builder.spawn(move || run(socket, mechanism, &orders, ready)).map(drop)
+            builder.spawn(move || run(socket, (mechanism, filter), &orders, ready)).map(drop)
         });
         let threads: Vec<io::Result<()>> = threads.collect();
         drop(ready);
         // Until all have copied the descriptor table or failed, `theirs` stays open in ours.
-        let started: Vec<Result<(), Errno>> = started.into_iter().collect();
-        threads.into_iter().collect::<io::Result<()>>()?;
-        started.into_iter().collect::<Result<(), Errno>>()?;
+        let started: Vec<Result<(), Failure>> = started.into_iter().collect();
+        let no_thread = |error| unable(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN));
+        threads.into_iter().collect::<io::Result<()>>().map_err(no_thread)?;
+        started.into_iter().collect::<Result<(), Failure>>()?;
         Ok((Self { requests }, Answers::new(ours)))
     }
 
@@ -57,20 +69,21 @@ impl Spawners {
     }
 }
 
-fn run(socket: RawFd, mechanism: Mechanism, orders: &Orders, ready: Sender<Result<(), Errno>>) {
+fn run(
+    socket: RawFd,
+    kind: (Mechanism, Option<Arc<Filter>>),
+    orders: &Orders,
+    ready: Sender<Result<(), Failure>>,
+) {
     block_signals();
-    let spawner = Table::enter(socket).and_then(|table| {
-        let (stack, births, rulesets) = (Stack::new()?, Births::begin(), Rulesets::default());
-        Ok(Spawner { table, stack, mechanism, births, rulesets })
-    });
-    match spawner {
+    match Spawner::new(socket, kind) {
         Ok(mut spawner) => {
             // The starter waits for every answer, so it is there.
             _ = ready.send(Ok(()));
             drop(ready);
             spawner.serve(orders);
         }
-        Err(errno) => _ = ready.send(Err(errno)),
+        Err(failure) => _ = ready.send(Err(failure)),
     }
 }
 
@@ -78,11 +91,25 @@ struct Spawner {
     table: Table,
     stack: Stack,
     mechanism: Mechanism,
+    /// On this thread, and so on every child of it.
+    filter: Option<Arc<Filter>>,
     births: Births,
     rulesets: Rulesets,
 }
 
 impl Spawner {
+    fn new(
+        socket: RawFd,
+        (mechanism, filter): (Mechanism, Option<Arc<Filter>>),
+    ) -> Result<Self, Failure> {
+        let table = Table::enter(socket).map_err(failed_at(Step::Descriptors))?;
+        let stack = Stack::new().map_err(failed_at(Step::Clone))?;
+        let (births, rulesets) = (Births::begin(), Rulesets::new());
+        // Last: it would refuse a table of one's own.
+        filter.iter().try_for_each(|filter| filter.put_on()).map_err(failed_at(Step::Filter))?;
+        Ok(Self { table, stack, mechanism, filter, births, rulesets })
+    }
+
     fn serve(&mut self, orders: &Orders) {
         while let Some((id, request)) = orders.next() {
             let attempt = catch_unwind(AssertUnwindSafe(|| self.answer(id, &request)));
@@ -95,6 +122,10 @@ impl Spawner {
     }
 
     fn answer(&mut self, id: u64, request: &Request) -> Result<(), Failure> {
+        let wanted = request.confinement.as_ref().map(|confinement| &confinement.filter);
+        if wanted.map(Arc::as_ptr) != self.filter.as_ref().map(Arc::as_ptr) {
+            return Err(Failure { step: Step::Filter, errno: Errno::INVAL });
+        }
         let mut pipes = self.table.open(request)?;
         let (pid, pidfd) = self.spawn_patiently(request, &pipes)?;
         // Before anybody can wait for their end.
