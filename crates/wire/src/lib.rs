@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod follow;
 mod list;
+mod object;
 mod openapi;
 mod output;
 mod process;

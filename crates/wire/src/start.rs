@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::object::object_or_null;
 use crate::{Met, Output, Process, Sandbox, View, Wait};
 
 /// What to run: exactly one of `command` and `shell`; all else has a default.
@@ -25,7 +26,7 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Stdin>,
     /// Run it on a terminal of this size.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub tty: Option<Tty>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsAsked>,
@@ -38,13 +39,13 @@ pub struct StartRequest {
     /// What happens then; `stop` unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub stop: Option<StopPolicy>,
     /// How much of its output is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
     /// What it may do; the server's default unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub sandbox: Option<Sandbox>,
     /// The isolation boundary it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +56,7 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Wait for this before answering.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub wait: Option<Wait>,
     /// How the answer to a wait shows the output; `head_tail` unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
