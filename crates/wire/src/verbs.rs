@@ -95,7 +95,9 @@ pub struct Survivor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResizeRequest {
+    #[schemars(range(min = 1))]
     pub rows: u16,
+    #[schemars(range(min = 1))]
     pub cols: u16,
 }
 

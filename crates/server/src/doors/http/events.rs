@@ -2,23 +2,13 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
-use lastbyte_wire::Gap;
-use serde::Deserialize;
+use lastbyte_wire::{EventsQuery, Gap};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Answer;
 use super::{input, sse};
 use crate::App;
 use crate::verbs::events::{Next, Only, Reading};
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct EventsQuery {
-    session: Option<String>,
-    chat: Option<String>,
-    /// For whoever cannot set a header.
-    last_event_id: Option<String>,
-}
 
 pub(super) async fn read_events(State(app): State<App>, headers: HeaderMap, uri: Uri) -> Answer {
     let query: EventsQuery = input::query(&uri)?;

@@ -1,0 +1,44 @@
+//! The errors of an operation, by status.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::ErrorCode;
+
+/// What any request can be refused for before a route is looked for. A head that is too large is
+/// answered by its status alone.
+const OF_ALL: [ErrorCode; 9] = [
+    ErrorCode::InvalidRequest,
+    ErrorCode::Unauthorized,
+    ErrorCode::ForbiddenPeer,
+    ErrorCode::SandboxedPeer,
+    ErrorCode::CrossSite,
+    ErrorCode::UnknownHost,
+    ErrorCode::HeadTooLarge,
+    ErrorCode::TooManyConnections,
+    ErrorCode::ShuttingDown,
+];
+
+/// What a request with a body can be refused for.
+pub(super) const OF_A_BODY: [ErrorCode; 3] =
+    [ErrorCode::RequestTooSlow, ErrorCode::BodyTooLarge, ErrorCode::TooManyBodies];
+
+/// The answers that tell one of these errors, or one of those that any operation has.
+pub(super) fn answers(own: &[ErrorCode]) -> Map<String, Value> {
+    let mut codes: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
+    for code in ErrorCode::ALL.iter().filter(|code| OF_ALL.contains(code) || own.contains(code)) {
+        codes.entry(code.http_status()).or_default().push(*code);
+    }
+    codes.iter().map(|(status, codes)| (status.to_string(), answer(codes))).collect()
+}
+
+fn answer(codes: &[ErrorCode]) -> Value {
+    let words: Vec<_> = codes.iter().map(|code| format!("`{}`", code.as_str())).collect();
+    let mut answer = json!({ "description": words.join(", ") });
+    if codes != [ErrorCode::HeadTooLarge] {
+        let schema = json!({ "$ref": "#/components/schemas/ErrorBody" });
+        answer["content"] = json!({ "application/json": { "schema": schema } });
+    }
+    answer
+}
