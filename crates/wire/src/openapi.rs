@@ -154,7 +154,7 @@ fn of_a_process() -> Vec<Route> {
             "/v1/processes/{id}/stop",
             "post",
             Operation::new("stopProcess", "Stop its whole tree, with proof")
-                .body::<StopRequest>()
+                .optional_body::<StopRequest>()
                 .json::<StopProof>(200)
                 .refused(&[ProcessNotFound]),
         ),

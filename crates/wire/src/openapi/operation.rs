@@ -16,11 +16,19 @@ pub(super) struct Operation {
     query: Option<Of>,
     /// Fields of the head, and what each is for.
     head: &'static [(&'static str, &'static str)],
-    body: Option<(&'static str, Of)>,
+    body: Option<Body>,
     answers: Vec<(u16, Content)>,
     answer_heads: Vec<(u16, &'static [Field])>,
     refusals: Vec<ErrorCode>,
     access: Access,
+}
+
+/// What a request has behind its head.
+#[derive(Debug, Clone, Copy)]
+struct Body {
+    kind: &'static str,
+    schema: Of,
+    required: bool,
 }
 
 /// A field in the head of an answer: its name, its type, and what it tells.
@@ -80,14 +88,24 @@ impl Operation {
     }
 
     pub(super) fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(("application/json", SchemaGenerator::subschema_for::<T>)), ..self }
-            .refused(&OF_A_BODY)
+        let schema = SchemaGenerator::subschema_for::<T>;
+        self.with(Body { kind: "application/json", schema, required: true })
+    }
+
+    /// A body that may as well be empty.
+    pub(super) fn optional_body<T: JsonSchema>(self) -> Self {
+        let schema = SchemaGenerator::subschema_for::<T>;
+        self.with(Body { kind: "application/json", schema, required: false })
     }
 
     /// A body that is any bytes.
     pub(super) fn bytes(self) -> Self {
-        Self { body: Some(("application/octet-stream", |_| Schema::default())), ..self }
-            .refused(&OF_A_BODY)
+        let schema = |_: &mut SchemaGenerator| Schema::default();
+        self.with(Body { kind: "application/octet-stream", schema, required: false })
+    }
+
+    fn with(self, body: Body) -> Self {
+        Self { body: Some(body), ..self }.refused(&OF_A_BODY)
     }
 
     pub(super) fn json<T: JsonSchema>(mut self, status: u16) -> Self {
@@ -118,8 +136,9 @@ impl Operation {
             "parameters": self.parameters(path, schemas),
             "responses": self.responses(schemas),
         });
-        if let Some((kind, schema)) = self.body {
-            document["requestBody"] = json!({ "content": { kind: { "schema": schema(schemas) } } });
+        if let Some(Body { kind, schema, required }) = self.body {
+            let content = json!({ kind: { "schema": schema(schemas) } });
+            document["requestBody"] = json!({ "content": content, "required": required });
         }
         if self.access == Access::Anybody {
             document["security"] = json!([]);
