@@ -261,4 +261,14 @@ mod tests {
         }
         assert!(count > 50, "{count}");
     }
+
+    #[test]
+    fn no_parameter_can_be_null() {
+        let document = openapi();
+        let paths = document["paths"].as_object().unwrap().values();
+        for operation in paths.flat_map(|methods| methods.as_object().unwrap().values()) {
+            let parameters = operation["parameters"].to_string();
+            assert!(!parameters.contains("null"), "{parameters}");
+        }
+    }
 }

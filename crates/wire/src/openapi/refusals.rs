@@ -42,3 +42,21 @@ fn answer(codes: &[ErrorCode]) -> Value {
     }
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_stands_at_its_status_beside_those_that_all_have() {
+        let answers = answers(&[ErrorCode::NotEnded, ErrorCode::OutputHeld]);
+        let statuses: Vec<_> = answers.keys().map(String::as_str).collect();
+        assert_eq!(statuses, ["400", "401", "403", "409", "421", "431", "503"]);
+        assert_eq!(answers["409"]["description"], "`not_ended`, `output_held`");
+        assert_eq!(
+            answers["403"]["description"],
+            "`forbidden_peer`, `sandboxed_peer`, `cross_site`"
+        );
+        assert_eq!(answers["431"], json!({ "description": "`head_too_large`" }));
+    }
+}
