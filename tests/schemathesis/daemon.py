@@ -17,7 +17,9 @@ class Daemon:
     """`lastbyte serve` on a free port of the loopback, with a token, and `testchild` beside it."""
 
     def __init__(self, programs: Path):
-        self.folder = Path(tempfile.mkdtemp(prefix="lastbyte-schemathesis-"))
+        # A folder of root's own, if that is where temporary ones go, is closed to others.
+        place = "/tmp" if os.geteuid() == 0 else None
+        self.folder = Path(tempfile.mkdtemp(prefix="lastbyte-schemathesis-", dir=place))
         self.log = self.folder / "log"
         self.workdir = self.folder / "workdir"
         self._process = None
@@ -32,24 +34,22 @@ class Daemon:
         for name in ("lastbyte", "testchild"):
             # Copied: where they were built may be closed to the user who runs them.
             shutil.copy2(programs / name, self.folder / name)
+        self.folder.chmod(0o711)
         for folder in (self.workdir, self.folder / "state"):
             folder.mkdir(mode=0o700)
-        if os.geteuid() == 0:
-            for folder in (self.folder, self.workdir, self.folder / "state"):
+            if os.geteuid() == 0:
                 os.chown(folder, NOBODY, NOBODY)
 
     def _start(self):
         user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-        self._process = subprocess.Popen(
-            [
-                self.folder / "lastbyte", "serve", "--listen", "127.0.0.1:0",
-                "--state", self.folder / "state", "--workdir", self.workdir,
-            ],
-            cwd=self.workdir,
-            env={"HOME": str(self.workdir), "PATH": "/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log.open("w"),
-            text=True, **user,
-        )
+        command = [self.folder / "lastbyte", "serve", "--listen", "127.0.0.1:0"]
+        command += ["--state", self.folder / "state", "--workdir", self.workdir]
+        environment = {"HOME": str(self.workdir), "PATH": "/usr/bin:/bin"}
+        with self.log.open("w") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.workdir, env=environment, text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **user,
+            )
         for line in self._process.stdout:
             address = line.split()[-1]
             if address.startswith("http://"):

@@ -58,12 +58,23 @@ class Guard:
 def parsed(body):
     """The body as the one thing that it can mean."""
     text = body.encode() if isinstance(body, str) else body
-    if not text:
+    if not text or is_noise(text):
         return None
     try:
         return json.loads(text.decode("utf-8"), object_pairs_hook=without_doubles)
     except (AttributeError, ValueError, RecursionError) as error:
         raise KeptBack("a body that is not plainly JSON") from error
+
+
+def is_noise(text) -> bool:
+    """Bytes that are no text, and would hold nothing if they were."""
+    try:
+        text.decode("utf-8")
+        return False
+    except UnicodeDecodeError:
+        return not set(text) & set(b"{[")
+    except AttributeError:
+        return False
 
 
 def without_doubles(pairs):

@@ -19,7 +19,7 @@ class GuardTest(unittest.TestCase):
         self.guard.check(method, f"http://127.0.0.1:1{path}", body)
 
     def test_a_launch_is_one_of_the_calls_or_none(self):
-        for body in (ALLOWED, ALLOWED.encode(), b"", b"7", b'"sh"', b"{}", b'{"command": null, "env": 1}'):
+        for body in (ALLOWED, ALLOWED.encode(), b"", b"7", b'"sh"', b"{}", b"\xc0", b'{"command": null, "env": 1}'):
             self.lets_out("POST", "/v1/processes", body)
         for body in (
             '{"shell": "true"}',
@@ -34,6 +34,7 @@ class GuardTest(unittest.TestCase):
             '{"env": [["PATH", "/x"]]}',
             "command=true",
             b"\xff{}",
+            b'\xff["true"]',
             iter([b"{}"]),
         ):
             self.keeps_back("POST", "/v1/processes", body)
