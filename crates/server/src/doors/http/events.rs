@@ -13,7 +13,7 @@ use crate::verbs::events::{Next, Only, Reading};
 pub(super) async fn read_events(State(app): State<App>, headers: HeaderMap, uri: Uri) -> Answer {
     let query: EventsQuery = input::query(&uri)?;
     let permit = app.begin_wait()?;
-    let last = sse::last_event_id(&headers).or(query.last_event_id.as_deref());
+    let last = sse::last_event_id(&headers)?.or(query.last_event_id.as_deref());
     let only = Only { session: query.session, chat: query.chat };
     let reading = Reading::new(&app, last, only)?;
     Ok(sse::answer(Feed { reading, _permit: permit }))
