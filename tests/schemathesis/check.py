@@ -21,7 +21,7 @@ from trial import Trial
 
 HERE = Path(__file__).absolute().parent
 # For a long run: more of them, and others.
-EXAMPLES = int(os.environ.get("LASTBYTE_TEST_API_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("LASTBYTE_TEST_API_EXAMPLES", "20"))
 SEED = os.environ.get("LASTBYTE_TEST_API_SEED", "1")
 # Only to fail: nothing here takes nearly as long.
 LIMIT_SECONDS = 600 + 30 * EXAMPLES
