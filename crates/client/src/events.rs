@@ -1,12 +1,10 @@
 //! The feed: what happens to processes, in one order.
 
-use serde::Serialize;
-
 use crate::error::excerpt;
 use crate::request::Ask;
 use crate::sse::Message;
 use crate::subscription::{Heard, Subscription};
-use crate::wire::Event;
+use crate::wire::{Event, EventsQuery};
 use crate::{Address, ClientError, Problem};
 
 /// Reads the feed; when the connection breaks it goes on behind the last event that it gave.
@@ -27,15 +25,10 @@ pub enum News {
     Gap,
 }
 
-#[derive(Serialize)]
-struct FeedQuery<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<&'a str>,
-}
-
 impl Events {
     pub(crate) async fn open(address: Address, session: Option<&str>) -> Result<Self, ClientError> {
-        let ask = Ask::get("/v1/events").query(&FeedQuery { session });
+        let session = session.map(str::to_owned);
+        let ask = Ask::get("/v1/events").query(&EventsQuery { session, ..EventsQuery::default() });
         Ok(Self { feed: Subscription::open(address, ask).await? })
     }
 

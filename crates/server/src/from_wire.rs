@@ -15,9 +15,8 @@ use lastbyte_wire::{Error, ErrorCode};
 
 use crate::Sandboxing;
 
-/// How long a name may be that is kept with every event: a session, a key.
-const LONGEST_NAME: usize = 1024;
-const MOST_LABELS: usize = 64;
+const LONGEST_NAME: usize = wire::StartRequest::LONGEST_NAME;
+const MOST_LABELS: usize = wire::StartRequest::MOST_LABELS;
 /// Of all labels together.
 const LABEL_BYTES: usize = 16 << 10;
 
@@ -132,6 +131,8 @@ pub(crate) fn signal(text: &str) -> Result<Signal, Error> {
             .hint("give a name like TERM or SIGTERM, or a number")
     })
 }
+
+const _: () = assert!(wire::StartRequest::LEAST_QUOTA == Quota::LEAST, "two words for one bound");
 
 fn quota(bytes: Option<u64>) -> Result<Quota, Error> {
     let Some(bytes) = bytes else { return Ok(Quota::DEFAULT) };

@@ -29,7 +29,12 @@ pub struct AttachQuery {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AttachRequest {
     /// The terminal has another size.
-    Resize { rows: u16, cols: u16 },
+    Resize {
+        #[schemars(range(min = 1))]
+        rows: u16,
+        #[schemars(range(min = 1))]
+        cols: u16,
+    },
     /// No more input comes.
     CloseStdin,
 }

@@ -7,6 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ending, TimeoutKind};
 
+/// Which events.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EventsQuery {
+    /// Of this session's processes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Those that name this chat of Coder's agent only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<String>,
+    /// Those behind this one, for whoever cannot say so in a head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_event_id: Option<String>,
+}
+
 /// Something that happened to a process. The event's id is the feed's own and resumes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {

@@ -10,7 +10,9 @@ mod ending;
 mod error;
 mod events;
 mod follow;
+mod integers;
 mod list;
+mod object;
 mod openapi;
 mod output;
 mod process;
@@ -27,7 +29,7 @@ pub use ending::{
     Cause, Closing, Ending, Holder, Kept, Status, StopVerb, TimeoutKind, Times, Usage,
 };
 pub use error::{Error, ErrorBody, ErrorCode};
-pub use events::{Event, EventKind, Gap};
+pub use events::{Event, EventKind, EventsQuery, Gap};
 pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events};
 pub use list::{ListAnswer, ListQuery};
 pub use openapi::{OPENAPI, openapi};

@@ -15,13 +15,21 @@ pub struct ListQuery {
     pub session: Option<String>,
     /// `name=value`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "="))]
     pub label: Option<String>,
     /// Those started before the process with this id: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "uuid"))]
     pub before: Option<String>,
-    /// 100 unless given, at most 1000.
+    /// 100 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = Self::MOST))]
     pub limit: Option<u64>,
+}
+
+impl ListQuery {
+    /// How long a page can be.
+    pub const MOST: u64 = 1000;
 }
 
 /// A page of them.

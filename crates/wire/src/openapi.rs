@@ -1,17 +1,24 @@
 //! The OpenAPI document: every route of the native API, in the words of these types.
 
 mod operation;
+mod refusals;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    AttachQuery, ErrorBody, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output,
-    OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
-    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, Wait, WaitAnswer,
-    WriteAnswer, WriteQuery,
+use crate::ErrorCode::{
+    BadCwd, Failed, InvalidPattern, KeyConflict, NoTerminal, NotEnded, OutputHeld, ProcessExited,
+    ProcessNotFound, ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable,
+    StdinFull, StdinGap, StdinNotOpen, TooManyWaits,
 };
-use operation::Operation;
+use crate::integers::with_ends;
+use crate::{
+    AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery,
+    Output, OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
+    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, Wait, WaitAnswer,
+    WriteAnswer, WriteQuery, head,
+};
+use operation::{Field, Operation};
 
 /// The document as it is committed and served.
 pub const OPENAPI: &str = include_str!("../openapi.json");
@@ -29,7 +36,7 @@ pub fn openapi() -> Value {
         let methods = paths.entry(path).or_insert_with(|| json!({}));
         methods[method] = operation.document(path, &mut schemas);
     }
-    json!({
+    with_ends(json!({
         "openapi": "3.1.0",
         "info": {
             "title": "lastbyte",
@@ -43,7 +50,7 @@ pub fn openapi() -> Value {
         },
         // On a unix socket nobody asks for it.
         "security": [{}, { "token": [] }],
-    })
+    }))
 }
 
 type Route = (&'static str, &'static str, Operation);
@@ -52,10 +59,13 @@ const PROCESSES: &str = "/v1/processes";
 const PROCESS: &str = "/v1/processes/{id}";
 
 fn general() -> Vec<Route> {
-    let events = Operation::new("readEvents", "What happens to all processes, as it happens");
     vec![
         ("/v1", "get", Operation::new("tellVersion", "What this is").json::<Root>(200)),
-        ("/healthz", "get", Operation::new("tellHealth", "Whether it works").json::<Health>(200)),
+        (
+            "/healthz",
+            "get",
+            Operation::new("tellHealth", "Whether it works").json::<Health>(200).for_anybody(),
+        ),
         (
             PROCESSES,
             "get",
@@ -69,9 +79,19 @@ fn general() -> Vec<Route> {
             Operation::new("startProcess", "Start a command, and wait for it if asked to")
                 .body::<StartRequest>()
                 .json::<StartAnswer>(200)
-                .json::<StartAnswer>(201),
+                .json::<StartAnswer>(201)
+                .refused(&[InvalidPattern, KeyConflict, BadCwd, SandboxUnavailable])
+                .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
         ),
-        ("/v1/events", "get", events.content(200, "text/event-stream")),
+        (
+            "/v1/events",
+            "get",
+            Operation::new("readEvents", "What happens to all processes, as it happens")
+                .query::<EventsQuery>()
+                .head(&[LAST_EVENT_ID])
+                .content(200, "text/event-stream")
+                .refused(&[TooManyWaits]),
+        ),
         ("/v1/shutdown", "post", Operation::new("shutDown", "Stop everything and end").empty(202)),
         (
             "/openapi.json",
@@ -83,25 +103,35 @@ fn general() -> Vec<Route> {
 
 fn of_a_process() -> Vec<Route> {
     vec![
-        (PROCESS, "get", Operation::new("showProcess", "One process").json::<Process>(200)),
+        (
+            PROCESS,
+            "get",
+            Operation::new("showProcess", "One process")
+                .json::<Process>(200)
+                .refused(&[ProcessNotFound]),
+        ),
         (
             PROCESS,
             "delete",
             Operation::new("forgetProcess", "Forget an ended process and its output")
                 .query::<ForgetQuery>()
-                .empty(204),
+                .empty(204)
+                .refused(&[ProcessNotFound, NotEnded, OutputHeld, Failed]),
         ),
         (
             "/v1/processes/{id}/survivors",
             "get",
-            Operation::new("listSurvivors", "Who lives of its tree").json::<Vec<Survivor>>(200),
+            Operation::new("listSurvivors", "Who lives of its tree")
+                .json::<Vec<Survivor>>(200)
+                .refused(&[ProcessNotFound]),
         ),
         (
             "/v1/processes/{id}/wait",
             "post",
             Operation::new("waitForProcess", "Wait for the first of several things")
                 .body::<Wait>()
-                .json::<WaitAnswer>(200),
+                .json::<WaitAnswer>(200)
+                .refused(&[ProcessNotFound, InvalidPattern, TooManyWaits, Failed]),
         ),
         (
             "/v1/processes/{id}/stdin",
@@ -109,28 +139,32 @@ fn of_a_process() -> Vec<Route> {
             Operation::new("writeToProcess", "Write to its standard input")
                 .query::<WriteQuery>()
                 .bytes()
-                .json::<WriteAnswer>(200),
+                .json::<WriteAnswer>(200)
+                .refused(&[ProcessNotFound, ProcessExited, StdinNotOpen, StdinGap, StdinFull]),
         ),
         (
             "/v1/processes/{id}/signal",
             "post",
             Operation::new("signalProcess", "Signal its group")
                 .body::<SignalRequest>()
-                .json::<SignalAnswer>(200),
+                .json::<SignalAnswer>(200)
+                .refused(&[ProcessNotFound, Failed]),
         ),
         (
             "/v1/processes/{id}/stop",
             "post",
             Operation::new("stopProcess", "Stop its whole tree, with proof")
-                .body::<StopRequest>()
-                .json::<StopProof>(200),
+                .optional_body::<StopRequest>()
+                .json::<StopProof>(200)
+                .refused(&[ProcessNotFound]),
         ),
         (
             "/v1/processes/{id}/resize",
             "post",
             Operation::new("resizeTerminal", "Change the size of its terminal")
                 .body::<ResizeRequest>()
-                .empty(204),
+                .empty(204)
+                .refused(&[ProcessNotFound, NoTerminal, ProcessExited, Failed]),
         ),
     ]
 }
@@ -142,33 +176,66 @@ fn of_an_output() -> Vec<Route> {
             "get",
             Operation::new("readOutput", "A view of its output, or the bytes themselves")
                 .query::<OutputQuery>()
+                .head(&PARTS)
                 .json::<Output>(200)
-                .content(200, "application/octet-stream"),
+                .content(200, "application/octet-stream")
+                .content(206, "application/octet-stream")
+                .empty(304)
+                .answer_head(200, &RAW)
+                .answer_head(206, &RAW)
+                .refused(&[ProcessNotFound, RangeNotSatisfiable, TooManyWaits, Failed]),
         ),
         (
             "/v1/processes/{id}/output/search",
             "get",
             Operation::new("searchOutput", "Lines that match")
                 .query::<SearchQuery>()
-                .json::<SearchAnswer>(200),
+                .json::<SearchAnswer>(200)
+                .refused(&[ProcessNotFound, InvalidPattern, TooManyWaits, Failed]),
         ),
         (
             "/v1/processes/{id}/follow",
             "get",
             Operation::new("followOutput", "Its output as it comes")
                 .query::<FollowQuery>()
+                .head(&[LAST_EVENT_ID])
                 .content(200, "text/event-stream")
-                .empty(204),
+                .empty(204)
+                .refused(&[ProcessNotFound, TooManyWaits]),
         ),
         (
             "/v1/processes/{id}/attach",
             "get",
             Operation::new("attachToProcess", "Its input and output as a WebSocket")
                 .query::<AttachQuery>()
-                .empty(101),
+                .empty(101)
+                .refused(&[ProcessNotFound, TooManyWaits]),
         ),
     ]
 }
+
+const LAST_EVENT_ID: (&str, &str) =
+    (head::LAST_EVENT_ID, "The id of the event that was seen last, to go on behind it.");
+
+/// Of a request for an answer that does not change any more.
+const PARTS: [(&str, &str); 3] = [
+    ("range", "Which bytes of a raw answer: `bytes=FIRST-LAST`."),
+    ("if-range", "Only if the answer has this tag, else all of it."),
+    ("if-none-match", "Nothing if the answer has one of these tags."),
+];
+
+/// Of a raw answer.
+const RAW: [Field; 9] = [
+    ("etag", "string", "Of an answer that does not change any more."),
+    (head::FROM, "integer", "Where the bytes begin in the log."),
+    (head::NEXT, "integer", "The cursor to go on from."),
+    (head::TOTAL, "integer", "How many bytes the log has, late output included."),
+    (head::DROPPED, "string", "The ranges of the log that are gone, as `start-end`."),
+    (head::PHASE, "string", "Where in its life the process is."),
+    (head::LOG_OPEN, "boolean", "Whether more can come."),
+    (head::FINAL_LEN, "integer", "Where the output proper ends, once that is known."),
+    (head::ENDING, "string", "The ending as JSON in ASCII."),
+];
 
 #[cfg(test)]
 mod tests {
@@ -193,5 +260,15 @@ mod tests {
             count += 1;
         }
         assert!(count > 50, "{count}");
+    }
+
+    #[test]
+    fn no_parameter_can_be_null() {
+        let document = openapi();
+        let paths = document["paths"].as_object().unwrap().values();
+        for operation in paths.flat_map(|methods| methods.as_object().unwrap().values()) {
+            let parameters = operation["parameters"].to_string();
+            assert!(!parameters.contains("null"), "{parameters}");
+        }
     }
 }

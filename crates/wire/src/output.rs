@@ -16,6 +16,7 @@ pub struct OutputQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub max_bytes: Option<u64>,
     /// Only this one of split streams.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,9 +23,11 @@ pub enum Sandbox {
     WorkspaceWrite {
         /// What else can be written, with all that is below.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(inner(regex(pattern = "^/")))]
         writable: Vec<String>,
         /// What stays as it is inside of what can be written.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(inner(regex(pattern = "^/")))]
         protect: Vec<String>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         network: bool,

@@ -3,11 +3,12 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+use crate::integers::with_ends;
 use crate::{
-    AttachNotice, AttachQuery, AttachRequest, ErrorBody, Event, FollowDropped, FollowOutput,
-    FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery, ResizeRequest, Root,
-    SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer, StartRequest, StopProof,
-    StopRequest, Survivor, WaitAnswer, WriteAnswer, WriteQuery,
+    AttachNotice, AttachQuery, AttachRequest, ErrorBody, Event, EventsQuery, FollowDropped,
+    FollowOutput, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery,
+    ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
+    StartRequest, StopProof, StopRequest, Survivor, WaitAnswer, WriteAnswer, WriteQuery,
 };
 
 /// All of it, under `$defs`.
@@ -28,6 +29,7 @@ pub fn schema() -> Value {
     generator.subschema_for::<Survivor>();
     generator.subschema_for::<ResizeRequest>();
     generator.subschema_for::<ForgetQuery>();
+    generator.subschema_for::<EventsQuery>();
     generator.subschema_for::<Event>();
     generator.subschema_for::<FollowQuery>();
     generator.subschema_for::<FollowOutput>();
@@ -40,11 +42,11 @@ pub fn schema() -> Value {
     generator.subschema_for::<Root>();
     generator.subschema_for::<Health>();
     generator.subschema_for::<ErrorBody>();
-    json!({
+    with_ends(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "lastbyte",
         "$defs": generator.take_definitions(true),
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -26,9 +26,15 @@ pub struct SearchQuery {
     /// How many lines to show after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u8>,
-    /// How many lines that match to show: 100 unless given, at most 10000.
+    /// How many lines that match to show: 100 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = Self::MOST_MATCHES))]
     pub max_matches: Option<u64>,
+}
+
+impl SearchQuery {
+    /// How many lines that match one answer shows at most.
+    pub const MOST_MATCHES: u64 = 10_000;
 }
 
 /// What was found, all of one instant.

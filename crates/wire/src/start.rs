@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use crate::object::object_or_null;
 use crate::{Met, Output, Process, Sandbox, View, Wait};
 
 /// What to run: exactly one of `command` and `shell`; all else has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(extend("oneOf" = [only("command", "array", "shell"), only("shell", "string", "command")]))]
 pub struct StartRequest {
     /// The program and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
     /// Run by `sh -c`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +29,7 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Stdin>,
     /// Run it on a terminal of this size.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub tty: Option<Tty>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsAsked>,
@@ -38,31 +42,50 @@ pub struct StartRequest {
     /// What happens then; `stop` unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub stop: Option<StopPolicy>,
     /// How much of its output is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = Self::LEAST_QUOTA))]
     pub quota_bytes: Option<u64>,
     /// What it may do; the server's default unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub sandbox: Option<Sandbox>,
     /// The isolation boundary it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = Self::LONGEST_NAME))]
     pub session: Option<String>,
     /// A start with the same key and the same launch is the same process.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = Self::LONGEST_NAME))]
     pub key: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = Self::MOST_LABELS))]
     pub labels: BTreeMap<String, String>,
     /// Wait for this before answering.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub wait: Option<Wait>,
     /// How the answer to a wait shows the output; `head_tail` unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,
     /// How much of the output it shows.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub max_bytes: Option<u64>,
+}
+
+/// The one that is there, of this type, and the one that is not.
+fn only(this: &str, kind: &str, other: &str) -> Value {
+    let properties = json!({ this: { "type": kind }, other: { "type": "null" } });
+    json!({ "required": [this], "properties": properties })
+}
+
+impl StartRequest {
+    /// How long a name may be that is kept with every event, a session or a key, in bytes.
+    pub const LONGEST_NAME: usize = 1024;
+    pub const MOST_LABELS: usize = 64;
+    /// Less would keep neither a beginning nor an end.
+    pub const LEAST_QUOTA: u64 = 128 * 1024;
 }
 
 /// What the command reads: nothing, what is written to it later, or this and then its end.
@@ -72,14 +95,16 @@ pub enum Stdin {
     Closed,
     Open,
     Text(String),
-    Base64(String),
+    Base64(#[schemars(extend("contentEncoding" = "base64"))] String),
 }
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tty {
+    #[schemars(range(min = 1))]
     pub rows: u16,
+    #[schemars(range(min = 1))]
     pub cols: u16,
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StopPolicy;
+use crate::object::object_or_null;
 
 /// `POST …/stdin`, beside the bytes in the body.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +56,7 @@ pub enum Delivered {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StopRequest {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub stop: Option<StopPolicy>,
 }
 
@@ -94,7 +95,9 @@ pub struct Survivor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResizeRequest {
+    #[schemars(range(min = 1))]
     pub rows: u16,
+    #[schemars(range(min = 1))]
     pub cols: u16,
 }
 

@@ -24,6 +24,7 @@ pub struct Wait {
     pub from: Option<u64>,
     /// The process, or whoever descends from it, listens on this TCP port.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub port: Option<u16>,
     /// Nothing was written for so long, counted from the request or the last byte after it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,6 @@ use lastbyte_wire::{Error, ListAnswer, ListQuery, Phase};
 use crate::{App, from_wire, to_wire};
 
 const USUAL: u64 = 100;
-const MOST: u64 = 1000;
 
 pub fn list(app: &App, query: &ListQuery) -> Result<ListAnswer, Error> {
     let filter = Filter {
@@ -17,8 +16,8 @@ pub fn list(app: &App, query: &ListQuery) -> Result<ListAnswer, Error> {
     let before = query.before.as_deref().map(before).transpose()?;
     let most = match query.limit.unwrap_or(USUAL) {
         0 => return Err(from_wire::invalid("`limit` must be greater than 0")),
-        limit if limit > MOST => {
-            return Err(from_wire::invalid(format!("`limit` is at most {MOST}")));
+        limit if limit > ListQuery::MOST => {
+            return Err(from_wire::invalid(format!("`limit` is at most {}", ListQuery::MOST)));
         }
         limit => limit as usize,
     };

@@ -10,7 +10,6 @@ use crate::from_wire::invalid;
 use crate::{App, to_wire};
 
 const USUAL_MATCHES: u64 = 100;
-const MOST_MATCHES: u64 = 10_000;
 /// What is shown, of lines and their context.
 const MOST_BYTES: usize = 1 << 20;
 /// What is read: a second of one core, for the slowest of patterns.
@@ -49,8 +48,8 @@ pub async fn search(
 fn asked(query: &SearchQuery) -> Result<Query, Error> {
     let max_matches = match query.max_matches.unwrap_or(USUAL_MATCHES) {
         0 => return Err(invalid("`max_matches` must be greater than 0")),
-        most if most > MOST_MATCHES => {
-            return Err(invalid(format!("`max_matches` is at most {MOST_MATCHES}")));
+        most if most > SearchQuery::MOST_MATCHES => {
+            return Err(invalid(format!("`max_matches` is at most {}", SearchQuery::MOST_MATCHES)));
         }
         most => most as usize,
     };

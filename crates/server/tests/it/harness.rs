@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
+use crate::documented;
+
 /// Ends with its test: the engine's owners kill what they own when the runtime goes.
 pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
@@ -167,7 +169,10 @@ impl Client {
         let request =
             headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         self.sender.ready().await.unwrap();
-        self.sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap()
+        let answer = self.sender.send_request(request.body(Full::new(body)).unwrap());
+        let answer = answer.await.unwrap();
+        documented::check(method, path, &answer);
+        answer
     }
 }
 

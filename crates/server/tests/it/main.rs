@@ -4,6 +4,7 @@
 
 mod coder;
 mod codex;
+mod documented;
 mod env_hook;
 mod harness;
 mod http;

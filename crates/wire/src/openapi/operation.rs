@@ -1,7 +1,10 @@
 //! One operation: what it takes and what it answers.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use super::refusals::{self, OF_A_BODY};
+use crate::ErrorCode;
 
 /// The schema of a type, once there is somebody to keep it.
 type Of = fn(&mut SchemaGenerator) -> Schema;
@@ -11,8 +14,33 @@ pub(super) struct Operation {
     id: &'static str,
     summary: &'static str,
     query: Option<Of>,
-    body: Option<(&'static str, Of)>,
+    /// Fields of the head, and what each is for.
+    head: &'static [(&'static str, &'static str)],
+    body: Option<Body>,
     answers: Vec<(u16, Content)>,
+    answer_heads: Vec<(u16, &'static [Field])>,
+    refusals: Vec<ErrorCode>,
+    access: Access,
+}
+
+/// What a request has behind its head.
+#[derive(Debug, Clone, Copy)]
+struct Body {
+    kind: &'static str,
+    schema: Of,
+    required: bool,
+}
+
+/// A field in the head of an answer: its name, its type, and what it tells.
+pub(super) type Field = (&'static str, &'static str, &'static str);
+
+/// Whom it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// As the document says for all.
+    Usual,
+    /// Whoever can reach the server.
+    Anybody,
 }
 
 /// What an answer has behind its head.
@@ -26,7 +54,32 @@ enum Content {
 
 impl Operation {
     pub(super) fn new(id: &'static str, summary: &'static str) -> Self {
-        Self { id, summary, query: None, body: None, answers: Vec::new() }
+        Self {
+            id,
+            summary,
+            query: None,
+            head: &[],
+            body: None,
+            answers: Vec::new(),
+            answer_heads: Vec::new(),
+            refusals: Vec::new(),
+            access: Access::Usual,
+        }
+    }
+
+    pub(super) fn for_anybody(self) -> Self {
+        Self { access: Access::Anybody, ..self }
+    }
+
+    /// What it can be refused for, besides what anything can.
+    pub(super) fn refused(mut self, codes: &[ErrorCode]) -> Self {
+        self.refusals.extend(codes);
+        self
+    }
+
+    /// Fields of the head that it heeds.
+    pub(super) fn head(self, head: &'static [(&'static str, &'static str)]) -> Self {
+        Self { head, ..self }
     }
 
     pub(super) fn query<T: JsonSchema>(self) -> Self {
@@ -35,12 +88,24 @@ impl Operation {
     }
 
     pub(super) fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(("application/json", SchemaGenerator::subschema_for::<T>)), ..self }
+        let schema = SchemaGenerator::subschema_for::<T>;
+        self.with(Body { kind: "application/json", schema, required: true })
+    }
+
+    /// A body that may as well be empty.
+    pub(super) fn optional_body<T: JsonSchema>(self) -> Self {
+        let schema = SchemaGenerator::subschema_for::<T>;
+        self.with(Body { kind: "application/json", schema, required: false })
     }
 
     /// A body that is any bytes.
     pub(super) fn bytes(self) -> Self {
-        Self { body: Some(("application/octet-stream", |_| Schema::default())), ..self }
+        let schema = |_: &mut SchemaGenerator| Schema::default();
+        self.with(Body { kind: "application/octet-stream", schema, required: false })
+    }
+
+    fn with(self, body: Body) -> Self {
+        Self { body: Some(body), ..self }.refused(&OF_A_BODY)
     }
 
     pub(super) fn json<T: JsonSchema>(mut self, status: u16) -> Self {
@@ -58,6 +123,12 @@ impl Operation {
         self
     }
 
+    /// Fields that the head of an answer with this status can have.
+    pub(super) fn answer_head(mut self, status: u16, fields: &'static [Field]) -> Self {
+        self.answer_heads.push((status, fields));
+        self
+    }
+
     pub(super) fn document(&self, path: &str, schemas: &mut SchemaGenerator) -> Value {
         let mut document = json!({
             "operationId": self.id,
@@ -65,8 +136,12 @@ impl Operation {
             "parameters": self.parameters(path, schemas),
             "responses": self.responses(schemas),
         });
-        if let Some((kind, schema)) = self.body {
-            document["requestBody"] = json!({ "content": { kind: { "schema": schema(schemas) } } });
+        if let Some(Body { kind, schema, required }) = self.body {
+            let content = json!({ kind: { "schema": schema(schemas) } });
+            document["requestBody"] = json!({ "content": content, "required": required });
+        }
+        if self.access == Access::Anybody {
+            document["security"] = json!([]);
         }
         document
     }
@@ -74,7 +149,7 @@ impl Operation {
     fn parameters(&self, path: &str, schemas: &mut SchemaGenerator) -> Vec<Value> {
         let mut parameters = Vec::new();
         if path.contains("{id}") {
-            let schema = json!({ "type": "string" });
+            let schema = json!({ "type": "string", "format": "uuid" });
             parameters
                 .push(json!({ "name": "id", "in": "path", "required": true, "schema": schema }));
         }
@@ -82,23 +157,25 @@ impl Operation {
         let required = query["required"].as_array().cloned().unwrap_or_default();
         for (name, schema) in query["properties"].as_object().into_iter().flatten() {
             let required = required.iter().any(|required| required == name);
+            let schema = without_null(schema.clone());
             parameters.push(
                 json!({ "name": name, "in": "query", "required": required, "schema": schema }),
             );
         }
+        parameters.extend(self.head.iter().map(|(name, description)| {
+            let schema = json!({ "type": "string" });
+            json!({ "name": name, "in": "header", "description": description, "schema": schema })
+        }));
         parameters
     }
 
-    fn responses(&self, schemas: &mut SchemaGenerator) -> Value {
-        let error = json!({ "$ref": "#/components/schemas/ErrorBody" });
-        let mut responses = json!({
-            "default": {
-                "description": "An error",
-                "content": { "application/json": { "schema": error } },
-            },
-        });
+    fn responses(&self, schemas: &mut SchemaGenerator) -> Map<String, Value> {
+        let mut responses = refusals::answers(&self.refusals);
+        if self.access == Access::Anybody {
+            responses.remove(&ErrorCode::Unauthorized.http_status().to_string());
+        }
         for (status, content) in &self.answers {
-            let response = &mut responses[status.to_string()];
+            let response = responses.entry(status.to_string()).or_insert_with(|| json!({}));
             response["description"] = json!(self.summary);
             match content {
                 Content::Json(schema) => {
@@ -108,6 +185,36 @@ impl Operation {
                 Content::Nothing => {}
             }
         }
+        for (status, fields) in &self.answer_heads {
+            responses[&status.to_string()]["headers"] = fields.iter().map(field).collect();
+        }
         responses
+    }
+}
+
+fn field((name, kind, description): &Field) -> (String, Value) {
+    let schema = json!({ "type": kind });
+    ((*name).to_owned(), json!({ "description": description, "schema": schema }))
+}
+
+/// A query has no null: what is not said is absent.
+fn without_null(mut schema: Value) -> Value {
+    if let Some(kind) = before(&schema["type"], &json!("null")) {
+        schema["type"] = kind;
+    }
+    if let Some(reference) = before(&schema["anyOf"], &json!({ "type": "null" }))
+        && let Some(members) = schema.as_object_mut()
+    {
+        members.remove("anyOf");
+        members.insert("$ref".into(), reference["$ref"].clone());
+    }
+    schema
+}
+
+/// The one before `last` in a list of two.
+fn before(list: &Value, last: &Value) -> Option<Value> {
+    match list.as_array()?.as_slice() {
+        [first, second] if second == last => Some(first.clone()),
+        _ => None,
     }
 }

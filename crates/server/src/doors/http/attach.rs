@@ -150,9 +150,7 @@ impl Input {
     }
 
     async fn obey(&self, text: &str) -> Result<(), Error> {
-        let request = serde_json::from_str(text)
-            .map_err(|error| invalid(format!("the message does not make sense: {error}")))?;
-        match request {
+        match input::words("the message", text.as_bytes())? {
             AttachRequest::Resize { rows, cols } => {
                 resize::resize(&self.process, &ResizeRequest { rows, cols }).await
             }

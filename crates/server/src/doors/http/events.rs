@@ -2,8 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
-use lastbyte_wire::Gap;
-use serde::Deserialize;
+use lastbyte_wire::{EventsQuery, Gap};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Answer;
@@ -11,19 +10,10 @@ use super::{input, sse};
 use crate::App;
 use crate::verbs::events::{Next, Only, Reading};
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct EventsQuery {
-    session: Option<String>,
-    chat: Option<String>,
-    /// For whoever cannot set a header.
-    last_event_id: Option<String>,
-}
-
 pub(super) async fn read_events(State(app): State<App>, headers: HeaderMap, uri: Uri) -> Answer {
     let query: EventsQuery = input::query(&uri)?;
     let permit = app.begin_wait()?;
-    let last = sse::last_event_id(&headers).or(query.last_event_id.as_deref());
+    let last = sse::last_event_id(&headers)?.or(query.last_event_id.as_deref());
     let only = Only { session: query.session, chat: query.chat };
     let reading = Reading::new(&app, last, only)?;
     Ok(sse::answer(Feed { reading, _permit: permit }))

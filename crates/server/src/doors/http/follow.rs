@@ -19,7 +19,7 @@ pub(super) async fn follow_output(
 ) -> Answer {
     let query = input::query(&uri)?;
     let permit = app.begin_wait()?;
-    let following = Following::new(&process, &query, sse::last_event_id(&headers))?;
+    let following = Following::new(&process, &query, sse::last_event_id(&headers)?)?;
     if following.is_over() {
         // The status that tells a page not to connect again.
         return nothing(StatusCode::NO_CONTENT);

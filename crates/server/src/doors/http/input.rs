@@ -46,16 +46,20 @@ pub(super) async fn bytes(app: &App, body: Body) -> Result<Bytes, Error> {
 /// A body as words. An empty one is an empty object.
 pub(super) async fn json<T: DeserializeOwned>(app: &App, body: Body) -> Result<T, Error> {
     let bytes = bytes(app, body).await?;
-    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    words("the body", if bytes.is_empty() { b"{}" } else { &bytes })
+}
+
+/// What somebody sent, which is `what`, as words.
+pub(super) fn words<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<T, Error> {
     // A list would be taken field by field, whatever the fields are called.
     if text.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
-        return Err(invalid("the body does not make sense: it is a list, not an object"));
+        return Err(invalid(format!("{what} does not make sense: it is a list, not an object")));
     }
     serde_json::from_slice(text).map_err(|error| {
-        let what = match error.classify() {
-            serde_json::error::Category::Data => "the body does not make sense",
-            _ => "the body is not JSON",
+        let not = match error.classify() {
+            serde_json::error::Category::Data => "does not make sense",
+            _ => "is not JSON",
         };
-        invalid(format!("{what}: {error}"))
+        invalid(format!("{what} {not}: {error}"))
     })
 }

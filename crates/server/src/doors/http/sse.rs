@@ -7,10 +7,12 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures_core::Stream;
-use lastbyte_wire::head;
+use lastbyte_wire::{Error, head};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::from_wire::invalid;
 
 /// A proxy or a client that hears nothing for long gives up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -33,9 +35,11 @@ pub(super) fn answer(events: impl Events) -> Response<Body> {
     answer
 }
 
-/// The id of the event that the client saw last, if it says so.
-pub(super) fn last_event_id(headers: &HeaderMap) -> Option<&str> {
-    headers.get(head::LAST_EVENT_ID).and_then(|value| value.to_str().ok())
+/// The id of the event that the client saw last, if it says so. One that is no text is not taken
+/// for none, which would leave out all events in between.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Error> {
+    let id = headers.get(head::LAST_EVENT_ID).map(HeaderValue::to_str).transpose();
+    id.map_err(|_| invalid("the `Last-Event-ID` is not the id of an event: it is not ASCII"))
 }
 
 /// One event.

@@ -100,6 +100,8 @@ async fn what_cannot_be_done_is_told_and_the_output_goes_on() {
     assert_eq!(words(&mut socket).await["error"]["code"], "no_terminal");
     say(&mut socket, json!({ "kind": "resize", "rows": 1, "columns": 1 })).await;
     assert_eq!(words(&mut socket).await["error"]["code"], "invalid_request");
+    say(&mut socket, json!(["resize", 1, 1])).await;
+    assert_eq!(words(&mut socket).await["error"]["code"], "invalid_request");
     anchor.tell("print still");
     assert_eq!(bytes(&mut socket, 5).await, b"still");
 }

@@ -113,6 +113,9 @@ async fn a_place_that_is_none_is_refused() {
         let refused = server.connect().await.get(&path).await;
         assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"), "{place}");
     }
+    let no_text = [("last-event-id", "é")];
+    let refused = server.connect().await.begin_with("GET", "/v1/events", &no_text, "".into()).await;
+    assert_eq!(refused.status(), 400);
 }
 
 fn own((epoch, number): (&str, &str)) -> (String, String) {

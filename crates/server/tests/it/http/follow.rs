@@ -90,9 +90,13 @@ async fn holder(server: &Server) -> (std::sync::Arc<lastbyte_testkit::Anchor>, S
 async fn whoever_knows_all_is_told_not_to_come_again() {
     let server = Server::start().await;
     let path = server.path_of("print x", json!({ "wait": { "exit": true } })).await;
-    for (query, id, want) in
-        [("", "1-ended", 204), ("?late=true", "1-ended", 204), ("", "1", 200), ("", "2", 400)]
-    {
+    for (query, id, want) in [
+        ("", "1-ended", 204),
+        ("?late=true", "1-ended", 204),
+        ("", "1", 200),
+        ("", "2", 400),
+        ("", "é", 400),
+    ] {
         let path = format!("{path}/follow{query}");
         let headers = [("last-event-id", id)];
         let mut client = server.connect().await;

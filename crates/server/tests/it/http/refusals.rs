@@ -35,6 +35,7 @@ async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
         (json!({ "shell": "true", "stdin": { "base64": "?" } }), "base64"),
         (json!({ "shell": "true", "wait": {} }), "nothing to wait for"),
         (json!([["true"]]), "a list, not an object"),
+        (json!({ "shell": "true", "tty": [24, 80] }), "invalid type: sequence, expected an object"),
         (json!({ "shell": "true", "key": "k".repeat(1025) }), "1024 bytes"),
         (json!({ "shell": "true", "session": "s".repeat(1025) }), "1024 bytes"),
         (json!({ "shell": "true", "labels": { "l": "x".repeat(16384) } }), "16384 bytes"),

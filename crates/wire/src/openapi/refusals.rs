@@ -1,0 +1,62 @@
+//! The errors of an operation, by status.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::ErrorCode;
+
+/// What any request can be refused for before a route is looked for. A head that is too large is
+/// answered by its status alone.
+const OF_ALL: [ErrorCode; 9] = [
+    ErrorCode::InvalidRequest,
+    ErrorCode::Unauthorized,
+    ErrorCode::ForbiddenPeer,
+    ErrorCode::SandboxedPeer,
+    ErrorCode::CrossSite,
+    ErrorCode::UnknownHost,
+    ErrorCode::HeadTooLarge,
+    ErrorCode::TooManyConnections,
+    ErrorCode::ShuttingDown,
+];
+
+/// What a request with a body can be refused for.
+pub(super) const OF_A_BODY: [ErrorCode; 3] =
+    [ErrorCode::RequestTooSlow, ErrorCode::BodyTooLarge, ErrorCode::TooManyBodies];
+
+/// The answers that tell one of these errors, or one of those that any operation has.
+pub(super) fn answers(own: &[ErrorCode]) -> Map<String, Value> {
+    let mut codes: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
+    for code in ErrorCode::ALL.iter().filter(|code| OF_ALL.contains(code) || own.contains(code)) {
+        codes.entry(code.http_status()).or_default().push(*code);
+    }
+    codes.iter().map(|(status, codes)| (status.to_string(), answer(codes))).collect()
+}
+
+fn answer(codes: &[ErrorCode]) -> Value {
+    let words: Vec<_> = codes.iter().map(|code| format!("`{}`", code.as_str())).collect();
+    let mut answer = json!({ "description": words.join(", ") });
+    if codes != [ErrorCode::HeadTooLarge] {
+        let schema = json!({ "$ref": "#/components/schemas/ErrorBody" });
+        answer["content"] = json!({ "application/json": { "schema": schema } });
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_stands_at_its_status_beside_those_that_all_have() {
+        let answers = answers(&[ErrorCode::NotEnded, ErrorCode::OutputHeld]);
+        let statuses: Vec<_> = answers.keys().map(String::as_str).collect();
+        assert_eq!(statuses, ["400", "401", "403", "409", "421", "431", "503"]);
+        assert_eq!(answers["409"]["description"], "`not_ended`, `output_held`");
+        assert_eq!(
+            answers["403"]["description"],
+            "`forbidden_peer`, `sandboxed_peer`, `cross_site`"
+        );
+        assert_eq!(answers["431"], json!({ "description": "`head_too_large`" }));
+    }
+}

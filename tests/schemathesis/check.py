@@ -1,0 +1,143 @@
+"""The native API against the document that it serves, by Schemathesis.
+
+Requests are generated from the document and sent to a daemon of our own; every answer must be one that
+the document has. Only calls of `testchild` are ever run, as an unprivileged user where we are root:
+narrow.py has them, guard.py looks at what is sent. Usage: check.py FOLDER-OF-PROGRAMS.
+"""
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import narrow
+import processes
+from daemon import Daemon
+from schemathesis.cli import schemathesis
+from trial import Trial
+
+HERE = Path(__file__).absolute().parent
+# For a long run: more of them, and others.
+EXAMPLES = int(os.environ.get("LASTBYTE_TEST_API_EXAMPLES", "20"))
+SEED = os.environ.get("LASTBYTE_TEST_API_SEED", "1")
+# Only to fail: nothing here takes nearly as long.
+LIMIT_SECONDS = 600 + 30 * EXAMPLES
+# An operation that was asked less often was not tried.
+LEAST_REQUESTS = 5
+
+
+def main():
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(number, lambda number, _: sys.exit(f"ended by signal {number}"))
+    signal.alarm(LIMIT_SECONDS)
+    daemon = Daemon(Path(sys.argv[1]).absolute())
+    # What Schemathesis notes for itself goes with the folder.
+    os.chdir(daemon.folder)
+    try:
+        faults = tried(daemon)
+        if faults:
+            print(f"\nthe end of the daemon's log:\n{daemon.log_end()}")
+            sys.exit("\n".join(faults))
+    finally:
+        daemon.end()
+
+
+def tried(daemon) -> list[str]:
+    """Tries all of it, and gives what is wrong."""
+    _, document = daemon.ask("GET", "/openapi.json")
+    document = narrow.narrowed(document, daemon.testchild, str(daemon.workdir), processes.WORDS)
+    trial = Trial(daemon)
+    trial.watch()
+    code = run(daemon, document)
+    tell(trial)
+    faults = [] if code == 0 else [f"Schemathesis ended with {code}"]
+    faults += [f"kept back at the last moment: {breach}" for breach in trial.breaches]
+    faults += untried(trial, document)
+    return faults + ended(daemon)
+
+
+def run(daemon, document: dict) -> int:
+    path = daemon.folder / "openapi.json"
+    path.write_text(json.dumps(document))
+    arguments = ["--config-file", str(HERE / "schemathesis.toml"), "run", str(path)]
+    arguments += ["--url", daemon.url, "--header", f"Authorization: Bearer {daemon.token}"]
+    arguments += ["--seed", SEED, "--max-examples", str(EXAMPLES), "--no-color"]
+    for operation in narrow.EXCLUDED:
+        arguments += ["--exclude-operation-id", operation]
+    with quiet_unless_it_fails() as outcome:
+        try:
+            schemathesis.main(arguments)
+        except SystemExit as end:
+            outcome["code"] = end.code or 0
+    return outcome["code"]
+
+
+@contextmanager
+def quiet_unless_it_fails():
+    """Shows what was printed only if the code that is left in the outcome is none of success."""
+    outcome = {"code": 1}
+    with tempfile.TemporaryFile() as printed:
+        sys.stdout.flush()
+        kept = [os.dup(1), os.dup(2)]
+        for stream in (1, 2):
+            os.dup2(printed.fileno(), stream)
+        try:
+            yield outcome
+        finally:
+            sys.stdout.flush()
+            for stream, descriptor in zip((1, 2), kept):
+                os.dup2(descriptor, stream)
+                os.close(descriptor)
+            if outcome["code"] != 0:
+                printed.seek(0)
+                print(printed.read().decode(errors="replace"))
+
+
+def tell(trial):
+    for operation, answers in sorted(trial.answers.items()):
+        statuses = ", ".join(f"{count} x {status}" for status, count in sorted(answers.items()))
+        print(f"{operation}: {statuses}")
+    for operation, why in narrow.EXCLUDED.items():
+        print(f"{operation}: left out: {why}")
+    for why, count in trial.kept_back.most_common():
+        print(f"not sent: {count} x {why}")
+
+
+def untried(trial, document: dict) -> list[str]:
+    """What was asked too little to say anything about."""
+    faults = []
+    for operation in narrow.operations(document):
+        name = operation["operationId"]
+        answers = trial.answers[name]
+        if name in narrow.EXCLUDED:
+            continue
+        if answers.total() < LEAST_REQUESTS:
+            faults.append(f"{name} was asked only {answers.total()} times")
+        for status in operation["responses"]:
+            # Only a WebSocket is attached, and this is none.
+            if "101" < status < "400" and int(status) not in answers:
+                faults.append(f"{name} never answered with {status}")
+    return faults
+
+
+def ended(daemon) -> list[str]:
+    """Whether the daemon is as well as before, ends when asked to, and leaves nobody."""
+    if not daemon.alive():
+        return ["the daemon did not live through it"]
+    if daemon.ask("GET", "/healthz")[0] != 200:
+        return ["the daemon is not well"]
+    faults = []
+    code = daemon.shut_down()
+    if code != 0:
+        faults.append(f"the daemon ended with {code}")
+    left = daemon.left()
+    if left:
+        faults.append(f"processes are left: {left}")
+    return faults
+
+
+if __name__ == "__main__":
+    main()

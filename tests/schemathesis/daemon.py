@@ -1,0 +1,110 @@
+"""A daemon of our own: an unprivileged one, in a folder of its own, that ends with us."""
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+NOBODY = 65534
+# Only to fail: a daemon that says or does nothing for so long is broken.
+PATIENCE = 30
+
+
+class Daemon:
+    """`lastbyte serve` on a free port of the loopback, with a token, and `testchild` beside it."""
+
+    def __init__(self, programs: Path):
+        # A folder of root's own, if that is where temporary ones go, is closed to others.
+        place = "/tmp" if os.geteuid() == 0 else None
+        self.folder = Path(tempfile.mkdtemp(prefix="lastbyte-schemathesis-", dir=place))
+        self.log = self.folder / "log"
+        self.workdir = self.folder / "workdir"
+        self._process = None
+        try:
+            self._furnish(programs)
+            self._start()
+        except BaseException:
+            self.end()
+            raise
+
+    def _furnish(self, programs: Path):
+        for name in ("lastbyte", "testchild"):
+            # Copied: where they were built may be closed to the user who runs them.
+            shutil.copy2(programs / name, self.folder / name)
+        self.folder.chmod(0o711)
+        for folder in (self.workdir, self.folder / "state"):
+            folder.mkdir(mode=0o700)
+            if os.geteuid() == 0:
+                os.chown(folder, NOBODY, NOBODY)
+
+    def _start(self):
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        command = [self.folder / "lastbyte", "serve", "--listen", "127.0.0.1:0"]
+        command += ["--state", self.folder / "state", "--workdir", self.workdir]
+        environment = {"HOME": str(self.workdir), "PATH": "/usr/bin:/bin"}
+        with self.log.open("w") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.workdir, env=environment, text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **user,
+            )
+        for line in self._process.stdout:
+            address = line.split()[-1]
+            if address.startswith("http://"):
+                self.url = address
+                self.token = (self.folder / "state" / "token").read_text().strip()
+                return
+        raise RuntimeError(f"the daemon did not start:\n{self.log.read_text()}")
+
+    @property
+    def testchild(self) -> str:
+        return str(self.folder / "testchild")
+
+    def ask(self, method: str, path: str, body=None):
+        """Status and JSON of a request of ours, which nobody generated."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE)
+        try:
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, {"Authorization": f"Bearer {self.token}"})
+            answer = connection.getresponse()
+            content = answer.read()
+            return answer.status, json.loads(content) if content else None
+        finally:
+            connection.close()
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def log_end(self) -> str:
+        return "".join(self.log.open().readlines()[-40:])
+
+    def shut_down(self) -> int:
+        """Asks it to end, and gives its exit code."""
+        status, _ = self.ask("POST", "/v1/shutdown")
+        if status != 202:
+            raise RuntimeError(f"a shutdown was answered with {status}")
+        return self._process.wait(PATIENCE)
+
+    def left(self) -> list[int]:
+        """Who runs a program of this daemon's folder."""
+        found = []
+        for process in Path("/proc").iterdir():
+            try:
+                if process.name.isdigit() and os.readlink(process / "exe").startswith(f"{self.folder}/"):
+                    found.append(int(process.name))
+            except OSError:
+                pass  # It has ended, or is a user's whom we may not look at.
+        return found
+
+    def end(self):
+        """Whatever happened: no process, no file."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)

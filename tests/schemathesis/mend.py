@@ -1,0 +1,62 @@
+"""Changes to a generated request that leave it as valid as it was, and of more use."""
+
+import hashlib
+import json
+
+MOMENT_MS = 300
+LONGEST = 2**64 - 1
+
+
+def shorten(operation: str, query, body):
+    """A wait of a year is as valid as one of a moment. What makes no sense is left, to be refused."""
+    match operation:
+        case "waitForProcess":
+            shorten_wait(body)
+        case "startProcess" if isinstance(body, dict):
+            shorten_wait(body.get("wait"))
+            shorten_stop(body.get("stop"))
+        case "stopProcess" if isinstance(body, dict):
+            shorten_stop(body.get("stop"))
+        case "readOutput":
+            shorten_member(query, "wait_ms")
+
+
+def shorten_wait(wait):
+    # An empty one is refused, and waits for nothing.
+    if isinstance(wait, dict) and wait:
+        wait.setdefault("timeout_ms", MOMENT_MS)
+        shorten_member(wait, "timeout_ms")
+
+
+def shorten_stop(stop):
+    if isinstance(stop, dict):
+        stop.setdefault("grace_ms", MOMENT_MS)
+        shorten_member(stop, "grace_ms")
+
+
+def shorten_member(members, name: str):
+    value = members.get(name, 0) if isinstance(members, dict) else 0
+    too_long = isinstance(value, int) and MOMENT_MS < value <= LONGEST
+    if value is None or too_long:
+        members[name] = MOMENT_MS
+
+
+def agree(case, operation: str):
+    """Makes a request that the document allows one that the server can do something about."""
+    match operation:
+        case "readOutput":
+            keep_what_goes_together(case.query)
+        case "readEvents" if "last-event-id" not in (case.headers or {}):
+            # From the beginning, since nobody knows when something happens next.
+            case.query = {**(case.query or {}), "last_event_id": "0-0"}
+        case "startProcess" if isinstance(case.body, dict) and case.body.get("key") == "":
+            # The shortest key is tried most, and would stand for the first launch that has it.
+            launch = json.dumps(case.body, sort_keys=True)
+            case.body["key"] = hashlib.sha256(launch.encode()).hexdigest()
+
+
+def keep_what_goes_together(query):
+    lines = (query or {}).get("view") == "lines"
+    second = "last" if "first" in (query or {}) else None
+    for name in ("from", second) if lines else ("first", "last"):
+        (query or {}).pop(name, None)

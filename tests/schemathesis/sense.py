@@ -1,0 +1,47 @@
+"""A request that the document allows is refused only for what a schema cannot say."""
+
+import re
+
+from schemathesis.core.failures import Failure
+
+# What this machine cannot do, and the grammar of patterns.
+CODES = ["sandbox_unavailable", "invalid_pattern"]
+REASONS = [
+    # Two words of one request.
+    r"do not go together",
+    r"are for `view=lines`",
+    r"does not go with `view=lines`",
+    r"`max_bytes` is at most \d+ for this view",
+    r"there is nothing to wait for",
+    # What is there, or is not.
+    r"lies past them",
+    r"no event \d+ has been told yet",
+    # A bound on bytes, where a schema counts characters.
+    r"is longer than \d+ bytes",
+    r"there are more than \d+ labels with \d+ bytes in all",
+    # A grammar of its own.
+    r"base64",
+    r"NUL",
+    r"is not the id of an event",
+    # To a schema it is an integer.
+    r"floating point `\d+\.0`, expected u",
+    r"this is a WebSocket, and the request is for none",
+]
+
+
+class Refused(Failure):
+    pass
+
+
+def check(context, response, case):
+    positive = case.meta is not None and case.meta.generation.mode.is_positive
+    if not positive or response.status_code not in (400, 422):
+        return None
+    error = response.json()["error"]
+    if error["code"] in CODES or any(re.search(reason, error["message"]) for reason in REASONS):
+        return None
+    raise Refused(
+        operation=case.operation.label,
+        title="A request that the document allows is refused",
+        message=f"{error['code']}: {error['message']}",
+    )
