@@ -5,6 +5,7 @@ mod close;
 mod list;
 mod registry;
 mod restore;
+mod retention;
 mod start;
 mod sweep;
 
@@ -17,11 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, Semaphore};
 
 pub use close::{CloseReport, Survivors, survived};
-pub use list::{Filter, Page, PhaseIs};
+pub use list::{Filter, Page, PhaseIs, Phases};
 pub use registry::ForgetError;
 pub use restore::Restored;
-pub use start::{StartError, Started};
+pub use retention::Retention;
+pub use start::{Refused, StartError, Started};
 
+use crate::counts::Counts;
 use crate::disk::Disk;
 use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
@@ -58,6 +61,7 @@ struct Inner {
     ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
     disk: Arc<Disk>,
+    counts: Arc<Counts>,
     feed: Feed,
     readers: Arc<Readers>,
     ids: Ids,
@@ -86,6 +90,7 @@ impl Engine {
             }
         };
         let ended = Arc::new(Notify::new());
+        let counts = Arc::new(Counts::default());
         let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
@@ -102,7 +107,8 @@ impl Engine {
             stops: UnderWay::new(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
-            feed: Feed::new(),
+            feed: Feed::new(Arc::clone(&counts)),
+            counts,
             readers: Arc::default(),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
             hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
@@ -129,6 +135,21 @@ impl Engine {
     /// What happens to its processes, in one order.
     pub fn feed(&self) -> Feed {
         self.inner.feed.clone()
+    }
+
+    /// What it has counted since it was made.
+    pub fn counts(&self) -> &Counts {
+        &self.inner.counts
+    }
+
+    /// What all logs together take on disk, in bytes.
+    pub fn disk_used(&self) -> u64 {
+        self.inner.disk.used()
+    }
+
+    /// What they may take before the oldest of those that have ended go.
+    pub fn disk_quota(&self) -> u64 {
+        self.inner.settings.disk_quota
     }
 
     /// Whether a command in this directory would be started under this policy, as far as that can be
