@@ -7,7 +7,8 @@ mod follow;
 mod input;
 mod output;
 mod partial;
+mod route;
 mod routes;
 mod sse;
 
-pub use routes::router;
+pub use routes::{offered, router};

@@ -1,4 +1,4 @@
-//! The routes, and one handler for each verb.
+//! The list of routes, and one handler for each verb.
 
 use axum::Router;
 use axum::body::Body;
@@ -6,38 +6,56 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
 use lastbyte_engine::{Filter, PhaseIs};
 use lastbyte_wire::{Error, ErrorCode, Health, OPENAPI, Root};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
+use super::route::Route;
 use super::{attach, events, follow, input, output};
 use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
 
+const PROCESSES: &str = "/v1/processes";
+const PROCESS: &str = "/v1/processes/{id}";
+
+/// All there is, in one list: what is not in it is not served, and a test compares it with the
+/// OpenAPI document.
+fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1", tell_version),
+        Route::get(PROCESSES, list_processes),
+        Route::post(PROCESSES, start_process),
+        Route::get(PROCESS, show_process),
+        Route::delete(PROCESS, forget_process),
+        Route::get("/v1/processes/{id}/output", output::read_output),
+        Route::get("/v1/processes/{id}/output/search", search_output),
+        Route::get("/v1/processes/{id}/follow", follow::follow_output),
+        Route::get("/v1/processes/{id}/attach", attach::attach_to_process),
+        Route::get("/v1/processes/{id}/survivors", list_survivors),
+        Route::post("/v1/processes/{id}/wait", wait_for_process),
+        Route::post("/v1/processes/{id}/stdin", write_to_process),
+        Route::post("/v1/processes/{id}/signal", signal_process),
+        Route::post("/v1/processes/{id}/stop", stop_process),
+        Route::post("/v1/processes/{id}/resize", resize_process),
+        Route::get("/v1/events", events::read_events),
+        Route::post("/v1/shutdown", shut_down),
+        Route::get("/openapi.json", tell_api),
+        Route::get("/healthz", tell_health),
+    ]
+}
+
+/// The method and the path of every route.
+pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
+    routes().into_iter().map(|route| (route.method, route.path))
+}
+
 /// Everything that the native door offers.
 pub fn router(app: App) -> Router {
-    let process = Router::new()
-        .route("/", get(show_process).delete(forget_process))
-        .route("/output", get(output::read_output))
-        .route("/output/search", get(search_output))
-        .route("/follow", get(follow::follow_output))
-        .route("/attach", get(attach::attach_to_process))
-        .route("/survivors", get(list_survivors))
-        .route("/wait", post(wait_for_process))
-        .route("/stdin", post(write_to_process))
-        .route("/signal", post(signal_process))
-        .route("/stop", post(stop_process))
-        .route("/resize", post(resize_process));
-    Router::new()
-        .route("/v1", get(tell_version))
-        .route("/v1/processes", get(list_processes).post(start_process))
-        .nest("/v1/processes/{id}", process)
-        .route("/v1/events", get(events::read_events))
-        .route("/v1/shutdown", post(shut_down))
-        .route("/openapi.json", get(tell_api))
-        .route("/healthz", get(tell_health))
+    let add = |router: Router<App>, route: Route| router.route(route.path, route.answers);
+    routes()
+        .into_iter()
+        .fold(Router::new(), add)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(app)
