@@ -53,9 +53,11 @@ const PROCESS: &str = "/v1/processes/{id}";
 
 fn general() -> Vec<Route> {
     let events = Operation::new("readEvents", "What happens to all processes, as it happens");
+    let metrics = Operation::new("tellMetrics", "Numbers in the text format of Prometheus");
     vec![
         ("/v1", "get", Operation::new("tellVersion", "What this is").json::<Root>(200)),
         ("/healthz", "get", Operation::new("tellHealth", "Whether it works").json::<Health>(200)),
+        ("/metrics", "get", metrics.content(200, "text/plain")),
         (
             PROCESSES,
             "get",

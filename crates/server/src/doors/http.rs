@@ -5,6 +5,7 @@ mod attach;
 mod events;
 mod follow;
 mod input;
+mod metrics;
 mod output;
 mod partial;
 mod route;

@@ -89,7 +89,7 @@ pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// A part of the server panicked; its log says where.
-pub(super) fn broken(what: &str) -> Error {
+pub(crate) fn broken(what: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("{what} broke down, which is a fault of the server"))
 }
 

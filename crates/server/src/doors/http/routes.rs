@@ -5,14 +5,16 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
-use lastbyte_engine::{Filter, PhaseIs};
-use lastbyte_wire::{Error, ErrorCode, Health, OPENAPI, Root};
+use lastbyte_wire::{Error, ErrorCode, ForgetQuery, Health, OPENAPI, Root, StartRequest};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
+use super::metrics::timed;
 use super::route::Route;
-use super::{attach, events, follow, input, output};
+use super::{attach, events, follow, input, metrics, output};
+use crate::metrics::waited;
 use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
 
@@ -33,15 +35,16 @@ fn routes() -> Vec<Route> {
         Route::get("/v1/processes/{id}/follow", follow::follow_output),
         Route::get("/v1/processes/{id}/attach", attach::attach_to_process),
         Route::get("/v1/processes/{id}/survivors", list_survivors),
-        Route::post("/v1/processes/{id}/wait", wait_for_process),
+        Route::post("/v1/processes/{id}/wait", wait_for_process).that_waits(),
         Route::post("/v1/processes/{id}/stdin", write_to_process),
         Route::post("/v1/processes/{id}/signal", signal_process),
-        Route::post("/v1/processes/{id}/stop", stop_process),
+        Route::post("/v1/processes/{id}/stop", stop_process).that_waits(),
         Route::post("/v1/processes/{id}/resize", resize_process),
         Route::get("/v1/events", events::read_events),
         Route::post("/v1/shutdown", shut_down),
         Route::get("/openapi.json", tell_api),
         Route::get("/healthz", tell_health),
+        Route::get("/metrics", metrics::tell_metrics),
     ]
 }
 
@@ -52,7 +55,11 @@ pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Everything that the native door offers.
 pub fn router(app: App) -> Router {
-    let add = |router: Router<App>, route: Route| router.route(route.path, route.answers);
+    let add = |router: Router<App>, route: Route| {
+        let Route { method, path, answers, promptness } = route;
+        let answered = app.answers.of((method, path), promptness);
+        router.route(path, answers.route_layer(from_fn_with_state(answered, timed)))
+    };
     routes()
         .into_iter()
         .fold(Router::new(), add)
@@ -70,10 +77,11 @@ async fn tell_version() -> Answer {
 }
 
 async fn start_process(State(app): State<App>, body: Body) -> Answer {
-    let request = input::json(&app, body).await?;
+    let request: StartRequest = input::json(&app, body).await?;
     let answer = start::start(&app, &request).await?;
     let status = if answer.attached { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(json(status, &answer))
+    let answer = json(status, &answer);
+    Ok(if request.wait.is_some() { waited(answer) } else { answer })
 }
 
 async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
@@ -94,9 +102,11 @@ async fn list_survivors(Target(process): Target) -> Answer {
 }
 
 async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
-    let query = input::query(&uri)?;
+    let query: ForgetQuery = input::query(&uri)?;
     forget::forget(&app, &process, &query).await?;
-    nothing(StatusCode::NO_CONTENT)
+    // A stop takes as long as its grace.
+    let answer = nothing(StatusCode::NO_CONTENT);
+    if query.stop == Some(true) { answer.map(waited) } else { answer }
 }
 
 async fn wait_for_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
@@ -137,14 +147,13 @@ async fn shut_down(State(app): State<App>) -> Answer {
 }
 
 async fn tell_health(State(app): State<App>) -> Answer {
-    let all = app.engine.list(&Filter::default(), None, usize::MAX).processes;
-    let running = all.iter().filter(|(_, now)| PhaseIs::of(&now.phase) == PhaseIs::Running);
+    let phases = app.engine.phases();
     ok(&Health {
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_unix_ns: to_wire::unix_ns(app.started),
-        running: running.count() as u64,
-        processes: all.len() as u64,
+        running: phases.running,
+        processes: phases.all(),
         reach: to_wire::reach(app.engine.reach()),
     })
 }
