@@ -50,7 +50,7 @@ impl Histogram {
         self.sum.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Counts and sum are looked at one after the other: under way of a note they may be one apart.
+    /// Counts and sum are looked at one after the other: while somebody notes they may be one apart.
     pub fn look(&self) -> Distribution {
         Distribution {
             counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),

@@ -41,9 +41,9 @@ fn of_processes(text: &mut Text, engine: &Engine) {
     }
     let help = "Processes that ended, by status and by whose doing it was.";
     let mut family = text.family("lastbyte_endings_total", Kind::Counter, help);
-    for (status, status_word) in STATUSES {
-        for (cause, cause_word) in CAUSES {
-            let labels = [("status", status_word), ("cause", cause_word)];
+    for status in StatusIs::ALL {
+        for cause in CauseIs::ALL {
+            let labels = [("status", status_word(status)), ("cause", cause_word(cause))];
             family.sample(&labels, counts.endings(status, cause));
         }
     }
@@ -54,11 +54,23 @@ fn of_processes(text: &mut Text, engine: &Engine) {
     family.histogram(&[], &counts.spawns().look());
 }
 
-/// The words of the API.
-const STATUSES: [(StatusIs, &str); 3] =
-    [(StatusIs::Exited, "exited"), (StatusIs::Signalled, "signalled"), (StatusIs::Lost, "lost")];
-const CAUSES: [(CauseIs, &str); 3] =
-    [(CauseIs::Own, "own"), (CauseIs::TimedOut, "timed_out"), (CauseIs::Stopped, "stopped")];
+/// The word of the API.
+fn status_word(status: StatusIs) -> &'static str {
+    match status {
+        StatusIs::Exited => "exited",
+        StatusIs::Signalled => "signalled",
+        StatusIs::Lost => "lost",
+    }
+}
+
+/// As above.
+fn cause_word(cause: CauseIs) -> &'static str {
+    match cause {
+        CauseIs::Own => "own",
+        CauseIs::TimedOut => "timed_out",
+        CauseIs::Stopped => "stopped",
+    }
+}
 
 fn of_output(text: &mut Text, engine: &Engine) {
     let counts = engine.counts();
@@ -74,7 +86,7 @@ fn of_output(text: &mut Text, engine: &Engine) {
 
 fn of_answers(text: &mut Text, answers: &Answers) {
     let routes = answers.all();
-    let help = "Requests that were answered, by route.";
+    let help = "Requests that came to a route and were answered.";
     let mut family = text.family("lastbyte_http_requests_total", Kind::Counter, help);
     for route in &routes {
         family.sample(&[("method", route.method), ("route", route.path)], route.count());
@@ -105,7 +117,7 @@ fn of_traffic(text: &mut Text, traffic: &Traffic) {
 
 /// By the names that every program is known by; what cannot be read is left out.
 fn of_program(text: &mut Text, started: SystemTime) {
-    let help = "The version of the server, which is always 1.";
+    let help = "The version of the server, in its label; always 1.";
     let mut family = text.family("lastbyte_build_info", Kind::Gauge, help);
     family.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let since = started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
