@@ -148,6 +148,11 @@ impl Desk {
         self.reporter.iter().for_each(|reporter| reporter.report(kind.clone()));
     }
 
+    /// Where an extent is published, and under that lock: what is seen is counted.
+    fn count(&self, before: &Extent, after: &Extent) {
+        self.reporter.iter().for_each(|reporter| reporter.count_output(before, after));
+    }
+
     /// The next command; waits for ever once nobody is left to send one. Cancel-safe.
     pub(crate) async fn command(&mut self) -> Command {
         match self.mailbox.recv().await {
@@ -161,6 +166,7 @@ impl Desk {
         let mut first = false;
         self.snapshot.send_modify(|snapshot| {
             first = snapshot.extent.len == 0 && extent.len > 0;
+            self.count(&snapshot.extent, &extent);
             snapshot.extent = extent;
         });
         if first {
@@ -189,6 +195,7 @@ impl Desk {
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
         self.snapshot.send_modify(|snapshot| {
+            self.count(&snapshot.extent, &extent);
             let timed_out_at = snapshot.timed_out_at;
             *snapshot = Snapshot { phase, extent, log_open, timed_out_at };
             // Under the lock of the snapshot: whoever sees the event and looks sees the ending, and

@@ -30,9 +30,13 @@ impl Disk {
         Share { disk: Arc::clone(self), bytes: AtomicU64::new(0) }
     }
 
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// How many bytes there are too many.
     pub(crate) fn excess(&self) -> u64 {
-        self.used.load(Ordering::Relaxed).saturating_sub(self.most)
+        self.used().saturating_sub(self.most)
     }
 }
 

@@ -5,6 +5,7 @@ mod close;
 mod list;
 mod registry;
 mod restore;
+mod retention;
 mod start;
 mod sweep;
 
@@ -18,11 +19,13 @@ use lastbyte_output::log::Spares;
 use tokio::sync::{Notify, Semaphore};
 
 pub use close::{CloseReport, Survivors, survived};
-pub use list::{Filter, Page, PhaseIs};
+pub use list::{Filter, Page, PhaseIs, Phases};
 pub use registry::ForgetError;
 pub use restore::Restored;
-pub use start::{StartError, Started};
+pub use retention::Retention;
+pub use start::{Refused, StartError, Started};
 
+use crate::counts::Counts;
 use crate::disk::Disk;
 use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
@@ -62,6 +65,7 @@ struct Inner {
     ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
     disk: Arc<Disk>,
+    counts: Arc<Counts>,
     feed: Feed,
     readers: Arc<Readers>,
     /// Where logs stay: a program that runs one command has no use for them.
@@ -92,6 +96,7 @@ impl Engine {
             }
         };
         let ended = Arc::new(Notify::new());
+        let counts = Arc::new(Counts::default());
         let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
@@ -108,7 +113,8 @@ impl Engine {
             stops: UnderWay::new(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
-            feed: Feed::new(),
+            feed: Feed::new(Arc::clone(&counts)),
+            counts,
             readers: Arc::default(),
             spares: journal.as_ref().map(|_| Arc::new(Spares::new(logs, SPARE_LOGS))),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
@@ -136,6 +142,21 @@ impl Engine {
     /// What happens to its processes, in one order.
     pub fn feed(&self) -> Feed {
         self.inner.feed.clone()
+    }
+
+    /// What it has counted since it was made.
+    pub fn counts(&self) -> &Counts {
+        &self.inner.counts
+    }
+
+    /// What all logs together take on disk, in bytes.
+    pub fn disk_used(&self) -> u64 {
+        self.inner.disk.used()
+    }
+
+    /// What they may take before the oldest of those that have ended go.
+    pub fn disk_quota(&self) -> u64 {
+        self.inner.settings.disk_quota
     }
 
     /// Whether a command in this directory would be started under this policy, as far as that can be

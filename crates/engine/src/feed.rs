@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use lastbyte_output::log::Extent;
 use tokio::sync::watch;
 
 use crate::Id;
+use crate::counts::Counts;
 use crate::ending::{Ending, Timeout};
 use crate::launch::{Session, Touches};
 use crate::process::About;
@@ -81,6 +83,7 @@ pub(crate) struct Reporter {
 #[derive(Debug)]
 struct Shared {
     epoch: u64,
+    counts: Arc<Counts>,
     /// In a watch, so that the events and the signal that there is one more are one thing.
     kept: watch::Sender<Kept>,
 }
@@ -95,10 +98,11 @@ struct Kept {
 const MOST: usize = 10_000;
 
 impl Feed {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(counts: Arc<Counts>) -> Self {
         let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(epoch.as_micros()).unwrap_or(u64::MAX);
-        Self { shared: Arc::new(Shared { epoch, kept: watch::Sender::new(Kept::default()) }) }
+        let kept = watch::Sender::new(Kept::default());
+        Self { shared: Arc::new(Shared { epoch, counts, kept }) }
     }
 
     /// When this feed began, in microseconds of unix time: numbers begin at 1 in every engine, and
@@ -124,6 +128,8 @@ impl Feed {
     }
 
     pub(crate) fn post(&self, about: &Arc<EventAbout>, kind: EventKind) {
+        // First, so that whoever has seen the event finds it counted.
+        self.shared.counts.count_event(&kind);
         self.shared.kept.send_modify(|kept| {
             kept.newest += 1;
             let (number, about) = (kept.newest, Arc::clone(about));
@@ -150,6 +156,11 @@ impl Reporter {
             self.report(EventKind::WorkspaceTouched(touches.clone()));
         }
     }
+
+    /// The log went so far; that is no event, but it is counted.
+    pub(crate) fn count_output(&self, before: &Extent, after: &Extent) {
+        self.feed.shared.counts.count_output(before, after);
+    }
 }
 
 impl EventAbout {
@@ -165,7 +176,7 @@ mod tests {
     use super::*;
 
     fn feed_of(count: u64) -> Feed {
-        let feed = Feed::new();
+        let feed = Feed::new(Arc::default());
         let about = EventAbout {
             id: Id::fresh(),
             session: None,

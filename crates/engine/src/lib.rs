@@ -5,6 +5,7 @@
 //! has its last byte. The engine never prints, reads no configuration and knows no protocol.
 
 mod clock;
+mod counts;
 mod desk;
 mod directory;
 mod disk;
@@ -22,7 +23,6 @@ mod pins;
 mod plan;
 mod process;
 mod pump;
-mod retention;
 mod sandbox;
 mod settings;
 mod snapshot;
@@ -32,13 +32,14 @@ mod stop;
 mod tree;
 mod under_way;
 
+pub use counts::{CauseIs, Counts, Distribution, Histogram, StatusIs};
 pub use desk::{Delivery, ResizeError, SignalError};
 pub use ending::{
     Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 pub use engine::{
-    CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, Restored, StartError, Started,
-    Survivors, survived,
+    CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, Phases, Refused, Restored, Retention,
+    StartError, Started, Survivors, survived,
 };
 pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
@@ -53,7 +54,6 @@ pub use pins::Pin;
 pub use plan::{LaunchError, Part, SpawnError, Warning};
 pub use process::{About, LogReader, Process};
 pub use pump::Drained;
-pub use retention::Retention;
 pub use sandbox::{
     Enforcement, EnforcementChoice, Missing, Needs, Network, Sandbox, SandboxError, Workspace,
     confined,

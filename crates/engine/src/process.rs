@@ -16,6 +16,7 @@ use crate::Id;
 use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
 use crate::disk::Share;
 use crate::ending::Ending;
+use crate::engine::PhaseIs;
 use crate::launch::{Key, Program, Session, Streams};
 use crate::pins::{Pin, Pins};
 
@@ -110,6 +111,11 @@ impl Process {
     /// Whether there is an ending, without a copy of anything.
     pub(crate) fn has_ended(&self) -> bool {
         self.shared.counter.snapshot.borrow().ending().is_some()
+    }
+
+    /// In which phase it is, without a copy of anything.
+    pub(crate) fn phase(&self) -> PhaseIs {
+        PhaseIs::of(&self.shared.counter.snapshot.borrow().phase)
     }
 
     /// Waits until the condition holds, and returns the snapshot in which it does. Also returns,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lastbyte_sys::spawn::Mechanism;
 
+use crate::engine::Retention;
 use crate::environment::{Environment, EnvironmentProvider};
-use crate::retention::Retention;
 use crate::sandbox::EnforcementChoice;
 use crate::tree::ReachChoice;
 

@@ -10,8 +10,9 @@ use lastbyte_wire::{Error, ErrorCode};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::listen::Traffic;
 use crate::listen::body::collect;
-use crate::{Limits, Sandboxing};
+use crate::{Answers, Limits, Sandboxing};
 
 const KIB: usize = 1024;
 
@@ -22,6 +23,9 @@ pub struct App {
     pub limits: Limits,
     pub started: SystemTime,
     pub sandboxing: Sandboxing,
+    /// For the server that its requests come through to count in.
+    pub traffic: Arc<Traffic>,
+    pub answers: Arc<Answers>,
     waits: Arc<Semaphore>,
     searches: Arc<Semaphore>,
     /// Room for bodies that are on their way, in KiB.
@@ -36,6 +40,8 @@ impl App {
             limits,
             started: SystemTime::now(),
             sandboxing: Sandboxing::default(),
+            traffic: Arc::new(Traffic::new(&limits)),
+            answers: Arc::default(),
             waits: Arc::new(Semaphore::new(limits.waits)),
             searches: Arc::new(Semaphore::new(limits.searches)),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
@@ -65,6 +71,11 @@ impl App {
             let message = format!("{most} requests are waiting already, as many as are taken");
             Error::new(ErrorCode::TooManyWaits, message).hint("ask again in a moment")
         })
+    }
+
+    /// How many requests do.
+    pub fn waits(&self) -> usize {
+        self.limits.waits.saturating_sub(self.waits.available_permits())
     }
 
     /// Waits until this search may take a thread and a core.

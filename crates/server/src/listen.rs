@@ -25,6 +25,7 @@ mod server;
 mod socket;
 mod stall;
 mod token;
+mod traffic;
 mod unix;
 
 pub use auth::Access;
@@ -35,4 +36,5 @@ pub use peer::Peer;
 pub use refusal::refusal;
 pub use server::Server;
 pub use token::{Token, TokenError};
+pub use traffic::Traffic;
 pub use unix::UnixError;

@@ -270,10 +270,14 @@ pub(crate) fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
 
 /// The peak resident size of this program so far, in bytes.
 pub fn own_peak_memory() -> u64 {
+    own_usage().peak_memory
+}
+
+/// What this program has used so far.
+pub(crate) fn own_usage() -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a live, writable rusage.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
     // SAFETY: all-zero is a valid rusage, and the call fills it in.
-    let usage = unsafe { usage.assume_init() };
-    usage.ru_maxrss.unsigned_abs() * 1024
+    usage_of(&unsafe { usage.assume_init() })
 }

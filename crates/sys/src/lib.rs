@@ -18,6 +18,7 @@ pub mod handed_over;
 mod leaders;
 pub mod listening;
 pub mod orphans;
+mod own_program;
 pub mod own_signals;
 pub mod pipe;
 pub mod probe;
@@ -31,5 +32,6 @@ pub mod spawn;
 pub mod user;
 
 pub use child::{Child, Lost, Reaped, Status, Usage, own_peak_memory};
+pub use own_program::OwnProgram;
 pub use rustix::io::Errno;
 pub use signal::{Signal, UnknownSignal};

@@ -59,6 +59,7 @@ const PROCESSES: &str = "/v1/processes";
 const PROCESS: &str = "/v1/processes/{id}";
 
 fn general() -> Vec<Route> {
+    let metrics = Operation::new("tellMetrics", "Numbers in the text format of Prometheus");
     vec![
         ("/v1", "get", Operation::new("tellVersion", "What this is").json::<Root>(200)),
         (
@@ -66,6 +67,7 @@ fn general() -> Vec<Route> {
             "get",
             Operation::new("tellHealth", "Whether it works").json::<Health>(200).for_anybody(),
         ),
+        ("/metrics", "get", metrics.content(200, "text/plain; version=0.0.4; charset=utf-8")),
         (
             PROCESSES,
             "get",

@@ -13,6 +13,7 @@ mod daemon;
 mod fairness;
 mod http;
 mod idle;
+mod neglect;
 mod program;
 mod samples;
 mod sandbox;
@@ -27,7 +28,9 @@ pub(crate) use daemon::empty_route;
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = ["spawn", "copy", "idle", "fairness", "tree", "sandbox", "http", "coder", "codex"];
+    let all = [
+        "spawn", "copy", "idle", "fairness", "tree", "sandbox", "http", "neglect", "coder", "codex",
+    ];
     let chosen: Vec<&str> = match names {
         [] => all.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -41,6 +44,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             "tree" => tree::run()?,
             "sandbox" => sandbox::run()?,
             "http" => http::run()?,
+            "neglect" => neglect::run()?,
             "coder" => coder::run()?,
             "codex" => codex::run()?,
             other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),

@@ -60,15 +60,37 @@ impl Connection {
         Ok(id.with_context(|| format!("not started: {answer}"))?.to_owned())
     }
 
+    pub(super) fn delete(&mut self, path: &str) -> Result<()> {
+        self.send("DELETE", path, "")?;
+        self.answer().map(drop)
+    }
+
     pub(super) fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+        self.send_with(method, path, "", body)
+    }
+
+    /// With further fields, each with the end of its line.
+    pub(super) fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &str,
+        body: &str,
+    ) -> Result<()> {
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
         );
         match &mut self.stream {
             Stream::Unix(stream) => stream.write_all(request.as_bytes())?,
             Stream::Tcp(stream) => stream.write_all(request.as_bytes())?,
         }
+        Ok(())
+    }
+
+    /// Waits until there is something to read, and leaves it where it is.
+    pub(super) fn until_something_comes(&self) -> Result<()> {
+        poll(&mut [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)], None)?;
         Ok(())
     }
 
@@ -80,7 +102,10 @@ impl Connection {
                 if !head.starts_with("HTTP/1.1 2") {
                     bail!("refused: {head}");
                 }
-                let length = length_in(&head).with_context(|| format!("no length: {head}"))?;
+                let length = match head.starts_with("HTTP/1.1 204") {
+                    true => 0,
+                    false => length_in(&head).with_context(|| format!("no length: {head}"))?,
+                };
                 while self.buffer.len() < from + length {
                     self.fill()?;
                 }

@@ -145,7 +145,8 @@ impl Args {
         let codex = self.codex_door(state, &engine, sandboxing);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
-        let server = Server::new(listeners, Hosts::new(self.host.clone()), limits);
+        let server = Server::new(listeners, Hosts::new(self.host.clone()), limits)
+            .counted_in(Arc::clone(&app.traffic));
         let (shutdown, shut_down) = oneshot::channel();
         let (closed, is_closed) = oneshot::channel::<()>();
         // What is dropped unsent has happened as well.

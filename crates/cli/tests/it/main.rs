@@ -28,6 +28,7 @@ mod hygiene;
 mod ids;
 mod logs;
 mod man;
+mod metrics;
 mod no_server;
 mod port;
 mod ps;

@@ -30,7 +30,25 @@ pub struct Page {
     pub next: Option<Id>,
 }
 
+/// How many processes are in each phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Phases {
+    pub running: u64,
+    pub draining: u64,
+    pub ended: u64,
+}
+
 impl Engine {
+    /// How many processes there are, by phase. Each is looked at after the map was left to others.
+    pub fn phases(&self) -> Phases {
+        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let mut phases = Phases::default();
+        for process in all {
+            *phases.of(process.phase()) += 1;
+        }
+        phases
+    }
+
     /// At most `most` processes that were started before `before`.
     pub fn list(&self, filter: &Filter, before: Option<Id>, most: usize) -> Page {
         let registry = self.inner.registry();
@@ -84,6 +102,20 @@ impl Filter {
         self.session.as_ref().is_none_or(|session| about.session.as_ref() == Some(session))
             && self.phase.is_none_or(|phase| phase == PhaseIs::of(&snapshot.phase))
             && self.label.as_ref().is_none_or(label)
+    }
+}
+
+impl Phases {
+    pub fn all(&self) -> u64 {
+        self.running + self.draining + self.ended
+    }
+
+    fn of(&mut self, phase: PhaseIs) -> &mut u64 {
+        match phase {
+            PhaseIs::Running => &mut self.running,
+            PhaseIs::Draining => &mut self.draining,
+            PhaseIs::Ended => &mut self.ended,
+        }
     }
 }
 

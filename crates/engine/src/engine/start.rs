@@ -52,15 +52,70 @@ pub enum StartError {
     Closed,
 }
 
+/// Why there is no process, in a word for each reason that a caller can do something else about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The launch makes no sense.
+    Launch,
+    Cwd,
+    ProgramNotFound,
+    ProgramNotRunnable,
+    Sandbox,
+    KeyConflict,
+    Closed,
+    /// The machine would not.
+    Failed,
+}
+
 /// What came of a start, for everybody who waits for it.
 pub(super) type Outcome = Result<Started, StartError>;
+
+impl StartError {
+    pub fn refused(&self) -> Refused {
+        match self {
+            Self::Launch(LaunchError::Cwd { .. }) | Self::Spawn(SpawnError::Cwd { .. }) => {
+                Refused::Cwd
+            }
+            Self::Launch(
+                LaunchError::EmptyCommand
+                | LaunchError::Nul { .. }
+                | LaunchError::EnvName { .. }
+                | LaunchError::Input { .. },
+            ) => Refused::Launch,
+            Self::Spawn(SpawnError::Program { errno: Errno::NOENT, .. }) => {
+                Refused::ProgramNotFound
+            }
+            Self::Spawn(SpawnError::Program { .. } | SpawnError::Interpreter { .. }) => {
+                Refused::ProgramNotRunnable
+            }
+            Self::Spawn(SpawnError::Step { .. }) => Refused::Failed,
+            Self::Sandbox(_) => Refused::Sandbox,
+            Self::KeyConflict { .. } => Refused::KeyConflict,
+            Self::Closed => Refused::Closed,
+        }
+    }
+}
+
+impl Refused {
+    pub const ALL: [Self; 8] = [
+        Self::Launch,
+        Self::Cwd,
+        Self::ProgramNotFound,
+        Self::ProgramNotRunnable,
+        Self::Sandbox,
+        Self::KeyConflict,
+        Self::Closed,
+        Self::Failed,
+    ];
+}
 
 impl Engine {
     /// Starts a process, or finds the one that the same key and launch have started. The start
     /// goes on when the caller goes away.
     pub async fn start(&self, launch: Launch) -> Result<Started, StartError> {
         let (outcome, waiting) = watch::channel(None);
-        match self.inner.reserve(&launch, &waiting)? {
+        let reserved = self.inner.reserve(&launch, &waiting);
+        match reserved.inspect_err(|error| self.inner.count_refused(error))? {
             Reserved::Ours(starting) => {
                 let work = carry_out(starting, launch, outcome);
                 match self.inner.settings.provider {
@@ -126,8 +181,9 @@ const GONE: SpawnError = SpawnError::Step { step: Step::Clone, errno: Errno::NOT
 async fn carry_out(starting: Starting, launch: Launch, outcome: watch::Sender<Option<Outcome>>) {
     let mut starting = starting;
     let result = starting.inner.start(&launch).await;
-    if result.is_ok() {
-        starting.key = None;
+    match &result {
+        Ok(_) => starting.key = None,
+        Err(error) => starting.inner.count_refused(error),
     }
     // The key is free again before anybody hears that it failed.
     drop(starting);
@@ -222,8 +278,10 @@ impl Inner {
         let named = Named::new(&request, &cwd);
         let begun = Begun { wall: SystemTime::now(), clock: Instant::now() };
         let entry = self.write_down(id, launch, (&cwd, leaf), begun.wall);
+        let asked = Instant::now();
         let spawned = self.spawner.spawn(request).await;
         let spawned = spawned.map_err(|failure| SpawnError::of(failure, &named))?;
+        self.counts.spawns.note(asked.elapsed());
         let about = about(id, launch, &spawned, named.into_cwd(), begun.wall);
         entry.iter().for_each(|entry| entry.started(about.pid));
         let tree = plot.grow(about.pid, id);
@@ -232,6 +290,10 @@ impl Inner {
         let adopted = adopted.map_err(|error| step(Step::Handover, &error))?;
         let process = self.register(adopted, entry, launch.touches.clone()).await?;
         Ok(Started { process, attached: false, warnings })
+    }
+
+    fn count_refused(&self, error: &StartError) {
+        self.counts.count_refused(error.refused());
     }
 
     /// Into the journal, where there is one, before anything runs: a crash must not leave behind

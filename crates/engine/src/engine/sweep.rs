@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::retention::{Candidate, oldest_first};
 use super::{Engine, Inner};
 use crate::Process;
-use crate::retention::{Candidate, oldest_first};
 
 const EVERY: Duration = Duration::from_secs(60);
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);

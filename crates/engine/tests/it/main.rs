@@ -6,6 +6,7 @@ mod attack;
 mod bad_input;
 mod close;
 mod control;
+mod counts;
 mod crash;
 mod drain;
 mod environment;

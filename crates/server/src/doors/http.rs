@@ -5,9 +5,11 @@ mod attach;
 mod events;
 mod follow;
 mod input;
+mod metrics;
 mod output;
 mod partial;
+mod route;
 mod routes;
 mod sse;
 
-pub use routes::router;
+pub use routes::{offered, router};

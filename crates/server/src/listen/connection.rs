@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use lastbyte_wire::Error;
+use lastbyte_wire::{Error, ErrorCode};
 use tokio::time::timeout;
 use tower_service::Service;
 
@@ -24,6 +24,7 @@ use super::peer::Peer;
 use super::phase::{Phase, Phases};
 use super::refusal::refusal;
 use super::socket::Socket;
+use super::traffic::Traffic;
 use crate::Limits;
 
 /// What all connections of a server share.
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) hosts: Hosts,
     pub(super) limits: Limits,
+    pub(super) traffic: Arc<Traffic>,
 }
 
 /// What a request is judged by besides its own head.
@@ -108,6 +110,9 @@ async fn answer(
         }
         Err(error) => refusal(error),
     };
+    if let Some(code) = response.extensions().get::<ErrorCode>() {
+        shared.traffic.count_refusal(*code);
+    }
     entry.end(response.status());
     Ok(response)
 }

@@ -13,6 +13,8 @@ pub fn refusal(error: Error) -> Response<Body> {
     let json = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
     let mut response = Response::new(Body::from(json));
     *response.status_mut() = status;
+    // For whoever counts them.
+    response.extensions_mut().insert(code);
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if code == ErrorCode::Unauthorized {

@@ -17,6 +17,7 @@ use super::listener::Listener;
 use super::peer::Peer;
 use super::phase::{Phase, Phases, phases};
 use super::socket::{Socket, Stream};
+use super::traffic::Traffic;
 use crate::Limits;
 
 /// Some listeners and the rules for whoever comes.
@@ -25,6 +26,7 @@ pub struct Server {
     listeners: Vec<Listener>,
     hosts: Hosts,
     limits: Limits,
+    traffic: Arc<Traffic>,
 }
 
 /// How many are told at one time that there is no room; more are closed without a word.
@@ -35,7 +37,13 @@ const REST: Duration = Duration::from_millis(100);
 
 impl Server {
     pub fn new(listeners: Vec<Listener>, hosts: Hosts, limits: Limits) -> Self {
-        Self { listeners, hosts, limits }
+        let traffic = Arc::new(Traffic::new(&limits));
+        Self { listeners, hosts, limits, traffic }
+    }
+
+    /// With its connections counted, and bounded, here.
+    pub fn counted_in(self, traffic: Arc<Traffic>) -> Self {
+        Self { traffic, ..self }
     }
 
     /// Answers requests by the router until `shutdown`. Then nothing more is accepted, the files of
@@ -48,10 +56,9 @@ impl Server {
         cut: impl Future<Output = ()>,
     ) {
         let (announcer, phases) = phases();
-        let Self { listeners, hosts, limits } = self;
+        let Self { listeners, hosts, limits, traffic } = self;
         let rooms = Arc::new(Rooms {
-            shared: Arc::new(Shared { router, hosts, limits }),
-            places: Arc::new(Semaphore::new(limits.connections)),
+            shared: Arc::new(Shared { router, hosts, limits, traffic }),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
         });
         for listener in listeners {
@@ -73,7 +80,6 @@ impl Server {
 #[derive(Debug)]
 struct Rooms {
     shared: Arc<Shared>,
-    places: Arc<Semaphore>,
     turned_away: Arc<Semaphore>,
 }
 
@@ -112,7 +118,7 @@ fn is_the_clients(error: &io::Error) -> bool {
 impl Rooms {
     fn take(&self, stream: Stream, caller: Caller, phases: Phases) {
         let limits = self.shared.limits;
-        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+        if let Some(place) = self.shared.traffic.place() {
             let socket = Socket::new(stream, &limits, place);
             tokio::spawn(connection::serve(socket, caller, Arc::clone(&self.shared), phases));
         } else {
@@ -123,7 +129,7 @@ impl Rooms {
     fn turn_away(&self, stream: Stream, peer: Peer, mut phases: Phases) {
         let limits = self.shared.limits;
         let Ok(place) = Arc::clone(&self.turned_away).try_acquire_owned() else { return };
-        let most = limits.connections;
+        let most = self.shared.traffic.most_connections();
         let message = format!("there are {most} connections already, as many as are taken");
         let error = Error::new(ErrorCode::TooManyConnections, message)
             .hint("close one, or ask again in a moment");

@@ -1,19 +1,11 @@
 //! Errors of the engine as errors of the API: each once.
 
-use lastbyte_engine::{
-    Errno, ForgetError, LaunchError, ResizeError, SpawnError, StartError, WriteError,
-};
+use lastbyte_engine::{ForgetError, Refused, ResizeError, StartError, WriteError};
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
 
 pub(crate) fn of_start(error: &StartError) -> Error {
-    let code = match error {
-        StartError::Launch(error) => of_launch(error),
-        StartError::Spawn(error) => of_spawn(error),
-        StartError::Sandbox(_) => ErrorCode::SandboxUnavailable,
-        StartError::KeyConflict { .. } => ErrorCode::KeyConflict,
-        StartError::Closed => ErrorCode::ShuttingDown,
-    };
+    let code = code_of(error.refused());
     let error = Error::new(code, with_cause(error));
     match code {
         ErrorCode::KeyConflict => error.hint("use a new key for another launch"),
@@ -25,24 +17,17 @@ pub(crate) fn of_start(error: &StartError) -> Error {
     }
 }
 
-fn of_launch(error: &LaunchError) -> ErrorCode {
-    match error {
-        LaunchError::EmptyCommand
-        | LaunchError::Nul { .. }
-        | LaunchError::EnvName { .. }
-        | LaunchError::Input { .. } => ErrorCode::InvalidRequest,
-        LaunchError::Cwd { .. } => ErrorCode::BadCwd,
-    }
-}
-
-fn of_spawn(error: &SpawnError) -> ErrorCode {
-    match error {
-        SpawnError::Program { errno: Errno::NOENT, .. } => ErrorCode::ProgramNotFound,
-        SpawnError::Program { .. } | SpawnError::Interpreter { .. } => {
-            ErrorCode::ProgramNotRunnable
-        }
-        SpawnError::Cwd { .. } => ErrorCode::BadCwd,
-        SpawnError::Step { .. } => ErrorCode::Failed,
+/// The code of a start that came to nothing.
+pub(crate) fn code_of(refused: Refused) -> ErrorCode {
+    match refused {
+        Refused::Launch => ErrorCode::InvalidRequest,
+        Refused::Cwd => ErrorCode::BadCwd,
+        Refused::ProgramNotFound => ErrorCode::ProgramNotFound,
+        Refused::ProgramNotRunnable => ErrorCode::ProgramNotRunnable,
+        Refused::Sandbox => ErrorCode::SandboxUnavailable,
+        Refused::KeyConflict => ErrorCode::KeyConflict,
+        Refused::Closed => ErrorCode::ShuttingDown,
+        Refused::Failed => ErrorCode::Failed,
     }
 }
 
@@ -104,7 +89,7 @@ pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// A part of the server panicked; its log says where.
-pub(super) fn broken(what: &str) -> Error {
+pub(crate) fn broken(what: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("{what} broke down, which is a fault of the server"))
 }
 

@@ -9,7 +9,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
 use lastbyte_engine::{Engine, Settings};
-use lastbyte_server::listen::{self, Access, Hosts, Listener};
+use lastbyte_server::listen::{self, Access, Hosts, Listener, Traffic};
 use lastbyte_server::{App, Limits, Sandboxing, router};
 use lastbyte_testkit::{Anchor, script};
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ use crate::documented;
 pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
     pub(crate) engine: Engine,
+    pub(crate) traffic: Arc<Traffic>,
     _state: TempDir,
 }
 
@@ -73,9 +74,11 @@ impl Server {
         let app = App::new(engine.clone(), limits).sandboxed(sandboxing);
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
         let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
-        let server = listen::Server::new(vec![listener], Hosts::default(), limits);
+        let traffic = Arc::clone(&app.traffic);
+        let server = listen::Server::new(vec![listener], Hosts::default(), limits)
+            .counted_in(Arc::clone(&traffic));
         tokio::spawn(server.run(router(app), pending(), pending()));
-        Self { address, engine, _state: state }
+        Self { address, engine, traffic, _state: state }
     }
 
     pub(crate) async fn connect(&self) -> Client {

@@ -9,4 +9,5 @@ mod env_hook;
 mod harness;
 mod http;
 mod listen;
+mod metrics;
 mod random;

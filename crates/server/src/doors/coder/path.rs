@@ -15,6 +15,15 @@ pub(super) enum Place {
     Token(Vec<u8>),
 }
 
+/// Method and path of every operation, with a name where a path has a part of the client's.
+pub(super) const ROUTES: [(&str, &str); 5] = [
+    ("POST", "/api/v0/processes/start"),
+    ("GET", "/api/v0/processes/list"),
+    ("GET", "/api/v0/processes/{id}/output"),
+    ("POST", "/api/v0/processes/{id}/signal"),
+    ("GET", "/api/v0/processes/tokens/{token}"),
+];
+
 /// A `%` without two hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BadEscape;
@@ -38,6 +47,17 @@ impl Place {
             [b"tokens", token] if !token.is_empty() => Self::Token(token.to_vec()),
             _ => return Ok(None),
         }))
+    }
+
+    /// Where it is in [`ROUTES`].
+    pub(super) fn route(&self) -> usize {
+        match self {
+            Self::Start => 0,
+            Self::List => 1,
+            Self::Output(_) => 2,
+            Self::Signal(_) => 3,
+            Self::Token(_) => 4,
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! From a request to its handler. Matched on the path as it came, which a router's patterns do not
 //! see the way Go does.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -10,10 +13,11 @@ use tracing::{debug, warn};
 
 use super::answer::{self, Answer, Refusal};
 use super::chat::Chat;
-use super::path::{MOUNT, Place};
+use super::path::{MOUNT, Place, ROUTES};
 use super::query::Wait;
 use super::{list, output, signal, start};
 use crate::App;
+use crate::metrics::{Answered, Promptness, waited};
 
 /// Everything below `/api/v0/processes`.
 pub fn router(app: App) -> Router {
@@ -21,23 +25,45 @@ pub fn router(app: App) -> Router {
         .route(MOUNT, any(serve))
         .route(&format!("{MOUNT}/"), any(serve))
         .route(&format!("{MOUNT}/{{*below}}"), any(serve))
-        .with_state(app)
+        .with_state(Door::new(app))
 }
 
-async fn serve(State(app): State<App>, request: Request) -> Response<Body> {
+/// What the handler of all of it has.
+#[derive(Clone)]
+struct Door {
+    app: App,
+    /// The numbers of each of [`ROUTES`].
+    answered: Arc<[Arc<Answered>; ROUTES.len()]>,
+}
+
+impl Door {
+    fn new(app: App) -> Self {
+        let answered = ROUTES.map(|route| app.answers.of(route, Promptness::Prompt));
+        Self { app, answered: Arc::new(answered) }
+    }
+}
+
+async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
     let Ok(place) = Place::of(request.uri().path()) else { return answer::bad_escape() };
     if !is_known(request.method()) {
         return answer::wrong_method(None);
     }
     let Some(place) = place else { return answer::nowhere() };
-    let allowed = match place {
-        Place::Start | Place::Signal(_) => "POST",
-        Place::List | Place::Output(_) | Place::Token(_) => "GET",
-    };
+    let (allowed, _) = ROUTES[place.route()];
     match request.method().as_str() == allowed {
-        true => answer::response(handle(&app, &place, request).await),
+        true => timed(&door, &place, request).await,
         false => answer::wrong_method(Some(allowed)),
     }
+}
+
+async fn timed(door: &Door, place: &Place, request: Request) -> Response<Body> {
+    let (asked, wait) = (Instant::now(), Wait::of(request.uri().query()));
+    let mut answer = answer::response(handle(&door.app, place, wait, request).await);
+    if matches!((place, wait), (Place::Output(_), Wait::ForTheEnding)) {
+        answer = waited(answer);
+    }
+    door.answered[place.route()].note(&answer, asked.elapsed());
+    answer
 }
 
 fn is_known(method: &Method) -> bool {
@@ -45,13 +71,13 @@ fn is_known(method: &Method) -> bool {
     known.contains(&method.as_str())
 }
 
-async fn handle(app: &App, place: &Place, request: Request) -> Answer {
+async fn handle(app: &App, place: &Place, wait: Wait, request: Request) -> Answer {
     let (head, body) = request.into_parts();
     let chat = Chat::of(&head.headers);
     let answer = match place {
         Place::Start => start::start(app, &chat, body).await,
         Place::List => Ok(list::list(app, &chat)),
-        Place::Output(id) => output::output(app, &chat, id, Wait::of(head.uri.query())).await,
+        Place::Output(id) => output::output(app, &chat, id, wait).await,
         Place::Signal(id) => signal::signal(app, &chat, id, body).await,
         Place::Token(token) => start::by_token(app, &chat, token),
     };

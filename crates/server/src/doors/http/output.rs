@@ -6,12 +6,13 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use lastbyte_engine::{Sandbox, Snapshot};
+use lastbyte_engine::{Process, Sandbox, Snapshot};
 use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
 
 use super::answer::{Answer, Refusal, ok};
 use super::input::{self, Target};
 use super::partial::{self, Wanted};
+use crate::metrics::waited;
 use crate::verbs::read::{self, RawOutput};
 use crate::{App, to_wire};
 
@@ -22,8 +23,14 @@ pub(super) async fn read_output(
     uri: Uri,
 ) -> Answer {
     let query: OutputQuery = input::query(&uri)?;
+    let waits = query.wait_ms.is_some();
+    let answer = answer(&app, &process, &headers, query).await?;
+    Ok(if waits { waited(answer) } else { answer })
+}
+
+async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: OutputQuery) -> Answer {
     let bytes = |raw| bytes(raw, &process.about().sandbox);
-    let raw = match read::read(&app, &process, &query).await? {
+    let raw = match read::read(app, process, &query).await? {
         read::Answer::View(view) => return ok(&view),
         read::Answer::Raw(raw) => *raw,
     };
@@ -32,7 +39,7 @@ pub(super) async fn read_output(
         return Ok(bytes(raw));
     }
     let (tag, len) = (tag(&raw.snapshot), raw.body.len());
-    let mut answer = match partial::wanted(&headers, &tag, len) {
+    let mut answer = match partial::wanted(headers, &tag, len) {
         Wanted::Whole => bytes(raw),
         Wanted::Nothing => status(StatusCode::NOT_MODIFIED),
         Wanted::Missing => missing(len),
@@ -40,7 +47,7 @@ pub(super) async fn read_output(
             let from = i64::try_from(raw.from + first).unwrap_or(i64::MAX);
             let max_bytes = Some(last - first + 1);
             let part = OutputQuery { from: Some(from), max_bytes, wait_ms: None, ..query };
-            match read::read(&app, &process, &part).await? {
+            match read::read(app, process, &part).await? {
                 read::Answer::View(view) => return ok(&view),
                 read::Answer::Raw(part) => {
                     let last = first + part.body.len().saturating_sub(1);

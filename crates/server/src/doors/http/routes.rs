@@ -1,43 +1,68 @@
-//! The routes, and one handler for each verb.
+//! The list of routes, and one handler for each verb.
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use lastbyte_engine::{Filter, PhaseIs};
-use lastbyte_wire::{Error, ErrorCode, Health, OPENAPI, Root};
+use lastbyte_wire::{Error, ErrorCode, ForgetQuery, Health, OPENAPI, Root, StartRequest};
 
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
-use super::{attach, events, follow, input, output};
+use super::metrics::timed;
+use super::route::Route;
+use super::{attach, events, follow, input, metrics, output};
+use crate::metrics::waited;
 use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
 use crate::{App, to_wire};
 
+const PROCESSES: &str = "/v1/processes";
+const PROCESS: &str = "/v1/processes/{id}";
+
+/// All there is, in one list: what is not in it is not served, and a test compares it with the
+/// OpenAPI document.
+fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1", tell_version),
+        Route::get(PROCESSES, list_processes),
+        Route::post(PROCESSES, start_process),
+        Route::get(PROCESS, show_process),
+        Route::delete(PROCESS, forget_process),
+        Route::get("/v1/processes/{id}/output", output::read_output),
+        Route::get("/v1/processes/{id}/output/search", search_output),
+        Route::get("/v1/processes/{id}/follow", follow::follow_output),
+        Route::get("/v1/processes/{id}/attach", attach::attach_to_process),
+        Route::get("/v1/processes/{id}/survivors", list_survivors),
+        Route::post("/v1/processes/{id}/wait", wait_for_process).that_waits(),
+        Route::post("/v1/processes/{id}/stdin", write_to_process),
+        Route::post("/v1/processes/{id}/signal", signal_process),
+        Route::post("/v1/processes/{id}/stop", stop_process).that_waits(),
+        Route::post("/v1/processes/{id}/resize", resize_process),
+        Route::get("/v1/events", events::read_events),
+        Route::post("/v1/shutdown", shut_down),
+        Route::get("/openapi.json", tell_api),
+        Route::get("/healthz", tell_health),
+        Route::get("/metrics", metrics::tell_metrics),
+    ]
+}
+
+/// The method and the path of every route.
+pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
+    routes().into_iter().map(|route| (route.method, route.path))
+}
+
 /// Everything that the native door offers.
 pub fn router(app: App) -> Router {
-    let process = Router::new()
-        .route("/", get(show_process).delete(forget_process))
-        .route("/output", get(output::read_output))
-        .route("/output/search", get(search_output))
-        .route("/follow", get(follow::follow_output))
-        .route("/attach", get(attach::attach_to_process))
-        .route("/survivors", get(list_survivors))
-        .route("/wait", post(wait_for_process))
-        .route("/stdin", post(write_to_process))
-        .route("/signal", post(signal_process))
-        .route("/stop", post(stop_process))
-        .route("/resize", post(resize_process));
-    Router::new()
-        .route("/v1", get(tell_version))
-        .route("/v1/processes", get(list_processes).post(start_process))
-        .nest("/v1/processes/{id}", process)
-        .route("/v1/events", get(events::read_events))
-        .route("/v1/shutdown", post(shut_down))
-        .route("/openapi.json", get(tell_api))
-        .route("/healthz", get(tell_health))
+    let add = |router: Router<App>, route: Route| {
+        let Route { method, path, answers, promptness } = route;
+        let answered = app.answers.of((method, path), promptness);
+        router.route(path, answers.route_layer(from_fn_with_state(answered, timed)))
+    };
+    routes()
+        .into_iter()
+        .fold(Router::new(), add)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(app)
@@ -52,10 +77,11 @@ async fn tell_version() -> Answer {
 }
 
 async fn start_process(State(app): State<App>, body: Body) -> Answer {
-    let request = input::json(&app, body).await?;
+    let request: StartRequest = input::json(&app, body).await?;
     let answer = start::start(&app, &request).await?;
     let status = if answer.attached { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(json(status, &answer))
+    let answer = json(status, &answer);
+    Ok(if request.wait.is_some() { waited(answer) } else { answer })
 }
 
 async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
@@ -76,9 +102,11 @@ async fn list_survivors(Target(process): Target) -> Answer {
 }
 
 async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
-    let query = input::query(&uri)?;
+    let query: ForgetQuery = input::query(&uri)?;
     forget::forget(&app, &process, &query).await?;
-    nothing(StatusCode::NO_CONTENT)
+    // A stop takes as long as its grace.
+    let answer = nothing(StatusCode::NO_CONTENT);
+    if query.stop == Some(true) { answer.map(waited) } else { answer }
 }
 
 async fn wait_for_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
@@ -119,14 +147,13 @@ async fn shut_down(State(app): State<App>) -> Answer {
 }
 
 async fn tell_health(State(app): State<App>) -> Answer {
-    let all = app.engine.list(&Filter::default(), None, usize::MAX).processes;
-    let running = all.iter().filter(|(_, now)| PhaseIs::of(&now.phase) == PhaseIs::Running);
+    let phases = app.engine.phases();
     ok(&Health {
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_unix_ns: to_wire::unix_ns(app.started),
-        running: running.count() as u64,
-        processes: all.len() as u64,
+        running: phases.running,
+        processes: phases.all(),
         reach: to_wire::reach(app.engine.reach()),
     })
 }

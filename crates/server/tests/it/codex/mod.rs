@@ -3,7 +3,7 @@
 mod back_end;
 mod burst;
 mod chance;
-mod client;
+pub mod client;
 mod closing;
 mod control;
 mod drain;

@@ -1,8 +1,32 @@
-//! `GET /openapi.json`: what the document says is there is there.
+//! `GET /openapi.json`: what the document says is there is there, and nothing else.
 
+use std::collections::BTreeSet;
+
+use lastbyte_server::doors::http;
 use serde_json::Value;
 
 use crate::harness::{Answer, Server};
+
+#[test]
+fn the_document_has_every_route_of_the_server_and_no_other() {
+    let document: Value = serde_json::from_str(lastbyte_wire::OPENAPI).unwrap();
+    let described: BTreeSet<_> = described(&document).collect();
+    let offered: BTreeSet<_> =
+        http::offered().map(|(method, path)| (method.to_owned(), path.to_owned())).collect();
+    let missing: Vec<_> = offered.difference(&described).collect();
+    let made_up: Vec<_> = described.difference(&offered).collect();
+    assert!(missing.is_empty(), "not in the document: {missing:?}");
+    assert!(made_up.is_empty(), "not in the server: {made_up:?}");
+}
+
+/// Method and path of every operation.
+fn described(document: &Value) -> impl Iterator<Item = (String, String)> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().keys();
+        methods.map(|method| (method.to_uppercase(), path.clone()))
+    })
+}
 
 #[tokio::test]
 async fn every_route_of_the_document_is_one_of_the_server() {
@@ -11,11 +35,9 @@ async fn every_route_of_the_document_is_one_of_the_server() {
     assert_eq!(document.head("content-type"), Some("application/json"));
     let document = document.json();
     let mut count = 0;
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for method in methods.as_object().unwrap().keys() {
-            check(&server, &method.to_uppercase(), &path.replace("{id}", "none")).await;
-            count += 1;
-        }
+    for (method, path) in described(&document) {
+        check(&server, &method, &path.replace("{id}", "none")).await;
+        count += 1;
     }
     assert!(count > 15, "{count}");
 }

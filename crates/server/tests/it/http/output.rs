@@ -222,3 +222,18 @@ async fn a_log_that_grows_has_no_tag_and_no_parts() {
     let answer = Answer::whole(answer).await;
     assert_eq!((answer.status, answer.head("etag"), &answer.body[..]), (200, None, &b"abc"[..]));
 }
+
+#[tokio::test]
+async fn nothing_is_packed_whatever_a_client_takes() {
+    let server = Server::start().await;
+    let path = ended(&server, "write-bytes 300000", json!({})).await;
+    let mut client = server.connect().await;
+    for below in ["output", "output?view=text&max_bytes=300000"] {
+        let takes = [("accept-encoding", "gzip, deflate, br, zstd")];
+        let path = format!("{path}/{below}");
+        let answer = client.begin_with("GET", &path, &takes, "".into()).await;
+        let answer = Answer::whole(answer).await;
+        assert_eq!((answer.status, answer.head("content-encoding")), (200, None), "{below}");
+        assert!(answer.body.len() >= 300_000, "{below}: {}", answer.body.len());
+    }
+}

@@ -1,0 +1,176 @@
+//! What an engine counts is what has happened, neither more nor less.
+
+use std::time::Duration;
+
+use lastbyte_engine::{
+    CauseIs, Counts, EnvEdit, Key, Launch, Phases, Process, Refused, StatusIs, StopPolicy,
+    Survivors, Timeouts, Verb,
+};
+use lastbyte_output::log::Quota;
+use tokio::task::JoinSet;
+
+use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
+use crate::home::{Home, close};
+
+/// Endings by status and cause, those that are not 0.
+fn endings(counts: &Counts) -> Vec<(StatusIs, CauseIs, u64)> {
+    let all = StatusIs::ALL.iter().flat_map(|status| CauseIs::ALL.map(|cause| (*status, cause)));
+    let counted = all.map(|(status, cause)| (status, cause, counts.endings(status, cause)));
+    counted.filter(|(_, _, count)| *count > 0).collect()
+}
+
+fn refusals(counts: &Counts) -> Vec<(Refused, u64)> {
+    let counted = Refused::ALL.map(|why| (why, counts.refused(why)));
+    counted.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+async fn until_closed(process: &Process) {
+    patiently("its log is closed", process.wait_for(|_| false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_start_and_every_ending_counts_once_by_how_it_went() {
+    let fixture = Fixture::new();
+    let counts = fixture.engine.counts();
+    for actions in ["exit 0", "exit 3", "kill-self 15"] {
+        finish(&fixture.start(actions).await).await;
+    }
+    let late = Launch {
+        timeouts: Timeouts { wall: Some(Duration::from_millis(1)), idle: None },
+        stop: StopPolicy::KILL,
+        ..fixture.launch("join then hold")
+    };
+    finish(&fixture.start_launch(late).await).await;
+    let held = fixture.start("join then hold").await;
+    let (starts, ended) = (counts.starts(), endings(counts));
+    assert_eq!(fixture.engine.phases(), Phases { running: 1, draining: 0, ended: 4 });
+    patiently("a proof", held.stop_by(StopPolicy::KILL, Verb::Stop)).await;
+    finish(&held).await;
+
+    assert_eq!(starts, 5);
+    let mut want = vec![
+        (StatusIs::Exited, CauseIs::Own, 2),
+        (StatusIs::Signalled, CauseIs::Own, 1),
+        (StatusIs::Signalled, CauseIs::TimedOut, 1),
+    ];
+    assert_eq!(ended, want);
+    want.push((StatusIs::Signalled, CauseIs::Stopped, 1));
+    assert_eq!(endings(counts), want);
+    assert_eq!(counts.spawns().look().count(), 5);
+    assert_eq!((counts.forgotten(), refusals(counts)), (0, vec![]));
+    until_closed(&held).await;
+    fixture.engine.forget(held.id()).unwrap();
+    assert_eq!(counts.forgotten(), 1);
+    assert_eq!(fixture.engine.phases(), Phases { running: 0, draining: 0, ended: 4 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_comes_to_nothing_is_counted_by_its_reason_and_not_as_a_start() {
+    let fixture = Fixture::new();
+    let (engine, counts) = (&fixture.engine, fixture.engine.counts());
+    let refused =
+        async |launch: Launch| engine.start(launch).await.expect_err("it is refused").refused();
+    let argv = |program: &str| fixture.launch_argv(vec![program.into()]);
+    let keyed = |actions: &str| Launch { key: Some(Key("k".into())), ..fixture.launch(actions) };
+    let cwd = Launch { cwd: Some("/no/such/folder".into()), ..fixture.launch("exit 0") };
+    let name = EnvEdit::Set("A=B".into(), "c".into());
+    let named = Launch { env: vec![name], ..fixture.launch("exit 0") };
+    assert_eq!(refused(named).await, Refused::Launch);
+    assert_eq!(refused(cwd.clone()).await, Refused::Cwd);
+    assert_eq!(refused(cwd).await, Refused::Cwd);
+    assert_eq!(refused(argv("/no/such/program")).await, Refused::ProgramNotFound);
+    assert_eq!(refused(argv("/etc/passwd")).await, Refused::ProgramNotRunnable);
+    let process = engine.start(keyed("exit 0")).await.unwrap().process;
+    assert!(engine.start(keyed("exit 0")).await.unwrap().attached);
+    assert_eq!(refused(keyed("exit 1")).await, Refused::KeyConflict);
+    finish(&process).await;
+    patiently("the engine closes", engine.close(Survivors::Stop)).await;
+    assert_eq!(refused(fixture.launch("exit 0")).await, Refused::Closed);
+
+    let want = [
+        (Refused::Launch, 1),
+        (Refused::Cwd, 2),
+        (Refused::ProgramNotFound, 1),
+        (Refused::ProgramNotRunnable, 1),
+        (Refused::KeyConflict, 1),
+        (Refused::Closed, 1),
+    ];
+    assert_eq!(refusals(counts), want);
+    assert_eq!((counts.starts(), counts.spawns().look().count()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_byte_of_output_is_counted_and_every_byte_that_was_dropped() {
+    let fixture = Fixture::new();
+    let counts = fixture.engine.counts();
+    let quota = Quota::new(256 << 10).unwrap();
+    let (mut stored, mut dropped) = (0, 0);
+    for bytes in [0, 1000, 3 << 20, 5 << 20] {
+        let launch = Launch { quota, ..fixture.launch(&format!("write-bytes {bytes}")) };
+        let process = fixture.start_launch(launch).await;
+        patiently("the process ends", process.ended()).await;
+        until_closed(&process).await;
+        let extent = process.snapshot().extent;
+        assert_eq!(extent.len, bytes);
+        stored += extent.len;
+        dropped += extent.dropped.bytes();
+        assert_eq!((counts.stored_bytes(), counts.dropped_bytes()), (stored, dropped));
+    }
+    assert!(dropped > 6 << 20, "{dropped}");
+    let used = fixture.engine.disk_used();
+    assert!((stored - dropped..=1 << 20).contains(&used), "{used} of {stored} - {dropped}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_output_is_counted_as_well() {
+    let fixture = Fixture::new();
+    let launch = fixture.launch("leave-tail");
+    // The tail comes in two parts 30 ms apart, on a busy machine more.
+    let rule = drain(Duration::from_secs(1), HOUR);
+    let process = fixture.start_launch(Launch { drain: rule, ..launch }).await;
+    patiently("the process ends", process.ended()).await;
+    assert_eq!(fixture.engine.counts().stored_bytes(), 4);
+    fixture.anchor.wait_for(1);
+    fixture.anchor.tell("print later");
+    patiently("late output", process.until_past(8)).await;
+    assert_eq!(fixture.engine.counts().stored_bytes(), 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixteen_clients_at_once_are_counted_right() {
+    let fixture = Fixture::new();
+    let mut clients = JoinSet::new();
+    for _ in 0..16 {
+        let (engine, launch) = (fixture.engine.clone(), fixture.launch("write-bytes 1000"));
+        let missing = fixture.launch_argv(vec!["/no/such/program".into()]);
+        clients.spawn(async move {
+            for _ in 0..8 {
+                let process = engine.start(launch.clone()).await.expect("it starts").process;
+                process.ended().await;
+                engine.start(missing.clone()).await.expect_err("there is no such program");
+            }
+        });
+    }
+    patiently("all clients are done", clients.join_all()).await;
+    let counts = fixture.engine.counts();
+    assert_eq!(counts.starts(), 128);
+    assert_eq!(endings(counts), [(StatusIs::Exited, CauseIs::Own, 128)]);
+    assert_eq!(refusals(counts), [(Refused::ProgramNotFound, 128)]);
+    assert_eq!(counts.stored_bytes(), 128_000);
+    assert_eq!(counts.spawns().look().count(), 128);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_the_phases_are_true_and_the_counts_begin_again() {
+    let home = Home::new();
+    let engine = home.open();
+    for actions in ["exit 0", "print x"] {
+        finish(&engine.start(home.launch(actions)).await.unwrap().process).await;
+    }
+    assert_eq!(engine.phases(), Phases { running: 0, draining: 0, ended: 2 });
+    close(engine).await;
+    let engine = home.open();
+    assert_eq!(engine.phases(), Phases { running: 0, draining: 0, ended: 2 });
+    assert_eq!(engine.phases().all(), 2);
+    assert_eq!((engine.counts().starts(), endings(engine.counts())), (0, vec![]));
+}

@@ -1,0 +1,134 @@
+//! The text format: families of samples, each with what it is and of which kind.
+
+use std::fmt::{Display, Write as _};
+
+use lastbyte_engine::{Distribution, Histogram};
+
+/// A text that grows by families.
+#[derive(Debug, Default)]
+pub(super) struct Text(String);
+
+/// One family, to which samples are added.
+#[derive(Debug)]
+pub(super) struct Family<'a> {
+    text: &'a mut String,
+    name: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Only goes up.
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// Names and values; the values may have any character.
+pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
+
+impl Text {
+    /// Each name once: a family is in one piece.
+    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        self.add(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        Family { text: &mut self.0, name }
+    }
+
+    /// A family of one sample.
+    pub(super) fn one(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
+        self.family(name, kind, help).sample(&[], value);
+    }
+
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+
+    fn add(&mut self, text: std::fmt::Arguments<'_>) {
+        // A string takes whatever it is given.
+        _ = self.0.write_fmt(text);
+    }
+}
+
+impl Family<'_> {
+    pub(super) fn sample(&mut self, labels: Labels<'_>, value: impl Display) {
+        self.line("", labels, None, value);
+    }
+
+    pub(super) fn histogram(&mut self, labels: Labels<'_>, distribution: &Distribution) {
+        let bounds = Histogram::BOUNDS.iter().map(|bound| bound.as_secs_f64().to_string());
+        let mut so_far = 0;
+        for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(distribution.counts) {
+            so_far += count;
+            self.line("_bucket", labels, Some(&bound), so_far);
+        }
+        self.line("_sum", labels, None, distribution.sum.as_secs_f64());
+        self.line("_count", labels, None, so_far);
+    }
+
+    fn line(&mut self, suffix: &str, labels: Labels<'_>, bound: Option<&str>, value: impl Display) {
+        let labels = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
+        let labels: Vec<_> =
+            labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
+        // A string takes whatever it is given.
+        _ = writeln!(self.text, "{}{suffix}{labels} {value}", self.name);
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_family_says_what_it_is_and_then_its_samples() {
+        let mut text = Text::default();
+        let mut family = text.family("things_total", Kind::Counter, "Things that came.");
+        family.sample(&[("kind", "plain"), ("of", "a")], 3);
+        family.sample(&[("kind", "a \"b\\c\"\nd"), ("of", "")], 0.5);
+        text.one("heat", Kind::Gauge, "How hot it is.", -1);
+        let want = r#"# HELP things_total Things that came.
+# TYPE things_total counter
+things_total{kind="plain",of="a"} 3
+things_total{kind="a \"b\\c\"\nd",of=""} 0.5
+# HELP heat How hot it is.
+# TYPE heat gauge
+heat -1
+"#;
+        assert_eq!(text.into_string(), want);
+    }
+
+    #[test]
+    fn a_histogram_adds_up() {
+        let histogram = Histogram::default();
+        histogram.note(Duration::from_micros(100));
+        histogram.note(Duration::from_millis(2));
+        histogram.note(Duration::from_secs(60));
+        let mut text = Text::default();
+        let mut family = text.family("took_seconds", Kind::Histogram, "How long it took.");
+        family.histogram(&[("of", "a")], &histogram.look());
+        let text = text.into_string();
+        for line in [
+            r#"took_seconds_bucket{of="a",le="0.0001"} 1"#,
+            r#"took_seconds_bucket{of="a",le="0.001"} 1"#,
+            r#"took_seconds_bucket{of="a",le="0.0025"} 2"#,
+            r#"took_seconds_bucket{of="a",le="10"} 2"#,
+            r#"took_seconds_bucket{of="a",le="+Inf"} 3"#,
+            r#"took_seconds_sum{of="a"} 60.0021"#,
+            r#"took_seconds_count{of="a"} 3"#,
+        ] {
+            assert!(text.lines().any(|one| one == line), "no {line} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What this very program takes of the machine.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::child::own_usage;
+
+/// At one look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnProgram {
+    /// In user and kernel mode, of all threads since it was started.
+    pub processor_time: Duration,
+    pub threads: u64,
+    pub virtual_bytes: u64,
+    pub resident_bytes: u64,
+    pub open_descriptors: u64,
+    /// How many it may have; `None` for any number.
+    pub most_descriptors: Option<u64>,
+}
+
+impl OwnProgram {
+    /// Takes time for each descriptor that is open.
+    pub fn look() -> io::Result<Self> {
+        let status = fs::read_to_string("/proc/self/status")?;
+        let missing = || io::Error::from(io::ErrorKind::InvalidData);
+        let kib = |name| field(&status, name).map(|kib| kib * 1024).ok_or_else(missing);
+        let usage = own_usage();
+        Ok(Self {
+            processor_time: usage.user + usage.system,
+            threads: field(&status, "Threads:").ok_or_else(missing)?,
+            virtual_bytes: kib("VmSize:")?,
+            resident_bytes: kib("VmRSS:")?,
+            // One of them is the look itself.
+            open_descriptors: fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64,
+            most_descriptors: getrlimit(Resource::Nofile).current,
+        })
+    }
+}
+
+/// The number behind this name.
+fn field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_the_number_behind_its_name() {
+        let status = "Name:\tVmRSS: 1\nVmSize:\t   20 kB\nThreads:\t3\n";
+        assert_eq!(field(status, "VmSize:"), Some(20));
+        assert_eq!(field(status, "Threads:"), Some(3));
+        assert_eq!((field(status, "VmRSS:"), field(status, "Name:")), (None, None));
+    }
+
+    #[test]
+    fn what_this_program_opens_is_seen() {
+        let before = OwnProgram::look().unwrap();
+        let open: Vec<_> = (0..9).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let after = OwnProgram::look().unwrap();
+        // Tests that run beside this one open and close files, too.
+        assert!(after.open_descriptors >= 9, "{before:?} {after:?}");
+        assert!(after.resident_bytes > 0 && after.virtual_bytes >= after.resident_bytes);
+        assert!(after.processor_time >= before.processor_time && after.threads > 0);
+        drop(open);
+    }
+}
