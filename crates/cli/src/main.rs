@@ -1,5 +1,6 @@
 //! The `lastbyte` program: runs commands and tells the truth about them.
 
+mod attach;
 mod attend;
 mod call;
 mod client_error;
