@@ -30,6 +30,7 @@ mod summary;
 mod table;
 mod tell;
 mod terminal;
+mod terminal_args;
 mod usage;
 
 use std::process::ExitCode;

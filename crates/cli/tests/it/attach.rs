@@ -158,3 +158,28 @@ fn a_process_without_a_terminal_is_sent_lines() {
     pty.types("\x04");
     assert_eq!(pty.ends(child), Some(4));
 }
+
+#[test]
+fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
+    let daemon = Daemon::start();
+    let size = "stty size; read line; exit 8";
+    let mut pty = Pty::new(31, 91);
+    let child = pty.run(daemon.lastbyte(&["start", "--attach", size]));
+    pty.shows("; Ctrl-\\ detaches\r\n");
+    pty.shows("31 91\r\n");
+    pty.types("\r");
+    assert_eq!(pty.ends(child), Some(8));
+    assert!(pty.is_as_before());
+
+    let mut pty = Pty::new(31, 91);
+    let child = pty.run(daemon.lastbyte(&["start", "-i", size]));
+    assert_eq!(pty.ends(child), Some(0));
+    let id = pty.seen.lines().next().unwrap().trim_end().to_owned();
+    let told =
+        format!("{id}\r\nlastbyte: `lastbyte attach {}` types on its terminal\r\n", &id[28..]);
+    assert_eq!(pty.seen, told);
+    let (mut pty, child) = attached(&daemon, &id);
+    pty.shows("31 91\r\n");
+    pty.types("\r");
+    assert_eq!(pty.ends(child), Some(8));
+}
