@@ -153,21 +153,22 @@ impl Modes {
         text
     }
 
-    /// What brings it back; colours are reset in any case.
+    /// What brings it back; colours are reset in any case. The usual screen comes with what was
+    /// saved when it was left, colours and all, and so before the rest; keys are reported for each
+    /// screen apart.
     pub(crate) fn turn_off(&self) -> String {
         let mut text = String::new();
         if !self.key_flags.is_empty() {
             text += &format!("\x1b[<{}u", self.key_flags.len());
         }
-        text += self.modify_other_keys.map_or("", |_| "\x1b[>4m");
-        text += self.cursor_style.map_or("", |_| "\x1b[0 q");
-        self.switched.iter().for_each(|switch| text += switch.off());
-        text += "\x1b[m";
-        self.changed.iter().for_each(|mode| text += &private(*mode, USUALLY_ON.contains(mode)));
         if let Some(mode) = self.other_screen {
             text += &private(mode, false);
         }
-        text
+        text += self.modify_other_keys.map_or("", |_| "\x1b[>4m");
+        text += self.cursor_style.map_or("", |_| "\x1b[0 q");
+        self.switched.iter().for_each(|switch| text += switch.off());
+        self.changed.iter().for_each(|mode| text += &private(*mode, USUALLY_ON.contains(mode)));
+        text + "\x1b[m"
     }
 }
 
@@ -263,9 +264,11 @@ mod tests {
     #[test]
     fn what_was_turned_on_is_turned_off_and_nothing_else() {
         assert_eq!(after(&format!("{BUSY}{}", after(BUSY).turn_off())), Modes::default());
-        assert_eq!(after("\x1b[?25l").turn_off(), "\x1b[m\x1b[?25h");
+        assert_eq!(after("\x1b[?25l").turn_off(), "\x1b[?25h\x1b[m");
         assert_eq!(after("\x1b[?25l\x1b[?2004h\x1b[?25h\x1b[?2004l").turn_off(), "\x1b[m");
         assert_eq!(after(&format!("{BUSY}\x1bc")), Modes::default());
+        // Colours that were saved with the usual screen are back with it.
+        assert_eq!(after("\x1b[31m\x1b[?1049h").turn_off(), "\x1b[?1049l\x1b[m");
         // The cursor's blinking is the user's own choice.
         assert_eq!(after("\x1b[?12h"), Modes::default());
     }

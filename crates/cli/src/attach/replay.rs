@@ -27,18 +27,42 @@ impl Replay {
         Self { sequences: Sequences::default(), modes: Modes::default(), lines, most_lines }
     }
 
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            let Some(item) = self.sequences.take(*byte) else { continue };
-            self.modes.see(item);
-            let shown = match item {
-                Item::Text(byte) => &[byte][..],
-                Item::Control(byte @ (b'\x08' | b'\t' | b'\n' | b'\r')) => &[byte][..],
-                Item::Csi(all) if is_of_lines(all) => all,
-                Item::Csi(_) | Item::Control(_) | Item::Escape(_) | Item::String => &[],
-            };
-            if self.modes.drawing() == Drawing::Lines {
-                add(&mut self.lines, shown, self.most_lines);
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) {
+        while let Some(first) = bytes.first() {
+            let (text, rest) = bytes.split_at(self.sequences.before_next(bytes));
+            if text.is_empty() {
+                self.take_byte(*first);
+                bytes = &bytes[1..];
+            } else {
+                self.take_text(text);
+                bytes = rest;
+            }
+        }
+    }
+
+    fn take_byte(&mut self, byte: u8) {
+        let Some(item) = self.sequences.take(byte) else { return };
+        self.modes.see(item);
+        if let (Item::Csi(all), Drawing::Lines) = (item, self.modes.drawing())
+            && is_of_lines(all)
+        {
+            add(&mut self.lines, all, self.most_lines);
+        }
+    }
+
+    /// Bytes that are in no sequence. Of many lines those that cannot be the last are passed over.
+    fn take_text(&mut self, mut text: &[u8]) {
+        if self.modes.drawing() == Drawing::Screen {
+            return;
+        }
+        let mut ends = text.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+        if let Some((end, _)) = ends.nth(self.most_lines) {
+            text = &text[end + 1..];
+            self.lines = VecDeque::from([Vec::new()]);
+        }
+        for byte in text {
+            if matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..) {
+                add(&mut self.lines, &[*byte], self.most_lines);
             }
         }
     }
@@ -144,6 +168,23 @@ mod tests {
         replay.take(b"a\x1b[3");
         let (text, _, begun) = replay.finish();
         assert_eq!((text.as_slice(), begun.as_slice()), (&b"a"[..], &b"\x1b[3"[..]));
+    }
+
+    #[test]
+    fn it_is_the_same_in_whatever_pieces_the_output_comes() {
+        let output = "one\r\n\x1b[31mtwo\x1b[m\r\n\x1b]0;title\x07three\r\n\x1b[?1049hx\r\n\
+                      \x1b[?1049lfour\r\n\x07fi\x08ve\r\n\x1b[?2004h$ \x1b[3";
+        let whole = |pieces: [&[u8]; 2]| {
+            let mut replay = Replay::new(3);
+            pieces.into_iter().for_each(|piece| replay.take(piece));
+            replay.finish()
+        };
+        let want = whole([output.as_bytes(), b""]);
+        assert_eq!(String::from_utf8_lossy(&want.0), "four\r\nfi\x08ve\r\n$ ");
+        for at in 0..output.len() {
+            let (head, tail) = output.as_bytes().split_at(at);
+            assert_eq!(whole([head, tail]), want, "{at}");
+        }
     }
 
     #[test]

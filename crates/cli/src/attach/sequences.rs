@@ -77,6 +77,14 @@ impl Sequences {
         }
     }
 
+    /// How many of these bytes come before the next sequence; none in the middle of one.
+    pub(crate) fn before_next(&self, bytes: &[u8]) -> usize {
+        match self.state {
+            State::Text => bytes.iter().position(|byte| *byte == ESC).unwrap_or(bytes.len()),
+            State::Escape | State::Csi | State::String | State::StringEscape => 0,
+        }
+    }
+
     /// The beginning of a sequence that has not come to its end.
     pub(crate) fn begun(&self) -> &[u8] {
         &self.begun

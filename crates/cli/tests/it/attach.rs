@@ -178,6 +178,7 @@ fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
     let told =
         format!("{id}\r\nlastbyte: `lastbyte attach {}` types on its terminal\r\n", &id[28..]);
     assert_eq!(pty.seen, told);
+    daemon.result(&["wait", &id, "--pattern", "31 91", "--timeout", "60s"]);
     let (mut pty, child) = attached(&daemon, &id);
     pty.shows("31 91\r\n");
     pty.types("\r");

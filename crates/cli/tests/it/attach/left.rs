@@ -10,7 +10,7 @@ use crate::harness::send;
 
 /// What an editor makes of a terminal, and what undoes it.
 const BUSY: &str = r"print \x1b[?1049h\x1b[?1h\x1b=\x1b[?1000h\x1b[?2004h\x1b[?25l\x1b[>4;2mtext";
-const UNDONE: &str = "\x1b[>4m\x1b>\x1b[m\x1b[?1l\x1b[?25h\x1b[?1000l\x1b[?2004l\x1b[?1049l";
+const UNDONE: &str = "\x1b[?1049l\x1b[>4m\x1b>\x1b[?1l\x1b[?25h\x1b[?1000l\x1b[?2004l\x1b[m";
 
 #[test]
 fn a_server_that_is_killed_leaves_the_terminal_in_order() {
