@@ -18,6 +18,7 @@ mod launch_args;
 mod line_filter;
 mod own_streams;
 mod places;
+mod process_args;
 mod process_id;
 mod progress;
 mod sandbox_args;

@@ -10,7 +10,7 @@ use crate::attach::conversation::{Conversation, Parting};
 use crate::attach::detach_key::{DetachKey, Keys};
 use crate::attach::input::Pass;
 use crate::attach::opening::Wanted;
-use crate::server_args::ServerArgs;
+use crate::process_args::ProcessArgs;
 use crate::signals::Interrupted;
 use crate::{exit_code, in_words, own_streams, process_id, tell};
 
@@ -30,14 +30,11 @@ use crate::{exit_code, in_words, own_streams, process_id, tell};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_code::ATTACH_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     #[command(flatten)]
     how: How,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// How to attach to a process that is known.
@@ -60,8 +57,7 @@ pub(crate) struct How {
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::unblock_all();
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let process = client.show(&id).await?;
     args.how.attach(&client, &process).await
 }
