@@ -18,6 +18,7 @@ use super::input::Left;
 use super::lent::Lent;
 use super::outgoing::Outgoing;
 use super::window::{Window, WindowEvent, stop_self};
+use crate::own_streams;
 use crate::signals::Signals;
 
 /// This side of it.
@@ -28,7 +29,7 @@ pub(crate) struct Conversation<'a> {
     pub(crate) lent: Lent,
     pub(crate) window: Window,
     pub(crate) signals: Signals,
-    /// `None` when nobody can leave by a key.
+    /// `None` when nobody can leave by a key, or has.
     pub(crate) left: Option<oneshot::Receiver<Left>>,
     /// How many bytes were dropped before they could be shown.
     pub(crate) dropped: u64,
@@ -86,6 +87,7 @@ impl Conversation<'_> {
     async fn over(&mut self, attached: Attached, outgoing: &mut Outgoing) -> anyhow::Result<Over> {
         let (mut reader, writer) = attached.split();
         let mut sending = pin!(outgoing.send(writer));
+        let mut reader_gone = pin!(own_streams::stdout_reader_gone());
         let mut sends = true;
         loop {
             tokio::select! {
@@ -102,6 +104,9 @@ impl Conversation<'_> {
                     return Ok(Over::Parted(Parting::Interrupted(signal)));
                 }
                 event = self.window.next() => self.react(event),
+                () = &mut reader_gone, if !self.lent.is_terminal() => {
+                    return Ok(Over::Parted(Parting::ReaderGone));
+                }
                 // What the server said before it stopped listening is still to be read.
                 _ = &mut sending, if sends => sends = false,
                 shown = self.lent.show(), if self.lent.has_something_to_show() => {
@@ -164,15 +169,11 @@ impl Conversation<'_> {
 
 /// Waits until somebody leaves by a key. Cancel-safe.
 async fn left(by: &mut Option<oneshot::Receiver<Left>>) -> Left {
-    if let Some(waiting) = by {
-        let heard = waiting.await;
-        *by = None;
-        if let Ok(left) = heard {
-            return left;
-        }
-    }
-    // Standard input is at its end, and nobody can.
-    std::future::pending().await
+    let Some(waiting) = by else { return std::future::pending().await };
+    // Whoever reads the keys says why before going; one that has failed leaves us without any.
+    let left = waiting.await.unwrap_or(Left::HungUp);
+    *by = None;
+    left
 }
 
 /// Lets the server take what was typed before, and the connection come to its end.

@@ -72,6 +72,10 @@ impl Lent {
         self.modes.drawing()
     }
 
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.display.is_terminal
+    }
+
     pub(crate) fn is_mid_line(&self) -> bool {
         self.mid_line
     }

@@ -17,6 +17,8 @@ pub(crate) struct Modes {
     /// Of the private modes below, which are not as usual.
     changed: BTreeSet<u16>,
     switched: BTreeSet<Switch>,
+    /// The last word on colours was not that they are as usual.
+    coloured: bool,
     cursor_style: Option<u16>,
     /// xterm's way of reporting keys.
     modify_other_keys: Option<u16>,
@@ -83,6 +85,7 @@ impl Modes {
             (None, b"", on @ (b'h' | b'l')) if csi.numbers().any(|mode| mode == Some(4)) => {
                 self.turn(Switch::Insert, on == b'h');
             }
+            (None, b"", b'm') => self.coloured = !matches!(csi.numbers, b"" | b"0"),
             (None, b"", b'r') => self.turn(Switch::Region, first.is_some()),
             (None, b" ", b'q') => self.cursor_style = first.filter(|style| *style > 0),
             (None, b"!", b'p') => self.soft_reset(),
@@ -153,9 +156,8 @@ impl Modes {
         text
     }
 
-    /// What brings it back; colours are reset in any case. The usual screen comes with what was
-    /// saved when it was left, colours and all, and so before the rest; keys are reported for each
-    /// screen apart.
+    /// What brings it back. The usual screen comes with what was saved when it was left, colours and
+    /// all, and so before the rest; keys are reported for each screen apart.
     pub(crate) fn turn_off(&self) -> String {
         let mut text = String::new();
         if !self.key_flags.is_empty() {
@@ -168,7 +170,7 @@ impl Modes {
         text += self.cursor_style.map_or("", |_| "\x1b[0 q");
         self.switched.iter().for_each(|switch| text += switch.off());
         self.changed.iter().for_each(|mode| text += &private(*mode, USUALLY_ON.contains(mode)));
-        text + "\x1b[m"
+        text + if self.coloured || self.other_screen.is_some() { "\x1b[m" } else { "" }
     }
 }
 
@@ -249,7 +251,7 @@ mod tests {
     fn a_plain_program_has_changed_nothing() {
         let modes = after("$ ls\r\n\x1b[01;34mfolder\x1b[0m\x1b[K\r\n\x1b]0;title\x07$ ");
         assert_eq!(modes, Modes::default());
-        assert_eq!((modes.turn_on().as_str(), modes.turn_off().as_str()), ("", "\x1b[m"));
+        assert_eq!((modes.turn_on().as_str(), modes.turn_off().as_str()), ("", ""));
     }
 
     #[test]
@@ -258,14 +260,17 @@ mod tests {
         assert_eq!(busy.drawing(), Drawing::Screen);
         let again = after(&busy.turn_on());
         assert!(busy.switched.remove(&Switch::Region));
+        // Colours are the program's, too.
+        assert!(std::mem::replace(&mut busy.coloured, false));
         assert_eq!(again, busy);
     }
 
     #[test]
     fn what_was_turned_on_is_turned_off_and_nothing_else() {
         assert_eq!(after(&format!("{BUSY}{}", after(BUSY).turn_off())), Modes::default());
-        assert_eq!(after("\x1b[?25l").turn_off(), "\x1b[?25h\x1b[m");
-        assert_eq!(after("\x1b[?25l\x1b[?2004h\x1b[?25h\x1b[?2004l").turn_off(), "\x1b[m");
+        assert_eq!(after("\x1b[?25l").turn_off(), "\x1b[?25h");
+        assert_eq!(after("\x1b[0m\x1b[1;31m").turn_off(), "\x1b[m");
+        assert_eq!(after("\x1b[?25l\x1b[?2004h\x1b[?25h\x1b[?2004l").turn_off(), "");
         assert_eq!(after(&format!("{BUSY}\x1bc")), Modes::default());
         // Colours that were saved with the usual screen are back with it.
         assert_eq!(after("\x1b[31m\x1b[?1049h").turn_off(), "\x1b[?1049l\x1b[m");

@@ -37,11 +37,12 @@ impl<'a> Conversation<'a> {
         let signals = Signals::listen().context("cannot listen for signals")?;
         let (window, sizes) = Window::listen().context("cannot listen for signals")?;
         let lent = Lent::new(Display::open(), wanted.keys.is_some());
+        let by_a_key = wanted.keys.is_some();
         let source = wanted.keys.map_or(Source::Stream, Source::Keys);
         let (input, left) = input::start(source, wanted.pass)
             .context("cannot start a thread for standard input")?;
-        let own =
-            Self { client, id, lent, window, signals, left: Some(left), dropped: 0, refused: None };
+        let left = by_a_key.then_some(left);
+        let own = Self { client, id, lent, window, signals, left, dropped: 0, refused: None };
         Ok((own, Outgoing { input, sizes: wanted.tell_size.then_some(sizes), sent: 0 }))
     }
 

@@ -44,7 +44,7 @@ fn keys_reach_the_process_and_what_it_writes_is_shown() {
     pty.shows("hello\r\nhello\r\n");
     pty.types("\x04");
     assert_eq!(pty.ends(child), Some(7));
-    let told = "last\x1b[m\r\nlastbyte: the process has ended: exit 7\r\n";
+    let told = "last\r\nlastbyte: the process has ended: exit 7\r\n";
     assert_eq!(pty.seen, told);
     assert!(pty.is_as_before());
 }
@@ -141,7 +141,7 @@ fn a_process_that_has_ended_is_shown_with_its_end() {
     daemon.finish(&["wait", &id]);
     let (mut pty, child) = attach(&daemon, &id, &[]);
     assert_eq!(pty.ends(child), Some(3));
-    let told = "first\r\nlast\r\n\x1b[mlastbyte: the process has ended: exit 3\r\n";
+    let told = "first\r\nlast\r\nlastbyte: the process has ended: exit 3\r\n";
     assert_eq!(pty.seen, told);
     assert!(pty.is_as_before());
 }

@@ -94,7 +94,19 @@ fn whoever_goes_on_behind_the_last_byte_misses_none_and_sees_none_twice() {
 }
 
 #[test]
-fn without_a_server_there_is_nothing_to_attach_to() {
+fn a_reader_that_goes_ends_it_though_nothing_more_is_written() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print shown then hold");
+    let mut child = start(daemon.lastbyte(&["attach", &id, "--read-only"]));
+    crate::harness::expect(child.stdout.as_mut().unwrap(), "shown");
+    drop(child.stdout.take());
+    lastbyte_testkit::eventually("the program ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    daemon.fixture.anchor.wait_for(1);
+}
+
+#[test]
+fn there_is_nothing_to_attach_to_where_no_process_has_the_id() {
     let daemon = Daemon::start();
     let finished = daemon.finish(&["attach", "nosuch"]);
     assert_eq!(finished.code, Some(125), "{finished:?}");

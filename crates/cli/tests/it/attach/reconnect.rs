@@ -81,7 +81,7 @@ fn a_connection_that_breaks_is_made_again_and_nothing_is_missing_or_comes_twice(
     }
     pty.types("\x04");
     assert_eq!(pty.ends(child), Some(0));
-    assert_eq!(pty.seen, "\x1b[mlastbyte: the process has ended: exit 0\r\n");
+    assert_eq!(pty.seen, "lastbyte: the process has ended: exit 0\r\n");
     let log = daemon.result(&["logs", &id]);
     assert_eq!(log, "one\r\none\r\ntwo\r\ntwo\r\nthree\r\nthree\r\n");
 }
@@ -99,7 +99,7 @@ fn whether_input_has_arrived_is_not_guessed() {
     cable.cut(&mut child);
     assert_eq!(pty.ends(child), Some(125));
     let told = format!(
-        "\x1b[mlastbyte: the connection broke, and what was typed last may not have arrived; \
+        "lastbyte: the connection broke, and what was typed last may not have arrived; \
          `lastbyte attach {} --from 28` goes on\r\n",
         &id[28..]
     );
