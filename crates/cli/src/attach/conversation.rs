@@ -69,12 +69,12 @@ impl Conversation<'_> {
         let mut again = Again::new(self.client, self.id);
         loop {
             let accepted = attached.accepted();
-            outgoing.sent = 0;
+            outgoing.begin(accepted);
             let cursor = match self.over(attached, outgoing).await? {
                 Over::Parted(parting) => return Ok(parting),
                 Over::Broke { cursor } => cursor,
             };
-            let expected = accepted.map(|accepted| accepted + outgoing.sent);
+            let expected = accepted.map(|accepted| accepted + outgoing.sent());
             attached = tokio::select! {
                 // A server that does not answer can be left like any other.
                 left = left(&mut self.left) => return Ok(self.leave(left)),

@@ -43,7 +43,7 @@ impl<'a> Conversation<'a> {
             .context("cannot start a thread for standard input")?;
         let left = by_a_key.then_some(left);
         let own = Self { client, id, lent, window, signals, left, dropped: 0, refused: None };
-        Ok((own, Outgoing { input, sizes: wanted.tell_size.then_some(sizes), sent: 0 }))
+        Ok((own, Outgoing::new(input, wanted.tell_size.then_some(sizes))))
     }
 
     /// Shows what was before, and has the process show what it is at.
