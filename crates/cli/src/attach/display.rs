@@ -76,7 +76,7 @@ impl Display {
     }
 }
 
-/// The same terminal, with a mode of ours alone: it never waits, and nobody else's does not either.
+/// The same terminal by a description of our own: this one never waits, those of others stay as they are.
 fn own_description() -> Result<OwnedFd, Errno> {
     let never_wait = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     open("/proc/self/fd/1", never_wait, Mode::empty())
