@@ -4,8 +4,8 @@ use anyhow::Context;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::{
-    app_server, cli_doc, completions, config, doctor, events, forget, logs, man, ps, run, search,
-    serve, show, shutdown, signal, start, stop, wait, write,
+    app_server, attach, cli_doc, completions, config, doctor, events, forget, logs, man, ps, run,
+    search, serve, show, shutdown, signal, start, stop, wait, write,
 };
 use crate::{client_error, exit_code, tell, usage};
 
@@ -27,6 +27,7 @@ enum Command {
     Logs(logs::Args),
     Search(search::Args),
     Wait(wait::Args),
+    Attach(attach::Args),
     Write(write::Args),
     Signal(signal::Args),
     Stop(stop::Args),
@@ -70,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Logs(args) => asking(logs::run(&args)),
         Command::Search(args) => asking(search::run(&args)),
         Command::Wait(args) => asking(wait::run(&args)),
+        Command::Attach(args) => asking(attach::run(&args)),
         Command::Write(args) => asking(write::run(&args)),
         Command::Signal(args) => asking(signal::run(&args)),
         Command::Stop(args) => asking(stop::run(&args)),

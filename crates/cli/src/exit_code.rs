@@ -10,7 +10,7 @@ use lastbyte_client::{ClientError, wire};
 
 use crate::attend::CutShort;
 use crate::config::ConfigError;
-use crate::progress::Interrupted;
+use crate::signals::Interrupted;
 use crate::{client_error, usage};
 
 /// Something was waited for that did not come, looked for that is not there, or stopped that is.
@@ -61,6 +61,15 @@ Exit codes:
   128+N  the command was ended by signal N
   2      the call of lastbyte makes no sense";
 
+pub(crate) const ATTACH_HELP: &str = "\
+Exit codes:
+  N      the command's own exit code, when it has ended
+  0      detached; the command runs on
+  124    the command was stopped because its time was over
+  125    no server is running, it cannot do this, or it has gone
+  128+N  the command was ended by signal N, or lastbyte was and the command runs on
+  2      the call of lastbyte makes no sense";
+
 /// What the ending of a command means for us, or why that is not known.
 pub(crate) fn of_ending(ending: &Ending) -> Result<u8, LostWhy> {
     if let Cause::TimedOut { .. } = ending.cause {
@@ -91,7 +100,7 @@ pub(crate) fn of_error(error: &anyhow::Error) -> u8 {
         USAGE
     } else if let Some(CutShort { signal }) = error.downcast_ref() {
         of_signal(*signal)
-    } else if let Some(Interrupted { signal }) = error.downcast_ref() {
+    } else if let Some(Interrupted { signal, .. }) = error.downcast_ref() {
         of_signal(*signal)
     } else if let Some(ClientError::Refused(refusal)) = client_error::of(error) {
         refusal.code.exit_code()

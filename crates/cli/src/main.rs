@@ -1,5 +1,6 @@
 //! The `lastbyte` program: runs commands and tells the truth about them.
 
+mod attach;
 mod attend;
 mod call;
 mod client_error;
@@ -17,6 +18,7 @@ mod launch_args;
 mod line_filter;
 mod own_streams;
 mod places;
+mod process_args;
 mod process_id;
 mod progress;
 mod sandbox_args;
@@ -29,6 +31,7 @@ mod summary;
 mod table;
 mod tell;
 mod terminal;
+mod terminal_args;
 mod usage;
 
 use std::process::ExitCode;

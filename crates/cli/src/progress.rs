@@ -5,19 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use lastbyte_client::Client;
 use lastbyte_client::wire::Process;
-use lastbyte_engine::Signal;
 use rustix::stdio::stderr;
 use tokio::time::{Instant, sleep_until};
 
-use crate::signals::Signals;
+use crate::signals::{Interrupted, Signals};
 use crate::{in_words, own_streams, process_id, terminal};
-
-/// The wait was given up; nothing has happened to the process.
-#[derive(Debug, thiserror::Error)]
-#[error("{signal} ended the wait; the process runs on")]
-pub(crate) struct Interrupted {
-    pub(crate) signal: Signal,
-}
 
 /// Often enough for a clock of seconds.
 const EVERY: Duration = Duration::from_millis(500);
@@ -36,7 +28,7 @@ pub(crate) async fn while_waiting<T>(
     let _line = Line;
     tokio::select! {
         answer = waiting => Ok(answer),
-        signal = signals.next() => Err(Interrupted { signal }.into()),
+        signal = signals.next() => Err(Interrupted { signal, what: "wait" }.into()),
         () = tell_of(client, id) => unreachable!("it goes on for ever"),
     }
 }

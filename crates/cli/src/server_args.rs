@@ -11,27 +11,29 @@ use crate::daemon::address;
 use crate::daemon::departing::ShuttingDown;
 use crate::{config, places, usage};
 
+/// Of each option by itself: what comes behind them in a command belongs elsewhere.
+const HEADING: &str = "The server";
+
 /// Where the server is.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "The server")]
 pub(crate) struct ServerArgs {
     /// Talk to the server that listens on this socket file
-    #[arg(long, value_name = "PATH", conflicts_with = "server")]
+    #[arg(long, help_heading = HEADING, value_name = "PATH", conflicts_with = "server")]
     socket: Option<PathBuf>,
 
     /// Talk to the server that keeps its state in this folder
-    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    #[arg(long, help_heading = HEADING, value_name = "DIR", conflicts_with = "server")]
     state: Option<PathBuf>,
 
     /// Talk to the server that listens on this port, like http://127.0.0.1:7070
-    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    #[arg(long, help_heading = HEADING, value_name = "URL", value_parser = parse_url)]
     server: Option<Port>,
 
     /// Show the server the token in this file
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
+    #[arg(long, help_heading = HEADING, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
     token_file: Option<PathBuf>,
 
-    #[arg(long, value_name = "PATH", help = config::HELP)]
+    #[arg(long, help_heading = HEADING, value_name = "PATH", help = config::HELP)]
     pub(crate) config: Option<PathBuf>,
 }
 

@@ -18,6 +18,15 @@ pub(crate) struct Signals {
     last: Option<(Signal, Instant)>,
 }
 
+/// What we did was given up for a signal; nothing has happened to the process.
+#[derive(Debug, thiserror::Error)]
+#[error("{signal} ended the {what}; the process runs on")]
+pub(crate) struct Interrupted {
+    pub(crate) signal: Signal,
+    /// The command's name.
+    pub(crate) what: &'static str,
+}
+
 /// Two of the same signal within this time are one: `timeout` and the terminal's driver send to a
 /// process and to its group.
 const ECHO: Duration = Duration::from_millis(200);

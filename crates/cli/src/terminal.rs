@@ -31,6 +31,14 @@ impl Raw {
         tcsetattr(&terminal, OptionalActions::Now, &raw).ok()?;
         Some(Self { terminal, before })
     }
+
+    /// After somebody else may have changed it; what it is put back to stays.
+    pub(crate) fn enter_again(&self) {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        // A terminal that is gone is noticed by whoever reads from it.
+        _ = tcsetattr(&self.terminal, OptionalActions::Now, &raw);
+    }
 }
 
 impl Drop for Raw {

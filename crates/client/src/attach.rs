@@ -1,6 +1,7 @@
 //! Input and output of a process over one WebSocket.
 
 use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -21,11 +22,30 @@ use crate::{Address, ClientError, Problem};
 /// again at the cursor misses nothing and sees nothing twice.
 #[derive(Debug)]
 pub struct Attached {
-    socket: WebSocketStream<Box<dyn Stream>>,
-    asked: String,
-    cursor: u64,
+    reader: AttachedReader,
+    writer: AttachedWriter,
     accepted: Option<u64>,
 }
+
+/// What comes from the process.
+#[derive(Debug)]
+pub struct AttachedReader {
+    stream: SplitStream<Socket>,
+    asked: String,
+    cursor: u64,
+}
+
+/// What goes to it.
+#[derive(Debug)]
+pub struct AttachedWriter {
+    sink: SplitSink<Socket, Message>,
+    asked: String,
+}
+
+type Socket = WebSocketStream<Box<dyn Stream>>;
+
+/// Sent at once. A message may have 1 MiB; small ones let others in between.
+const PIECE: usize = 64 << 10;
 
 /// What the server sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,18 +70,21 @@ impl Attached {
         let stream = connect(address).await?;
         let opened = client_async(request, stream).await;
         let (socket, _) = opened.map_err(|error| refused_or_failed(&asked, error))?;
-        let mut own = Self { socket, asked, cursor: 0, accepted: None };
-        match own.next().await? {
+        let (sink, stream) = socket.split();
+        let mut reader = AttachedReader { stream, asked: asked.clone(), cursor: 0 };
+        let writer = AttachedWriter { sink, asked };
+        match reader.next().await? {
             Some(FromProcess::Notice(AttachNotice::Attached { cursor, accepted })) => {
-                Ok(Self { cursor, accepted, ..own })
+                reader.cursor = cursor;
+                Ok(Self { reader, writer, accepted })
             }
-            _ => Err(own.failed(Problem::Ended)),
+            _ => Err(reader.failed(Problem::Ended)),
         }
     }
 
     /// Behind the last byte that came: where to attach again.
     pub fn cursor(&self) -> u64 {
-        self.cursor
+        self.reader.cursor()
     }
 
     /// How many bytes of input had been accepted when this attached; `None` when none is taken.
@@ -71,7 +94,33 @@ impl Attached {
 
     /// Waits for what comes next; `None` when that is nothing. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<FromProcess>, ClientError> {
-        while let Some(message) = self.socket.next().await {
+        self.reader.next().await
+    }
+
+    /// Bytes for standard input. Waits while the command does not read.
+    pub async fn write(&mut self, bytes: impl Into<Bytes>) -> Result<(), ClientError> {
+        self.writer.write(bytes).await
+    }
+
+    pub async fn request(&mut self, request: AttachRequest) -> Result<(), ClientError> {
+        self.writer.request(request).await
+    }
+
+    /// Both directions apart, so that neither waits for the other.
+    pub fn split(self) -> (AttachedReader, AttachedWriter) {
+        (self.reader, self.writer)
+    }
+}
+
+impl AttachedReader {
+    /// As [`Attached::cursor`].
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// As [`Attached::next`].
+    pub async fn next(&mut self) -> Result<Option<FromProcess>, ClientError> {
+        while let Some(message) = self.stream.next().await {
             match message.map_err(|error| failed(&self.asked, error))? {
                 Message::Binary(bytes) => {
                     self.cursor += bytes.len() as u64;
@@ -85,21 +134,6 @@ impl Attached {
         Ok(None)
     }
 
-    /// Bytes for standard input; at most 1 MiB at once. Waits while the command does not read.
-    pub async fn write(&mut self, bytes: impl Into<Bytes>) -> Result<(), ClientError> {
-        self.send(Message::Binary(bytes.into())).await
-    }
-
-    pub async fn request(&mut self, request: AttachRequest) -> Result<(), ClientError> {
-        let json = |source| Problem::Json { text: "the request itself".into(), source };
-        let text = serde_json::to_string(&request).map_err(|error| self.failed(json(error)))?;
-        self.send(Message::text(text)).await
-    }
-
-    async fn send(&mut self, message: Message) -> Result<(), ClientError> {
-        self.socket.send(message).await.map_err(|error| failed(&self.asked, error))
-    }
-
     fn notice(&mut self, text: &str) -> Result<FromProcess, ClientError> {
         let json = |source| Problem::Json { text: excerpt(text.as_bytes()), source };
         let notice = serde_json::from_str(text).map_err(|error| self.failed(json(error)))?;
@@ -111,6 +145,36 @@ impl Attached {
 
     fn failed(&self, source: Problem) -> ClientError {
         ClientError::Protocol { asked: self.asked.clone(), source }
+    }
+}
+
+impl AttachedWriter {
+    /// As [`Attached::write`].
+    pub async fn write(&mut self, bytes: impl Into<Bytes>) -> Result<(), ClientError> {
+        let mut bytes = bytes.into();
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE));
+            self.send(Message::Binary(piece)).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn request(&mut self, request: AttachRequest) -> Result<(), ClientError> {
+        let json = |source| ClientError::Protocol {
+            asked: self.asked.clone(),
+            source: Problem::Json { text: "the request itself".into(), source },
+        };
+        let text = serde_json::to_string(&request).map_err(json)?;
+        self.send(Message::text(text)).await
+    }
+
+    /// Says that no more comes. The server has taken all of it when the reader is at its end.
+    pub async fn close(mut self) -> Result<(), ClientError> {
+        self.sink.close().await.map_err(|error| failed(&self.asked, error))
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), ClientError> {
+        self.sink.send(message).await.map_err(|error| failed(&self.asked, error))
     }
 }
 

@@ -31,7 +31,7 @@ mod subscription;
 mod verbs;
 
 pub use address::Address;
-pub use attach::{Attached, FromProcess};
+pub use attach::{Attached, AttachedReader, AttachedWriter, FromProcess};
 pub use client::Client;
 pub use error::{ClientError, Problem};
 pub use events::{Events, News};

@@ -9,10 +9,15 @@ use std::ptr;
 /// was started with; the kernel keeps the exit statuses of its children; and their ends interrupt
 /// nobody who does not ask for them ([`ChildEnds`](crate::child_ends::ChildEnds)).
 pub fn get_ready_for_children() {
-    set_mask(libc::SIG_SETMASK, None);
+    unblock_all();
     // SAFETY: SIGCHLD exists, and the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     leave_ends_of_children_alone();
+}
+
+/// Lets the calling thread, and those it starts from now on, get every signal.
+pub fn unblock_all() {
+    set_mask(libc::SIG_SETMASK, None);
 }
 
 /// The calling thread, and those it starts from now on, do not get SIGCHLD.

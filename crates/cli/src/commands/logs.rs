@@ -9,8 +9,8 @@ use lastbyte_sys::Errno;
 use regex::bytes::Regex;
 
 use crate::line_filter::LineFilter;
-use crate::server_args::ServerArgs;
-use crate::{exit_code, in_words, own_streams, process_id, tell};
+use crate::process_args::ProcessArgs;
+use crate::{exit_code, in_words, own_streams, tell};
 
 /// Write the output of a process to standard output, byte for byte
 ///
@@ -22,8 +22,8 @@ use crate::{exit_code, in_words, own_streams, process_id, tell};
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// Go on until the process has ended and its last byte is written
     #[arg(short, long)]
@@ -56,9 +56,6 @@ pub(crate) struct Args {
     /// Write each piece as a line of JSON, with all that the server says beside it
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// What is asked for at once.
@@ -70,8 +67,7 @@ const WAIT_MS: u64 = 30_000;
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let mut cursor = args.begin(&client, &id).await?;
     let mut filter = LineFilter::new(args.grep.clone(), args.head);
     // Without -f: where the output ended when we first looked.

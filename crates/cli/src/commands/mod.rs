@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod app_server;
+pub(crate) mod attach;
 pub(crate) mod cli_doc;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -6,8 +6,8 @@ use lastbyte_client::wire::{
     SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped, Stream,
 };
 
-use crate::server_args::ServerArgs;
-use crate::{exit_code, in_words, process_id, tell};
+use crate::process_args::ProcessArgs;
+use crate::{exit_code, in_words, tell};
 
 /// Print the lines of an output that match a regular expression
 ///
@@ -16,8 +16,8 @@ use crate::{exit_code, in_words, process_id, tell};
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::SEARCH_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// What to look for within a line
     #[arg(value_name = "REGEX")]
@@ -46,15 +46,11 @@ pub(crate) struct Args {
     /// Write the server's answer as JSON
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let query = SearchQuery {
         pattern: args.pattern.clone(),
         from: Some(args.from),

@@ -4,8 +4,8 @@ use std::fmt::{Display, Write};
 
 use lastbyte_client::wire::{Closing, Ending, Kept, Phase, Process, Range, Survivor};
 
-use crate::server_args::ServerArgs;
-use crate::{exit_code, in_words, process_id, tell};
+use crate::process_args::ProcessArgs;
+use crate::{exit_code, in_words, tell};
 
 /// Show all that is known of a process
 ///
@@ -13,21 +13,17 @@ use crate::{exit_code, in_words, process_id, tell};
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// Write the process as JSON
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let process = client.show(&id).await?;
     if args.json {
         tell::json_result(&process)?;

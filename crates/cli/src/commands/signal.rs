@@ -3,15 +3,15 @@
 use lastbyte_client::wire::{Delivered, SignalRequest};
 use lastbyte_engine::Signal;
 
-use crate::server_args::ServerArgs;
-use crate::{exit_code, process_id, tell};
+use crate::process_args::ProcessArgs;
+use crate::{exit_code, tell};
 
 /// Send a signal to a process and its group, and say whom it reached
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// A name like INT or SIGINT, or a number
     signal: Signal,
@@ -19,15 +19,11 @@ pub(crate) struct Args {
     /// Write the server's answer as JSON
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let request = SignalRequest { signal: args.signal.to_string() };
     let answer = client.signal(&id, &request).await?;
     if args.json {

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::Context;
-use lastbyte_client::wire::{
-    self, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
-};
+use lastbyte_client::wire::{self, OnTimeout, StartAnswer, StartRequest, StopPolicy, StreamsAsked};
 use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
 use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
+use rustix::stdio::stderr;
+use rustix::termios::isatty;
 
+use super::attach;
 use crate::daemon::departing::ShuttingDown;
 use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::tell_if_external;
 use crate::server_args::{ServerArgs, nobody_listens};
-use crate::{client_error, duration, exit_code, first_use, size, tell, usage};
+use crate::terminal_args::TerminalArgs;
+use crate::{client_error, duration, exit_code, first_use, process_id, size, tell, usage};
 
 /// Start a command in the background and print its id
 ///
@@ -32,17 +34,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     launch: LaunchArgs,
 
-    /// Run the command on a terminal of this size, like 24x80
-    #[arg(long, value_name = "ROWSxCOLS", value_parser = size::parse_tty)]
-    tty: Option<Tty>,
+    #[command(flatten)]
+    terminal: TerminalArgs,
 
     /// Keep standard output and standard error apart
     #[arg(long, conflicts_with = "tty")]
     split: bool,
-
-    /// Let the command read what `lastbyte write` sends it
-    #[arg(long)]
-    stdin_open: bool,
 
     /// Keep this much of its output, like 64MiB (the default); past it the middle is dropped
     #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
@@ -82,6 +79,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     for warning in &answer.warnings {
         tell::line(format_args!("warning: {warning}"));
     }
+    if args.terminal.attach {
+        let client = args.server.client().await?;
+        return attach::How::default().attach(&client, &answer.process).await;
+    }
     let id = &answer.process.id;
     let told = match args.json {
         true => tell::json_result(&answer),
@@ -89,6 +90,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     };
     // It runs, and whoever has not got its id has no other way to it.
     told.with_context(|| format!("process {id} is started"))?;
+    if args.terminal.is_interactive() && isatty(stderr()) {
+        let id = process_id::short(id);
+        tell::line(format_args!("`lastbyte attach {id}` types on its terminal"));
+    }
     Ok(0)
 }
 
@@ -121,8 +126,8 @@ impl Args {
             shell,
             cwd: Some(text("a directory", self.launch.directory().into_os_string())?),
             env: self.env()?,
-            stdin: self.stdin_open.then_some(Stdin::Open),
-            tty: self.tty,
+            stdin: self.terminal.stdin(),
+            tty: self.terminal.tty(),
             streams: self.split.then_some(StreamsAsked::Split),
             timeout_ms: self.launch.timeout.map(duration::ms),
             idle_timeout_ms: self.launch.idle_timeout.map(duration::ms),

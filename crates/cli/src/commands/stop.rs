@@ -5,8 +5,8 @@ use std::time::Duration;
 use lastbyte_client::wire::{Reach, StopPolicy, StopProof, StopRequest};
 use lastbyte_engine::Signal;
 
-use crate::server_args::ServerArgs;
-use crate::{duration, exit_code, process_id, tell};
+use crate::process_args::ProcessArgs;
+use crate::{duration, exit_code, tell};
 
 /// Stop a process with all it has started, and prove it
 ///
@@ -15,8 +15,8 @@ use crate::{duration, exit_code, process_id, tell};
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// The first signal; that of the start unless given, which is TERM unless given
     #[arg(long, allow_hyphen_values = true)]
@@ -29,15 +29,11 @@ pub(crate) struct Args {
     /// Write the proof as JSON
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let policy = StopPolicy {
         signal: args.signal.map(|signal| signal.to_string()),
         grace_ms: args.grace.map(duration::ms),

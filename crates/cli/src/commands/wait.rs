@@ -6,8 +6,8 @@ use anyhow::Context;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{Met, Process, Wait, WaitAnswer};
 
-use crate::server_args::ServerArgs;
-use crate::{duration, exit_code, in_words, process_id, progress, tell};
+use crate::process_args::ProcessArgs;
+use crate::{duration, exit_code, in_words, progress, tell};
 
 /// Wait for the end of a process, or for the first of several things
 ///
@@ -18,8 +18,8 @@ use crate::{duration, exit_code, in_words, process_id, progress, tell};
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::WAIT_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// Give up after this long; the process runs on
     #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
@@ -44,15 +44,11 @@ pub(crate) struct Args {
     /// Write the server's answer as JSON
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let wait = Wait {
         exit: Some(true),
         output_past: args.output_past,

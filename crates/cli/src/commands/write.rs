@@ -7,8 +7,8 @@ use lastbyte_client::wire::{ErrorCode, WriteAnswer, WriteQuery};
 use lastbyte_client::{Client, ClientError};
 use tokio::time::{Instant, sleep_until};
 
-use crate::server_args::ServerArgs;
-use crate::{exit_code, own_streams, process_id, tell};
+use crate::process_args::ProcessArgs;
+use crate::{exit_code, own_streams, tell};
 
 /// Write to the standard input of a process
 ///
@@ -17,8 +17,8 @@ use crate::{exit_code, own_streams, process_id, tell};
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
 pub(crate) struct Args {
-    #[arg(help = process_id::HELP)]
-    id: String,
+    #[command(flatten)]
+    process: ProcessArgs,
 
     /// What to write
     text: Option<String>,
@@ -38,9 +38,6 @@ pub(crate) struct Args {
     /// Write the server's answer as JSON: how many bytes it has accepted in all
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Sent at once.
@@ -50,8 +47,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
-    let id = process_id::find(&client, &args.id).await?;
+    let (client, id) = args.process.find().await?;
     let written = match &args.text {
         Some(text) => {
             let end = if args.line { "\n" } else { "" };

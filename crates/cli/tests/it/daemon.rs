@@ -43,6 +43,15 @@ impl Daemon {
         self.server.wait().unwrap();
     }
 
+    /// It does nothing, until it is to go on.
+    pub fn stop(&self) {
+        send(&self.server, Signal::STOP);
+    }
+
+    pub fn go_on(&self) {
+        send(&self.server, Signal::CONT);
+    }
+
     /// Another server in the home of the one that was killed.
     pub fn start_again(&mut self) {
         self.server = serve(&self.fixture, &[]).0;
@@ -112,6 +121,8 @@ impl Drop for Daemon {
             return;
         }
         send(&self.server, Signal::TERM);
+        // One that a failed test has left stopped.
+        self.go_on();
         self.server.wait().unwrap();
     }
 }

@@ -5,6 +5,7 @@
 mod advice;
 mod api_doc;
 mod app_server;
+mod attach;
 mod background;
 mod bare_daemon;
 mod broken_pipe;
@@ -33,6 +34,7 @@ mod no_server;
 mod port;
 mod ps;
 mod ps_watch;
+mod pty;
 mod readme;
 mod report;
 mod sandbox;

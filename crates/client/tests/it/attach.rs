@@ -1,6 +1,7 @@
 use futures_util::{SinkExt, StreamExt};
 use lastbyte_client::wire::{AttachNotice, AttachQuery, AttachRequest, Range};
 use lastbyte_client::{Client, ClientError, FromProcess};
+use lastbyte_testkit::{PATIENCE, pattern_bytes};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -40,6 +41,48 @@ async fn the_cursor_counts_what_came_and_what_was_dropped() {
     assert_eq!(came, want);
     let resize = Message::text(r#"{"kind":"resize","rows":2,"cols":3}"#);
     assert_eq!(server.await.unwrap(), [Message::binary(&b"in"[..]), resize]);
+}
+
+#[tokio::test]
+async fn what_is_too_long_for_a_message_goes_in_several_while_output_comes() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::tcp(listener.local_addr().unwrap(), None);
+    let input = pattern_bytes(0..32 << 20);
+    let server = tokio::spawn(async move {
+        let stream = listener.accept().await.unwrap().0;
+        let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+        let hello = Message::text(r#"{"kind":"attached","cursor":0,"accepted":0}"#);
+        socket.send(hello).await.unwrap();
+        let mut came = Vec::new();
+        // More of either direction than fits on the way, and one waits for the other.
+        while came.len() < 32 << 20 {
+            let message = socket.next().await.unwrap().unwrap().into_data();
+            assert!(message.len() <= 1 << 20, "{}", message.len());
+            came.extend_from_slice(&message);
+            socket.send(Message::binary(message)).await.unwrap();
+        }
+        assert!(matches!(socket.next().await, Some(Ok(Message::Close(_)))));
+        // The answer to it is sent on the next look.
+        assert!(socket.next().await.is_none());
+        came
+    });
+    let attached = client.attach("p", &AttachQuery::default()).await.unwrap();
+    let (mut reader, mut writer) = attached.split();
+    let writing = async {
+        writer.write(input.clone()).await.unwrap();
+        writer.close().await.unwrap();
+    };
+    let reading = async {
+        let mut echo = Vec::new();
+        while let Some(FromProcess::Output(bytes)) = reader.next().await.unwrap() {
+            echo.extend_from_slice(&bytes);
+        }
+        echo
+    };
+    let both = async { tokio::join!(writing, reading) };
+    let ((), echo) = tokio::time::timeout(PATIENCE, both).await.expect("neither waits for ever");
+    assert!(echo == input);
+    assert!(server.await.unwrap() == input);
 }
 
 #[tokio::test]

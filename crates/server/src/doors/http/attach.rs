@@ -8,10 +8,15 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::OnUpgrade;
 use lastbyte_engine::Process;
-use lastbyte_wire::{AttachNotice, AttachQuery, AttachRequest, Error, ResizeRequest, WriteQuery};
+use lastbyte_wire::{
+    AttachNotice, AttachQuery, AttachRequest, Error, ErrorCode, ResizeRequest, WriteQuery,
+};
+use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::answer::Answer;
 use super::input::{self, Target};
@@ -21,7 +26,7 @@ use crate::verbs::follow::{Content, Following, News, Next};
 use crate::verbs::{resize, write};
 use crate::{App, to_wire};
 
-/// A longer message ends the connection.
+/// A longer message is refused, and ends the connection.
 const MOST_MESSAGE_BYTES: usize = 1 << 20;
 /// How long the client's farewell is waited for, so that it reads ours.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -65,9 +70,16 @@ impl Attachment {
         let (refusals, refused) = mpsc::channel(1);
         let mut taking = pin!(take(stream, input, refusals));
         let hello = AttachNotice::Attached { cursor: self.following.cursor(), accepted };
+        let mut giving = Giving { sink, following: self.following, refused };
         tokio::select! {
-            () = taking.as_mut() => {}
-            () = give(sink, hello, self.following, refused) => {
+            taken = taking.as_mut() => match taken {
+                Taken::All => {}
+                Taken::UpTo(stream) => {
+                    // A client that neither reads nor stops is left.
+                    _ = timeout(FAREWELL, giving.refuse_the_rest(stream)).await;
+                }
+            },
+            () = giving.run(hello) => {
                 // One that says nothing is left.
                 _ = timeout(FAREWELL, taking).await;
             }
@@ -75,34 +87,63 @@ impl Attachment {
     }
 }
 
-/// Gives the client what comes of the output, and what it is refused.
-async fn give(
-    mut sink: SplitSink<Socket, Message>,
-    hello: AttachNotice,
-    mut following: Following,
-    mut refused: mpsc::Receiver<Error>,
-) {
-    let mut messages = vec![notice(&hello)];
-    while !messages.is_empty() {
-        for message in messages {
-            if sink.send(message).await.is_err() {
-                return;
+/// What goes to the client: what comes of the output, and what it is refused.
+struct Giving {
+    sink: SplitSink<Socket, Message>,
+    following: Following,
+    refused: mpsc::Receiver<Error>,
+}
+
+impl Giving {
+    /// Until all is given. A message that this is dropped in is sent whole or not at all.
+    async fn run(&mut self, hello: AttachNotice) {
+        let mut messages = vec![notice(&hello)];
+        while !messages.is_empty() {
+            for message in messages {
+                if self.sink.send(message).await.is_err() {
+                    return;
+                }
             }
+            messages = self.next().await;
         }
-        messages = tokio::select! {
-            next = following.next() => match next {
+        // The client may be gone.
+        _ = self.sink.close().await;
+    }
+
+    /// Nothing when all is given.
+    async fn next(&mut self) -> Vec<Message> {
+        tokio::select! {
+            next = self.following.next() => match next {
                 Ok(next) => next.into_iter().map(message).collect(),
                 Err(error) => {
                     // The client is about to be gone either way.
-                    _ = sink.send(notice(&AttachNotice::Refused { error })).await;
+                    _ = self.sink.send(notice(&AttachNotice::Refused { error })).await;
                     Vec::new()
                 }
             },
-            Some(error) = refused.recv() => vec![notice(&AttachNotice::Refused { error })],
-        };
+            Some(error) = self.refused.recv() => vec![notice(&AttachNotice::Refused { error })],
+        }
     }
-    // The client may be gone.
-    _ = sink.close().await;
+
+    /// Says what is wrong with a message that is too long, and hears the client out meanwhile: one
+    /// that is cut off while it sends does not get to read why.
+    async fn refuse_the_rest(mut self, stream: SplitStream<Socket>) {
+        let most = MOST_MESSAGE_BYTES >> 20;
+        let text = format!("a message is longer than {most} MiB, and nothing of it was taken");
+        let error = Error::new(ErrorCode::BodyTooLarge, text.clone())
+            .hint("send it as several messages; attach again to go on");
+        let frame = CloseFrame { code: CloseCode::Size, reason: text.into() };
+        for message in [notice(&AttachNotice::Refused { error }), Message::Close(Some(frame))] {
+            if self.sink.send(message).await.is_err() {
+                return;
+            }
+        }
+        if let Ok(socket) = self.sink.reunite(stream) {
+            let mut rest = vec![0; 64 << 10];
+            let mut io = socket.into_inner();
+            while io.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+        }
+    }
 }
 
 fn message(next: Next) -> Message {
@@ -120,13 +161,30 @@ fn notice(notice: &AttachNotice) -> Message {
     Message::text(serde_json::to_string(notice).expect("words of the API are JSON"))
 }
 
+/// How far the client was heard.
+enum Taken {
+    /// It has said all, or is gone.
+    All,
+    /// A message is too long to be taken, and with it what follows.
+    UpTo(SplitStream<Socket>),
+}
+
 /// Does what the client says until it says no more.
-async fn take(mut stream: SplitStream<Socket>, mut input: Input, refusals: mpsc::Sender<Error>) {
-    while let Some(Ok(message)) = stream.next().await {
+async fn take(
+    mut stream: SplitStream<Socket>,
+    mut input: Input,
+    refusals: mpsc::Sender<Error>,
+) -> Taken {
+    loop {
+        let message = match stream.next().await {
+            Some(Ok(message)) => message,
+            Some(Err(tungstenite::Error::Capacity(_))) => return Taken::UpTo(stream),
+            Some(Err(_)) | None => return Taken::All,
+        };
         let done = match message {
             Message::Binary(bytes) => input.write(&bytes).await,
             Message::Text(text) => input.obey(&text).await,
-            Message::Close(_) => return,
+            Message::Close(_) => return Taken::All,
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => Ok(()),
         };
         if let Err(error) = done {

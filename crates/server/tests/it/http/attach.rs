@@ -107,6 +107,36 @@ async fn what_cannot_be_done_is_told_and_the_output_goes_on() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_too_long_is_refused_in_words_and_nothing_of_it_is_taken() {
+    let server = Server::start().await;
+    let path = server.path_of("cat", json!({ "stdin": "open" })).await;
+    // One that ends within the buffers of the connection, and one that does not.
+    for length in [(1 << 20) + 1, 32 << 20] {
+        let mut socket = attach(&server, &path, "").await;
+        assert_eq!(words(&mut socket).await["accepted"], 0);
+        let (mut sink, mut stream) = socket.split();
+        // The server hears only the beginning of it.
+        let sending = tokio::spawn(async move {
+            _ = sink.send(Message::binary(vec![b'x'; length])).await;
+        });
+        let refused = stream.next().await.unwrap().unwrap().into_text().unwrap();
+        let refused: Value = serde_json::from_str(&refused).unwrap();
+        assert_eq!(refused["error"]["code"], "body_too_large", "{length}: {refused}");
+        let Message::Close(Some(frame)) = stream.next().await.unwrap().unwrap() else {
+            panic!("no reason to close");
+        };
+        assert_eq!(u16::from(frame.code), 1009);
+        drop(stream);
+        sending.abort();
+    }
+    let mut socket = attach(&server, &path, "").await;
+    assert_eq!(words(&mut socket).await["accepted"], 0);
+    let most = vec![b'x'; 1 << 20];
+    socket.send(Message::binary(most.clone())).await.unwrap();
+    assert!(bytes(&mut socket, most.len()).await == most);
+}
+
+#[tokio::test]
 async fn a_cursor_is_where_the_output_begins_and_late_output_comes_if_wanted() {
     let server = Server::start().await;
     let anchor = Arc::new(lastbyte_testkit::Anchor::listen());

@@ -1,0 +1,198 @@
+//! What of the output before an attach is shown: its last lines.
+//!
+//! They are shown as text with colours and what moves within lines, and no more: an old question to
+//! the terminal would be answered into the program's input, an old title or clipboard would be set
+//! again. What a program drew on the other screen is left out, for it draws that itself.
+
+use std::collections::VecDeque;
+
+use super::modes::{Drawing, Modes};
+use super::sequences::{Item, Sequences};
+
+/// The last lines of an output, while it is read.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    sequences: Sequences,
+    modes: Modes,
+    lines: VecDeque<Vec<u8>>,
+    most_lines: usize,
+}
+
+/// Of one line; a bar that is drawn over and over is one.
+const MOST_OF_A_LINE: usize = 8 << 10;
+
+impl Replay {
+    pub(crate) fn new(most_lines: usize) -> Self {
+        let lines = VecDeque::from([Vec::new()]);
+        Self { sequences: Sequences::default(), modes: Modes::default(), lines, most_lines }
+    }
+
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) {
+        while let Some(first) = bytes.first() {
+            let (text, rest) = bytes.split_at(self.sequences.before_next(bytes));
+            if text.is_empty() {
+                self.take_byte(*first);
+                bytes = &bytes[1..];
+            } else {
+                self.take_text(text);
+                bytes = rest;
+            }
+        }
+    }
+
+    fn take_byte(&mut self, byte: u8) {
+        let Some(item) = self.sequences.take(byte) else { return };
+        self.modes.see(item);
+        if let (Item::Csi(all), Drawing::Lines) = (item, self.modes.drawing())
+            && is_of_lines(all)
+        {
+            add(&mut self.lines, all, self.most_lines);
+        }
+    }
+
+    /// Bytes that are in no sequence. Of many lines those that cannot be the last are passed over.
+    fn take_text(&mut self, mut text: &[u8]) {
+        if self.modes.drawing() == Drawing::Screen {
+            return;
+        }
+        let mut ends = text.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+        if let Some((end, _)) = ends.nth(self.most_lines) {
+            text = &text[end + 1..];
+            self.lines = VecDeque::from([Vec::new()]);
+        }
+        for byte in text {
+            if matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..) {
+                add(&mut self.lines, &[*byte], self.most_lines);
+            }
+        }
+    }
+
+    /// The lines, what the program has made of the terminal, and the beginning of a sequence that
+    /// what follows goes on with.
+    pub(crate) fn finish(self) -> (Vec<u8>, Modes, Vec<u8>) {
+        let text = match self.modes.drawing() {
+            Drawing::Screen => Vec::new(),
+            Drawing::Lines => self.lines.into_iter().flatten().collect(),
+        };
+        (text, self.modes, self.sequences.begun().to_vec())
+    }
+}
+
+fn add(lines: &mut VecDeque<Vec<u8>>, shown: &[u8], most_lines: usize) {
+    let Some(line) = lines.back_mut() else { return };
+    line.extend_from_slice(shown);
+    if line.len() > MOST_OF_A_LINE {
+        halve(line);
+    }
+    if shown == b"\n" {
+        lines.push_back(Vec::new());
+        if lines.len() > most_lines {
+            lines.pop_front();
+        }
+    }
+}
+
+/// Leaves its end, from where no sequence and no character is cut.
+fn halve(line: &mut Vec<u8>) {
+    let half = line.len() / 2;
+    let border = line[half..].iter().position(|byte| matches!(byte, b' ' | b'\r' | 0x1b));
+    line.drain(..border.map_or(line.len(), |border| half + border));
+}
+
+/// Colours, erasing, and moving by so many columns or lines.
+fn is_of_lines(csi: &[u8]) -> bool {
+    let plain = csi[2..csi.len() - 1].iter().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'));
+    match csi.last() {
+        Some(b'm' | b'K' | b'P' | b'@' | b'X' | b'A'..=b'D' | b'G') => plain,
+        // Not all of the screen, and not what has scrolled off it.
+        Some(b'J') => matches!(csi, b"\x1b[J" | b"\x1b[0J"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replayed(bytes: &[u8]) -> String {
+        let mut replay = Replay::new(3);
+        replay.take(bytes);
+        String::from_utf8(replay.finish().0).unwrap()
+    }
+
+    #[test]
+    fn the_last_lines_are_shown_the_one_that_is_not_ended_among_them() {
+        assert_eq!(replayed(b"a\r\nb\r\nc\r\nd\r\n$ "), "c\r\nd\r\n$ ");
+        assert_eq!(replayed("ü\n".as_bytes()), "ü\n");
+        assert_eq!(replayed(b""), "");
+    }
+
+    #[test]
+    fn colours_are_shown_and_nothing_that_asks_sets_or_clears() {
+        assert_eq!(
+            replayed(b"\x1b[1;31mred\x1b[m\x1b[K\x1b[2D"),
+            "\x1b[1;31mred\x1b[m\x1b[K\x1b[2D"
+        );
+        for asks in [
+            &b"\x1b[c"[..],
+            b"\x1b[>c",
+            b"\x1b[6n",
+            b"\x1b[?u",
+            b"\x1b[>q",
+            b"\x1b[?2026$p",
+            b"\x1b[18t",
+            b"\x1b]11;?\x07",
+            b"\x1b]52;c;aGk=\x07",
+            b"\x1b]0;title\x1b\\",
+            b"\x1bP+q544e\x1b\\",
+            b"\x1bZ",
+            b"\x05",
+            b"\x07",
+            b"\x1b[H\x1b[2J\x1b[3J",
+            b"\x1b[>4;2m",
+            b"\x1b[?2004h",
+        ] {
+            assert_eq!(replayed(&[b"a", asks, b"b"].concat()), "ab", "{}", asks.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_program_that_has_the_screen_draws_itself() {
+        assert_eq!(replayed(b"$ vim\r\n\x1b[?1049h\x1b[Htext"), "");
+        assert_eq!(replayed(b"$ vim\r\n\x1b[?1049h\x1b[Htext\n\n\n\x1b[?1049l$ "), "$ vim\r\n$ ");
+    }
+
+    #[test]
+    fn a_sequence_that_is_not_ended_is_left_to_what_follows() {
+        let mut replay = Replay::new(3);
+        replay.take(b"a\x1b[3");
+        let (text, _, begun) = replay.finish();
+        assert_eq!((text.as_slice(), begun.as_slice()), (&b"a"[..], &b"\x1b[3"[..]));
+    }
+
+    #[test]
+    fn it_is_the_same_in_whatever_pieces_the_output_comes() {
+        let output = "one\r\n\x1b[31mtwo\x1b[m\r\n\x1b]0;title\x07three\r\n\x1b[?1049hx\r\n\
+                      \x1b[?1049lfour\r\n\x07fi\x08ve\r\n\x1b[?2004h$ \x1b[3";
+        let whole = |pieces: [&[u8]; 2]| {
+            let mut replay = Replay::new(3);
+            pieces.into_iter().for_each(|piece| replay.take(piece));
+            replay.finish()
+        };
+        let want = whole([output.as_bytes(), b""]);
+        assert_eq!(String::from_utf8_lossy(&want.0), "four\r\nfi\x08ve\r\n$ ");
+        for at in 0..output.len() {
+            let (head, tail) = output.as_bytes().split_at(at);
+            assert_eq!(whole([head, tail]), want, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_bounded_and_not_cut_in_a_sequence() {
+        let bar = "\r\x1b[38;5;200m#####\x1b[0m 50%".repeat(10_000);
+        let shown = replayed(bar.as_bytes());
+        assert!(shown.len() <= MOST_OF_A_LINE && bar.ends_with(&shown), "{}", shown.len());
+        assert!(shown.starts_with(['\r', '\x1b', ' ']), "{shown:?}");
+        assert_eq!(replayed(&[b'x'; 3 * MOST_OF_A_LINE]).trim_matches('x'), "");
+    }
+}

@@ -1,0 +1,172 @@
+//! What a program writes to its terminal, told apart: text, and the sequences that do something.
+//!
+//! It knows how sequences begin and end (ECMA-48, as xterm reads them), not what they do.
+
+/// One thing that came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Item<'a> {
+    /// A byte to show; those of a character that has several come one by one.
+    Text(u8),
+    /// A control character.
+    Control(u8),
+    /// `ESC [` … with its last byte; all of it.
+    Csi(&'a [u8]),
+    /// `ESC` and what follows, other than the above and below; all of it.
+    Escape(&'a [u8]),
+    /// A title, a clipboard, a picture: something between `ESC ]` and the like and its end.
+    String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Sequences {
+    state: State,
+    /// From the `ESC` of the one that has not come to its end.
+    begun: Vec<u8>,
+    /// The last one that has.
+    ended: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    Escape,
+    Csi,
+    String,
+    /// In a string, behind the `ESC` that may begin its end.
+    StringEscape,
+}
+
+/// No sequence that means anything is longer, but strings may be; of those the beginning is enough.
+const MOST_BEGUN: usize = 4096;
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
+
+impl Sequences {
+    /// What this byte brings to its end.
+    pub(crate) fn take(&mut self, byte: u8) -> Option<Item<'_>> {
+        match (self.state, byte) {
+            (State::Text, 0x20..=0x7e | 0x80..) => Some(Item::Text(byte)),
+            (_, CAN | SUB) => self.forget(),
+            (State::String, ESC) => self.go_on(byte, State::StringEscape),
+            (State::StringEscape, b'\\') | (State::String, BEL) => self.end(Item::String),
+            (State::String, _) => self.go_on(byte, State::String),
+            (_, ESC) => {
+                self.begun.clear();
+                self.go_on(byte, State::Escape)
+            }
+            (State::Text | State::Escape | State::Csi, 0..=0x1f | 0x7f) => {
+                Some(Item::Control(byte))
+            }
+            (State::Escape, b'[') => self.go_on(byte, State::Csi),
+            (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => self.go_on(byte, State::String),
+            (State::Escape, 0x20..=0x2f) => self.go_on(byte, State::Escape),
+            (State::Csi, 0x20..=0x3f) => self.go_on(byte, State::Csi),
+            (State::Csi, 0x40..=0x7e) => self.end_with(byte, Item::Csi),
+            (State::Escape, 0x30..=0x7e) => self.end_with(byte, Item::Escape),
+            // A string that is broken off by another sequence.
+            (State::StringEscape, _) => {
+                self.begun = vec![ESC];
+                self.state = State::Escape;
+                self.take(byte)
+            }
+            (State::Escape | State::Csi, 0x80..) => self.forget(),
+        }
+    }
+
+    /// How many of these bytes come before the next sequence; none in the middle of one.
+    pub(crate) fn before_next(&self, bytes: &[u8]) -> usize {
+        match self.state {
+            State::Text => bytes.iter().position(|byte| *byte == ESC).unwrap_or(bytes.len()),
+            State::Escape | State::Csi | State::String | State::StringEscape => 0,
+        }
+    }
+
+    /// The beginning of a sequence that has not come to its end.
+    pub(crate) fn begun(&self) -> &[u8] {
+        &self.begun
+    }
+
+    fn go_on(&mut self, byte: u8, state: State) -> Option<Item<'_>> {
+        self.state = state;
+        if self.begun.len() < MOST_BEGUN {
+            self.begun.push(byte);
+        }
+        None
+    }
+
+    fn end(&mut self, item: Item<'static>) -> Option<Item<'_>> {
+        self.forget();
+        Some(item)
+    }
+
+    fn end_with<'a>(
+        &'a mut self,
+        byte: u8,
+        item: impl FnOnce(&'a [u8]) -> Item<'a>,
+    ) -> Option<Item<'a>> {
+        self.state = State::Text;
+        let mut whole = std::mem::take(&mut self.begun);
+        whole.push(byte);
+        self.ended = whole;
+        Some(item(&self.ended))
+    }
+
+    fn forget(&mut self) -> Option<Item<'_>> {
+        self.state = State::Text;
+        self.begun.clear();
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], want: &[&str]) {
+        let mut sequences = Sequences::default();
+        let mut came = Vec::new();
+        for byte in bytes {
+            match sequences.take(*byte) {
+                Some(Item::Text(byte)) => came.push(format!("text {}", byte as char)),
+                Some(Item::Control(byte)) => came.push(format!("control {byte}")),
+                Some(Item::Csi(all)) => came.push(format!("csi {}", all.escape_ascii())),
+                Some(Item::Escape(all)) => came.push(format!("escape {}", all.escape_ascii())),
+                Some(Item::String) => came.push("string".into()),
+                None => {}
+            }
+        }
+        assert_eq!(came, want, "{}", bytes.escape_ascii());
+    }
+
+    #[test]
+    fn text_and_sequences_are_told_apart() {
+        check(b"a\r\x1b[1;31mb", &["text a", "control 13", r"csi \x1b[1;31m", "text b"]);
+        check(b"\x1b[?1049h\x1b=\x1b(0", &[r"csi \x1b[?1049h", r"escape \x1b=", r"escape \x1b(0"]);
+        check(b"\x1b]0;title\x07a\x1bP$q\x1b\\b", &["string", "text a", "string", "text b"]);
+    }
+
+    #[test]
+    fn what_is_broken_off_does_not_take_what_follows_with_it() {
+        check(b"\x1b[3\x1b[4m", &[r"csi \x1b[4m"]);
+        check(b"\x1b]0;ti\x1b[4mx", &[r"csi \x1b[4m", "text x"]);
+        check(b"\x1b[3\x18x\x1b]0;\x18y", &["text x", "text y"]);
+        check(b"\x1b[3\ny", &["control 10", r"csi \x1b[3y"]);
+    }
+
+    #[test]
+    fn what_has_not_ended_is_kept_and_is_bounded() {
+        let mut sequences = Sequences::default();
+        for byte in b"a\x1b[m\x1b[38;5" {
+            sequences.take(*byte);
+        }
+        assert_eq!(sequences.begun(), b"\x1b[38;5");
+        for byte in std::iter::repeat_n(b'0', 10_000) {
+            sequences.take(byte);
+        }
+        assert_eq!(sequences.begun().len(), MOST_BEGUN);
+    }
+}

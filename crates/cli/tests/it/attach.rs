@@ -1,0 +1,186 @@
+//! `lastbyte attach` on a real terminal.
+
+mod left;
+mod plain;
+mod reconnect;
+
+use std::process::Child;
+
+use rustix::process::Signal;
+
+use crate::daemon::Daemon;
+use crate::harness::send;
+use crate::pty::Pty;
+
+const TTY: [&str; 3] = ["--tty", "24x80", "--stdin-open"];
+const DETACH: &str = "\x1c";
+
+/// A terminal attached to the process.
+fn attach(daemon: &Daemon, id: &str, options: &[&str]) -> (Pty, Child) {
+    let pty = Pty::new(24, 80);
+    let child = pty.run(daemon.lastbyte(&[&["attach", id], options].concat()));
+    (pty, child)
+}
+
+/// The same, when it can be typed on.
+fn attached(daemon: &Daemon, id: &str) -> (Pty, Child) {
+    let (mut pty, child) = attach(daemon, id, &[]);
+    pty.shows(&format!("attached to {}; Ctrl-\\ detaches\r\n", &id[28..]));
+    until_raw(&pty);
+    (pty, child)
+}
+
+fn until_raw(pty: &Pty) {
+    lastbyte_testkit::eventually("the terminal gives every key", || !pty.is_as_before());
+}
+
+#[test]
+fn keys_reach_the_process_and_what_it_writes_is_shown() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, "cat then print last then exit 7");
+    let (mut pty, child) = attached(&daemon, &id);
+    pty.types("hello\r");
+    // Echoed once, by the terminal of the process: ours would have done it a second time.
+    pty.shows("hello\r\nhello\r\n");
+    pty.types("\x04");
+    assert_eq!(pty.ends(child), Some(7));
+    let told = "last\r\nlastbyte: the process has ended: exit 7\r\n";
+    assert_eq!(pty.seen, told);
+    assert!(pty.is_as_before());
+}
+
+#[test]
+fn the_size_is_told_at_once_and_at_each_change() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, "print-winsize-on-winch then print-winsize-on-winch");
+    daemon.result(&["wait", &id, "--pattern", "ready"]);
+    let mut pty = Pty::new(30, 100);
+    let child = pty.run(daemon.lastbyte(&["attach", &id]));
+    pty.shows("30 100\r\n");
+    pty.shows("ready\r\n");
+    pty.resize(33, 77);
+    send(&child, Signal::WINCH);
+    pty.shows("33 77\r\n");
+    assert_eq!(pty.ends(child), Some(0));
+}
+
+#[test]
+fn a_detached_process_runs_on_and_is_there_again() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, "cat");
+    let (mut pty, child) = attached(&daemon, &id);
+    pty.types("one\r");
+    pty.shows("one\r\none\r\n");
+    // What is typed in the same breath is still sent.
+    pty.types("two\r\x1c");
+    assert_eq!(pty.ends(child), Some(0));
+    let again = format!("detached; it runs on, and `lastbyte attach {}` comes back\r\n", &id[28..]);
+    assert!(pty.seen.ends_with(&again), "{:?}", pty.seen);
+    assert!(pty.is_as_before());
+    daemon.result(&["wait", &id, "--pattern", "two", "--timeout", "60s"]);
+
+    let (mut pty, child) = attached(&daemon, &id);
+    pty.shows("one\r\none\r\ntwo\r\ntwo\r\n");
+    pty.types("three\r\x04");
+    pty.shows("three\r\nthree\r\n");
+    assert_eq!(pty.ends(child), Some(0));
+}
+
+#[test]
+fn another_key_detaches_if_it_is_named_and_the_usual_one_is_a_key_like_any() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, "print up then hold");
+    let (mut pty, child) = attach(&daemon, &id, &["--detach-key", "ctrl-p,ctrl-q"]);
+    pty.shows("; Ctrl-P Ctrl-Q detaches");
+    until_raw(&pty);
+    pty.types("\x10\x11");
+    assert_eq!(pty.ends(child), Some(0));
+
+    let (mut pty, child) = attach(&daemon, &id, &["--detach-key", "none"]);
+    pty.shows(" until it ends\r\n");
+    until_raw(&pty);
+    // The terminal of the process makes it SIGQUIT.
+    pty.types(DETACH);
+    assert_eq!(pty.ends(child), Some(131));
+
+    let refused = daemon.finish(&["attach", &id, "--detach-key", "alt-x"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
+fn who_only_looks_sends_neither_keys_nor_a_size() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, "print up then hold");
+    let mut pty = Pty::new(30, 100);
+    let child = pty.run(daemon.lastbyte(&["attach", &id, "--read-only"]));
+    pty.shows(", to look only; Ctrl-\\ detaches");
+    pty.shows("up");
+    pty.types("abc\x1c");
+    assert_eq!(pty.ends(child), Some(0));
+    let accepted = daemon.result(&["write", &id, "", "--json"]);
+    assert_eq!(accepted, "{\"accepted\":0}\n");
+    daemon.fixture.anchor.tell("winsize");
+    daemon.result(&["wait", &id, "--pattern", "24 80", "--timeout", "60s"]);
+}
+
+#[test]
+fn a_process_that_takes_no_input_is_shown_and_can_be_left() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--tty", "24x80"], "print up then hold");
+    let (mut pty, child) = attach(&daemon, &id, &[]);
+    pty.shows(", which takes no input; Ctrl-\\ detaches\r\nup");
+    pty.types("x\x1c");
+    assert_eq!(pty.ends(child), Some(0));
+    assert!(!pty.seen.contains("refused"), "{:?}", pty.seen);
+}
+
+#[test]
+fn a_process_that_has_ended_is_shown_with_its_end() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, r"print first\n then print last\n then exit 3");
+    daemon.finish(&["wait", &id]);
+    let (mut pty, child) = attach(&daemon, &id, &[]);
+    assert_eq!(pty.ends(child), Some(3));
+    let told = "first\r\nlast\r\nlastbyte: the process has ended: exit 3\r\n";
+    assert_eq!(pty.seen, told);
+    assert!(pty.is_as_before());
+}
+
+#[test]
+fn a_process_without_a_terminal_is_sent_lines() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--stdin-open"], "cat then exit 4");
+    let (mut pty, child) = attach(&daemon, &id, &[]);
+    pty.shows("; Ctrl-C leaves it running\r\n");
+    assert!(pty.is_as_before());
+    pty.types("line\n");
+    pty.shows("line\r\nline\r\n");
+    pty.types("\x04");
+    assert_eq!(pty.ends(child), Some(4));
+}
+
+#[test]
+fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
+    let daemon = Daemon::start();
+    let size = "stty size; read line; exit 8";
+    let mut pty = Pty::new(31, 91);
+    let child = pty.run(daemon.lastbyte(&["start", "--attach", size]));
+    pty.shows("; Ctrl-\\ detaches\r\n");
+    pty.shows("31 91\r\n");
+    pty.types("\r");
+    assert_eq!(pty.ends(child), Some(8));
+    assert!(pty.is_as_before());
+
+    let mut pty = Pty::new(31, 91);
+    let child = pty.run(daemon.lastbyte(&["start", "-i", size]));
+    assert_eq!(pty.ends(child), Some(0));
+    let id = pty.seen.lines().next().unwrap().trim_end().to_owned();
+    let told =
+        format!("{id}\r\nlastbyte: `lastbyte attach {}` types on its terminal\r\n", &id[28..]);
+    assert_eq!(pty.seen, told);
+    daemon.result(&["wait", &id, "--pattern", "31 91", "--timeout", "60s"]);
+    let (mut pty, child) = attached(&daemon, &id);
+    pty.shows("31 91\r\n");
+    pty.types("\r");
+    assert_eq!(pty.ends(child), Some(8));
+}

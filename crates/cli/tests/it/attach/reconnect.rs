@@ -1,0 +1,182 @@
+//! Connections that break while the server is there.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+
+use lastbyte_testkit::eventually;
+
+use super::{DETACH, TTY, until_raw};
+use crate::daemon::Daemon;
+use crate::harness::start;
+use crate::pty::Pty;
+
+/// What lies between a client and the server, and can be cut.
+struct Cable {
+    socket: PathBuf,
+    connections: Arc<Mutex<Vec<UnixStream>>>,
+    /// What was lost on the way to the server.
+    lost: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Cable {
+    fn to(daemon: &Daemon) -> Self {
+        Self::losing(daemon, usize::MAX)
+    }
+
+    /// One on which everything behind the first request of the nth connection is lost.
+    fn losing(daemon: &Daemon, nth: usize) -> Self {
+        let socket = daemon.fixture.home.path().join("cable");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let connections: Arc<Mutex<Vec<UnixStream>>> = Arc::default();
+        let (server, kept) = (daemon.socket(), Arc::clone(&connections));
+        let lost: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let loses = Arc::clone(&lost);
+        std::thread::spawn(move || {
+            for (number, client) in listener.incoming().enumerate() {
+                let (client, server) = (client.unwrap(), UnixStream::connect(&server).unwrap());
+                let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                match number == nth {
+                    true => lose(from, to, Arc::clone(&loses)),
+                    false => pass(from, to),
+                }
+                pass(server, client.try_clone().unwrap());
+                kept.lock().unwrap().push(client);
+            }
+        });
+        Self { socket, connections, lost }
+    }
+
+    /// How many there were.
+    fn count(&self) -> usize {
+        self.connections.lock().unwrap().len()
+    }
+
+    /// Cuts all there are; returns when the client has made another, or is gone.
+    fn cut(&self, client: &mut Child) {
+        let count = self.count();
+        for connection in self.connections.lock().unwrap().iter() {
+            // One that was cut before.
+            _ = connection.shutdown(Shutdown::Both);
+        }
+        eventually("the client notices", || {
+            self.count() > count || client.try_wait().unwrap().is_some()
+        });
+    }
+}
+
+fn pass(mut from: UnixStream, mut to: UnixStream) {
+    std::thread::spawn(move || {
+        // A cut is what this is for.
+        _ = std::io::copy(&mut from, &mut to);
+        _ = to.shutdown(Shutdown::Both);
+    });
+}
+
+fn lose(mut from: UnixStream, mut to: UnixStream, lost: Arc<Mutex<Vec<u8>>>) {
+    std::thread::spawn(move || {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            from.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        to.write_all(&head).unwrap();
+        while from.read(&mut byte).is_ok_and(|count| count > 0) {
+            lost.lock().unwrap().push(byte[0]);
+        }
+    });
+}
+
+fn attach_by(cable: &Cable, daemon: &Daemon, id: &str) -> (Pty, Child) {
+    let pty = Pty::new(24, 80);
+    let socket = cable.socket.to_str().unwrap();
+    let child = pty.run(daemon.lastbyte(&["attach", id, "--socket", socket]));
+    until_raw(&pty);
+    (pty, child)
+}
+
+#[test]
+fn a_connection_that_breaks_is_made_again_and_nothing_is_missing_or_comes_twice() {
+    let daemon = Daemon::start();
+    let cable = Cable::to(&daemon);
+    let id = daemon.testchild(&TTY, "cat");
+    let (mut pty, mut child) = attach_by(&cable, &daemon, &id);
+    for line in ["one", "two", "three"] {
+        pty.types(&format!("{line}\r"));
+        pty.shows(&format!("{line}\r\n{line}\r\n"));
+        assert_eq!(pty.seen, "");
+        cable.cut(&mut child);
+    }
+    pty.types("\x04");
+    assert_eq!(pty.ends(child), Some(0));
+    assert_eq!(pty.seen, "lastbyte: the process has ended: exit 0\r\n");
+    let log = daemon.result(&["logs", &id]);
+    assert_eq!(log, "one\r\none\r\ntwo\r\ntwo\r\nthree\r\nthree\r\n");
+}
+
+#[test]
+fn an_end_of_input_that_has_not_arrived_is_told_again() {
+    let daemon = Daemon::start();
+    // The first connection asks what the process is.
+    let cable = Cable::losing(&daemon, 1);
+    let id = daemon.testchild(&["--stdin-open"], "cat then exit 3");
+    let socket = cable.socket.to_str().unwrap();
+    let mut child = start(daemon.lastbyte(&["attach", &id, "--socket", socket]));
+    eventually("the end is lost", || !cable.lost.lock().unwrap().is_empty());
+    cable.cut(&mut child);
+    eventually("the program ends", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(3), &b""[..]));
+}
+
+#[test]
+fn whether_input_has_arrived_is_not_guessed() {
+    let daemon = Daemon::start();
+    let cable = Cable::to(&daemon);
+    let id = daemon.testchild(&TTY, "cat");
+    let (mut pty, mut child) = attach_by(&cable, &daemon, &id);
+    pty.types("ours\r");
+    pty.shows("ours\r\nours\r\n");
+    daemon.result(&["write", &id, "--line", "theirs"]);
+    pty.shows("theirs\r\ntheirs\r\n");
+    cable.cut(&mut child);
+    assert_eq!(pty.ends(child), Some(125));
+    let told = format!(
+        "lastbyte: the connection broke, and what was typed last may not have arrived; \
+         `lastbyte attach {} --from 28` goes on\r\n",
+        &id[28..]
+    );
+    assert_eq!(pty.seen, told);
+    assert!(pty.is_as_before());
+}
+
+#[test]
+fn a_server_that_does_not_answer_again_can_be_left() {
+    let daemon = Daemon::start();
+    let cable = Cable::to(&daemon);
+    let id = daemon.testchild(&TTY, "hold");
+    let (mut pty, mut child) = attach_by(&cable, &daemon, &id);
+    daemon.stop();
+    cable.cut(&mut child);
+    pty.types(DETACH);
+    assert_eq!(pty.ends(child), Some(0));
+    assert!(pty.is_as_before());
+    daemon.go_on();
+}
+
+#[test]
+fn a_server_that_drops_every_connection_is_left() {
+    let daemon = Daemon::start();
+    let cable = Cable::to(&daemon);
+    let id = daemon.testchild(&TTY, "hold");
+    let (mut pty, mut child) = attach_by(&cable, &daemon, &id);
+    while child.try_wait().unwrap().is_none() {
+        cable.cut(&mut child);
+    }
+    assert_eq!(pty.ends(child), Some(125));
+    assert!(pty.is_as_before(), "{:?}", pty.seen);
+}
