@@ -11,6 +11,7 @@ use lastbyte_sys::spawn::{OutputEnds, Spawned};
 
 use super::Inner;
 use super::start::StartError;
+use crate::clock::unix_ms;
 use crate::desk::{Desk, Started as Begun};
 use crate::feed::{EventAbout, EventKind, Reporter};
 use crate::journal::Entry;
@@ -43,7 +44,9 @@ impl Inner {
         let Spawned { child, stdin, output } = spawned;
         let guard = KillOnDrop::new(tree.clone());
         let place = Place::new(&self.logs(), &about.id.to_string());
-        let writer = Writer::new(place.clone(), log_streams(launch.streams), launch.quota);
+        let started_ms = unix_ms(about.started);
+        let writer =
+            Writer::new(place.clone(), log_streams(launch.streams), launch.quota, started_ms);
         let log = writer.reader();
         let share = Arc::new(self.disk.share());
         let pins = match launch.on_quota {

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::STEP;
+use crate::clock::unix_ms;
 
 /// One open end of a command's output.
 #[derive(Debug)]
@@ -170,6 +171,5 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    unix_ms(SystemTime::now())
 }

@@ -31,6 +31,7 @@ mod stdin;
 mod stop;
 mod stress;
 mod timeouts;
+mod times;
 mod tree;
 mod unprivileged;
 mod views;

@@ -1,7 +1,8 @@
-//! Where a log lies: `<id>.log` and, for split streams, `<id>.runs` beside it.
+//! Where a log lies: `<id>.log` and, where it needs an index, `<id>.runs` beside it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The two paths of one log. Neither file exists before the first byte.
@@ -19,6 +20,7 @@ impl Place {
         &self.log
     }
 
+    /// The index.
     pub fn runs(&self) -> PathBuf {
         self.log.with_extension("runs")
     }
@@ -35,4 +37,9 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         answer => answer,
     }
+}
+
+/// For this user alone. One that is there already is left over from an attempt that got no further.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
