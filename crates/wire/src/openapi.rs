@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     AttachQuery, ErrorBody, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output,
     OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
-    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, Wait, WaitAnswer,
-    WriteAnswer, WriteQuery,
+    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer,
+    TimesQuery, Wait, WaitAnswer, WriteAnswer, WriteQuery,
 };
 use operation::Operation;
 
@@ -151,6 +151,13 @@ fn of_an_output() -> Vec<Route> {
             Operation::new("searchOutput", "Lines that match")
                 .query::<SearchQuery>()
                 .json::<SearchAnswer>(200),
+        ),
+        (
+            "/v1/processes/{id}/output/times",
+            "get",
+            Operation::new("tellTimes", "When its output came")
+                .query::<TimesQuery>()
+                .json::<TimesAnswer>(200),
         ),
         (
             "/v1/processes/{id}/follow",

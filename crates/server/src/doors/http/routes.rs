@@ -13,7 +13,7 @@ use lastbyte_wire::{Error, ErrorCode, Health, OPENAPI, Root};
 use super::answer::{Answer, Refusal, json, nothing, ok};
 use super::input::Target;
 use super::{attach, events, follow, input, output};
-use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
+use crate::verbs::{forget, list, resize, search, show, signal, start, stop, times, wait, write};
 use crate::{App, to_wire};
 
 /// Everything that the native door offers.
@@ -22,6 +22,7 @@ pub fn router(app: App) -> Router {
         .route("/", get(show_process).delete(forget_process))
         .route("/output", get(output::read_output))
         .route("/output/search", get(search_output))
+        .route("/output/times", get(tell_times))
         .route("/follow", get(follow::follow_output))
         .route("/attach", get(attach::attach_to_process))
         .route("/survivors", get(list_survivors))
@@ -69,6 +70,10 @@ async fn show_process(Target(process): Target) -> Answer {
 async fn search_output(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query = input::query(&uri)?;
     ok(&search::search(&app, &process, &query).await?)
+}
+
+async fn tell_times(Target(process): Target, uri: Uri) -> Answer {
+    ok(&times::times(&process, &input::query(&uri)?).await?)
 }
 
 async fn list_survivors(Target(process): Target) -> Answer {
