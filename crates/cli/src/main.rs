@@ -19,6 +19,7 @@ mod own_streams;
 mod places;
 mod process_id;
 mod progress;
+mod rfc3339;
 mod sandbox_args;
 mod screen;
 mod server_args;
