@@ -101,6 +101,7 @@ impl Fixture {
                 Piece::Bytes(count) => {
                     let end = at + count as u64;
                     assert_eq!(stamps.first().map(|first| first.offset), Some(at));
+                    assert!(stamps.len() <= 256, "{} of them in one read", stamps.len());
                     bytes.extend(each(&stamps, end));
                     at = end;
                 }

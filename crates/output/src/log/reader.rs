@@ -101,7 +101,10 @@ impl Reader {
         into: &mut [u8],
     ) -> Result<(Piece, Vec<Run>), ReadError> {
         let (piece, mut runs) = self.look((extent, live), at, into, |range| self.runs(range))?;
-        let end = end_of(&piece, at);
+        let end = match piece {
+            Piece::Bytes(count) => at + count as u64,
+            Piece::Dropped(_) | Piece::End => at,
+        };
         runs.retain(|run| run.range.start < end);
         if let Some(last) = runs.last_mut() {
             last.range.end = last.range.end.min(end);
@@ -194,14 +197,6 @@ fn clear_until(extent: &Extent, at: u64) -> Result<u64, Piece> {
         Some(gone) if gone.start <= at => Err(Piece::Dropped(at..gone.end.min(extent.len))),
         Some(gone) => Ok(gone.start.min(extent.len)),
         None => Ok(extent.len),
-    }
-}
-
-/// Where what was copied ends.
-fn end_of(piece: &Piece, at: u64) -> u64 {
-    match piece {
-        Piece::Bytes(count) => at + *count as u64,
-        Piece::Dropped(_) | Piece::End => at,
     }
 }
 

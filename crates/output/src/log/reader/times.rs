@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use super::{Horizon, Piece, ReadError, Reader, end_of, open_once};
+use super::{Horizon, Piece, ReadError, Reader, open_once};
 use crate::log::index::{self, Found};
 use crate::log::runs::{self, Run};
 use crate::log::{Extent, Stamp};
@@ -17,8 +17,12 @@ pub struct Stamped {
     pub until: u64,
 }
 
+/// A log may have a stamp for every byte, and nobody can use so many at once.
+const MOST_IN_A_READ: usize = 256;
+
 impl Reader {
     /// As [`Reader::read`], with the stamps of the bytes that were copied: the first lies at `at`.
+    /// Bytes of more than 256 stamps are left for the next call.
     pub fn read_stamps(
         &self,
         extent: &Extent,
@@ -26,14 +30,17 @@ impl Reader {
         at: u64,
         into: &mut [u8],
     ) -> Result<(Piece, Vec<Stamp>), ReadError> {
-        let all = |range| self.stamps(range, usize::MAX).map(|stamped| stamped.stamps);
-        let (piece, mut stamps) = self.look((extent, live), at, into, all)?;
-        let end = end_of(&piece, at);
+        let some = |range| self.stamps(range, MOST_IN_A_READ).map(Some);
+        let (piece, stamped) = self.look((extent, live), at, into, some)?;
+        let (Piece::Bytes(count), Some(Stamped { mut stamps, until })) = (&piece, stamped) else {
+            return Ok((piece, Vec::new()));
+        };
+        let end = until.min(at + *count as u64);
         stamps.retain(|stamp| stamp.offset < end);
         match stamps.first().map_or(end, |first| first.offset) {
             // Pushed out of memory after it was copied.
             known_from if known_from > at => Ok((Piece::Dropped(at..known_from), Vec::new())),
-            _ => Ok((piece, stamps)),
+            _ => Ok((Piece::Bytes((end - at) as usize), stamps)),
         }
     }
 
