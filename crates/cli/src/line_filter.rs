@@ -12,6 +12,10 @@ pub(crate) struct LineFilter {
     left: Option<u64>,
     /// The beginning of a line whose end has not come; only where there is a pattern.
     begun: Vec<u8>,
+    /// What it is to be shown with.
+    begun_stamp: String,
+    /// Whether the last byte that came was not the end of a line.
+    in_line: bool,
 }
 
 /// A longer line is looked at in pieces of this size: one without an end must not fill the memory.
@@ -19,25 +23,27 @@ const LONGEST: usize = 1 << 20;
 
 impl LineFilter {
     pub(crate) fn new(pattern: Option<Regex>, most: Option<u64>) -> Self {
-        Self { pattern, left: most, begun: Vec::new() }
+        Self { pattern, left: most, begun: Vec::new(), begun_stamp: String::new(), in_line: false }
     }
 
-    /// What of these bytes is to be shown, as far as that is known.
-    pub(crate) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let matching = match self.pattern {
-            None => Cow::Borrowed(bytes),
-            Some(_) => Cow::Owned(self.matching(bytes)),
+    /// What of these bytes is to be shown, as far as that is known; each line that begins in them
+    /// behind `stamp`, at which no pattern looks.
+    pub(crate) fn pass<'a>(&mut self, bytes: &'a [u8], stamp: &str) -> Cow<'a, [u8]> {
+        let shown = match self.pattern {
+            None if stamp.is_empty() => Cow::Borrowed(bytes),
+            None => Cow::Owned(self.stamped(bytes, stamp)),
+            Some(_) => Cow::Owned(self.matching(bytes, stamp)),
         };
-        self.counted(matching)
+        self.counted(shown)
     }
 
     /// The last line, if it has no end and matches.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let last = std::mem::take(&mut self.begun);
-        match !last.is_empty() && self.matches(&last) {
-            true => self.counted(Cow::Owned(last)).into_owned(),
-            false => Vec::new(),
+        let mut last = Vec::new();
+        if !self.begun.is_empty() {
+            self.take_line(&mut last);
         }
+        self.counted(Cow::Owned(last)).into_owned()
     }
 
     /// Nothing more can pass.
@@ -45,18 +51,41 @@ impl LineFilter {
         self.left == Some(0)
     }
 
-    fn matching(&mut self, bytes: &[u8]) -> Vec<u8> {
+    fn stamped(&mut self, bytes: &[u8], stamp: &str) -> Vec<u8> {
         let mut shown = Vec::new();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if !self.in_line {
+                shown.extend_from_slice(stamp.as_bytes());
+            }
+            shown.extend_from_slice(part);
+            self.in_line = !part.ends_with(b"\n");
+        }
+        shown
+    }
+
+    fn matching(&mut self, bytes: &[u8], stamp: &str) -> Vec<u8> {
+        let mut shown = Vec::new();
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if !self.in_line {
+                stamp.clone_into(&mut self.begun_stamp);
+            }
             self.begun.extend_from_slice(part);
-            if part.ends_with(b"\n") || self.begun.len() >= LONGEST {
-                let line = std::mem::take(&mut self.begun);
-                if self.matches(&line) {
-                    shown.extend_from_slice(&line);
-                }
+            self.in_line = !part.ends_with(b"\n");
+            if !self.in_line || self.begun.len() >= LONGEST {
+                self.take_line(&mut shown);
             }
         }
         shown
+    }
+
+    /// The line that has begun, or a piece of it, if it matches.
+    fn take_line(&mut self, shown: &mut Vec<u8>) {
+        let (line, stamp) =
+            (std::mem::take(&mut self.begun), std::mem::take(&mut self.begun_stamp));
+        if self.matches(&line) {
+            shown.extend_from_slice(stamp.as_bytes());
+            shown.extend_from_slice(&line);
+        }
     }
 
     fn matches(&self, line: &[u8]) -> bool {
@@ -96,7 +125,7 @@ mod tests {
             let mut filter = LineFilter::new(pattern, most);
             let mut shown = Vec::new();
             for piece in text.as_bytes().chunks(size) {
-                shown.extend_from_slice(&filter.pass(piece));
+                shown.extend_from_slice(&filter.pass(piece, ""));
             }
             shown.extend(filter.finish());
             assert_eq!(String::from_utf8_lossy(&shown), want, "{size} bytes at once");
@@ -119,10 +148,33 @@ mod tests {
         check(Some("a|c"), Some(2), "a\nb\nc\na\n", "a\nc\n");
     }
 
+    /// Each byte comes with a stamp of its own, the number of it.
+    fn check_stamped(pattern: Option<&str>, most: Option<u64>, text: &str, want: &str) {
+        let pattern = pattern.map(|pattern| Regex::new(pattern).unwrap());
+        let mut filter = LineFilter::new(pattern, most);
+        let mut shown = Vec::new();
+        for (number, byte) in text.bytes().enumerate() {
+            shown.extend_from_slice(&filter.pass(&[byte], &format!("{number} ")));
+        }
+        shown.extend(filter.finish());
+        assert_eq!(String::from_utf8_lossy(&shown), want);
+    }
+
+    #[test]
+    fn a_line_has_the_stamp_of_its_first_byte() {
+        check_stamped(None, None, "ab\n\nc", "0 ab\n3 \n4 c");
+        check_stamped(None, Some(1), "ab\nc\n", "0 ab\n");
+        check_stamped(Some("^b"), None, "ab\nb\n\nbc", "3 b\n6 bc");
+        check_stamped(Some("[0-9]"), None, "ab\nc", "");
+        let mut filter = LineFilter::new(None, None);
+        assert_eq!(&*filter.pass(b"a\nb\nc", "t "), b"t a\nt b\nt c");
+        assert_eq!(&*filter.pass(b"d\ne", "u "), b"d\nu e");
+    }
+
     #[test]
     fn a_line_without_an_end_does_not_fill_the_memory() {
         let mut filter = LineFilter::new(Some(Regex::new("x").unwrap()), None);
-        let shown: usize = (0..5).map(|_| filter.pass(&vec![b'x'; LONGEST]).len()).sum();
-        assert_eq!((shown, filter.begun.len()), (5 * LONGEST, 0));
+        let shown: usize = (0..5).map(|_| filter.pass(&vec![b'x'; LONGEST], "t ").len()).sum();
+        assert_eq!((shown, filter.begun.len()), (2 + 5 * LONGEST, 0), "one line, one stamp");
     }
 }

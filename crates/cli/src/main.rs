@@ -21,6 +21,7 @@ mod places;
 mod process_args;
 mod process_id;
 mod progress;
+mod rfc3339;
 mod sandbox_args;
 mod screen;
 mod server_args;

@@ -35,6 +35,8 @@ pub struct Piece {
     pub range: Range,
     /// `None` where streams are not told apart.
     pub stream: Option<Stream>,
+    /// When they came; `None` unless asked for.
+    pub at_unix_ns: Option<u64>,
     pub bytes: Vec<u8>,
 }
 
@@ -78,14 +80,14 @@ impl Following {
     }
 
     fn piece(&self, message: &Message) -> Result<Piece, ClientError> {
-        let FollowOutput { range, stream, content } = self.data(message)?;
+        let FollowOutput { range, stream, at_unix_ns, content } = self.data(message)?;
         let bytes = match content {
             wire::Bytes::Text(text) => text.into_bytes(),
             wire::Bytes::Base64(text) => base64_simd::STANDARD
                 .decode_to_vec(&text)
                 .map_err(|_| self.log.ask.failed(Problem::Base64))?,
         };
-        Ok(Piece { range, stream, bytes })
+        Ok(Piece { range, stream, at_unix_ns, bytes })
     }
 
     fn data<T: DeserializeOwned>(&self, message: &Message) -> Result<T, ClientError> {

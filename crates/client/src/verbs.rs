@@ -6,8 +6,8 @@ use crate::request::{Ask, Repeat, of_process};
 use crate::wire::{
     AttachQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery,
     Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
-    StartRequest, StopProof, StopRequest, Survivor, View, Wait, WaitAnswer, WriteAnswer,
-    WriteQuery,
+    StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, View, Wait,
+    WaitAnswer, WriteAnswer, WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, RawOutput};
 
@@ -52,6 +52,11 @@ impl Client {
     /// The lines that match.
     pub async fn search(&self, id: &str, query: &SearchQuery) -> Result<SearchAnswer, ClientError> {
         self.value(&Ask::get(of_process(id, "/output/search")).query(query)).await
+    }
+
+    /// When the output came.
+    pub async fn times(&self, id: &str, query: &TimesQuery) -> Result<TimesAnswer, ClientError> {
+        self.value(&Ask::get(of_process(id, "/output/times")).query(query)).await
     }
 
     /// The output as it comes, over however many connections.

@@ -3,16 +3,18 @@
 mod readers;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Extent, Horizon, Piece, Place, ReadError, Reader, Run};
+use lastbyte_output::log::{Extent, Horizon, Piece, Place, ReadError, Reader, Run, Stamp, Stamped};
 use lastbyte_sys::Signal;
 use lastbyte_sys::pty::WindowSize;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use crate::Id;
+use crate::clock::unix_ms;
 use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
 use crate::disk::Share;
 use crate::ending::Ending;
@@ -292,6 +294,26 @@ impl LogReader {
         into: &mut [u8],
     ) -> Result<(Piece, Vec<Run>), ReadError> {
         self.log.read_runs(&snapshot.extent, &self.live, at, into)
+    }
+
+    /// As [`LogReader::read`], with the stamps of the bytes that were copied.
+    pub fn read_stamps(
+        &self,
+        snapshot: &Snapshot,
+        at: u64,
+        into: &mut [u8],
+    ) -> Result<(Piece, Vec<Stamp>), ReadError> {
+        self.log.read_stamps(&snapshot.extent, &self.live, at, into)
+    }
+
+    /// The stamps of a range, at most so many.
+    pub fn stamps(&self, range: Range<u64>, most: usize) -> Result<Stamped, ReadError> {
+        self.log.stamps(range, most)
+    }
+
+    /// The cursor of the first byte that may have come at this time or later.
+    pub fn since(&self, snapshot: &Snapshot, time: SystemTime) -> Result<u64, ReadError> {
+        self.log.since(&snapshot.extent, unix_ms(time))
     }
 }
 

@@ -51,7 +51,7 @@ impl Fixture {
     }
 
     fn at(place: Place, streams: Streams, quota: u64, folder: tempfile::TempDir) -> Self {
-        let writer = Writer::new(place, streams, Quota::new(quota).unwrap());
+        let writer = Writer::new(place, streams, Quota::new(quota).unwrap(), 5);
         let published = Published(RefCell::default());
         Self { writer, published, out: pipe(), err: pipe(), _folder: folder }
     }
@@ -131,7 +131,8 @@ proptest! {
 #[test]
 fn a_byte_written_just_before_the_end_is_never_missed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = Writer::new(Place::new(folder.path(), "x"), Streams::Split, Quota::DEFAULT);
+    let place = Place::new(folder.path(), "x");
+    let mut writer = Writer::new(place, Streams::Split, Quota::DEFAULT, 5);
     let (sender, receiver) = channel::<File>();
     let peer = std::thread::spawn(move || {
         let mut delay = 1u32;

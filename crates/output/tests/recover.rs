@@ -28,7 +28,7 @@ impl Fixture {
     fn new(streams: Streams) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::new(folder.path(), "x");
-        let writer = Writer::new(place.clone(), streams, Quota::new(Quota::LEAST).unwrap());
+        let writer = Writer::new(place.clone(), streams, Quota::new(Quota::LEAST).unwrap(), 5);
         let (read, write) = lastbyte_sys::pipe::pipe().unwrap();
         lastbyte_sys::pipe::set_nonblocking(&read).unwrap();
         Self { place, writer, pipe: (read, write.into()), _folder: folder }
@@ -45,7 +45,8 @@ impl Fixture {
 
     /// How many bytes a reader gets, every one of them checked.
     fn readable(&self, extent: &Extent, streams: Streams) -> u64 {
-        let (reader, live) = (Reader::of_files(self.place.clone(), streams), Fixed(extent.clone()));
+        let reader = Reader::of_files(self.place.clone(), streams, 5);
+        let live = Fixed(extent.clone());
         let (mut at, mut got, mut chunk) = (0, 0, vec![0; 5000]);
         loop {
             match reader.read_runs(extent, &live, at, &mut chunk).unwrap() {

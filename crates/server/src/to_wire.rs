@@ -207,6 +207,23 @@ pub fn event(event: &Event) -> wire::Event {
     }
 }
 
+/// Streams are told where they are kept apart.
+pub fn stamp(stamp: log::Stamp, streams: Streams) -> wire::Stamp {
+    wire::Stamp {
+        offset: stamp.offset,
+        at_unix_ns: ms_as_ns(stamp.at_ms),
+        stream: match streams {
+            Streams::Split => Some(stream(stamp.stream)),
+            Streams::Merged | Streams::Pty(_) => None,
+        },
+    }
+}
+
+/// Milliseconds of unix time, as the log counts it.
+pub fn ms_as_ns(unix_ms: u64) -> u64 {
+    unix_ms.saturating_mul(1_000_000)
+}
+
 pub fn unix_ns(time: SystemTime) -> u64 {
     ns(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }

@@ -12,5 +12,6 @@ pub mod show;
 pub mod signal;
 pub mod start;
 pub mod stop;
+pub mod times;
 pub mod wait;
 pub mod write;

@@ -18,6 +18,9 @@ pub struct FollowQuery {
     /// Go on after the ending, with what survivors write, until the log closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
+    /// Say when each piece came. Pieces are then cut where that changes, be it inside a character.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<bool>,
 }
 
 /// The data of `output` and of `late`: bytes of the log.
@@ -28,6 +31,9 @@ pub struct FollowOutput {
     /// Which of split streams they are of; absent where streams are not told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
+    /// When they came, or up to a tenth of a second before that; absent unless asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_unix_ns: Option<u64>,
     pub content: Bytes,
 }
 

@@ -21,6 +21,7 @@ mod sandbox;
 mod schema;
 mod search;
 mod start;
+mod times;
 mod verbs;
 mod wait;
 
@@ -40,6 +41,7 @@ pub use sandbox::Sandbox;
 pub use schema::schema;
 pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
+pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use verbs::{
     Delivered, ForgetQuery, Health, Reach, ResizeRequest, Root, SignalAnswer, SignalRequest,
     StopProof, StopRequest, Survivor, WriteAnswer, WriteQuery,

@@ -15,8 +15,8 @@ use crate::integers::with_ends;
 use crate::{
     AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery,
     Output, OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
-    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, Wait, WaitAnswer,
-    WriteAnswer, WriteQuery, head,
+    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer,
+    TimesQuery, Wait, WaitAnswer, WriteAnswer, WriteQuery, head,
 };
 use operation::{Field, Operation};
 
@@ -194,6 +194,14 @@ fn of_an_output() -> Vec<Route> {
                 .query::<SearchQuery>()
                 .json::<SearchAnswer>(200)
                 .refused(&[ProcessNotFound, InvalidPattern, TooManyWaits, Failed]),
+        ),
+        (
+            "/v1/processes/{id}/output/times",
+            "get",
+            Operation::new("tellTimes", "When its output came")
+                .query::<TimesQuery>()
+                .json::<TimesAnswer>(200)
+                .refused(&[ProcessNotFound, Failed]),
         ),
         (
             "/v1/processes/{id}/follow",

@@ -8,7 +8,8 @@ use crate::{
     AttachNotice, AttachQuery, AttachRequest, ErrorBody, Event, EventsQuery, FollowDropped,
     FollowOutput, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery,
     ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
-    StartRequest, StopProof, StopRequest, Survivor, WaitAnswer, WriteAnswer, WriteQuery,
+    StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, WaitAnswer,
+    WriteAnswer, WriteQuery,
 };
 
 /// All of it, under `$defs`.
@@ -36,6 +37,8 @@ pub fn schema() -> Value {
     generator.subschema_for::<FollowDropped>();
     generator.subschema_for::<SearchQuery>();
     generator.subschema_for::<SearchAnswer>();
+    generator.subschema_for::<TimesQuery>();
+    generator.subschema_for::<TimesAnswer>();
     generator.subschema_for::<AttachQuery>();
     generator.subschema_for::<AttachRequest>();
     generator.subschema_for::<AttachNotice>();

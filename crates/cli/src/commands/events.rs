@@ -7,7 +7,7 @@ use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
 use lastbyte_sys::Errno;
 
 use crate::server_args::ServerArgs;
-use crate::{exit_code, in_words, own_streams, process_id, tell};
+use crate::{exit_code, in_words, own_streams, process_id, rfc3339, tell};
 
 /// Print what happens to processes from now on, a line for each event
 ///
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn line(event: &Event) -> String {
-    let (time, id) = (in_words::time(event.at_unix_ns), process_id::short(&event.process));
+    let (time, id) = (rfc3339::seconds(event.at_unix_ns), process_id::short(&event.process));
     let name = event.event.name();
     let more = match &event.event {
         EventKind::Started | EventKind::FirstOutput | EventKind::Forgotten => String::new(),

@@ -1,9 +1,12 @@
 //! `lastbyte logs`: the output of a process, byte for byte.
 
+mod since;
+mod stamped;
+
 use std::borrow::Cow;
 use std::pin::pin;
 
-use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stream, View};
+use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stamp, Stream, TimesQuery, View};
 use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
 use regex::bytes::Regex;
@@ -19,8 +22,12 @@ use crate::{exit_code, in_words, own_streams, tell};
 ///
 /// Of --tail, --grep and --head the first is done first: of the last lines those that match, and of
 /// these the first.
+///
+/// When a byte came is known to a tenth of a second: --since may begin that much too early, and
+/// --timestamps may tell a time that is that much too early.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::CLIENT_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that may be given")]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -37,6 +44,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", conflicts_with = "from")]
     tail: Option<u64>,
 
+    /// Begin with what came this long ago (5m) or at this time (2026-11-16T07:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since::parse, conflicts_with_all = ["from", "tail"])]
+    since: Option<u64>,
+
     /// End behind so many lines
     #[arg(long, value_name = "COUNT", conflicts_with = "json")]
     head: Option<u64>,
@@ -44,6 +55,10 @@ pub(crate) struct Args {
     /// Only lines that match this regular expression
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, conflicts_with = "json")]
     grep: Option<Regex>,
+
+    /// Begin each line with the time (UTC) at which its first byte came; with --json say it as `stamps`
+    #[arg(short, long)]
+    timestamps: bool,
 
     /// Only this one of two streams that are kept apart: stdout or stderr
     #[arg(long, value_parser = in_words::parse_stream)]
@@ -64,24 +79,37 @@ const PIECE: u64 = 1 << 20;
 const MOST_OF_LINES: u64 = 4 << 20;
 /// How long the server keeps a question for output that has not come yet.
 const WAIT_MS: u64 = 30_000;
+/// As many stamps as a server gives at once.
+const MOST_STAMPS: u64 = 10_000;
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find().await?;
-    let mut cursor = args.begin(&client, &id).await?;
+    match args.timestamps && !args.json {
+        true => stamped::run(args, &client, &id).await,
+        false => run_plain(args, &client, &id).await,
+    }
+}
+
+async fn run_plain(args: &Args, client: &Client, id: &str) -> anyhow::Result<u8> {
+    let mut cursor = args.begin(client, id).await?;
     let mut filter = LineFilter::new(args.grep.clone(), args.head);
     // Without -f: where the output ended when we first looked.
     let mut end = None;
     let mut reader_gone = pin!(own_streams::stdout_reader_gone());
     loop {
         let piece = tokio::select! {
-            piece = args.piece(&client, &id, cursor, end) => piece?,
+            piece = args.piece(client, id, cursor, end) => piece?,
             () = &mut reader_gone => return Ok(0),
         };
         if cursor >= 0 {
             tell_dropped(&piece, cursor.unsigned_abs());
         }
-        if write(&args.shown(&piece, &mut filter)?)? == Reader::Gone || filter.is_full() {
+        let shown = match args.json {
+            true => Cow::Owned(args.json_line(client, id, &piece).await?),
+            false => filter.pass(&piece.bytes, ""),
+        };
+        if write(&shown)? == Reader::Gone || filter.is_full() {
             return Ok(0);
         }
         let end = *end.get_or_insert(args.end(&piece));
@@ -118,7 +146,11 @@ impl Args {
 
     /// The cursor to begin at.
     async fn begin(&self, client: &Client, id: &str) -> anyhow::Result<i64> {
-        let Some(count) = self.tail else { return Ok(self.from) };
+        let count = match (self.since, self.tail) {
+            (Some(since), _) => return self.first_since(client, id, since).await,
+            (None, None) => return Ok(self.from),
+            (None, Some(count)) => count,
+        };
         let query = OutputQuery {
             view: Some(View::Lines),
             // None is no number of lines to the server.
@@ -144,6 +176,17 @@ impl Args {
         Ok(i64::try_from(start)?)
     }
 
+    /// The cursor of the first byte that may have come at this time or later.
+    async fn first_since(&self, client: &Client, id: &str, unix_ns: u64) -> anyhow::Result<i64> {
+        let query = TimesQuery {
+            since_unix_ns: Some(unix_ns),
+            late: Some(self.late),
+            max_stamps: Some(1),
+            ..TimesQuery::default()
+        };
+        Ok(i64::try_from(client.times(id, &query).await?.from)?)
+    }
+
     async fn has_something_before(
         &self,
         client: &Client,
@@ -160,18 +203,43 @@ impl Args {
         Ok(!first.bytes.is_empty() && first.next <= cursor)
     }
 
-    /// The bytes of a piece that are wanted, or the words of the API for it.
-    fn shown<'a>(
+    /// The words of the API for a piece, and when it came if that is wanted.
+    async fn json_line(
         &self,
-        piece: &'a RawOutput,
-        filter: &mut LineFilter,
-    ) -> anyhow::Result<Cow<'a, [u8]>> {
-        if !self.json {
-            return Ok(filter.pass(&piece.bytes));
+        client: &Client,
+        id: &str,
+        piece: &RawOutput,
+    ) -> anyhow::Result<Vec<u8>> {
+        let mut value = serde_json::to_value(as_output(piece))?;
+        if self.timestamps {
+            value["stamps"] = serde_json::to_value(self.stamps(client, id, piece).await?)?;
         }
-        let mut line = serde_json::to_vec(&as_output(piece))?;
+        let mut line = serde_json::to_vec(&value)?;
         line.push(b'\n');
-        Ok(Cow::Owned(line))
+        Ok(line)
+    }
+
+    async fn stamps(
+        &self,
+        client: &Client,
+        id: &str,
+        piece: &RawOutput,
+    ) -> anyhow::Result<Vec<Stamp>> {
+        let (mut from, mut stamps) = (piece.from, Vec::new());
+        while from < piece.next {
+            let query = TimesQuery {
+                from: Some(from),
+                to: Some(piece.next),
+                late: Some(self.late),
+                max_stamps: Some(MOST_STAMPS),
+                since_unix_ns: None,
+            };
+            let answer = client.times(id, &query).await?;
+            stamps.extend(answer.stamps);
+            // A server that does not go on is not asked for ever.
+            from = answer.next.max(from + 1);
+        }
+        Ok(stamps)
     }
 
     /// Where the output ends at the instant of this piece.
@@ -224,7 +292,11 @@ fn tell_dropped(piece: &RawOutput, cursor: u64) {
     for range in &piece.dropped {
         let (start, end) = (range.start.max(cursor), range.end.min(piece.from));
         if start < end {
-            tell::line(format_args!("{} bytes were dropped: {start}-{end}", end - start));
+            tell_gone(start, end);
         }
     }
+}
+
+fn tell_gone(start: u64, end: u64) {
+    tell::line(format_args!("{} bytes were dropped: {start}-{end}", end - start));
 }

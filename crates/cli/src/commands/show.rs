@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use lastbyte_client::wire::{Closing, Ending, Kept, Phase, Process, Range, Survivor};
 
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, in_words, tell};
+use crate::{exit_code, in_words, rfc3339, tell};
 
 /// Show all that is known of a process
 ///
@@ -44,9 +44,9 @@ fn page(process: &Process, survivors: Option<&[Survivor]>) -> String {
     page.line("directory", in_words::one_line(&process.cwd));
     page.line("pid", process.pid);
     page.line("sandbox", in_words::sandbox(&process.sandbox));
-    page.line("started", in_words::time(process.started_unix_ns));
+    page.line("started", rfc3339::seconds(process.started_unix_ns));
     if let Some(at) = process.timed_out_at_unix_ns {
-        page.line("timed out", in_words::time(at));
+        page.line("timed out", rfc3339::seconds(at));
     }
     page.line("phase", in_words::phase(process.phase));
     if let Some(ending) = &process.ending {

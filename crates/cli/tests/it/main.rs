@@ -52,6 +52,7 @@ mod stop;
 mod streams;
 mod supervisor;
 mod timeouts;
+mod times;
 mod tty;
 mod usage;
 mod wait;

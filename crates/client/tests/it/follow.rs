@@ -11,7 +11,7 @@ fn output(range: std::ops::Range<u64>, content: &str) -> String {
 
 fn piece(start: u64, bytes: &[u8]) -> Followed {
     let range = Range { start, end: start + bytes.len() as u64 };
-    Followed::Output(Piece { range, stream: None, bytes: bytes.to_vec() })
+    Followed::Output(Piece { range, stream: None, at_unix_ns: None, bytes: bytes.to_vec() })
 }
 
 #[tokio::test]
@@ -54,6 +54,7 @@ async fn streams_that_are_told_apart_say_which_they_are() {
     let server = Server::start(vec![vec![stream(&body)]]);
     let mut following = server.client().follow("p", &FollowQuery::default()).await.unwrap();
     let range = Range { start: 0, end: 1 };
-    let want = Piece { range, stream: Some(Stream::Stderr), bytes: b"x".to_vec() };
+    let want =
+        Piece { range, stream: Some(Stream::Stderr), at_unix_ns: None, bytes: b"x".to_vec() };
     assert_eq!(following.next().await.unwrap(), Some(Followed::Late(want)));
 }

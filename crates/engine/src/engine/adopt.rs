@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
 use super::start::StartError;
+use crate::clock::unix_ms;
 use crate::desk::{Desk, Started as Begun};
 use crate::feed::{EventAbout, EventKind, Reporter};
 use crate::journal::Entry;
@@ -49,8 +50,10 @@ impl Inner {
         let Spawned { child, stdin, output } = spawned;
         let guard = KillOnDrop::new(tree.clone());
         let place = Place::new(&self.logs(), &about.id.to_string());
-        let writer = Writer::new(place.clone(), log_streams(launch.streams), launch.quota)
-            .with_spares(self.spares.clone());
+        let started_ms = unix_ms(about.started);
+        let writer =
+            Writer::new(place.clone(), log_streams(launch.streams), launch.quota, started_ms)
+                .with_spares(self.spares.clone());
         let log = writer.reader();
         let share = Arc::new(self.disk.share());
         let pins = match launch.on_quota {

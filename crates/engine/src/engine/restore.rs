@@ -17,6 +17,7 @@ use super::adopt::log_streams;
 use super::registry::Keyed;
 use super::start::Started;
 use crate::Id;
+use crate::clock::unix_ms;
 use crate::desk::Counter;
 use crate::ending::{Ending, Kept, LostWhy, Times};
 use crate::journal::{Launched, Past, Replayed, damaged_path};
@@ -74,7 +75,7 @@ impl Inner {
                 counter: Counter::of_ended(ending, recovered.extent, past.timed_out_at),
                 stdin: None,
                 tree,
-                log: Reader::of_files(place.clone(), log_streams(past.launched.streams)),
+                log: reader(&place, &past.launched),
                 readers: Arc::clone(&self.readers),
                 place,
                 share,
@@ -124,6 +125,10 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
     let ran = now.duration_since(started).unwrap_or_default();
     let times = Times { started, exited: now, ended: now, ran, drained: Duration::ZERO };
     Ending::lost(LostWhy::ServerGone, extent, times)
+}
+
+fn reader(place: &Place, launched: &Launched) -> Reader {
+    Reader::of_files(place.clone(), log_streams(launched.streams), unix_ms(launched.started))
 }
 
 fn about(past: &Past) -> About {

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::STEP;
+use crate::clock::unix_ms;
 
 /// One open end of a command's output.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ enum Kind {
 const HOT: u32 = 8;
 const USUAL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 1 << 20;
+/// As much as a pty gives at once. The kernel allocates what is asked for before it looks.
+const PAGE: usize = 4096;
 /// More than the kernel holds back of a pty's output: a pass ends there even under a flood.
 const MOST_OF_A_PTY: usize = 256 * 1024;
 
@@ -159,17 +162,31 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
         Pulled::Nothing | Pulled::End => {}
         pulled => return pulled,
     }
-    let moved = match pty::splice_into_pipe(end, write, most.min(USUAL_PIPE)) {
-        Ok(0) => return Pulled::End,
-        Ok(moved) => moved,
-        Err(Errno::AGAIN) => return Pulled::Nothing,
+    match gather(end, write, most.min(USUAL_PIPE)) {
+        Ok(0) => Pulled::End,
+        Ok(gathered) => writer.pull(read, stream, gathered, now_ms()),
+        Err(Errno::AGAIN) => Pulled::Nothing,
         // A pty that cannot be read has no more to give.
-        Err(_) => return Pulled::End,
-    };
-    writer.pull(read, stream, moved, now_ms())
+        Err(_) => Pulled::End,
+    }
+}
+
+/// Moves what a pty has ready into the pipe, or as much as fits: of a flood it gives a page at
+/// once, and to append and to publish each would cost more than its bytes.
+fn gather(pty: &OwnedFd, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
+    let mut gathered = 0;
+    while gathered < most {
+        match pty::splice_into_pipe(pty, pipe, PAGE.min(most - gathered)) {
+            Ok(0) => break,
+            Ok(moved) => gathered += moved,
+            Err(errno) if gathered == 0 => return Err(errno),
+            // It is still so the next time.
+            Err(_) => break,
+        }
+    }
+    Ok(gathered)
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    unix_ms(SystemTime::now())
 }

@@ -1,5 +1,6 @@
 //! An engine in a temporary folder, with an anchor for the helpers it starts.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -47,9 +48,11 @@ impl Fixture {
         process
     }
 
-    /// How many logs lie in the state folder.
+    /// How many logs lie in the state folder, with an index or without.
     pub fn files(&self) -> usize {
-        std::fs::read_dir(self.state.path().join("logs")).unwrap().count()
+        let files = std::fs::read_dir(self.state.path().join("logs")).unwrap();
+        let logs = files.map(|file| file.unwrap().path().with_extension(""));
+        logs.collect::<BTreeSet<_>>().len()
     }
 }
 

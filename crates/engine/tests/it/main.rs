@@ -32,6 +32,7 @@ mod stdin;
 mod stop;
 mod stress;
 mod timeouts;
+mod times;
 mod tree;
 mod unprivileged;
 mod views;

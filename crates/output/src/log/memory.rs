@@ -1,6 +1,7 @@
 //! The newest bytes of a log whose disk failed, kept in memory.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Stream;
@@ -59,6 +60,12 @@ impl Tail {
     /// Where the bytes of the disk end and those of the memory begin; `None` while the disk is well.
     pub(super) fn began(&self) -> Option<u64> {
         Some(self.lock()?.began)
+    }
+
+    /// What newer bytes have pushed out; `None` while the disk is well.
+    pub(super) fn forgotten(&self) -> Option<Range<u64>> {
+        let inner = self.lock()?;
+        Some(inner.began..inner.start)
     }
 
     /// Copies what is there from `at` on; `None` when the disk has it, if anybody.

@@ -10,6 +10,7 @@
 //! ```
 
 mod extent;
+mod index;
 mod memory;
 mod place;
 mod quota;
@@ -17,15 +18,18 @@ mod reader;
 mod recover;
 mod runs;
 mod spares;
+mod stamps;
+mod unwritten;
 mod writer;
 
 pub use extent::{Dropped, Extent};
 pub use place::Place;
 pub use quota::{Quota, QuotaTooSmall};
-pub use reader::{Horizon, Piece, ReadError, Reader};
+pub use reader::{Horizon, Piece, ReadError, Reader, Stamped};
 pub use recover::Recovered;
 pub use runs::Run;
 pub use spares::Spares;
+pub use stamps::{RESOLUTION, Stamp};
 pub use writer::{Failed, Pulled, Streams, Writer};
 
 /// One of the two streams a command writes. A merged log and a pty have only `Out`.

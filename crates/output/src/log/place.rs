@@ -1,4 +1,4 @@
-//! Where a log lies: `<id>.log` and, for split streams, `<id>.runs` beside it.
+//! Where a log lies: `<id>.log` and, where it needs an index, `<id>.runs` beside it.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,6 +20,7 @@ impl Place {
         &self.log
     }
 
+    /// The index.
     pub fn runs(&self) -> PathBuf {
         self.log.with_extension("runs")
     }

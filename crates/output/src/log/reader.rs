@@ -1,5 +1,7 @@
 //! The looking side: bytes from a cursor, without asking the owner.
 
+mod times;
+
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -7,9 +9,13 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use super::index;
 use super::memory::{Copied, Tail};
 use super::runs::{self, Run};
+use super::unwritten::Unwritten;
 use super::{Extent, Place, Stream, Streams};
+
+pub use times::Stamped;
 
 /// Whoever knows how far the log goes at this instant.
 pub trait Horizon {
@@ -41,24 +47,35 @@ pub struct ReadError {
 pub struct Reader {
     place: Place,
     streams: Streams,
+    started_ms: u64,
     tail: Tail,
+    unwritten: Unwritten,
     log: OnceLock<File>,
-    runs: OnceLock<File>,
+    index: OnceLock<File>,
 }
 
 impl Reader {
-    pub(super) fn new(place: Place, streams: Streams, tail: Tail) -> Self {
-        Self { place, streams, tail, log: OnceLock::new(), runs: OnceLock::new() }
+    pub(super) fn new(
+        place: Place,
+        streams: Streams,
+        started_ms: u64,
+        (tail, unwritten): (Tail, Unwritten),
+    ) -> Self {
+        let (log, index) = (OnceLock::new(), OnceLock::new());
+        Self { place, streams, started_ms, tail, unwritten, log, index }
     }
 
-    /// A reader of a log whose writer is gone.
-    pub fn of_files(place: Place, streams: Streams) -> Self {
-        Self::new(place, streams, Tail::default())
+    /// A reader of a log whose writer is gone, and whose process was started at this time, in
+    /// milliseconds of unix time. Stamps that the writer had to keep in memory went with it: bytes
+    /// of those are told with the one before.
+    pub fn of_files(place: Place, streams: Streams, started_ms: u64) -> Self {
+        Self::new(place, streams, started_ms, (Tail::default(), Unwritten::default()))
     }
 
     /// Another reader of the same log, with files of its own.
     pub fn again(&self) -> Self {
-        Self::new(self.place.clone(), self.streams, self.tail.clone())
+        let memory = (self.tail.clone(), self.unwritten.clone());
+        Self::new(self.place.clone(), self.streams, self.started_ms, memory)
     }
 
     /// Copies bytes from `at` on, up to the end of `extent` or the next dropped range.
@@ -130,7 +147,7 @@ impl Reader {
     fn runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
         match self.streams {
             Streams::One if range.is_empty() => Ok(Vec::new()),
-            Streams::One => Ok(vec![Run { range, stream: Stream::Out, at_ms: 0 }]),
+            Streams::One => Ok(vec![Run { range, stream: Stream::Out }]),
             Streams::Split => self.split_runs(range),
         }
     }
@@ -154,12 +171,13 @@ impl Reader {
         let on_disk = range.start..self.tail.began().unwrap_or(u64::MAX).min(range.end);
         let mut found = Vec::new();
         if !on_disk.is_empty() {
-            let file = open_once(&self.runs, || self.place.runs())?;
-            found = runs::read(file, &on_disk).map_err(|source| self.failed(source))?;
+            let file = open_once(&self.index, || self.place.runs())?;
+            let written = index::within(file, &on_disk, usize::MAX);
+            found = runs::runs(&written.map_err(|error| self.failed(error))?.stamps, &on_disk);
         }
         let mut at = on_disk.end.max(range.start);
         while let Some((stream, count)) = self.tail.run(at, range.end - at) {
-            found.push(Run { range: at..at + count, stream, at_ms: 0 });
+            found.push(Run { range: at..at + count, stream });
             at += count;
         }
         Ok(found)

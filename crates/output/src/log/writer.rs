@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use lastbyte_sys::Errno;
@@ -16,10 +15,11 @@ use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
 
 use super::memory::{TAIL, Tail};
 use super::place::create_file;
-use super::runs::RunsWriter;
+use super::stamps::Stamps;
+use super::unwritten::Unwritten;
 use super::{Dropped, Extent, Place, Quota, Reader, Spares, Stream};
 
-/// Whether the log has an index of which bytes are of which stream.
+/// Whether the log says of each byte which stream it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
     One,
@@ -52,9 +52,12 @@ pub struct Writer {
     place: Place,
     spares: Option<Arc<Spares>>,
     streams: Streams,
+    started_ms: u64,
     store: Store,
-    /// Made with the log, so that readers made before a failure find it too.
+    stamps: Stamps,
+    /// These two are made with the log, so that readers made before a failure find them too.
     tail: Tail,
+    unwritten: Unwritten,
     len: u64,
     quota: Quota,
     /// Where late output begins; the region before it changes no more.
@@ -81,10 +84,7 @@ enum Shortage {
 enum Store {
     /// No byte has come yet, and no file exists.
     Nowhere,
-    Disk {
-        log: File,
-        runs: Option<RunsWriter>,
-    },
+    Disk(File),
     /// For good: one gap, then the newest bytes in memory.
     Memory(Failed),
 }
@@ -103,13 +103,18 @@ const PATIENCE_MS: u64 = 10_000;
 const MEMORY_STEP: usize = 64 * 1024;
 
 impl Writer {
-    pub fn new(place: Place, streams: Streams, quota: Quota) -> Self {
+    /// A log of a process that was started at this time, in milliseconds of unix time.
+    pub fn new(place: Place, streams: Streams, quota: Quota, started_ms: u64) -> Self {
+        let unwritten = Unwritten::default();
         Self {
             place,
             spares: None,
             streams,
+            started_ms,
             store: Store::Nowhere,
+            stamps: Stamps::new(streams, started_ms, unwritten.clone()),
             tail: Tail::default(),
+            unwritten,
             len: 0,
             quota,
             final_len: None,
@@ -127,7 +132,8 @@ impl Writer {
 
     /// A reader of this log; any number can be made.
     pub fn reader(&self) -> Reader {
-        Reader::new(self.place.clone(), self.streams, self.tail.clone())
+        let memory = (self.tail.clone(), self.unwritten.clone());
+        Reader::new(self.place.clone(), self.streams, self.started_ms, memory)
     }
 
     /// Appends at most `most` bytes that lie ready in `pipe`; never waits for the pipe.
@@ -135,7 +141,7 @@ impl Writer {
     /// A disk that does not take them is no error of this call: the log goes on in memory.
     pub fn pull(&mut self, pipe: impl AsFd, stream: Stream, most: usize, now_ms: u64) -> Pulled {
         if let Store::Memory(_) = self.store {
-            return self.pull_into_memory(pipe, stream, most);
+            return self.pull_into_memory(pipe, stream, most, now_ms);
         }
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
             Ok(0) => Pulled::End,
@@ -152,7 +158,7 @@ impl Writer {
             Err(Errno::MFILE | Errno::NFILE) if self.is_patient(now_ms) => Pulled::NotNow,
             Err(errno) => {
                 self.fail(errno);
-                self.pull_into_memory(pipe, stream, most)
+                self.pull_into_memory(pipe, stream, most, now_ms)
             }
         }
     }
@@ -201,7 +207,7 @@ impl Writer {
     /// How far it may get ahead of a reader that must miss nothing.
     pub fn room(&self) -> u64 {
         match self.store {
-            Store::Nowhere | Store::Disk { .. } => self.quota.bytes(),
+            Store::Nowhere | Store::Disk(_) => self.quota.bytes(),
             Store::Memory(_) => (TAIL - MEMORY_STEP) as u64,
         }
     }
@@ -214,15 +220,15 @@ impl Writer {
     pub fn failed(&self) -> Option<Failed> {
         match self.store {
             Store::Memory(failed) => Some(failed),
-            Store::Nowhere | Store::Disk { .. } => None,
+            Store::Nowhere | Store::Disk(_) => None,
         }
     }
 
     /// What log and index take on disk, but for what is dropped.
     pub fn kept(&self) -> u64 {
         let index = match &self.store {
-            Store::Disk { runs: Some(runs), .. } => runs.kept(),
-            Store::Disk { runs: None, .. } | Store::Nowhere | Store::Memory(_) => 0,
+            Store::Disk(_) => self.stamps.kept(),
+            Store::Nowhere | Store::Memory(_) => 0,
         };
         self.len - self.extent().dropped.bytes() + index
     }
@@ -234,15 +240,15 @@ impl Writer {
         most: usize,
         now_ms: u64,
     ) -> Result<usize, Errno> {
-        if self.opens_something(stream) {
-            // The file appears with the first byte, and a run with its own: look before.
+        if self.opens_something(stream, now_ms) {
+            // The file appears with the first byte, and a stamp with its own: look before.
             match readiness(&pipe)? {
                 Readiness::Bytes => self.open(stream, now_ms).map_err(|error| errno_of(&error))?,
                 Readiness::Nothing => return Err(Errno::AGAIN),
                 Readiness::End => return Ok(0),
             }
         }
-        let Store::Disk { log, .. } = &self.store else { return Err(Errno::BADF) };
+        let Store::Disk(log) = &self.store else { return Err(Errno::BADF) };
         let most = most.min(usize::try_from(self.quota.step()).unwrap_or(usize::MAX));
         splice_into_file(pipe, log, self.len, most)
     }
@@ -256,40 +262,38 @@ impl Writer {
         true
     }
 
-    /// Whether the next byte of this stream needs a file or a run that is not there yet.
-    fn opens_something(&self, stream: Stream) -> bool {
+    /// Whether the next byte needs a file or a stamp that is not there yet.
+    fn opens_something(&self, stream: Stream, now_ms: u64) -> bool {
         match &self.store {
             Store::Nowhere => true,
-            Store::Disk { runs, .. } => runs.as_ref().is_some_and(|runs| !runs.goes_on(stream)),
+            Store::Disk(_) => self.stamps.is_due(stream, now_ms),
             Store::Memory(_) => false,
         }
     }
 
     fn open(&mut self, stream: Stream, now_ms: u64) -> io::Result<()> {
         if let Store::Nowhere = self.store {
-            self.store = self.create()?;
+            self.store = Store::Disk(self.create()?);
         }
-        match &mut self.store {
-            Store::Disk { runs: Some(runs), .. } => runs.begin(self.len, stream, now_ms),
-            Store::Disk { runs: None, .. } | Store::Nowhere | Store::Memory(_) => Ok(()),
+        match self.stamps.is_due(stream, now_ms) {
+            true => self.stamps.begin(&self.place, self.len, stream, now_ms),
+            false => Ok(()),
         }
     }
 
-    fn create(&self) -> io::Result<Store> {
-        let log = self.create_file(self.place.log())?;
-        let runs = match self.streams {
-            Streams::One => None,
-            Streams::Split => Some(RunsWriter::new(self.create_file(&self.place.runs())?)),
-        };
-        Ok(Store::Disk { log, runs })
-    }
-
-    fn create_file(&self, path: &Path) -> io::Result<File> {
+    fn create(&self) -> io::Result<File> {
+        let path = self.place.log();
         let spare = self.spares.as_ref().and_then(|spares| spares.take(path));
         spare.map_or_else(|| create_file(path), Ok)
     }
 
-    fn pull_into_memory(&mut self, pipe: impl AsFd, stream: Stream, most: usize) -> Pulled {
+    fn pull_into_memory(
+        &mut self,
+        pipe: impl AsFd,
+        stream: Stream,
+        most: usize,
+        now_ms: u64,
+    ) -> Pulled {
         let mut chunk = vec![0; most.min(MEMORY_STEP)];
         let count = match read(pipe, &mut chunk) {
             Ok(0) => return Pulled::End,
@@ -298,6 +302,7 @@ impl Writer {
             // A pipe that cannot be read has no more to give.
             Err(_) => return Pulled::End,
         };
+        self.stamps.begin_in_memory(self.len, stream, now_ms);
         self.len += count as u64;
         match self.final_len {
             // The tail in memory is the end of the output proper; late output must not push it out.
@@ -312,7 +317,7 @@ impl Writer {
     /// Marks as gone what does not fit, in the region that still grows.
     fn fit(&mut self) {
         let index = match &self.store {
-            Store::Disk { runs, .. } => runs.as_ref().map_or(0, RunsWriter::kept),
+            Store::Disk(_) => self.stamps.kept(),
             Store::Nowhere | Store::Memory(_) => return,
         };
         let start = self.final_len.unwrap_or(0);
@@ -327,17 +332,15 @@ impl Writer {
     }
 
     fn punch(&mut self, dropped: &Dropped) -> Result<(), Errno> {
-        let Store::Disk { log, runs } = &mut self.store else { return Ok(()) };
+        let Store::Disk(log) = &self.store else { return Ok(()) };
         for range in dropped.ranges() {
             // Ranges grow at their end only: what begins alike was punched that far.
             let known = self.punched.ranges().iter().find(|known| known.start == range.start);
             let from = known.map_or(range.start, |known| known.end);
             if from < range.end {
-                punch_hole(&*log, from, range.end - from)?;
+                punch_hole(log, from, range.end - from)?;
             }
-            if let Some(runs) = runs {
-                runs.give_back(range).map_err(|error| errno_of(&error))?;
-            }
+            self.stamps.give_back(range).map_err(|error| errno_of(&error))?;
         }
         Ok(())
     }
@@ -346,6 +349,7 @@ impl Writer {
         self.tail.begin(self.len);
         self.gone.failed = self.len..self.len;
         self.store = Store::Memory(Failed { errno, at: self.len });
+        self.stamps.close();
     }
 }
 

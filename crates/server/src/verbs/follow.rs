@@ -9,7 +9,7 @@ mod split;
 use std::ops::Range;
 
 use lastbyte_engine::{LogReader, Process, Snapshot, Streams};
-use lastbyte_output::log::{self, ReadError, Run, Stream};
+use lastbyte_output::log::{self, ReadError, Run, Stamp, Stream};
 use lastbyte_wire::{AttachQuery, Ending, Error, FollowQuery};
 
 use super::refusal;
@@ -36,6 +36,8 @@ pub struct Following {
 pub enum Cut {
     /// Between characters and between streams, as far as it is text.
     Characters,
+    /// Where the stream or the time changes, which is told with each piece.
+    Stamps,
     Anywhere,
 }
 
@@ -62,11 +64,18 @@ pub struct Piece {
     pub range: Range<u64>,
     /// `None` where streams are not told apart.
     pub stream: Option<Stream>,
+    /// When they came, in milliseconds of unix time; `None` unless asked for.
+    pub at_ms: Option<u64>,
     pub content: Content,
 }
 
-/// Bytes of one stream, or of both where they are not told apart.
-type Part = (Range<u64>, Option<Stream>);
+/// Bytes of one stream, or of both where they are not told apart, and of one time, if that is told.
+#[derive(Debug)]
+struct Part {
+    range: Range<u64>,
+    stream: Option<Stream>,
+    at_ms: Option<u64>,
+}
 
 /// What is read at once.
 const PIECE: usize = 64 << 10;
@@ -84,7 +93,11 @@ impl Following {
             Some(id) => Place::parse(id)?,
             None => Place::asked(query.from.unwrap_or(0), process.snapshot().extent.len),
         };
-        Self::at_place(process, place, query.late == Some(true), Cut::Characters)
+        let cut = match query.times {
+            Some(true) => Cut::Stamps,
+            Some(false) | None => Cut::Characters,
+        };
+        Self::at_place(process, place, query.late == Some(true), cut)
     }
 
     /// The bytes as they are, from where the query says.
@@ -180,13 +193,19 @@ impl Following {
         match (self.cut, self.process.about().streams) {
             (Cut::Characters, Streams::Split) => {
                 let (piece, runs) = self.reader.read_runs(snapshot, from, into)?;
-                let part = |run: Run| (run.range, Some(run.stream));
+                let part =
+                    |run: Run| Part { range: run.range, stream: Some(run.stream), at_ms: None };
                 Ok((piece, runs.into_iter().map(part).collect()))
+            }
+            (Cut::Stamps, streams) => {
+                let (piece, stamps) = self.reader.read_stamps(snapshot, from, into)?;
+                let parts = stamped(&stamps, from + count(&piece), streams);
+                Ok((piece, parts))
             }
             (Cut::Anywhere, _) | (Cut::Characters, Streams::Merged | Streams::Pty(_)) => {
                 let piece = self.reader.read(snapshot, from, into)?;
-                let count = if let log::Piece::Bytes(count) = piece { count as u64 } else { 0 };
-                Ok((piece, vec![(from..from + count, None)]))
+                let range = from..from + count(&piece);
+                Ok((piece, vec![Part { range, stream: None, at_ms: None }]))
             }
         }
     }
@@ -210,7 +229,7 @@ impl Following {
     fn tell(&mut self, parts: &[Part], last: After) -> Vec<Next> {
         let begin = self.place.cursor;
         let mut next = Vec::new();
-        for (index, (range, stream)) in parts.iter().enumerate().take(MOST_AT_ONCE) {
+        for (index, Part { range, stream, at_ms }) in parts.iter().enumerate().take(MOST_AT_ONCE) {
             let after = if index + 1 < parts.len() { After::Nothing } else { last };
             // Parts lie within the buffer, so their distance from its beginning is small.
             let at = |cursor: u64| (cursor - begin) as usize;
@@ -218,7 +237,8 @@ impl Following {
             for (content, len) in pieces.into_iter().flatten() {
                 let start = self.place.cursor;
                 self.place.cursor += len as u64;
-                let piece = Piece { range: start..self.place.cursor, stream: *stream, content };
+                let range = start..self.place.cursor;
+                let piece = Piece { range, stream: *stream, at_ms: *at_ms, content };
                 let news = match self.place.ended {
                     true => News::Late(piece),
                     false => News::Output(piece),
@@ -227,5 +247,26 @@ impl Following {
             }
         }
         next
+    }
+}
+
+/// The parts that begin with these stamps, the last of which ends at `end`.
+fn stamped(stamps: &[Stamp], end: u64, streams: Streams) -> Vec<Part> {
+    let ends = stamps.iter().skip(1).map(|stamp| stamp.offset).chain([end]);
+    let part = |(stamp, end): (&Stamp, u64)| Part {
+        range: stamp.offset..end,
+        stream: match streams {
+            Streams::Split => Some(stamp.stream),
+            Streams::Merged | Streams::Pty(_) => None,
+        },
+        at_ms: Some(stamp.at_ms),
+    };
+    stamps.iter().zip(ends).map(part).collect()
+}
+
+fn count(piece: &log::Piece) -> u64 {
+    match piece {
+        log::Piece::Bytes(count) => *count as u64,
+        log::Piece::Dropped(_) | log::Piece::End => 0,
     }
 }

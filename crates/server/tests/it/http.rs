@@ -15,4 +15,5 @@ mod snapshots;
 mod start;
 mod stdin;
 mod stop;
+mod times;
 mod wait;

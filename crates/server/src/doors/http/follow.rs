@@ -62,6 +62,7 @@ fn in_words(piece: &Piece) -> FollowOutput {
     FollowOutput {
         range: to_wire::range(&piece.range),
         stream: piece.stream.map(to_wire::stream),
+        at_unix_ns: piece.at_ms.map(to_wire::ms_as_ns),
         content: match &piece.content {
             Content::Text(text) => Bytes::Text(text.clone()),
             Content::Binary(bytes) => Bytes::Base64(base64_simd::STANDARD.encode_to_string(bytes)),

@@ -15,7 +15,7 @@ use super::metrics::timed;
 use super::route::Route;
 use super::{attach, events, follow, input, metrics, output};
 use crate::metrics::waited;
-use crate::verbs::{forget, list, resize, search, show, signal, start, stop, wait, write};
+use crate::verbs::{forget, list, resize, search, show, signal, start, stop, times, wait, write};
 use crate::{App, to_wire};
 
 const PROCESSES: &str = "/v1/processes";
@@ -32,6 +32,7 @@ fn routes() -> Vec<Route> {
         Route::delete(PROCESS, forget_process),
         Route::get("/v1/processes/{id}/output", output::read_output),
         Route::get("/v1/processes/{id}/output/search", search_output),
+        Route::get("/v1/processes/{id}/output/times", tell_times),
         Route::get("/v1/processes/{id}/follow", follow::follow_output),
         Route::get("/v1/processes/{id}/attach", attach::attach_to_process),
         Route::get("/v1/processes/{id}/survivors", list_survivors),
@@ -95,6 +96,10 @@ async fn show_process(Target(process): Target) -> Answer {
 async fn search_output(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query = input::query(&uri)?;
     ok(&search::search(&app, &process, &query).await?)
+}
+
+async fn tell_times(Target(process): Target, uri: Uri) -> Answer {
+    ok(&times::times(&process, &input::query(&uri)?).await?)
 }
 
 async fn list_survivors(Target(process): Target) -> Answer {

@@ -1,6 +1,6 @@
 //! `GET …/follow`: every byte once, in order, over however many connections.
 
-mod follower;
+pub(super) mod follower;
 mod reconnect;
 
 use lastbyte_testkit::pattern_bytes;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Client, Server};
 
-pub(super) struct Follower {
+pub(in crate::http) struct Follower {
     /// Held so that the connection stays.
     _client: Client,
     body: Incoming,
@@ -16,14 +16,19 @@ pub(super) struct Follower {
 }
 
 #[derive(Debug)]
-pub(super) struct Told {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) data: Value,
+pub(in crate::http) struct Told {
+    pub(in crate::http) id: String,
+    pub(in crate::http) name: String,
+    pub(in crate::http) data: Value,
 }
 
 impl Follower {
-    pub(super) async fn new(server: &Server, path: &str, query: &str, last: Option<&str>) -> Self {
+    pub(in crate::http) async fn new(
+        server: &Server,
+        path: &str,
+        query: &str,
+        last: Option<&str>,
+    ) -> Self {
         let mut client = server.connect().await;
         let headers: Vec<_> = last.iter().map(|id| ("last-event-id", *id)).collect();
         let path = format!("{path}/follow{query}");
@@ -34,18 +39,18 @@ impl Follower {
     }
 
     /// Breaks the connection behind so many bytes.
-    pub(super) fn cut_after(mut self, bytes: usize) -> Self {
+    pub(in crate::http) fn cut_after(mut self, bytes: usize) -> Self {
         self.left = bytes;
         self
     }
 
     /// Whether the server has ended it, and not a break.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::http) fn is_over(&self) -> bool {
         self.left > 0
     }
 
     /// What comes next; `None` at the end, whoever made it.
-    pub(super) async fn next(&mut self) -> Option<Told> {
+    pub(in crate::http) async fn next(&mut self) -> Option<Told> {
         loop {
             while let Some((piece, rest)) = self.text.split_once("\n\n") {
                 let told = told(piece);
@@ -76,7 +81,7 @@ fn told(piece: &str) -> Option<Told> {
 }
 
 /// The bytes that an event carries.
-pub(super) fn bytes(told: &Told) -> Vec<u8> {
+pub(in crate::http) fn bytes(told: &Told) -> Vec<u8> {
     let content = &told.data["content"];
     match content["text"].as_str() {
         Some(text) => text.as_bytes().to_vec(),

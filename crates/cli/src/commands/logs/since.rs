@@ -1,0 +1,36 @@
+//! When to begin, as people say it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::{duration, rfc3339};
+
+/// A time since 1970, in nanoseconds: as it is written, or so long ago.
+pub(super) fn parse(text: &str) -> Result<u64, String> {
+    if let Some(at) = rfc3339::parse(text) {
+        return Ok(at);
+    }
+    let ago = duration::parse_or_zero(text).map_err(|_| ACCEPTED)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(u64::try_from(now.saturating_sub(ago).as_nanos()).unwrap_or(u64::MAX))
+}
+
+const ACCEPTED: &str = "this is neither a time ago, as 90s, 5m or 1.5h, nor one with its zone, as 2026-11-16T07:00:00Z";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_so_long_ago_or_as_it_is_written() {
+        for (text, seconds) in [("5m", 300), ("1.5h", 5_400)] {
+            let (before, since, after) = (parse("0s"), parse(text), parse("0s"));
+            let ago = |now: Result<u64, String>| now.unwrap() - seconds * 1_000_000_000;
+            assert!((ago(before)..=ago(after)).contains(&since.unwrap()), "{text}");
+        }
+        assert_eq!(parse("99999999999h"), Ok(0), "before all there is");
+        assert_eq!(parse("1970-01-01T00:00:01.5Z"), Ok(1_500_000_000));
+        for text in ["", "5", "-5m", "yesterday", "2026-11-16", "2026-11-16T07:00:00"] {
+            assert_eq!(parse(text), Err(ACCEPTED.to_owned()), "{text:?}");
+        }
+    }
+}

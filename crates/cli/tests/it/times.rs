@@ -1,0 +1,183 @@
+//! `logs --since` and `logs --timestamps`: when output came.
+
+use std::io::Read;
+use std::process::Child;
+use std::time::{Duration, SystemTime};
+
+use lastbyte_testkit::eventually;
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::harness::{Finished, expect, finish, start};
+
+/// `2026-11-16T07:03:29.123Z` and a space.
+const STAMP: usize = 25;
+
+/// Waits until what comes has another time than all before it.
+fn the_clock_goes_on() {
+    let then = SystemTime::now();
+    let resolution = Duration::from_millis(100);
+    eventually("the clock goes on", || SystemTime::now() > then + resolution);
+}
+
+/// The time of each line, and the lines without them.
+fn split(text: &str) -> (Vec<String>, String) {
+    let (mut times, mut lines) = (Vec::new(), String::new());
+    for line in text.split_inclusive('\n') {
+        let (time, line) = line.split_at(STAMP);
+        times.push(checked(time));
+        lines.push_str(line);
+    }
+    (times, lines)
+}
+
+/// The time, without the space behind it.
+#[track_caller]
+fn checked(stamp: &str) -> String {
+    let shape: String = stamp.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(shape, "0000-00-00T00:00:00.000Z ", "{stamp:?}");
+    stamp.trim_end().to_owned()
+}
+
+/// A process that has written `old` and, later, `new`, and holds on.
+fn old_and_new(daemon: &Daemon, arguments: &[&str]) -> String {
+    let id = daemon.testchild(arguments, "hold");
+    daemon.fixture.anchor.wait_for(1);
+    for text in ["old", "new"] {
+        daemon.fixture.anchor.tell(&format!(r"print {text}\n"));
+        eventually(text, || daemon.result(&["logs", &id]).contains(text));
+        the_clock_goes_on();
+    }
+    id
+}
+
+#[test]
+fn output_since_a_time_is_shown_by_its_time() {
+    let daemon = Daemon::start();
+    for arguments in [[].as_slice(), &["--split"], &["--tty", "24x80"]] {
+        let id = old_and_new(&daemon, arguments);
+        let (times, lines) = split(&daemon.result(&["logs", "-t", &id]));
+        let end = if arguments.contains(&"--tty") { "\r\n" } else { "\n" };
+        assert_eq!(lines, format!("old{end}new{end}"));
+        assert!(times[0] < times[1], "{times:?}");
+        let new = format!("new{end}");
+        let since = |more: &[&str]| {
+            let mut all = vec!["logs", "--since", &times[1], &id];
+            all.extend(more);
+            daemon.result(&all)
+        };
+        assert_eq!(since(&[]), new);
+        let last = format!("--from=-{}", new.len());
+        assert_eq!(split(&daemon.result(&["logs", "-t", &last, &id])).1, new);
+        assert_eq!(split(&since(&["-t"])), (vec![times[1].clone()], new));
+        assert_eq!(daemon.result(&["logs", "--since", "1h", &id]), lines);
+        assert_eq!(daemon.result(&["logs", "--since", &times[0], &id]), lines);
+        assert_eq!(daemon.result(&["logs", "--since", "0s", &id]), "", "that is too old");
+        assert_eq!(daemon.result(&["logs", "-t", "--since", "0s", &id]), "");
+        daemon.result(&["stop", &id]);
+        daemon.fixture.anchor.wait_for_at_most(0);
+    }
+}
+
+#[track_caller]
+fn expect_stamp(follower: &mut Child) -> String {
+    let mut stamp = [0; STAMP];
+    follower.stdout.as_mut().unwrap().read_exact(&mut stamp).unwrap();
+    checked(std::str::from_utf8(&stamp).unwrap())
+}
+
+#[test]
+fn a_follower_stamps_a_line_that_comes_in_pieces_once() {
+    let daemon = Daemon::start();
+    let id = old_and_new(&daemon, &[]);
+    let mut follower = start(daemon.lastbyte(&["logs", "-f", "-t", &id]));
+    for line in ["old\n", "new\n"] {
+        expect_stamp(&mut follower);
+        expect(follower.stdout.as_mut().unwrap(), line);
+    }
+    let mut said = |tell: &str, first: &str, rest: &str| {
+        daemon.fixture.anchor.tell(&format!("print {tell}"));
+        let at = (!first.is_empty()).then(|| {
+            let stamp = expect_stamp(&mut follower);
+            expect(follower.stdout.as_mut().unwrap(), first);
+            stamp
+        });
+        expect(follower.stdout.as_mut().unwrap(), rest);
+        the_clock_goes_on();
+        at
+    };
+    let first = said("ab", "ab", "").unwrap();
+    assert_eq!(said(r"c\n", "", "c\n"), None);
+    let last = said("end", "end", "").unwrap();
+    assert!(first < last, "{first} {last}");
+    daemon.fixture.anchor.tell("exit 0");
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn times_go_with_every_choice_of_lines() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--split"], r"print a1\nb\na2\n then eprint e\n then exit 0");
+    daemon.result(&["wait", &id]);
+    for (arguments, want) in [
+        (["--grep", "^a"].as_slice(), "a1\na2\n"),
+        (&["--grep", "^2"], ""),
+        (&["--stream", "stdout", "--head", "2"], "a1\nb\n"),
+        (&["--stream", "stdout", "--tail", "1"], "a2\n"),
+        (&["--stream", "stderr"], "e\n"),
+        (&["--from", "99"], ""),
+        (&["-f", "--stream", "stdout", "--grep", "b"], "b\n"),
+    ] {
+        let mut all = vec!["logs", "--timestamps", &id];
+        all.extend(arguments);
+        assert_eq!(split(&daemon.result(&all)).1, want, "{arguments:?}");
+    }
+}
+
+#[test]
+fn late_output_has_its_time() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print early\n then leave-silent-holder");
+    daemon.result(&["wait", &id]);
+    daemon.fixture.anchor.wait_for(1);
+    the_clock_goes_on();
+    daemon.fixture.anchor.tell(r"print late\n");
+    eventually("late output", || daemon.result(&["logs", "--late", &id]).contains("late"));
+    let (times, lines) = split(&daemon.result(&["logs", "-t", "--late", &id]));
+    assert_eq!(lines, "early\nlate\n");
+    assert_eq!(daemon.result(&["logs", "--late", "--since", &times[1], &id]), "late\n");
+    assert_eq!(daemon.result(&["logs", "--since", &times[1], &id]), "");
+    assert_eq!(split(&daemon.result(&["logs", "-f", "-t", &id])).1, "early\n");
+    let follower = start(daemon.lastbyte(&["logs", "-f", "-t", "--late", &id]));
+    daemon.fixture.anchor.tell("exit 0");
+    let output = follower.wait_with_output().unwrap();
+    assert_eq!(split(&String::from_utf8(output.stdout).unwrap()).1, "early\nlate\n");
+}
+
+#[test]
+fn as_json_each_piece_has_its_stamps() {
+    let daemon = Daemon::start();
+    let id = old_and_new(&daemon, &[]);
+    let piece =
+        |arguments: &[&str]| -> Value { serde_json::from_str(&daemon.result(arguments)).unwrap() };
+    let stamped = piece(&["logs", "--json", "-t", &id]);
+    let stamps = stamped["stamps"].as_array().unwrap();
+    let offsets: Vec<_> = stamps.iter().map(|stamp| &stamp["offset"]).collect();
+    assert_eq!(offsets, [&Value::from(0), &Value::from(4)]);
+    assert_eq!(piece(&["logs", "--json", &id]).get("stamps"), None);
+}
+
+#[test]
+fn a_time_does_not_go_with_another_beginning() {
+    for (arguments, want) in [
+        (["--since", "5m", "--from", "3"], "cannot be used with '--from <CURSOR>'"),
+        (["--since", "5m", "--tail", "3"], "cannot be used with '--tail <COUNT>'"),
+        (["--since", "soon", "--head", "3"], "nor one with its zone"),
+    ] {
+        let fixture = crate::harness::Fixture::new();
+        let mut all = vec!["logs", "x"];
+        all.extend(arguments);
+        let Finished { stdout, stderr, .. } = finish(fixture.lastbyte(&all));
+        assert_eq!((stdout.as_str(), stderr.contains(want)), ("", true), "{stderr}");
+    }
+}

@@ -1,0 +1,187 @@
+//! The index of a log: its stamps, in a file beside it.
+//!
+//! A record is written before its bytes, so after a crash the log's length alone says how many of
+//! them arrived, when, and to which stream they belong; of two records for one offset the last
+//! holds. Blocks of 4 KiB begin with an absolute record, so that a lookup is a binary search and
+//! a block can be given back without making the next ones unreadable.
+//!
+//! ```text
+//! block:  offset u64 | time·2+stream u64 | (Δoffset·2+stream+1 varint, Δtime varint)… | zeros
+//! ```
+
+mod block;
+mod lookup;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use lastbyte_sys::file::punch_hole;
+
+use super::Stamp;
+use super::quota::BLOCK;
+use block::{LONGEST_RECORD, absolute, after, read_header};
+
+pub(super) use lookup::{Found, made_since, within};
+
+/// The appending side.
+#[derive(Debug)]
+pub(super) struct IndexWriter {
+    file: File,
+    /// Bytes in the file so far.
+    len: u64,
+    last: Option<Stamp>,
+    /// The first block not yet looked at by [`IndexWriter::give_back`].
+    first_kept: u64,
+    given_back: u64,
+}
+
+impl IndexWriter {
+    /// Begins an index in an empty file.
+    pub(super) fn new(file: File) -> Self {
+        Self { file, len: 0, last: None, first_kept: 0, given_back: 0 }
+    }
+
+    /// Appends a stamp, neither earlier than the last one nor before it.
+    pub(super) fn append(&mut self, stamp: Stamp) -> io::Result<()> {
+        let used = (self.len % BLOCK) as usize;
+        let (at, record) = match self.last {
+            Some(last) if used != 0 && used + LONGEST_RECORD <= BLOCK as usize => {
+                (self.len, after(last, stamp))
+            }
+            _ => (self.len.next_multiple_of(BLOCK), absolute(stamp)),
+        };
+        self.file.write_all_at(&record, at)?;
+        self.len = at + record.len() as u64;
+        self.last = Some(stamp);
+        Ok(())
+    }
+
+    /// What the index takes on disk.
+    pub(super) fn kept(&self) -> u64 {
+        self.len - self.given_back
+    }
+
+    /// Gives back the blocks that speak only of bytes in `gone`.
+    pub(super) fn give_back(&mut self, gone: &Range<u64>) -> io::Result<()> {
+        let mut hole: Option<Range<u64>> = None;
+        // The block after the one given back must begin inside the range or at its end.
+        while (self.first_kept + 1) * BLOCK < self.len {
+            let starts = read_header(&self.file, self.first_kept)?;
+            let ends = read_header(&self.file, self.first_kept + 1)?;
+            let (Some(starts), Some(ends)) = (starts, ends) else { break };
+            if ends.offset > gone.end {
+                break;
+            }
+            if starts.offset >= gone.start {
+                let at = self.first_kept * BLOCK;
+                hole = Some(hole.map_or(at, |hole| hole.start)..at + BLOCK);
+            }
+            self.first_kept += 1;
+        }
+        if let Some(hole) = hole {
+            punch_hole(&self.file, hole.start, hole.end - hole.start)?;
+            self.given_back += hole.end - hole.start;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Stream;
+    use proptest::prelude::*;
+
+    /// Appends stamps so many bytes apart, streams in turn and each later than the one before.
+    fn written(steps: &[u64]) -> (IndexWriter, Vec<Stamp>) {
+        let mut writer = IndexWriter::new(tempfile::tempfile().expect("file"));
+        let (mut offset, mut stamps) = (0, Vec::new());
+        for (number, step) in (0..).zip(steps) {
+            let stamp = Stamp { offset, stream: block::decode_stream(number), at_ms: 5 + number };
+            writer.append(stamp).expect("write");
+            stamps.push(stamp);
+            offset += step;
+        }
+        (writer, stamps)
+    }
+
+    /// What `within` should find of all of these: the last one up to the start, and all behind.
+    fn expected(all: &[Stamp], range: &Range<u64>) -> Vec<Stamp> {
+        let first = all.partition_point(|stamp| stamp.offset <= range.start).saturating_sub(1);
+        all[first..].iter().filter(|stamp| stamp.offset < range.end).copied().collect()
+    }
+
+    /// A lookup begins with a block, so what it finds ends with what is expected.
+    fn found(writer: &IndexWriter, range: &Range<u64>) -> Vec<Stamp> {
+        let found = within(&writer.file, range, usize::MAX).expect("read");
+        assert_eq!(found.until, range.end);
+        expected(&found.stamps, range)
+    }
+
+    proptest! {
+        #[test]
+        fn stamps_read_back_as_they_were_written(steps in prop::collection::vec(1u64..1 << 20, 1..3000)) {
+            let (writer, all) = written(&steps);
+            let total: u64 = steps.iter().sum();
+            for range in [0..total, total / 3..total / 2, total - 1..total] {
+                prop_assert_eq!(found(&writer, &range), expected(&all, &range));
+            }
+            for (number, stamp) in all.iter().enumerate().step_by(97) {
+                prop_assert_eq!(made_since(&writer.file, stamp.at_ms).expect("read"), Some(all[number]));
+            }
+            prop_assert_eq!(made_since(&writer.file, 0).expect("read"), Some(all[0]));
+            prop_assert_eq!(made_since(&writer.file, u64::MAX).expect("read"), None);
+        }
+    }
+
+    #[test]
+    fn a_long_lookup_in_parts_finds_the_same() {
+        let (writer, all) = written(&[3; 10_000]);
+        let (mut at, mut parts) = (0, Vec::new());
+        while at < 30_000 {
+            let found = within(&writer.file, &(at..30_000), 100).expect("read");
+            assert!(found.until > at && found.stamps.len() < 5000, "{found:?}");
+            parts.extend(expected(&found.stamps, &(at..found.until)));
+            at = found.until;
+        }
+        assert_eq!(parts, all);
+    }
+
+    #[test]
+    fn blocks_of_dropped_bytes_are_given_back_and_the_rest_stays_readable() {
+        let (mut writer, all) = written(&[1; 100_000]);
+        let before = writer.kept();
+        writer.give_back(&(10_000..90_000)).expect("punch");
+        assert!(writer.kept() < before / 3, "{} of {before} kept", writer.kept());
+        assert_eq!(found(&writer, &(0..10_000)), all[..10_000]);
+        assert_eq!(found(&writer, &(90_000..100_000)), all[90_000..]);
+        let over_all = found(&writer, &(0..100_000));
+        assert_eq!((over_all[0], over_all.last()), (all[0], all.last()));
+        assert_eq!(made_since(&writer.file, all[9_000].at_ms).expect("read"), Some(all[9_000]));
+        assert_eq!(made_since(&writer.file, all[95_000].at_ms).expect("read"), Some(all[95_000]));
+        let behind = made_since(&writer.file, all[50_000].at_ms).expect("read").expect("one");
+        assert!((10_000..=90_000).contains(&behind.offset), "{behind:?}");
+    }
+
+    #[test]
+    fn an_index_whose_first_blocks_are_gone_is_readable() {
+        let (mut writer, all) = written(&[1; 10_000]);
+        writer.give_back(&(0..8_000)).expect("punch");
+        assert_eq!(found(&writer, &(8_000..10_000)), all[8_000..]);
+        let first = made_since(&writer.file, 0).expect("read").expect("one");
+        assert!((1..=8_000).contains(&first.offset), "{first:?}");
+    }
+
+    #[test]
+    fn of_two_records_for_one_offset_the_last_holds() {
+        let mut writer = IndexWriter::new(tempfile::tempfile().expect("file"));
+        let stamps = [Stream::Out, Stream::Err, Stream::Out].map(|stream| {
+            let stamp = Stamp { offset: 0, stream, at_ms: 7 };
+            writer.append(stamp).expect("write");
+            stamp
+        });
+        assert_eq!(found(&writer, &(0..3)), stamps[2..]);
+    }
+}

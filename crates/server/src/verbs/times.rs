@@ -1,0 +1,72 @@
+//! Telling when the output of a process came.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use lastbyte_engine::{LogReader, Process, Snapshot};
+use lastbyte_output::log::{RESOLUTION, ReadError, Stamped};
+use lastbyte_wire::{Error, TimesAnswer, TimesQuery};
+use tokio::task::spawn_blocking;
+
+use super::refusal;
+use crate::from_wire::invalid;
+use crate::to_wire;
+
+const USUAL_STAMPS: u64 = 1_000;
+const MOST_STAMPS: u64 = 10_000;
+
+/// Looks as the query says, off the runtime.
+pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer, Error> {
+    let most = most(query)?;
+    let (snapshot, reader) = (process.snapshot(), process.reader());
+    let asked = query.clone();
+    let found = spawn_blocking(move || {
+        let found = look(&reader, &snapshot, &asked, most)?;
+        Ok::<_, ReadError>((snapshot, found))
+    });
+    let found = found.await.map_err(|_| refusal::broken("the look at the times"))?;
+    let unreadable = |error| refusal::unreadable(&std::io::Error::other(error));
+    let (snapshot, (from, found)) = found.map_err(unreadable)?;
+    let streams = process.about().streams;
+    Ok(TimesAnswer {
+        from,
+        next: found.until,
+        stamps: found.stamps.into_iter().map(|stamp| to_wire::stamp(stamp, streams)).collect(),
+        resolution_ms: u64::try_from(RESOLUTION.as_millis()).unwrap_or(u64::MAX),
+        total: snapshot.extent.len,
+        phase: to_wire::phase(&snapshot.phase),
+        log_open: snapshot.log_open,
+    })
+}
+
+fn most(query: &TimesQuery) -> Result<usize, Error> {
+    match query.max_stamps.unwrap_or(USUAL_STAMPS) {
+        0 => Err(invalid("`max_stamps` must be greater than 0")),
+        most if most > MOST_STAMPS => {
+            Err(invalid(format!("`max_stamps` is at most {MOST_STAMPS}")))
+        }
+        most => Ok(most as usize),
+    }
+}
+
+/// Where it begins, and the stamps from there on.
+fn look(
+    reader: &LogReader,
+    snapshot: &Snapshot,
+    query: &TimesQuery,
+    most: usize,
+) -> Result<(u64, Stamped), ReadError> {
+    let end = match query.late {
+        Some(true) => snapshot.extent.len,
+        Some(false) | None => snapshot.output_len(),
+    };
+    let since = match query.since_unix_ns {
+        Some(since) => reader.since(snapshot, UNIX_EPOCH + Duration::from_nanos(since))?,
+        None => 0,
+    };
+    let from = query.from.unwrap_or(0).max(since).min(end);
+    let to = query.to.unwrap_or(end).min(end);
+    match from < to {
+        true => Ok((from, reader.stamps(from..to, most)?)),
+        false => Ok((from, Stamped { stamps: Vec::new(), until: from })),
+    }
+}
