@@ -12,9 +12,10 @@ import narrow
 
 # Below one process nothing is started.
 BELOW = re.compile(
-    r"/v1/processes/[^/]+/(output|output/search|follow|attach|survivors|wait|stdin|signal|stop|resize)"
+    r"/v1/processes/[^/]+/(output|output/(search|times)|follow|attach|survivors|wait|stdin|signal"
+    r"|stop|resize)"
 )
-OTHERS = re.compile(r"/healthz|/openapi\.json|/v1|/v1/events|/v1/processes|/v1/processes/[^/]*")
+OTHERS = re.compile(r"/healthz|/metrics|/openapi\.json|/v1|/v1/events|/v1/processes|/v1/processes/[^/]*")
 # What Schemathesis asks to learn whom it talks to.
 PROBES = re.compile(r"/(schemathesis-probe[^/]*)?")
 

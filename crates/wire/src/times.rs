@@ -23,7 +23,13 @@ pub struct TimesQuery {
     pub late: Option<bool>,
     /// How many stamps to show: 1000 unless given, at most 10000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = Self::MOST_STAMPS))]
     pub max_stamps: Option<u64>,
+}
+
+impl TimesQuery {
+    /// The most that one answer has.
+    pub const MOST_STAMPS: u64 = 10_000;
 }
 
 /// When the bytes from `from` to `next` came, all of one instant.

@@ -12,7 +12,6 @@ use crate::from_wire::invalid;
 use crate::to_wire;
 
 const USUAL_STAMPS: u64 = 1_000;
-const MOST_STAMPS: u64 = 10_000;
 
 /// Looks as the query says, off the runtime.
 pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer, Error> {
@@ -41,8 +40,8 @@ pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer,
 fn most(query: &TimesQuery) -> Result<usize, Error> {
     match query.max_stamps.unwrap_or(USUAL_STAMPS) {
         0 => Err(invalid("`max_stamps` must be greater than 0")),
-        most if most > MOST_STAMPS => {
-            Err(invalid(format!("`max_stamps` is at most {MOST_STAMPS}")))
+        most if most > TimesQuery::MOST_STAMPS => {
+            Err(invalid(format!("`max_stamps` is at most {}", TimesQuery::MOST_STAMPS)))
         }
         most => Ok(most as usize),
     }
