@@ -80,10 +80,10 @@ impl LineFilter {
 
     /// The line that has begun, or a piece of it, if it matches.
     fn take_line(&mut self, shown: &mut Vec<u8>) {
-        let (line, stamp) =
-            (std::mem::take(&mut self.begun), std::mem::take(&mut self.begun_stamp));
+        let line = std::mem::take(&mut self.begun);
         if self.matches(&line) {
-            shown.extend_from_slice(stamp.as_bytes());
+            // With the first piece of a line that is shown.
+            shown.extend_from_slice(std::mem::take(&mut self.begun_stamp).as_bytes());
             shown.extend_from_slice(&line);
         }
     }

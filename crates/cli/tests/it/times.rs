@@ -52,6 +52,15 @@ fn old_and_new(daemon: &Daemon, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn what_is_there_now_is_shown_though_it_ends_inside_a_character() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print line\nab\xe2 then hold");
+    daemon.fixture.anchor.wait_for(1);
+    let (_, lines) = split(&daemon.result(&["logs", "-t", &id]));
+    assert_eq!(lines, "line\nab\u{fffd}", "the test's own reading of what is no character");
+}
+
+#[test]
 fn output_since_a_time_is_shown_by_its_time() {
     let daemon = Daemon::start();
     for arguments in [[].as_slice(), &["--split"], &["--tty", "24x80"]] {

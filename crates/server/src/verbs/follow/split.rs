@@ -21,16 +21,17 @@ pub(super) enum After {
     Nothing,
 }
 
-/// These bytes as content, each with how many it is made of. The beginning of a character is
-/// left out while its rest may come. At most two, however the bytes are mixed: whatever comes
+/// These bytes as content, each with how many it is made of. Where characters are kept whole, the
+/// beginning of one is left out while its rest may come. At most two, however the bytes are mixed: whatever comes
 /// behind a bad byte is not looked at.
 pub(super) fn split(bytes: &[u8], cut: Cut, after: After) -> [Option<(Content, usize)>; 2] {
     if cut == Cut::Anywhere {
         return [binary(bytes), None];
     }
-    let held = match after {
-        After::More => unfinished(bytes),
-        After::Nothing => 0,
+    let held = match (cut, after) {
+        (Cut::Characters, After::More) => unfinished(bytes),
+        // Bytes that came at different times are told apart, be it inside a character.
+        (Cut::Stamps | Cut::Anywhere, _) | (Cut::Characters, After::Nothing) => 0,
     };
     let bytes = &bytes[..bytes.len() - held];
     let valid = match str::from_utf8(bytes) {
