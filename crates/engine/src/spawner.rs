@@ -13,6 +13,7 @@ use lastbyte_sys::confine::Filter;
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::spawn::{Answers, Failure, Mechanism, Request, Spawned, Spawners, Step};
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// The one place where children come from.
@@ -33,6 +34,8 @@ type Reply = oneshot::Sender<Result<Spawned, Failure>>;
 pub struct InProcess {
     threads: usize,
     mechanism: Mechanism,
+    /// Which delivers the answers of all, whoever asks for a child first.
+    runtime: Handle,
     free: Threads,
     /// Those with a filter on them, made when the first command is to be confined by it.
     filtered: Mutex<Vec<Filtered>>,
@@ -51,8 +54,10 @@ struct Threads {
 impl InProcess {
     /// Must be called on a runtime, which from then on delivers the answers.
     pub fn start(threads: usize, mechanism: Mechanism) -> io::Result<Self> {
-        let free = Threads::start(threads, mechanism, None).map_err(|failure| failure.errno)?;
-        Ok(Self { threads, mechanism, free, filtered: Mutex::default() })
+        let runtime = Handle::current();
+        let free = Threads::start((threads, mechanism), None, &runtime);
+        let free = free.map_err(|failure| failure.errno)?;
+        Ok(Self { threads, mechanism, runtime, free, filtered: Mutex::default() })
     }
 
     /// The first of each filter blocks for a millisecond.
@@ -61,7 +66,8 @@ impl InProcess {
         if let Some((_, threads)) = filtered.iter().find(|(known, _)| Arc::ptr_eq(known, filter)) {
             return Ok(Arc::clone(threads));
         }
-        let threads = Threads::start(self.threads, self.mechanism, Some(Arc::clone(filter)))?;
+        let kind = (self.threads, self.mechanism);
+        let threads = Threads::start(kind, Some(Arc::clone(filter)), &self.runtime)?;
         let threads = Arc::new(threads);
         filtered.push((Arc::clone(filter), Arc::clone(&threads)));
         Ok(threads)
@@ -83,10 +89,11 @@ impl Spawner for InProcess {
 
 impl Threads {
     fn start(
-        threads: usize,
-        mechanism: Mechanism,
+        (threads, mechanism): (usize, Mechanism),
         filter: Option<Arc<Filter>>,
+        runtime: &Handle,
     ) -> Result<Self, Failure> {
+        let _entered = runtime.enter();
         let (spawners, answers) = Spawners::start(threads, mechanism, filter)?;
         let pending = Arc::new(Mutex::new(Some(HashMap::new())));
         let answers = readiness::watch(answers, Interest::READABLE).map_err(|error| Failure {
@@ -95,7 +102,7 @@ impl Threads {
         })?;
         // Made here and not by the task, which may be dropped before it has run at all.
         let pending_for_courier = NoMoreAnswers(Arc::clone(&pending));
-        tokio::spawn(deliver(answers, pending_for_courier));
+        runtime.spawn(deliver(answers, pending_for_courier));
         Ok(Self { spawners, pending, next: AtomicU64::new(0) })
     }
 

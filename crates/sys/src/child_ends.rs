@@ -35,17 +35,15 @@ impl ChildEnds {
         Ok(Self { news })
     }
 
-    /// Waits until a child has ended since the last wait, or the time is over. The calling thread
-    /// gets signals only here.
+    /// Waits until a child has ended since the last wait, or the time is over. Here the calling
+    /// thread gets SIGCHLD, whether or not it does elsewhere.
     pub fn wait(&self, at_most: Duration) {
         let mut poll = libc::pollfd { fd: self.news.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let seconds = i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX);
         let limit = libc::timespec { tv_sec: seconds, tv_nsec: at_most.subsec_nanos().into() };
-        let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: the pointer is to a live, writable set.
-        unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+        let mask = own_mask_but(libc::SIGCHLD);
         // SAFETY: one entry, a limit and a filled-in set, all live for the call.
-        unsafe { libc::ppoll(&raw mut poll, 1, &raw const limit, none.as_ptr()) };
+        unsafe { libc::ppoll(&raw mut poll, 1, &raw const limit, mask.as_ptr()) };
         // Whether or not there was any: what was heard so far is answered by the caller's look.
         _ = read(self.news, &mut [0; 8]);
     }
@@ -55,6 +53,16 @@ impl ChildEnds {
         // A counter that is full ends it as well.
         _ = write(self.news, &1u64.to_ne_bytes());
     }
+}
+
+/// What the calling thread blocks, without this signal.
+fn own_mask_but(signal: libc::c_int) -> MaybeUninit<libc::sigset_t> {
+    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: nothing is set, and the pointer is to a live, writable set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), mask.as_mut_ptr()) };
+    // SAFETY: the set was filled in above, and the signal exists.
+    unsafe { libc::sigdelset(mask.as_mut_ptr(), signal) };
+    mask
 }
 
 fn install() -> io::Result<()> {
