@@ -37,6 +37,10 @@ impl Daemon {
         (daemon, line.strip_prefix("listening on ").expect("an address").to_owned())
     }
 
+    pub fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
     /// Killed, without a chance to put anything in order.
     pub fn kill(&mut self) {
         self.server.kill().unwrap();

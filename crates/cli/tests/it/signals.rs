@@ -1,5 +1,7 @@
+use lastbyte_testkit::{SignalSets, eventually};
 use rustix::process::Signal;
 
+use crate::daemon::Daemon;
 use crate::harness::{Fixture, expect, finish, send, start};
 
 #[test]
@@ -97,4 +99,23 @@ fn a_status_is_known_although_the_starter_ignored_child_exits() {
     assert_eq!(finished.code, Some(3));
     // Cpu times come with the status alone, not from a second source.
     assert!(finished.stderr.contains("user_ns"), "{finished:?}");
+}
+
+/// A signal at each end of a child would interrupt whoever is just answering for another one.
+#[test]
+fn one_thread_of_a_server_hears_that_children_end() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "exit 0");
+    daemon.result(&["wait", &id]);
+    let tasks = format!("/proc/{}/task", daemon.pid());
+    let heard_by = || {
+        let tasks = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
+        let hears = |task: &std::path::PathBuf| {
+            let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+            !status.is_empty() && !SignalSets::from_status(&status).blocked.contains(&17)
+        };
+        let name = |task: std::path::PathBuf| std::fs::read_to_string(task.join("comm")).unwrap();
+        tasks.filter(hears).map(name).collect::<Vec<_>>()
+    };
+    eventually("it waits for more", || heard_by() == ["orphans\n"]);
 }

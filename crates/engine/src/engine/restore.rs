@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered};
+use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, Spares};
 use lastbyte_sys::cgroup::Claims;
 use tokio::sync::watch;
 
@@ -150,15 +150,18 @@ fn about(past: &Past) -> About {
     }
 }
 
-/// Logs of processes that were forgotten.
+/// Logs of processes that were forgotten, of which it tells how many, and spares that nobody took.
 fn remove_unnamed(logs: &Path, replayed: &Replayed) -> io::Result<usize> {
     let named: HashSet<String> = replayed.pasts.keys().map(Id::to_string).collect();
     let mut removed = 0;
     for entry in fs::read_dir(logs)? {
         let path = entry?.path();
         let name = path.file_stem().and_then(|name| name.to_str());
+        if name.is_some_and(|name| named.contains(name)) {
+            continue;
+        }
         // One that cannot be removed now is for the next start to try.
-        if !name.is_some_and(|name| named.contains(name)) && fs::remove_file(&path).is_ok() {
+        if fs::remove_file(&path).is_ok() && !Spares::is_one(&path) {
             removed += 1;
         }
     }

@@ -1,6 +1,7 @@
 //! An engine that goes on with what another has left: nothing is lost, nothing made up.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_engine::{
@@ -182,11 +183,13 @@ async fn files_that_no_record_names_are_removed_and_all_others_counted() {
     finish(&process).await;
     close(engine).await;
     let logs = home.state.path().join("logs");
-    for name in ["01900000-0000-7000-8000-000000000000.log", "x.runs", "y"] {
+    let spares = ["spare-1", "spare-7"];
+    let others = ["01900000-0000-7000-8000-000000000000.log", "x.runs", "y"];
+    for name in others.into_iter().chain(spares) {
         std::fs::write(logs.join(name), "left over").unwrap();
     }
     let engine = home.open();
-    assert_eq!(engine.restored().removed_files, 3);
+    assert_eq!(engine.restored().removed_files, others.len(), "a spare was nobody's");
     assert_eq!(std::fs::read_dir(&logs).unwrap().count(), 1);
     close(engine).await;
     // A disk quota that the log of before does not fit into: it is the first to go.
@@ -196,6 +199,30 @@ async fn files_that_no_record_names_are_removed_and_all_others_counted() {
         engine.sweep(SystemTime::now());
         gone()
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_made_of_a_file_that_was_there_before() {
+    let home = Home::new();
+    let engine = home.open();
+    let logs = home.state.path().join("logs");
+    let inode = |entry: std::fs::DirEntry| entry.metadata().unwrap().ino();
+    let spares = || {
+        let entries = std::fs::read_dir(&logs).unwrap().flatten();
+        let spare =
+            |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("spare-");
+        entries.filter(spare).map(inode).collect::<Vec<_>>()
+    };
+    assert_eq!(spares(), [], "none before the first start");
+    finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
+    eventually("they are made", || spares().len() == 16);
+    let before = spares();
+    let process = engine.start(home.launch("print x")).await.unwrap().process;
+    finish(&process).await;
+    let log = std::fs::metadata(logs.join(format!("{}.log", process.id()))).unwrap();
+    assert!(before.contains(&log.ino()), "{} {before:?}", log.ino());
+    close(engine).await;
+    eventually("they go with the engine", || spares().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

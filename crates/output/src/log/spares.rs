@@ -3,6 +3,7 @@
 //! A file system may take ten times as long to make a file as to rename one (ext4 searches its
 //! bitmaps), and the first byte of a command would wait for that.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ pub struct Spares {
     stock: Mutex<Stock>,
 }
 
+const PREFIX: &str = "spare-";
+
 #[derive(Debug, Default)]
 struct Stock {
     files: Vec<(PathBuf, File)>,
@@ -29,6 +32,11 @@ impl Spares {
     /// None yet, in a folder on the file system of the logs.
     pub fn new(folder: PathBuf, most: usize) -> Self {
         Self { folder, most, stock: Mutex::default() }
+    }
+
+    /// Whether a file in their folder was one of them.
+    pub fn is_one(path: &Path) -> bool {
+        path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(PREFIX))
     }
 
     /// An empty file under this name, if there is one to be had at once.
@@ -67,7 +75,7 @@ impl Spares {
     fn missing(&self) -> Option<PathBuf> {
         let mut stock = self.stock();
         stock.made += 1;
-        let path = self.folder.join(format!("spare-{}", stock.made));
+        let path = self.folder.join(format!("{PREFIX}{}", stock.made));
         (stock.files.len() < self.most).then_some(path)
     }
 
