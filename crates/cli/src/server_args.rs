@@ -25,7 +25,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, help_heading = HEADING, value_name = "DIR", conflicts_with = "server")]
     state: Option<PathBuf>,
 
-    /// Talk to the server that listens on this port, like http://127.0.0.1:7070
+    /// Talk to the server that listens on this port, like http://127.0.0.1:8722
     #[arg(long, help_heading = HEADING, value_name = "URL", value_parser = parse_url)]
     server: Option<Port>,
 
@@ -133,7 +133,7 @@ fn parse_url(text: &str) -> Result<Port, String> {
         None => Some(vec![address.parse().ok()?]),
     });
     let wanted = "a server is given as http://IP:PORT or http://localhost:PORT, like \
-                  http://127.0.0.1:7070";
+                  http://127.0.0.1:8722";
     addresses.map(Port).ok_or_else(|| wanted.into())
 }
 

@@ -45,7 +45,8 @@ pub(crate) struct Args {
     tail: Option<u64>,
 
     /// Begin with what came this long ago (5m) or at this time (2026-11-16T07:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = since::parse, conflicts_with_all = ["from", "tail"])]
+    #[arg(long, value_name = "TIME", value_parser = since::parse, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["from", "tail"])]
     since: Option<u64>,
 
     /// End behind so many lines

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Listen on this address too, like 127.0.0.1:8080; port 0 is one that is free; can be repeated
+    /// Listen on this address too, like 127.0.0.1:8722; port 0 is one that is free; can be repeated
     #[arg(long, value_name = "IP:PORT")]
     listen: Vec<SocketAddr>,
 

@@ -21,8 +21,8 @@ pub(crate) enum LockError {
     #[error("cannot use the state folder {state}", state = state.display())]
     Unusable { state: PathBuf, source: io::Error },
     #[error(
-        "a daemon works in {state} already, {pid}: stop that one, or give this one another \
-         folder with --state DIR", state = state.display()
+        "a server already runs on {state}, {pid}: `lastbyte shutdown` ends it, or give this one \
+         another folder with --state DIR", state = state.display()
     )]
     Taken { state: PathBuf, pid: String },
 }

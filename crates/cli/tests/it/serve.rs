@@ -107,8 +107,8 @@ fn a_second_daemon_is_told_of_the_first() {
     let finished = finish(serve(&fixture, &["--socket", "/proc/nowhere/socket"]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
     let want = format!(
-        "lastbyte: a daemon works in {} already, pid {}: stop that one, or give this one another \
-         folder with --state DIR\n",
+        "lastbyte: a server already runs on {}, pid {}: `lastbyte shutdown` ends it, or give this \
+         one another folder with --state DIR\n",
         state(&fixture).display(),
         daemon.child.id()
     );

@@ -181,7 +181,7 @@ fn a_time_does_not_go_with_another_beginning() {
     for (arguments, want) in [
         (["--since", "5m", "--from", "3"], "cannot be used with '--from <CURSOR>'"),
         (["--since", "5m", "--tail", "3"], "cannot be used with '--tail <COUNT>'"),
-        (["--since", "soon", "--head", "3"], "nor one with its zone"),
+        (["--since", "-5m", "--head", "3"], "a date and time with a zone"),
     ] {
         let fixture = crate::harness::Fixture::new();
         let mut all = vec!["logs", "x"];

@@ -14,7 +14,8 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     Ok(u64::try_from(now.saturating_sub(ago).as_nanos()).unwrap_or(u64::MAX))
 }
 
-const ACCEPTED: &str = "this is neither a time ago, as 90s, 5m or 1.5h, nor one with its zone, as 2026-11-16T07:00:00Z";
+const ACCEPTED: &str = "give how long ago, like 90s, 5m or 1.5h, or a date and time with a zone, like \
+                        2026-11-16T07:00:00Z";
 
 #[cfg(test)]
 mod tests {
