@@ -208,16 +208,19 @@ async fn connections_are_those_that_are_open() {
     one.get("/healthz").await;
     let third = server.connect().await;
     eventually("all places are taken", || server.traffic.connections() == 3);
-    let away = TcpStream::connect(server.address).await.unwrap();
+    let silent = TcpStream::connect(server.address).await.unwrap();
     eventually("one is turned away", || server.traffic.turned_away() == 1);
-    drop((two, third, away));
+    assert_eq!(server.connect().await.get("/healthz").await.status, 503);
+    drop((two, third, silent));
     eventually("one is left", || server.traffic.connections() == 1);
     let page = one.get("/metrics").await;
     let page = Page::parse(std::str::from_utf8(&page.body).unwrap());
     assert_eq!(page.plain("lastbyte_connections"), 1.0);
     assert_eq!(page.plain("lastbyte_connections_max"), 3.0);
     assert_eq!(page.plain("lastbyte_connections_accepted_total"), 3.0);
-    assert_eq!(page.plain("lastbyte_connections_turned_away_total"), 1.0);
+    assert_eq!(page.plain("lastbyte_connections_turned_away_total"), 2.0);
+    let told = [("code", "too_many_connections")];
+    assert_eq!(page.value("lastbyte_http_refusals_total", &told), 1.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
