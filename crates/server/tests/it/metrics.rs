@@ -189,6 +189,29 @@ async fn who_waits_for_a_process_is_counted_and_its_time_left_out() {
 }
 
 #[tokio::test]
+async fn who_is_refused_after_a_wait_is_counted_and_its_time_left_out() {
+    let server = Server::start().await;
+    let missing = json!({ "command": ["/no/such/program"], "wait": { "exit": true } });
+    assert_eq!(start(&server, missing).await.status, 422);
+    let (_anchor, held) = server.told(json!({})).await;
+    let mut client = server.connect().await;
+    let output = client.get(&format!("{held}/output?wait_ms=1&max_bytes=0")).await;
+    assert_eq!(output.status, 400, "{output:?}");
+    let stuck = path(&run(&server, "exit 0", json!({})).await);
+    // It has no log, and what is in its place cannot be removed as a file.
+    let log = format!("logs/{}.log", stuck.rsplit('/').next().unwrap());
+    let log = server.state.path().join(log);
+    std::fs::create_dir(&log).unwrap();
+    let forgotten = client.send("DELETE", &format!("{stuck}?stop=true"), "".into()).await;
+    assert_eq!(forgotten.status, 500, "{forgotten:?}");
+
+    let page = scrape(&server).await;
+    assert_eq!(answered(&page, "POST", PROCESSES), (3.0, 1.0));
+    assert_eq!(answered(&page, "GET", "/v1/processes/{id}/output"), (1.0, 0.0));
+    assert_eq!(answered(&page, "DELETE", "/v1/processes/{id}"), (1.0, 0.0));
+}
+
+#[tokio::test]
 async fn an_answer_without_an_end_is_counted_by_its_beginning() {
     let server = Server::start().await;
     let (_anchor, held) = server.told(json!({})).await;
