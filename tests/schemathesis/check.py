@@ -5,8 +5,16 @@ the document has. Only calls of `testchild` are ever run, as an unprivileged use
 narrow.py has them, guard.py looks at what is sent. Usage: check.py FOLDER-OF-PROGRAMS.
 """
 
-import json
 import os
+
+# First of all, since others look there: our requests go to our own daemon, by no proxy, which would see
+# its token, and with no other token.
+for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+    del os.environ[name]
+os.environ["NO_PROXY"] = "*"
+os.environ["NETRC"] = os.devnull
+
+import json
 import signal
 import sys
 import tempfile

@@ -1,5 +1,6 @@
 """A daemon of our own: an unprivileged one, in a folder of its own, that ends with us."""
 
+import errno
 import http.client
 import json
 import os
@@ -35,20 +36,20 @@ class Daemon:
             # Copied: where they were built may be closed to the user who runs them.
             shutil.copy2(programs / name, self.folder / name)
         self.folder.chmod(0o711)
+        self._user = unprivileged()
         for folder in (self.workdir, self.folder / "state"):
             folder.mkdir(mode=0o700)
-            if os.geteuid() == 0:
+            if self._user:
                 os.chown(folder, NOBODY, NOBODY)
 
     def _start(self):
-        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         command = [self.folder / "lastbyte", "serve", "--listen", "127.0.0.1:0"]
         command += ["--state", self.folder / "state", "--workdir", self.workdir]
         environment = {"HOME": str(self.workdir), "PATH": "/usr/bin:/bin"}
         with self.log.open("w") as log:
             self._process = subprocess.Popen(
                 command, cwd=self.workdir, env=environment, text=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **user,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **self._user,
             )
         for line in self._process.stdout:
             address = line.split()[-1]
@@ -108,3 +109,19 @@ class Daemon:
                 self._process.kill()
                 self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def unprivileged() -> dict:
+    """What makes a child of ours run as nobody; nothing where we are no root, or root of ourselves alone."""
+    if os.geteuid() != 0:
+        return {}
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    try:
+        subprocess.run(["/bin/true"], check=True, **user)
+    except OSError as error:
+        # A user namespace may have no other user, or may not let us become one.
+        if error.errno not in (errno.EINVAL, errno.EPERM):
+            raise
+        print(f"the daemon runs as we do: root cannot become user {NOBODY} here ({error.strerror})")
+        return {}
+    return user

@@ -61,10 +61,10 @@ mod tests {
     #[test]
     fn what_this_program_opens_is_seen() {
         let before = OwnProgram::look().unwrap();
-        let open: Vec<_> = (0..9).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let open: Vec<_> = (0..200).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let after = OwnProgram::look().unwrap();
-        // Tests that run beside this one open and close files, too.
-        assert!(after.open_descriptors >= 9, "{before:?} {after:?}");
+        // Tests that run beside this one open and close files, too, and never so many.
+        assert!(after.open_descriptors >= before.open_descriptors + 150, "{before:?} {after:?}");
         assert!(after.resident_bytes > 0 && after.virtual_bytes >= after.resident_bytes);
         assert!(after.processor_time >= before.processor_time && after.threads > 0);
         drop(open);

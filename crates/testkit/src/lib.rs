@@ -8,6 +8,7 @@
 mod anchor;
 mod condition;
 mod pattern;
+mod port;
 mod procfs;
 mod program;
 mod signal_sets;
@@ -15,6 +16,7 @@ mod signal_sets;
 pub use anchor::{ANCHOR_VARIABLE, Anchor};
 pub use condition::{PATIENCE, eventually};
 pub use pattern::{pattern, pattern_bytes};
+pub use port::free_port;
 pub use procfs::{children_of, is_alive, is_stopped, open_fds};
 pub use program::{argv, script, testchild};
 pub use signal_sets::SignalSets;

@@ -65,10 +65,11 @@ pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, m
 }
 
 /// Tells a client that there is no room for it, and no more.
-pub(super) async fn turn_away(socket: Socket, peer: Peer, error: Error, limits: Limits) {
-    let unread = socket.unread();
+pub(super) async fn turn_away(socket: Socket, peer: Peer, error: Error, shared: Arc<Shared>) {
+    let (unread, limits) = (socket.unread(), shared.limits);
     let service = service_fn(move |request: Request<Incoming>| {
         drop(unread.of(request.into_body()));
+        shared.traffic.count_refusal(error.code);
         let mut response = refusal(error.clone());
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         async move { Ok::<_, Infallible>(response) }

@@ -127,16 +127,16 @@ impl Rooms {
     }
 
     fn turn_away(&self, stream: Stream, peer: Peer, mut phases: Phases) {
-        let limits = self.shared.limits;
         let Ok(place) = Arc::clone(&self.turned_away).try_acquire_owned() else { return };
         let most = self.shared.traffic.most_connections();
         let message = format!("there are {most} connections already, as many as are taken");
         let error = Error::new(ErrorCode::TooManyConnections, message)
             .hint("close one, or ask again in a moment");
-        let socket = Socket::new(stream, &limits, place);
+        let socket = Socket::new(stream, &self.shared.limits, place);
+        let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             tokio::select! {
-                () = connection::turn_away(socket, peer, error, limits) => {}
+                () = connection::turn_away(socket, peer, error, shared) => {}
                 () = phases.until(Phase::Cut) => {}
             }
         });

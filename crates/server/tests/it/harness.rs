@@ -23,7 +23,7 @@ pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
     pub(crate) engine: Engine,
     pub(crate) traffic: Arc<Traffic>,
-    _state: TempDir,
+    pub(crate) state: TempDir,
 }
 
 /// One connection.
@@ -78,7 +78,7 @@ impl Server {
         let server = listen::Server::new(vec![listener], Hosts::default(), limits)
             .counted_in(Arc::clone(&traffic));
         tokio::spawn(server.run(router(app), pending(), pending()));
-        Self { address, engine, traffic, _state: state }
+        Self { address, engine, traffic, state }
     }
 
     pub(crate) async fn connect(&self) -> Client {

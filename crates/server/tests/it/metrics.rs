@@ -189,6 +189,29 @@ async fn who_waits_for_a_process_is_counted_and_its_time_left_out() {
 }
 
 #[tokio::test]
+async fn who_is_refused_after_a_wait_is_counted_and_its_time_left_out() {
+    let server = Server::start().await;
+    let missing = json!({ "command": ["/no/such/program"], "wait": { "exit": true } });
+    assert_eq!(start(&server, missing).await.status, 422);
+    let (_anchor, held) = server.told(json!({})).await;
+    let mut client = server.connect().await;
+    let output = client.get(&format!("{held}/output?wait_ms=1&max_bytes=0")).await;
+    assert_eq!(output.status, 400, "{output:?}");
+    let stuck = path(&run(&server, "exit 0", json!({})).await);
+    // It has no log, and what is in its place cannot be removed as a file.
+    let log = format!("logs/{}.log", stuck.rsplit('/').next().unwrap());
+    let log = server.state.path().join(log);
+    std::fs::create_dir(&log).unwrap();
+    let forgotten = client.send("DELETE", &format!("{stuck}?stop=true"), "".into()).await;
+    assert_eq!(forgotten.status, 500, "{forgotten:?}");
+
+    let page = scrape(&server).await;
+    assert_eq!(answered(&page, "POST", PROCESSES), (3.0, 1.0));
+    assert_eq!(answered(&page, "GET", "/v1/processes/{id}/output"), (1.0, 0.0));
+    assert_eq!(answered(&page, "DELETE", "/v1/processes/{id}"), (1.0, 0.0));
+}
+
+#[tokio::test]
 async fn an_answer_without_an_end_is_counted_by_its_beginning() {
     let server = Server::start().await;
     let (_anchor, held) = server.told(json!({})).await;
@@ -208,16 +231,19 @@ async fn connections_are_those_that_are_open() {
     one.get("/healthz").await;
     let third = server.connect().await;
     eventually("all places are taken", || server.traffic.connections() == 3);
-    let away = TcpStream::connect(server.address).await.unwrap();
+    let silent = TcpStream::connect(server.address).await.unwrap();
     eventually("one is turned away", || server.traffic.turned_away() == 1);
-    drop((two, third, away));
+    assert_eq!(server.connect().await.get("/healthz").await.status, 503);
+    drop((two, third, silent));
     eventually("one is left", || server.traffic.connections() == 1);
     let page = one.get("/metrics").await;
     let page = Page::parse(std::str::from_utf8(&page.body).unwrap());
     assert_eq!(page.plain("lastbyte_connections"), 1.0);
     assert_eq!(page.plain("lastbyte_connections_max"), 3.0);
     assert_eq!(page.plain("lastbyte_connections_accepted_total"), 3.0);
-    assert_eq!(page.plain("lastbyte_connections_turned_away_total"), 1.0);
+    assert_eq!(page.plain("lastbyte_connections_turned_away_total"), 2.0);
+    let told = [("code", "too_many_connections")];
+    assert_eq!(page.value("lastbyte_http_refusals_total", &told), 1.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -7,6 +7,7 @@ use lastbyte_wire::Error;
 use serde::Serialize;
 
 use crate::listen::refusal;
+use crate::metrics::waited;
 
 /// What a handler gives back.
 pub(super) type Answer = Result<Response<Body>, Refusal>;
@@ -44,4 +45,9 @@ pub(super) fn nothing(status: StatusCode) -> Answer {
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = status;
     Ok(answer)
+}
+
+/// What a request that asked to wait is answered with: also a refusal took the time of a process.
+pub(super) fn after_a_wait(answer: Answer) -> Answer {
+    Ok(waited(answer.into_response()))
 }

@@ -9,10 +9,9 @@ use axum::response::IntoResponse;
 use lastbyte_engine::{Process, Sandbox, Snapshot};
 use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
 
-use super::answer::{Answer, Refusal, ok};
+use super::answer::{Answer, Refusal, after_a_wait, ok};
 use super::input::{self, Target};
 use super::partial::{self, Wanted};
-use crate::metrics::waited;
 use crate::verbs::read::{self, RawOutput};
 use crate::{App, to_wire};
 
@@ -24,8 +23,8 @@ pub(super) async fn read_output(
 ) -> Answer {
     let query: OutputQuery = input::query(&uri)?;
     let waits = query.wait_ms.is_some();
-    let answer = answer(&app, &process, &headers, query).await?;
-    Ok(if waits { waited(answer) } else { answer })
+    let answer = answer(&app, &process, &headers, query).await;
+    if waits { after_a_wait(answer) } else { answer }
 }
 
 async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: OutputQuery) -> Answer {

@@ -9,12 +9,11 @@ use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use lastbyte_wire::{Error, ErrorCode, ForgetQuery, Health, OPENAPI, Root, StartRequest};
 
-use super::answer::{Answer, Refusal, json, nothing, ok};
+use super::answer::{Answer, Refusal, after_a_wait, json, nothing, ok};
 use super::input::Target;
 use super::metrics::timed;
 use super::route::Route;
 use super::{attach, events, follow, input, metrics, output};
-use crate::metrics::waited;
 use crate::verbs::{forget, list, resize, search, show, signal, start, stop, times, wait, write};
 use crate::{App, to_wire};
 
@@ -79,10 +78,11 @@ async fn tell_version() -> Answer {
 
 async fn start_process(State(app): State<App>, body: Body) -> Answer {
     let request: StartRequest = input::json(&app, body).await?;
-    let answer = start::start(&app, &request).await?;
-    let status = if answer.attached { StatusCode::OK } else { StatusCode::CREATED };
-    let answer = json(status, &answer);
-    Ok(if request.wait.is_some() { waited(answer) } else { answer })
+    let started = start::start(&app, &request).await;
+    let status = |attached| if attached { StatusCode::OK } else { StatusCode::CREATED };
+    let answer = started.map(|started| json(status(started.attached), &started));
+    let answer = answer.map_err(Refusal);
+    if request.wait.is_some() { after_a_wait(answer) } else { answer }
 }
 
 async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
@@ -108,10 +108,10 @@ async fn list_survivors(Target(process): Target) -> Answer {
 
 async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query: ForgetQuery = input::query(&uri)?;
-    forget::forget(&app, &process, &query).await?;
+    let forgotten = forget::forget(&app, &process, &query).await.map_err(Refusal);
+    let answer = forgotten.and_then(|()| nothing(StatusCode::NO_CONTENT));
     // A stop takes as long as its grace.
-    let answer = nothing(StatusCode::NO_CONTENT);
-    if query.stop == Some(true) { answer.map(waited) } else { answer }
+    if query.stop == Some(true) { after_a_wait(answer) } else { answer }
 }
 
 async fn wait_for_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {

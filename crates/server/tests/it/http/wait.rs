@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lastbyte_testkit::Anchor;
+use lastbyte_testkit::{Anchor, free_port};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -115,11 +115,6 @@ async fn a_thousand_waiters_on_one_ending_are_all_answered() {
         assert_eq!(answer["process"]["ending"]["status"], json!({ "kind": "exited", "code": 7 }));
         assert_eq!(answer, &answers[0]);
     }
-}
-
-/// A port that nobody listens on, as far as one can know.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
