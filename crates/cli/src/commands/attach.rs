@@ -63,6 +63,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 impl How {
+    /// For whoever has seen nothing of it.
+    pub(crate) fn from_the_first_byte() -> Self {
+        Self { from: Some(0), ..Self::default() }
+    }
+
     pub(crate) async fn attach(&self, client: &Client, process: &Process) -> anyhow::Result<u8> {
         let begin = self.begin(client, &process.id).await?;
         let query = AttachQuery { from: Some(begin.cursor), ..AttachQuery::default() };
