@@ -80,6 +80,12 @@ impl How {
         let (mut conversation, mut outgoing) = Conversation::open(client, &process.id, wanted)?;
         conversation.begin(begin);
         let parting = conversation.until_parting(attached, &mut outgoing).await;
+        // Keys are still heard, though nobody takes them.
+        drop(outgoing);
+        match parting {
+            Ok(Parting::Ended(_)) | Err(_) => conversation.let_all_be_seen().await,
+            Ok(Parting::Detached | Parting::Interrupted(_) | Parting::ReaderGone) => {}
+        }
         conversation.finish();
         report(&process.id, parting?, is_person)
     }

@@ -83,6 +83,18 @@ impl Pty {
         });
     }
 
+    /// Writes until it takes no more; returns what it took.
+    pub fn fill(&self) -> String {
+        let name = ptsname(&self.master, Vec::new()).unwrap();
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = open(name, flags, Mode::empty()).unwrap();
+        let mut filled = String::new();
+        while let Ok(count) = rustix::io::write(&slave, b"full") {
+            filled.push_str(&"full"[..count]);
+        }
+        filled
+    }
+
     /// The rest of what was shown by a program that has ended, with its exit code.
     #[track_caller]
     pub fn ends(&mut self, mut child: Child) -> Option<i32> {
