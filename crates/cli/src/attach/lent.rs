@@ -111,7 +111,12 @@ impl Lent {
             None => {}
         }
         if self.display.is_terminal {
-            self.display.write_now(self.modes.turn_on().as_bytes());
+            // Who was stopped without having been asked has not given it back.
+            let before = if self.given_back { String::new() } else { self.undoing() };
+            let on = self.modes.turn_on();
+            // What comes next goes on with the sequence that was broken off.
+            let all = [before.as_bytes(), on.as_bytes(), self.sequences.begun()].concat();
+            self.display.write_now(&all);
         }
         self.given_back = false;
     }

@@ -67,6 +67,14 @@ impl Pty {
         }
     }
 
+    /// Whether this is among what was shown by now; nothing is forgotten.
+    pub fn has_shown(&mut self, what: &str) -> bool {
+        while self.has_something_at_once() {
+            self.read();
+        }
+        self.seen.contains(what)
+    }
+
     /// Reads until so many bytes were shown.
     #[track_caller]
     pub fn shows_so_much(&mut self, bytes: usize) {

@@ -156,6 +156,24 @@ fn a_client_that_is_stopped_gives_the_terminal_back_until_it_goes_on() {
     assert!(pty.is_as_before());
 }
 
+#[test]
+fn a_client_that_is_stopped_without_being_asked_leaves_nothing_turned_on_twice() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, r"print \x1b[>1utext then hold");
+    let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
+    until_raw(&pty);
+    pty.shows("\x1b[>1utext");
+    send(&child, Signal::STOP);
+    until_stopped(&child);
+    send(&child, Signal::CONT);
+    lastbyte_testkit::eventually("it goes on", || pty.has_shown("\x1b[>1u"));
+    pty.types(DETACH);
+    assert_eq!(pty.ends(child), Some(0));
+    let count = |what| pty.seen.matches(what).count();
+    assert_eq!((count("\x1b[>1u"), count("\x1b[<1u")), (1, 2), "{:?}", pty.seen);
+    assert!(pty.is_as_before());
+}
+
 fn until_stopped(child: &Child) {
     let pid = Pid::from_child(child);
     let mut stopped = false;
