@@ -154,7 +154,8 @@ impl Conversation<'_> {
             FromProcess::Output(bytes) => self.lent.add(bytes),
             FromProcess::Notice(AttachNotice::Ending { ending }) => return Some(ending),
             FromProcess::Notice(AttachNotice::Dropped { range }) => {
-                self.dropped += range.end.saturating_sub(range.start);
+                let count = range.end.saturating_sub(range.start);
+                self.dropped = self.dropped.saturating_add(count);
             }
             FromProcess::Notice(AttachNotice::Refused { error }) => match error.code {
                 // The ending says it better.

@@ -56,10 +56,14 @@ impl Replay {
         }
         let lines = &mut self.lines;
         match item {
-            Item::Csi(all) if is_of_lines(all) => add(lines, all, self.most_lines),
+            Item::Csi(all) if is_of_lines(all) => {
+                self.missing = 0;
+                add(lines, all, self.most_lines);
+            }
             Item::Text(all) => add_text(lines, all, self.most_lines, &mut self.missing),
             Item::Control(byte) => add_text(lines, &[byte], self.most_lines, &mut self.missing),
-            Item::Csi(_) | Item::Escape(_) | Item::String => {}
+            // A character does not go on behind one.
+            Item::Csi(_) | Item::Escape(_) | Item::String => self.missing = 0,
         }
     }
 
@@ -102,9 +106,9 @@ fn is_text(byte: u8, missing: &mut u8) -> bool {
     let within = *missing > 0 && matches!(byte, 0x80..=0xbf);
     *missing = match byte {
         0x80..=0xbf => missing.saturating_sub(1),
-        0xc0..=0xdf => 1,
+        0xc2..=0xdf => 1,
         0xe0..=0xef => 2,
-        0xf0.. => 3,
+        0xf0..=0xf4 => 3,
         _ => 0,
     };
     within || matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0xa0..)
@@ -201,6 +205,12 @@ mod tests {
         let text = "Û\u{15b}\u{a9}\u{201c}\u{1f71b}";
         assert_eq!(replayed(text.as_bytes()), text);
         assert_eq!(replayed(b"a\xc2\nb"), "a\nb");
+        // Nor is it joined to a character that was broken off.
+        for between in ["\x07", "\x1b[c", "\x1b[m", "\x1b]0;title\x07"] {
+            let mut replay = Replay::new(3);
+            replay.take(&[b"\xe2", between.as_bytes(), b"\x9b6n"].concat());
+            assert!(!replay.finish().0.contains(&0x9b), "{between:?}");
+        }
     }
 
     #[test]

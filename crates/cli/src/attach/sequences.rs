@@ -36,7 +36,7 @@ enum State {
     /// In a string, behind the `ESC` that may begin its end.
     StringEscape,
     /// Behind the byte that begins a control character of the second kind (U+0080 to U+009F), which
-    /// is another way to write `ESC` and a letter, or a character like ä.
+    /// is another way to write `ESC` and a letter, or a character like ©.
     Lead,
     StringLead,
 }
