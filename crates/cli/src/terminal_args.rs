@@ -20,7 +20,8 @@ pub(crate) struct TerminalArgs {
     #[arg(short, long, conflicts_with = "split")]
     interactive: bool,
 
-    /// The same, and attach to it at once; the exit code is that of `lastbyte attach`
+    /// As --interactive, and attach at once, from the first byte of the output; the exit code is that
+    /// of `lastbyte attach`
     #[arg(long, conflicts_with_all = ["split", "json"])]
     pub(crate) attach: bool,
 }

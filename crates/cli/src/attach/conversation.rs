@@ -154,7 +154,8 @@ impl Conversation<'_> {
             FromProcess::Output(bytes) => self.lent.add(bytes),
             FromProcess::Notice(AttachNotice::Ending { ending }) => return Some(ending),
             FromProcess::Notice(AttachNotice::Dropped { range }) => {
-                self.dropped += range.end - range.start;
+                let count = range.end.saturating_sub(range.start);
+                self.dropped = self.dropped.saturating_add(count);
             }
             FromProcess::Notice(AttachNotice::Refused { error }) => match error.code {
                 // The ending says it better.
@@ -168,7 +169,7 @@ impl Conversation<'_> {
 }
 
 /// Waits until somebody leaves by a key. Cancel-safe.
-async fn left(by: &mut Option<oneshot::Receiver<Left>>) -> Left {
+pub(super) async fn left(by: &mut Option<oneshot::Receiver<Left>>) -> Left {
     let Some(waiting) = by else { return std::future::pending().await };
     // Whoever reads the keys says why before going; one that has failed leaves us without any.
     let left = waiting.await.unwrap_or(Left::HungUp);

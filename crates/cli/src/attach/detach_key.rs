@@ -102,11 +102,15 @@ impl FromStr for DetachKey {
             return Ok(Self(Vec::new()));
         }
         let keys = text.split(',').map(key).collect::<Option<Vec<u8>>>();
-        keys.filter(|keys| keys[0] < b' ').map(Self).ok_or_else(|| {
-            "it is like ctrl-\\, or like ctrl-p,ctrl-q for one behind the other, the first with ctrl; \
-             or none"
-                .into()
-        })
+        match keys.filter(|keys| keys[0] < b' ') {
+            Some(keys) if keys.contains(&ESC) => {
+                Err("ctrl-[ is Escape, and with that every arrow key begins".into())
+            }
+            Some(keys) => Ok(Self(keys)),
+            None => Err("give ctrl- and a letter or one of @ \\ ] ^ _, further keys after commas \
+                         (ctrl-p,ctrl-q), or none"
+                .into()),
+        }
     }
 }
 
@@ -212,7 +216,17 @@ mod tests {
         for text in
             ["", "d", "ctrl-", "ctrl-ab", "ctrl-ä", "ctrl-a,", "q,ctrl-a", "alt-x", "ctrl-1"]
         {
+            let error = text.parse::<DetachKey>().unwrap_err();
+            assert!(error.starts_with("give ctrl- and a letter or one of @ \\ ] ^ _, "), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_others_begin_with_is_refused() {
+        for text in ["ctrl-[", "ctrl-a,ctrl-["] {
             assert!(text.parse::<DetachKey>().is_err(), "{text}");
         }
+        let error = "ctrl-[".parse::<DetachKey>().unwrap_err();
+        assert_eq!(error, "ctrl-[ is Escape, and with that every arrow key begins");
     }
 }

@@ -80,14 +80,27 @@ impl Lent {
         self.mid_line
     }
 
-    /// As it was before it was lent.
+    /// What the process has made of the terminal is undone behind all that was shown, when there is
+    /// room for that.
+    pub(crate) fn undo_in_turn(&mut self) {
+        if self.display.is_terminal && !self.given_back {
+            self.add(self.undoing());
+        }
+    }
+
+    /// As it was before it was lent, now: for that, a terminal that takes nothing loses what it has
+    /// not shown yet.
     pub(crate) fn give_back(&mut self) {
         if self.display.is_terminal && !self.given_back {
-            let begun = if self.sequences.begun().is_empty() { "" } else { BREAK_OFF };
-            self.display.write_now(format!("{begun}{}", self.modes.turn_off()).as_bytes());
+            self.display.write_now(self.undoing().as_bytes());
         }
         self.given_back = true;
         self.raw = None;
+    }
+
+    fn undoing(&self) -> String {
+        let begun = if self.sequences.begun().is_empty() { "" } else { BREAK_OFF };
+        format!("{begun}{}", self.modes.turn_off())
     }
 
     /// As the process believes it to be, after it was given back or somebody else had it.
@@ -98,7 +111,12 @@ impl Lent {
             None => {}
         }
         if self.display.is_terminal {
-            self.display.write_now(self.modes.turn_on().as_bytes());
+            // Who was stopped without having been asked has not given it back.
+            let before = if self.given_back { String::new() } else { self.undoing() };
+            let on = self.modes.turn_on();
+            // What comes next goes on with the sequence that was broken off.
+            let all = [before.as_bytes(), on.as_bytes(), self.sequences.begun()].concat();
+            self.display.write_now(&all);
         }
         self.given_back = false;
     }

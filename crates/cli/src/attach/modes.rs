@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use super::colours::Colours;
 use super::sequences::Item;
 
 /// All that was changed; the default is a terminal as a shell has it.
@@ -17,8 +18,7 @@ pub(crate) struct Modes {
     /// Of the private modes below, which are not as usual.
     changed: BTreeSet<u16>,
     switched: BTreeSet<Switch>,
-    /// The last word on colours was not that they are as usual.
-    coloured: bool,
+    colours: Colours,
     cursor_style: Option<u16>,
     /// xterm's way of reporting keys.
     modify_other_keys: Option<u16>,
@@ -85,7 +85,7 @@ impl Modes {
             (None, b"", on @ (b'h' | b'l')) if csi.numbers().any(|mode| mode == Some(4)) => {
                 self.turn(Switch::Insert, on == b'h');
             }
-            (None, b"", b'm') => self.coloured = !matches!(csi.numbers, b"" | b"0"),
+            (None, b"", b'm') => self.colours.see(csi.numbers),
             (None, b"", b'r') => self.turn(Switch::Region, first.is_some()),
             (None, b" ", b'q') => self.cursor_style = first.filter(|style| *style > 0),
             (None, b"!", b'p') => self.soft_reset(),
@@ -170,7 +170,8 @@ impl Modes {
         text += self.cursor_style.map_or("", |_| "\x1b[0 q");
         self.switched.iter().for_each(|switch| text += switch.off());
         self.changed.iter().for_each(|mode| text += &private(*mode, USUALLY_ON.contains(mode)));
-        text + if self.coloured || self.other_screen.is_some() { "\x1b[m" } else { "" }
+        let usual = self.colours.are_usual() && self.other_screen.is_none();
+        text + if usual { "" } else { "\x1b[m" }
     }
 }
 
@@ -261,7 +262,7 @@ mod tests {
         let again = after(&busy.turn_on());
         assert!(busy.switched.remove(&Switch::Region));
         // Colours are the program's, too.
-        assert!(std::mem::replace(&mut busy.coloured, false));
+        assert!(!std::mem::take(&mut busy.colours).are_usual());
         assert_eq!(again, busy);
     }
 

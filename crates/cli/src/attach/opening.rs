@@ -6,7 +6,7 @@ use rustix::stdio::{stderr, stdout};
 use rustix::termios::isatty;
 
 use super::begin::Begin;
-use super::conversation::Conversation;
+use super::conversation::{Conversation, left};
 use super::detach_key::Keys;
 use super::display::Display;
 use super::input::{self, Pass, Source};
@@ -50,6 +50,21 @@ impl<'a> Conversation<'a> {
     pub(crate) fn begin(&mut self, begin: Begin) {
         self.lent.add(begin.shown);
         self.window.tell_size_anew(begin.drawing);
+    }
+
+    /// Waits until the terminal has room for what undoes all that the process has made of it; whoever
+    /// leaves meanwhile does not wait.
+    pub(crate) async fn let_all_be_seen(&mut self) {
+        self.lent.undo_in_turn();
+        while self.lent.has_something_to_show() {
+            tokio::select! {
+                biased;
+                _ = left(&mut self.left) => return,
+                _ = self.signals.next() => return,
+                // A terminal that is gone shows nothing.
+                shown = self.lent.show() => if shown.is_err() { return },
+            }
+        }
     }
 
     /// Gives the terminal back, and tells what is missing of the conversation.

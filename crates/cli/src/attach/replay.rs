@@ -16,6 +16,8 @@ pub(crate) struct Replay {
     modes: Modes,
     lines: VecDeque<Vec<u8>>,
     most_lines: usize,
+    /// How many bytes the character goes on with that has not come to its end.
+    missing: u8,
 }
 
 /// Of one line; a bar that is drawn over and over is one.
@@ -24,7 +26,13 @@ const MOST_OF_A_LINE: usize = 8 << 10;
 impl Replay {
     pub(crate) fn new(most_lines: usize) -> Self {
         let lines = VecDeque::from([Vec::new()]);
-        Self { sequences: Sequences::default(), modes: Modes::default(), lines, most_lines }
+        Self {
+            sequences: Sequences::default(),
+            modes: Modes::default(),
+            lines,
+            most_lines,
+            missing: 0,
+        }
     }
 
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
@@ -43,10 +51,19 @@ impl Replay {
     fn take_byte(&mut self, byte: u8) {
         let Some(item) = self.sequences.take(byte) else { return };
         self.modes.see(item);
-        if let (Item::Csi(all), Drawing::Lines) = (item, self.modes.drawing())
-            && is_of_lines(all)
-        {
-            add(&mut self.lines, all, self.most_lines);
+        if self.modes.drawing() == Drawing::Screen {
+            return;
+        }
+        let lines = &mut self.lines;
+        match item {
+            Item::Csi(all) if is_of_lines(all) => {
+                self.missing = 0;
+                add(lines, all, self.most_lines);
+            }
+            Item::Text(all) => add_text(lines, all, self.most_lines, &mut self.missing),
+            Item::Control(byte) => add_text(lines, &[byte], self.most_lines, &mut self.missing),
+            // A character does not go on behind one.
+            Item::Csi(_) | Item::Escape(_) | Item::String => self.missing = 0,
         }
     }
 
@@ -59,12 +76,9 @@ impl Replay {
         if let Some((end, _)) = ends.nth(self.most_lines) {
             text = &text[end + 1..];
             self.lines = VecDeque::from([Vec::new()]);
+            self.missing = 0;
         }
-        for byte in text {
-            if matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..) {
-                add(&mut self.lines, &[*byte], self.most_lines);
-            }
-        }
+        add_text(&mut self.lines, text, self.most_lines, &mut self.missing);
     }
 
     /// The lines, what the program has made of the terminal, and the beginning of a sequence that
@@ -76,6 +90,28 @@ impl Replay {
         };
         (text, self.modes, self.sequences.begun().to_vec())
     }
+}
+
+fn add_text(lines: &mut VecDeque<Vec<u8>>, text: &[u8], most_lines: usize, missing: &mut u8) {
+    for byte in text {
+        if is_text(*byte, missing) {
+            add(lines, &[*byte], most_lines);
+        }
+    }
+}
+
+/// Whether it is a character to show or of one, or moves within lines. A byte that would be a
+/// control character in another encoding than UTF-8 is only the former within a character.
+fn is_text(byte: u8, missing: &mut u8) -> bool {
+    let within = *missing > 0 && matches!(byte, 0x80..=0xbf);
+    *missing = match byte {
+        0x80..=0xbf => missing.saturating_sub(1),
+        0xc2..=0xdf => 1,
+        0xe0..=0xef => 2,
+        0xf0..=0xf4 => 3,
+        _ => 0,
+    };
+    within || matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0xa0..)
 }
 
 fn add(lines: &mut VecDeque<Vec<u8>>, shown: &[u8], most_lines: usize) {
@@ -151,8 +187,29 @@ mod tests {
             b"\x1b[H\x1b[2J\x1b[3J",
             b"\x1b[>4;2m",
             b"\x1b[?2004h",
+            b"\xc2\x9b6n",
+            b"\xc2\x9d0;title\xc2\x9c",
+            b"\x1b]0;title\xc2\x9c",
+            b"\xc2\x9a",
+            b"\x9b",
+            b"\xc2",
         ] {
             assert_eq!(replayed(&[b"a", asks, b"b"].concat()), "ab", "{}", asks.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_control_character_of_another_encoding_begins_nothing() {
+        assert_eq!(replayed(b"a\x9b6n\x9d0;title\x9cb"), "a6n0;titleb");
+        // In these the same bytes are of a character.
+        let text = "Û\u{15b}\u{a9}\u{201c}\u{1f71b}";
+        assert_eq!(replayed(text.as_bytes()), text);
+        assert_eq!(replayed(b"a\xc2\nb"), "a\nb");
+        // Nor is it joined to a character that was broken off.
+        for between in ["\x07", "\x1b[c", "\x1b[m", "\x1b]0;title\x07"] {
+            let mut replay = Replay::new(3);
+            replay.take(&[b"\xe2", between.as_bytes(), b"\x9b6n"].concat());
+            assert!(!replay.finish().0.contains(&0x9b), "{between:?}");
         }
     }
 
@@ -173,14 +230,14 @@ mod tests {
     #[test]
     fn it_is_the_same_in_whatever_pieces_the_output_comes() {
         let output = "one\r\n\x1b[31mtwo\x1b[m\r\n\x1b]0;title\x07three\r\n\x1b[?1049hx\r\n\
-                      \x1b[?1049lfour\r\n\x07fi\x08ve\r\n\x1b[?2004h$ \x1b[3";
+                      \x1b[?1049lfour\r\n\x07fi\x08ve\u{a9}\u{9b}6n\u{201c}\r\n\x1b[?2004h$ \x1b[3";
         let whole = |pieces: [&[u8]; 2]| {
             let mut replay = Replay::new(3);
             pieces.into_iter().for_each(|piece| replay.take(piece));
             replay.finish()
         };
         let want = whole([output.as_bytes(), b""]);
-        assert_eq!(String::from_utf8_lossy(&want.0), "four\r\nfi\x08ve\r\n$ ");
+        assert_eq!(String::from_utf8_lossy(&want.0), "four\r\nfi\x08ve\u{a9}\u{201c}\r\n$ ");
         for at in 0..output.len() {
             let (head, tail) = output.as_bytes().split_at(at);
             assert_eq!(whole([head, tail]), want, "{at}");

@@ -5,8 +5,8 @@
 /// One thing that came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
-    /// A byte to show; those of a character that has several come one by one.
-    Text(u8),
+    /// A character to show, or one byte of it.
+    Text(&'a [u8]),
     /// A control character.
     Control(u8),
     /// `ESC [` … with its last byte; all of it.
@@ -20,7 +20,7 @@ pub(crate) enum Item<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
     state: State,
-    /// From the `ESC` of the one that has not come to its end.
+    /// From the first byte of the one that has not come to its end.
     begun: Vec<u8>,
     /// The last one that has.
     ended: Vec<u8>,
@@ -35,6 +35,10 @@ enum State {
     String,
     /// In a string, behind the `ESC` that may begin its end.
     StringEscape,
+    /// Behind the byte that begins a control character of the second kind (U+0080 to U+009F), which
+    /// is another way to write `ESC` and a letter, or a character like ©.
+    Lead,
+    StringLead,
 }
 
 /// No sequence that means anything is longer, but strings may be; of those the beginning is enough.
@@ -44,12 +48,31 @@ const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
+/// What U+0080 to U+00BF begin with in UTF-8.
+const LEAD: u8 = 0xc2;
+/// How U+009C, which ends a string, goes on.
+const STRING_END: u8 = 0x9c;
 
 impl Sequences {
     /// What this byte brings to its end.
     pub(crate) fn take(&mut self, byte: u8) -> Option<Item<'_>> {
         match (self.state, byte) {
-            (State::Text, 0x20..=0x7e | 0x80..) => Some(Item::Text(byte)),
+            (State::Text, LEAD) => self.go_on(byte, State::Lead),
+            (State::Text, 0x20..=0x7e | 0x80..) => self.end_with(byte, Item::Text),
+            (State::Lead, 0x80..=0x9f) => self.take_after_escape(byte - 0x40),
+            (State::Lead, 0xa0..=0xbf) => self.end_with(byte, Item::Text),
+            (State::String, LEAD) => self.go_on(byte, State::StringLead),
+            (State::StringLead, STRING_END) => self.end(Item::String),
+            (State::StringLead, 0x80..=0xbf) => self.go_on(byte, State::String),
+            // No character after all.
+            (State::Lead, _) => {
+                self.forget();
+                self.take(byte)
+            }
+            (State::StringLead, _) => {
+                self.state = State::String;
+                self.take(byte)
+            }
             (_, CAN | SUB) => self.forget(),
             (State::String, ESC) => self.go_on(byte, State::StringEscape),
             (State::StringEscape, b'\\') | (State::String, BEL) => self.end(Item::String),
@@ -68,11 +91,7 @@ impl Sequences {
             (State::Csi, 0x40..=0x7e) => self.end_with(byte, Item::Csi),
             (State::Escape, 0x30..=0x7e) => self.end_with(byte, Item::Escape),
             // A string that is broken off by another sequence.
-            (State::StringEscape, _) => {
-                self.begun = vec![ESC];
-                self.state = State::Escape;
-                self.take(byte)
-            }
+            (State::StringEscape, _) => self.take_after_escape(byte),
             (State::Escape | State::Csi, 0x80..) => self.forget(),
         }
     }
@@ -80,14 +99,24 @@ impl Sequences {
     /// How many of these bytes come before the next sequence; none in the middle of one.
     pub(crate) fn before_next(&self, bytes: &[u8]) -> usize {
         match self.state {
-            State::Text => bytes.iter().position(|byte| *byte == ESC).unwrap_or(bytes.len()),
+            State::Text => {
+                let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
+                next.unwrap_or(bytes.len())
+            }
             State::Escape | State::Csi | State::String | State::StringEscape => 0,
+            State::Lead | State::StringLead => 0,
         }
     }
 
     /// The beginning of a sequence that has not come to its end.
     pub(crate) fn begun(&self) -> &[u8] {
         &self.begun
+    }
+
+    fn take_after_escape(&mut self, byte: u8) -> Option<Item<'_>> {
+        self.begun = vec![ESC];
+        self.state = State::Escape;
+        self.take(byte)
     }
 
     fn go_on(&mut self, byte: u8, state: State) -> Option<Item<'_>> {
@@ -109,9 +138,10 @@ impl Sequences {
         item: impl FnOnce(&'a [u8]) -> Item<'a>,
     ) -> Option<Item<'a>> {
         self.state = State::Text;
-        let mut whole = std::mem::take(&mut self.begun);
-        whole.push(byte);
-        self.ended = whole;
+        // Both keep their room, for most of what ends is a byte of text.
+        std::mem::swap(&mut self.begun, &mut self.ended);
+        self.begun.clear();
+        self.ended.push(byte);
         Some(item(&self.ended))
     }
 
@@ -131,7 +161,7 @@ mod tests {
         let mut came = Vec::new();
         for byte in bytes {
             match sequences.take(*byte) {
-                Some(Item::Text(byte)) => came.push(format!("text {}", byte as char)),
+                Some(Item::Text(all)) => came.push(format!("text {}", all.escape_ascii())),
                 Some(Item::Control(byte)) => came.push(format!("control {byte}")),
                 Some(Item::Csi(all)) => came.push(format!("csi {}", all.escape_ascii())),
                 Some(Item::Escape(all)) => came.push(format!("escape {}", all.escape_ascii())),
@@ -147,6 +177,17 @@ mod tests {
         check(b"a\r\x1b[1;31mb", &["text a", "control 13", r"csi \x1b[1;31m", "text b"]);
         check(b"\x1b[?1049h\x1b=\x1b(0", &[r"csi \x1b[?1049h", r"escape \x1b=", r"escape \x1b(0"]);
         check(b"\x1b]0;title\x07a\x1bP$q\x1b\\b", &["string", "text a", "string", "text b"]);
+    }
+
+    #[test]
+    fn controls_of_the_second_kind_are_sequences_and_characters_like_them_are_text() {
+        check(b"\xc2\x9b1ma\xc2\x85", &[r"csi \x1b[1m", "text a", r"escape \x1bE"]);
+        check(
+            b"\xc2\x9d0;t\xc2\xa9\xc2\x9ca\x1b]0;t\xc2\x07b",
+            &["string", "text a", "string", "text b"],
+        );
+        check(b"\xc2\xa9\xc3\x9b", &[r"text \xc2\xa9", r"text \xc3", r"text \x9b"]);
+        check(b"\xc2\n\xc2\x1b[m\xc2\xc2\x9bm", &["control 10", r"csi \x1b[m", r"csi \x1b[m"]);
     }
 
     #[test]

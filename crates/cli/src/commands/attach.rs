@@ -19,11 +19,11 @@ use crate::{exit_code, in_words, own_streams, process_id, tell};
 /// For a process on a terminal (`start --tty`) our own is passed through: every key goes to it,
 /// Ctrl-C too, and it follows the size of our window. The detach key leaves it running; after
 /// that, as after its end or the loss of the server, the terminal is as it was. Any number may be
-/// attached to one process; the size is that of whose window changed last.
+/// attached to one process; the process has the size of the window that changed last.
 ///
 /// On a terminal the output begins with the last screen of lines, as text and colours. A program
-/// that has the whole screen, like an editor, draws it again instead. Otherwise it begins with the
-/// first byte. What a process has not been started to read (`start --stdin-open`) is not sent.
+/// that has the whole screen, like an editor, draws it again instead. Into a pipe or a file it begins
+/// with the first byte. Input is sent only to a process started with --stdin-open or -i.
 ///
 /// From a pipe or a file standard input is passed on, and its end too: on a terminal as Ctrl-D. For
 /// a process without a terminal lines are sent as they are typed, and Ctrl-C leaves it running.
@@ -40,12 +40,14 @@ pub(crate) struct Args {
 /// How to attach to a process that is known.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct How {
-    /// Begin at exactly this byte of the output; a negative number counts from the end
+    /// Begin at exactly this byte of the output; a negative number counts from the end. A terminal is
+    /// shown the bytes as they are, with every old question and title among them
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     from: Option<i64>,
 
-    /// What detaches: keys like ctrl-], several with commas like ctrl-p,ctrl-q, or none. They do not
-    /// reach the process; `lastbyte write` sends what cannot be typed
+    /// What detaches: keys like ctrl-], several with commas like ctrl-p,ctrl-q, the first with ctrl;
+    /// `none` for no detach key. They do not reach the process; `lastbyte write` sends what cannot be
+    /// typed
     #[arg(long, value_name = "KEYS", default_value_t)]
     detach_key: DetachKey,
 
@@ -63,6 +65,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 impl How {
+    /// For whoever has seen nothing of it.
+    pub(crate) fn from_the_first_byte() -> Self {
+        Self { from: Some(0), ..Self::default() }
+    }
+
     pub(crate) async fn attach(&self, client: &Client, process: &Process) -> anyhow::Result<u8> {
         let begin = self.begin(client, &process.id).await?;
         let query = AttachQuery { from: Some(begin.cursor), ..AttachQuery::default() };
@@ -75,6 +82,12 @@ impl How {
         let (mut conversation, mut outgoing) = Conversation::open(client, &process.id, wanted)?;
         conversation.begin(begin);
         let parting = conversation.until_parting(attached, &mut outgoing).await;
+        // Keys are still heard, though nobody takes them.
+        drop(outgoing);
+        match parting {
+            Ok(Parting::Ended(_)) | Err(_) => conversation.let_all_be_seen().await,
+            Ok(Parting::Detached | Parting::Interrupted(_) | Parting::ReaderGone) => {}
+        }
         conversation.finish();
         report(&process.id, parting?, is_person)
     }

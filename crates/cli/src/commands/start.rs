@@ -81,7 +81,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
     if args.terminal.attach {
         let client = args.server.client().await?;
-        return attach::How::default().attach(&client, &answer.process).await;
+        // Of one that the key had started before, somebody may have seen much already.
+        let how = match answer.attached {
+            true => attach::How::default(),
+            false => attach::How::from_the_first_byte(),
+        };
+        return how.attach(&client, &answer.process).await;
     }
     let id = &answer.process.id;
     let told = match args.json {

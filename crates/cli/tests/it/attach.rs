@@ -3,6 +3,7 @@
 mod left;
 mod plain;
 mod reconnect;
+mod started;
 
 use std::process::Child;
 

@@ -67,6 +67,14 @@ impl Pty {
         }
     }
 
+    /// Whether this is among what was shown by now; nothing is forgotten.
+    pub fn has_shown(&mut self, what: &str) -> bool {
+        while self.has_something_at_once() {
+            self.read();
+        }
+        self.seen.contains(what)
+    }
+
     /// Reads until so many bytes were shown.
     #[track_caller]
     pub fn shows_so_much(&mut self, bytes: usize) {
@@ -81,6 +89,18 @@ impl Pty {
         lastbyte_testkit::eventually("the terminal is full", || {
             ioctl_fionread(&self.master).unwrap() >= 4000
         });
+    }
+
+    /// Writes until it takes no more; returns what it took.
+    pub fn fill(&self) -> String {
+        let name = ptsname(&self.master, Vec::new()).unwrap();
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = open(name, flags, Mode::empty()).unwrap();
+        let mut filled = String::new();
+        while let Ok(count) = rustix::io::write(&slave, b"full") {
+            filled.push_str(&"full"[..count]);
+        }
+        filled
     }
 
     /// The rest of what was shown by a program that has ended, with its exit code.

@@ -92,6 +92,43 @@ fn the_detach_key_works_while_the_terminal_takes_nothing() {
     pty.shows("comes back\r\n");
 }
 
+#[test]
+fn the_end_of_a_process_throws_nothing_away_that_a_terminal_has_yet_to_take() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, &format!("{BUSY} then hold"));
+    let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
+    until_raw(&pty);
+    pty.shows("text");
+    let filled = pty.fill();
+    daemon.fixture.anchor.tell("exit 9");
+    // Somebody else who is attached sees the end as well, and later.
+    daemon.finish(&["wait", &id, "--timeout", "60s"]);
+    assert_eq!(daemon.finish(&["attach", &id]).code, Some(9));
+    // More keys than are kept for a process.
+    (0..10).for_each(|_| pty.types("x"));
+    pty.shows(&format!("{filled}{UNDONE}"));
+    assert_eq!(pty.ends(child), Some(9));
+    assert!(pty.seen.contains("the process has ended: exit 9\r\n"), "{:?}", pty.seen);
+    assert!(pty.is_as_before());
+}
+
+#[test]
+fn the_end_of_a_process_can_be_left_while_the_terminal_takes_nothing() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, &format!("{BUSY} then hold"));
+    let (mut pty, mut child) = attach(&daemon, &id, &["--from", "0"]);
+    until_raw(&pty);
+    pty.shows("text");
+    pty.fill();
+    daemon.fixture.anchor.tell("exit 9");
+    daemon.finish(&["wait", &id, "--timeout", "60s"]);
+    assert_eq!(daemon.finish(&["attach", &id]).code, Some(9));
+    pty.types(DETACH);
+    assert_eq!(exit_code(&mut child), Some(9));
+    assert!(pty.is_as_before());
+    pty.shows(UNDONE);
+}
+
 /// Without a reader of what it shows.
 fn exit_code(child: &mut Child) -> Option<i32> {
     lastbyte_testkit::eventually("the program ends", || child.try_wait().unwrap().is_some());
@@ -116,6 +153,24 @@ fn a_client_that_is_stopped_gives_the_terminal_back_until_it_goes_on() {
     pty.shows("on\r\non\r\n");
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
+    assert!(pty.is_as_before());
+}
+
+#[test]
+fn a_client_that_is_stopped_without_being_asked_leaves_nothing_turned_on_twice() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&TTY, r"print \x1b[>1utext then hold");
+    let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
+    until_raw(&pty);
+    pty.shows("\x1b[>1utext");
+    send(&child, Signal::STOP);
+    until_stopped(&child);
+    send(&child, Signal::CONT);
+    lastbyte_testkit::eventually("it goes on", || pty.has_shown("\x1b[>1u"));
+    pty.types(DETACH);
+    assert_eq!(pty.ends(child), Some(0));
+    let count = |what| pty.seen.matches(what).count();
+    assert_eq!((count("\x1b[>1u"), count("\x1b[<1u")), (1, 2), "{:?}", pty.seen);
     assert!(pty.is_as_before());
 }
 
