@@ -47,6 +47,7 @@ impl Engine {
         // A timeout may still be stopping what its leader left behind.
         self.inner.stops.until_none().await;
         self.inner.trees.close();
+        self.inner.spares.iter().for_each(|spares| spares.close());
         self.inner.journal.iter().for_each(|journal| journal.tend());
         CloseReport { stopped }
     }

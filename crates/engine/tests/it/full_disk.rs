@@ -1,6 +1,9 @@
 //! A disk that is full costs output, never a command.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use lastbyte_engine::{Engine, EnvEdit, Errno, Kept, Launch, OnQuota, Settings, Status, Streams};
 use lastbyte_output::log::{Piece, Stream};
 use lastbyte_testkit::{Anchor, pattern_bytes, script};
@@ -8,11 +11,25 @@ use lastbyte_testkit::{Anchor, pattern_bytes, script};
 use crate::fixture::{finish, patiently, read, read_stream};
 use crate::namespace::inside;
 
-/// 4 MiB that belong to this test alone, in a mount namespace of its own.
-pub fn small_disk(folder: &std::path::Path) {
-    let mut mount = std::process::Command::new("mount");
-    let status = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder).status();
-    assert!(status.expect("mount is installed").success());
+/// 4 MiB that belong to this test alone, in a mount namespace of its own, as long as this lives.
+pub struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    pub fn at(folder: &Path) -> Self {
+        let mut mount = Command::new("mount");
+        let status = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder).status();
+        assert!(status.expect("mount is installed").success());
+        Self { folder: folder.to_owned() }
+    }
+}
+
+impl Drop for SmallDisk {
+    /// A folder on which something is mounted cannot be removed.
+    fn drop(&mut self) {
+        _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
+    }
 }
 
 pub const MOUNTS: [&str; 2] = ["--mount", "--propagation=private"];
@@ -24,7 +41,7 @@ async fn the_command_finishes_and_the_ending_says_what_is_missing() {
         return;
     }
     let state = tempfile::tempdir().unwrap();
-    small_disk(state.path());
+    let _disk = SmallDisk::at(state.path());
     let anchor = Anchor::listen();
     let engine = Engine::new(Settings::new(state.path())).unwrap();
     let (variable, value) = anchor.env();
@@ -76,7 +93,7 @@ async fn late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper() {
         return;
     }
     let state = tempfile::tempdir().unwrap();
-    small_disk(state.path());
+    let _disk = SmallDisk::at(state.path());
     let anchor = Anchor::listen();
     let engine = Engine::new(Settings::new(state.path())).unwrap();
     let (variable, value) = anchor.env();
@@ -102,7 +119,7 @@ async fn a_pinned_reader_misses_nothing_on_a_full_disk() {
         return;
     }
     let state = tempfile::tempdir().unwrap();
-    small_disk(state.path());
+    let _disk = SmallDisk::at(state.path());
     let engine = Engine::new(Settings::new(state.path())).unwrap();
     let total = 12_000_000;
     let mut launch = Launch::argv(script(&format!("write-bytes {total}")));

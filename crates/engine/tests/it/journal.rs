@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use lastbyte_engine::{Ending, EnvEdit, Id, Launch};
 
 use crate::fixture::finish;
-use crate::full_disk::{MOUNTS, small_disk};
+use crate::full_disk::{MOUNTS, SmallDisk};
 use crate::home::{Home, close};
 use crate::namespace::inside;
 
@@ -92,7 +92,7 @@ async fn what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room
     // With a journal that is there already, and with one that the disk has no room for at all.
     for full_from_the_start in [false, true] {
         let home = Home::new();
-        small_disk(home.state.path());
+        let _disk = SmallDisk::at(home.state.path());
         let filler = full_from_the_start.then(|| Filler::fill(home.state.path()));
         let engine = home.open();
         let filler = filler.unwrap_or_else(|| Filler::fill(home.state.path()));

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
 use super::place::create_file;
 
@@ -17,6 +17,8 @@ pub struct Spares {
     most: usize,
     /// Held for the time of a push or a pop.
     stock: Mutex<Stock>,
+    /// Held while some are made.
+    refilling: Mutex<()>,
 }
 
 const PREFIX: &str = "spare-";
@@ -26,12 +28,13 @@ struct Stock {
     files: Vec<(PathBuf, File)>,
     made: u64,
     is_refilled: bool,
+    closed: bool,
 }
 
 impl Spares {
     /// None yet, in a folder on the file system of the logs.
     pub fn new(folder: PathBuf, most: usize) -> Self {
-        Self { folder, most, stock: Mutex::default() }
+        Self { folder, most, stock: Mutex::default(), refilling: Mutex::default() }
     }
 
     /// Whether a file in their folder was one of them.
@@ -62,6 +65,7 @@ impl Spares {
 
     /// Makes those that are missing; blocks as long as the file system takes.
     pub fn refill(&self) {
+        let _alone = whole(self.refilling.lock());
         // One that cannot be made is not missed: logs are then made when they are needed.
         while let Some(path) = self.missing() {
             match create_file(&path) {
@@ -76,20 +80,31 @@ impl Spares {
         let mut stock = self.stock();
         stock.made += 1;
         let path = self.folder.join(format!("{PREFIX}{}", stock.made));
-        (stock.files.len() < self.most).then_some(path)
+        (!stock.closed && stock.files.len() < self.most).then_some(path)
+    }
+
+    /// Removes those that nobody took; there will be no more. Waits for one that is being made.
+    pub fn close(&self) {
+        self.stock().closed = true;
+        let _nobody_makes_one = whole(self.refilling.lock());
+        for (path, _) in self.stock().files.drain(..) {
+            _ = fs::remove_file(path); // as above
+        }
     }
 
     fn stock(&self) -> MutexGuard<'_, Stock> {
-        // Every change is complete in itself.
-        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+        whole(self.stock.lock())
     }
+}
+
+/// Every change is complete in itself.
+fn whole<'a, T>(lock: LockResult<MutexGuard<'a, T>>) -> MutexGuard<'a, T> {
+    lock.unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Spares {
     fn drop(&mut self) {
-        for (path, _) in &self.stock().files {
-            _ = fs::remove_file(path); // as above
-        }
+        self.close();
     }
 }
 
@@ -130,6 +145,17 @@ mod tests {
         assert!(!spares.begins_to_run_low());
         spares.take(&folder.path().join("b")).unwrap();
         assert!(spares.begins_to_run_low());
+    }
+
+    #[test]
+    fn none_is_made_once_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let spares = Spares::new(folder.path().to_owned(), 2);
+        spares.refill();
+        spares.close();
+        spares.refill();
+        assert_eq!(names(folder.path()), [] as [&str; 0]);
+        assert!(spares.take(&folder.path().join("a")).is_none());
     }
 
     #[test]
