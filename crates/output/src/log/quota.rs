@@ -51,8 +51,8 @@ impl Quota {
     }
 
     /// What has to be gone of a region so that it fits: the old range, grown at its end but not
-    /// past `limit`; `None` while it fits or cannot be helped. `index` is what the runs of this
-    /// log take on disk besides.
+    /// past `limit`; `None` while it fits or cannot be helped. `index` is what the index of this
+    /// log takes on disk besides.
     pub(super) fn cut(
         self,
         region: &Range<u64>,

@@ -77,7 +77,10 @@ fn decode(bytes: &[u8]) -> Vec<Stamp> {
         let Some((time, tail)) = decode_varint(tail) else { return stamps };
         let Some(step) = step.checked_sub(1) else { return stamps };
         let stream = decode_stream(step);
-        stamp = Stamp { offset: stamp.offset + step / 2, stream, at_ms: stamp.at_ms + time };
+        let (offset, at_ms) = (stamp.offset.checked_add(step / 2), stamp.at_ms.checked_add(time));
+        // No log is that long: the file was damaged, and from here on it says nothing.
+        let (Some(offset), Some(at_ms)) = (offset, at_ms) else { return stamps };
+        stamp = Stamp { offset, stream, at_ms };
         rest = tail;
     }
 }
@@ -120,4 +123,18 @@ fn decode_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_leads_past_all_numbers_ends_the_block() {
+        let first = Stamp { offset: u64::MAX - 1, stream: Stream::Out, at_ms: 7 };
+        let mut block = absolute(first);
+        encode_varint(2 * 5 + 1, &mut block);
+        encode_varint(1, &mut block);
+        assert_eq!(decode(&block), [first]);
+    }
 }

@@ -49,9 +49,8 @@ fn blocks(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len().div_ceil(BLOCK))
 }
 
-/// The last block of those before `end` whose first stamp is still early enough. Holes count as
-/// too early: what they spoke of comes before every byte that can be read, but for the head, whose
-/// blocks come first.
+/// The last block of those before `end` whose first stamp is still early enough. A hole is
+/// passed over: the next block that is there answers for it, and where there is none it is too late.
 fn last_block(file: &File, end: u64, is_early: impl Fn(Stamp) -> bool) -> io::Result<u64> {
     let (mut low, mut high) = (0, end);
     while low + 1 < high {
