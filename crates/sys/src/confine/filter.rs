@@ -15,6 +15,10 @@ use libc::sock_filter;
 use rustix::io::Errno;
 
 use super::calls::{Question, Verdict, rules};
+use super::machine::{
+    ABSENT, ALLOW, AND, ARCHITECTURE_FIELD, JUMP, JUMP_IF_ANY_BIT, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL,
+    KEEP, KILL, NUMBER_FIELD, OR_KEPT, REFUSE, XOR, answer, argument, jump, load, statement,
+};
 use crate::raw::{check, syscall};
 
 /// A program that answers every call of a confined command.
@@ -182,75 +186,26 @@ fn one_of(values: &[u32], action: u32) -> Vec<sock_filter> {
     values.iter().flat_map(answers).collect()
 }
 
-/// Allows who shows the pass, in an argument that no call with such a verdict has. Both halves are
-/// looked at before anything is decided: how long it takes tells nothing of the first.
+/// Allows who shows the pass, in an argument that no call with such a verdict has.
 fn passed(pass: u64, otherwise: u32) -> Vec<sock_filter> {
-    let (low, high) = (pass as u32, (pass >> 32) as u32);
+    is(5, pass, otherwise)
+}
+
+/// Allows this value of an argument. Both halves are looked at before anything is decided: how long
+/// it takes tells nothing of the first.
+fn is(number: u32, value: u64, otherwise: u32) -> Vec<sock_filter> {
+    let (low, high) = (value as u32, (value >> 32) as u32);
     vec![
-        load(argument(5)),
+        load(argument(number)),
         statement(XOR, low),
         statement(KEEP, 0),
-        load(argument(5) + 4),
+        load(argument(number) + 4),
         statement(XOR, high),
         statement(OR_KEPT, 0),
         jump(JUMP_IF_EQUAL, 0, 0, 1),
         answer(ALLOW),
         answer(otherwise),
     ]
-}
-
-/// Allows this value of an argument, both halves of it.
-fn is(number: u32, value: u64, otherwise: u32) -> Vec<sock_filter> {
-    let (low, high) = (value as u32, (value >> 32) as u32);
-    vec![
-        load(argument(number)),
-        jump(JUMP_IF_EQUAL, low, 0, 3),
-        load(argument(number) + 4),
-        jump(JUMP_IF_EQUAL, high, 0, 1),
-        answer(ALLOW),
-        answer(otherwise),
-    ]
-}
-
-fn load(field: u32) -> sock_filter {
-    statement(LOAD, field)
-}
-
-fn answer(action: u32) -> sock_filter {
-    statement(RETURN, action)
-}
-
-fn statement(code: u16, value: u32) -> sock_filter {
-    sock_filter { code, jt: 0, jf: 0, k: value }
-}
-
-fn jump(code: u16, value: u32, if_so: u8, if_not: u8) -> sock_filter {
-    sock_filter { code, jt: if_so, jf: if_not, k: value }
-}
-
-const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
-const XOR: u16 = (libc::BPF_ALU | libc::BPF_XOR | libc::BPF_K) as u16;
-const KEEP: u16 = (libc::BPF_MISC | libc::BPF_TAX) as u16;
-const OR_KEPT: u16 = (libc::BPF_ALU | libc::BPF_OR | libc::BPF_X) as u16;
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
-const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-const JUMP_IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
-
-const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
-const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
-
-// What the program is shown of a call: number, architecture, address, six arguments.
-const NUMBER_FIELD: u32 = 0;
-const ARCHITECTURE_FIELD: u32 = 4;
-
-/// The lower half of an argument; both processors are little-endian.
-const fn argument(number: u32) -> u32 {
-    16 + 8 * number
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -292,34 +247,13 @@ const HARMLESS_FILE_CONTROLS: [u32; 6] =
 
 #[cfg(test)]
 mod tests {
+    use super::super::machine;
     use super::*;
 
-    /// The kernel's little machine, as far as it is used here.
     fn run(filter: &Filter, number: u32, arguments: [u64; 6]) -> u32 {
         let mut data = [number, ARCHITECTURE, 0, 0].map(u32::to_le_bytes).concat();
         data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
-        let (mut accumulator, mut kept, mut at) = (0u32, 0u32, 0usize);
-        loop {
-            let sock_filter { code, jt, jf, k } = filter.program[at];
-            let branch = |yes: bool| usize::from(if yes { jt } else { jf });
-            at += 1;
-            match code {
-                LOAD => {
-                    let field = &data[k as usize..k as usize + 4];
-                    accumulator = u32::from_le_bytes(field.try_into().expect("four bytes"));
-                }
-                AND => accumulator &= k,
-                XOR => accumulator ^= k,
-                KEEP => kept = accumulator,
-                OR_KEPT => accumulator |= kept,
-                RETURN => return k,
-                JUMP => at += k as usize,
-                JUMP_IF_EQUAL => at += branch(accumulator == k),
-                JUMP_IF_AT_LEAST => at += branch(accumulator >= k),
-                JUMP_IF_ANY_BIT => at += branch(accumulator & k != 0),
-                other => panic!("unknown instruction {other}"),
-            }
-        }
+        machine::run(&filter.program, &data)
     }
 
     const PASS: u64 = 0x0123_4567_89ab_cdef;

@@ -2,10 +2,12 @@
 //! the child between clone and exec.
 //!
 //! What is allowed is decided elsewhere. A [`Confinement`] says it in the kernel's terms: read-only
-//! [`Mounts`], a Landlock [`Ruleset`], a [`Filter`] of system calls. None of it can be taken off again, by any child of any depth.
+//! [`Mounts`], a Landlock [`Ruleset`], a [`Filter`] of system calls.
+//! None of it can be taken off again, by any child of any depth.
 
 mod calls;
 mod filter;
+mod machine;
 mod mark;
 mod mounts;
 mod ruleset;
