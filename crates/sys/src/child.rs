@@ -13,6 +13,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -268,9 +269,16 @@ pub(crate) fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
     }
 }
 
-/// The peak resident size of this program so far, in bytes.
-pub fn own_peak_memory() -> u64 {
-    own_usage().peak_memory
+/// Whether so many bytes are more than this program's own peak so far.
+pub fn exceeds_own_peak(bytes: u64) -> bool {
+    /// A peak only grows: what did not exceed an earlier one needs no look at it.
+    static EARLIER: AtomicU64 = AtomicU64::new(0);
+    if bytes <= EARLIER.load(Ordering::Relaxed) {
+        return false;
+    }
+    let peak = own_usage().peak_memory;
+    EARLIER.store(peak, Ordering::Relaxed);
+    bytes > peak
 }
 
 /// What this program has used so far.

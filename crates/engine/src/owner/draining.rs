@@ -139,7 +139,7 @@ fn reap(child: Child, tree: &Tree) -> (Status, Option<Usage>) {
 /// is known only where it is higher, or where the tree's leaf counts it.
 fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
-    let own = (peak_memory > lastbyte_sys::own_peak_memory()).then_some(peak_memory);
+    let own = lastbyte_sys::exceeds_own_peak(peak_memory).then_some(peak_memory);
     Usage { user, system, peak_memory: own.or_else(|| tree.peak_memory()) }
 }
 
