@@ -194,7 +194,7 @@ impl Pump {
             let index = (self.turn + nth) % count;
             let Some(source) = self.sources.get_mut(index) else { continue };
             match source.poll_pull(&mut self.writer, context) {
-                Poll::Ready(Pulled::Bytes(moved)) => {
+                Poll::Ready(Pulled::Bytes(moved) | Pulled::All(moved)) => {
                     source.grow_if_hot(moved, &self.large_pipes);
                     self.turn = index + 1;
                     return Poll::Ready(Step::Moved(moved));

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use lastbyte_output::log::{
-    Dropped, Extent, Horizon, Piece, Place, Quota, Reader, Stream, Streams, Writer,
+    Dropped, Extent, Horizon, Piece, Place, Quota, Reader, ShortLog, Stream, Streams, Writer,
 };
 
 struct Fixed(Extent);
@@ -67,12 +67,15 @@ impl Fixture {
 fn a_lost_log_goes_as_far_as_its_file_and_its_holes_are_what_was_dropped() {
     for streams in [Streams::One, Streams::Split] {
         let mut fixture = Fixture::new(streams);
-        assert_eq!(fixture.place.recover_lost().unwrap().extent, Extent::default());
+        assert_eq!(
+            fixture.place.recover_lost(ShortLog::default()).unwrap().extent,
+            Extent::default()
+        );
         fixture.append(Stream::Out, 700_000);
         fixture.append(Stream::Out, 300_000);
         let published = fixture.writer.extent();
         assert!(!published.dropped.is_empty());
-        let recovered = fixture.place.recover_lost().unwrap();
+        let recovered = fixture.place.recover_lost(ShortLog::default()).unwrap();
         assert_eq!(recovered.extent, published);
         assert!(recovered.disk_bytes.abs_diff(fixture.writer.kept()) < 8192, "{recovered:?}");
         let kept = published.len - published.dropped.bytes();
@@ -86,11 +89,11 @@ fn late_output_counts_with_what_was_dropped_of_it() {
     fixture.append(Stream::Out, 400_000);
     fixture.writer.finish();
     let ended = fixture.writer.extent();
-    assert_eq!(fixture.place.recover(&ended).unwrap().extent, ended);
+    assert_eq!(fixture.place.recover(&ended, ShortLog::default()).unwrap().extent, ended);
     fixture.append(Stream::Out, 400_000);
     let published = fixture.writer.extent();
     assert_eq!(published.dropped.ranges().len(), 2);
-    assert_eq!(fixture.place.recover(&ended).unwrap().extent, published);
+    assert_eq!(fixture.place.recover(&ended, ShortLog::default()).unwrap().extent, published);
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
     let ended = fixture.writer.extent();
     let check = |missing: std::ops::Range<u64>| {
         let dropped = Dropped::covering([missing]);
-        let recovered = fixture.place.recover(&ended).unwrap().extent;
+        let recovered = fixture.place.recover(&ended, ShortLog::default()).unwrap().extent;
         assert_eq!(recovered, Extent { len: 10_000, dropped });
         let kept = recovered.len - recovered.dropped.bytes();
         assert_eq!(fixture.readable(&recovered, Streams::One), kept);
@@ -110,5 +113,5 @@ fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
     check(3_000..10_000);
     fs::remove_file(fixture.place.log()).unwrap();
     check(0..10_000);
-    assert_eq!(fixture.place.recover_lost().unwrap().extent, Extent::default());
+    assert_eq!(fixture.place.recover_lost(ShortLog::default()).unwrap().extent, Extent::default());
 }

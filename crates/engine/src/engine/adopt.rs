@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lastbyte_output::log::{Place, Streams as LogStreams, Writer};
+use lastbyte_output::log::{Keep, Place, Streams as LogStreams, Writer};
 use lastbyte_sys::pty;
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::spawn::{OutputEnds, Spawned};
@@ -14,10 +14,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
 use super::start::StartError;
+use crate::Id;
 use crate::clock::unix_ms;
 use crate::desk::{Desk, Started as Begun};
 use crate::feed::{EventAbout, EventKind, Reporter};
-use crate::journal::Entry;
+use crate::journal::{Entry, Journal, Keeper};
 use crate::launch::{Launch, OnQuota, Stdin, Streams, Touches};
 use crate::owner::{Core, Running, Timers, own};
 use crate::pins::Pins;
@@ -53,7 +54,8 @@ impl Inner {
         let started_ms = unix_ms(about.started);
         let writer =
             Writer::new(place.clone(), log_streams(launch.streams), launch.quota, started_ms)
-                .with_spares(self.spares.clone());
+                .with_spares(self.spares.clone())
+                .kept_by(self.journal.clone().map(|journal| keeper(about.id, journal)));
         let log = writer.reader();
         let share = Arc::new(self.disk.share());
         let pins = match launch.on_quota {
@@ -151,6 +153,11 @@ impl Inner {
             spawn_blocking(move || spares.refill());
         }
     }
+}
+
+/// While its log is short.
+fn keeper(id: Id, journal: Arc<Journal>) -> Arc<dyn Keep> {
+    Arc::new(Keeper::new(id, journal))
 }
 
 /// Which streams the log tells apart.

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, Spares};
+use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog, Spares};
 use lastbyte_sys::cgroup::Claims;
 use tokio::sync::watch;
 
@@ -52,7 +53,8 @@ impl Inner {
             restored.removed_files = remove_unnamed(&self.logs(), &replayed)?;
         }
         let mut claims = Claims::default();
-        for (id, past) in replayed.pasts {
+        for (id, mut past) in replayed.pasts {
+            let short = mem::take(&mut past.short);
             let leaf = past.launched.leaf.as_ref().and_then(|leaf| claims.claim(leaf));
             let tree = self.trees.regrow(past.pid.unwrap_or(0), id, leaf);
             let place = Place::new(&self.logs(), &id.to_string());
@@ -60,13 +62,13 @@ impl Inner {
                 Some((ending, extent)) => {
                     restored.ended += 1;
                     // A log that cannot be looked at now may be read later, or say why not.
-                    let as_it_was = Recovered { extent: extent.clone(), disk_bytes: 0 };
-                    let recovered = place.recover(&extent).unwrap_or(as_it_was);
+                    let as_it_was = Recovered { extent: extent.clone(), ..Recovered::default() };
+                    let recovered = place.recover(&extent, short).unwrap_or(as_it_was);
                     (still_kept(ending, &extent, &recovered.extent), recovered)
                 }
                 None => {
                     restored.lost += 1;
-                    self.lose(&past.launched, &place)
+                    self.lose(&past.launched, &place, short)
                 }
             };
             let share = Arc::new(self.disk.share());
@@ -75,7 +77,7 @@ impl Inner {
                 counter: Counter::of_ended(ending, recovered.extent, past.timed_out_at),
                 stdin: None,
                 tree,
-                log: reader(&place, &past.launched),
+                log: reader(&place, &past.launched, recovered.short),
                 readers: Arc::clone(&self.readers),
                 place,
                 share,
@@ -90,8 +92,8 @@ impl Inner {
     }
 
     /// Gives a process that nobody saw end the ending of one that is lost.
-    fn lose(&self, launched: &Launched, place: &Place) -> (Ending, Recovered) {
-        let recovered = place.recover_lost().unwrap_or_default();
+    fn lose(&self, launched: &Launched, place: &Place, short: ShortLog) -> (Ending, Recovered) {
+        let recovered = place.recover_lost(short).unwrap_or_default();
         let ending = lost(launched.started, &recovered.extent, SystemTime::now());
         let journal = self.journal.iter();
         journal.for_each(|journal| journal.ended(launched.id, &ending, &recovered.extent));
@@ -127,8 +129,12 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
     Ending::lost(LostWhy::ServerGone, extent, times)
 }
 
-fn reader(place: &Place, launched: &Launched) -> Reader {
-    Reader::of_files(place.clone(), log_streams(launched.streams), unix_ms(launched.started))
+fn reader(place: &Place, launched: &Launched, short: Option<ShortLog>) -> Reader {
+    let (streams, started) = (log_streams(launched.streams), unix_ms(launched.started));
+    match short {
+        Some(short) => Reader::of_short(place.clone(), streams, started, short),
+        None => Reader::of_files(place.clone(), streams, started),
+    }
 }
 
 fn about(past: &Past) -> About {

@@ -87,6 +87,11 @@ impl Journal {
         self.store().append(record);
     }
 
+    /// Appends it unless the disk has no room for it; says whether it has.
+    pub(super) fn append_now(&self, record: &Record) -> bool {
+        self.store().append_now(record)
+    }
+
     /// A process that nobody will see end has ended in this way.
     pub(crate) fn ended(&self, id: Id, ending: &Ending, extent: &Extent) {
         self.append(&Record::ended(id, ending, extent));

@@ -1,5 +1,5 @@
-//! The journal: what was launched, how it ended and what was forgotten, for the next engine on the
-//! same state folder.
+//! The journal: what was launched, what it said as long as that was little, how it ended and what
+//! was forgotten, for the next engine on the same state folder.
 //!
 //! ```text
 //!  header: "lastbyte" | version u32 | key 16 bytes | checksum u64
@@ -22,6 +22,7 @@ mod round_trip;
 #[cfg(test)]
 mod sample;
 mod sandbox;
+mod short;
 mod store;
 
 pub(crate) use entry::Entry;
@@ -29,3 +30,4 @@ pub(crate) use file::{Journal, damaged_path};
 pub(crate) use fingerprint::{Fingerprint, HashKey};
 pub(crate) use record::Launched;
 pub(crate) use replay::{Past, Replayed};
+pub(crate) use short::Keeper;

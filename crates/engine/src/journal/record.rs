@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Dropped, Extent};
+use lastbyte_output::log::{Dropped, Extent, ShortLog};
 use lastbyte_sys::Signal;
 use lastbyte_sys::pty::WindowSize;
 
@@ -13,6 +13,7 @@ use super::codec::{Decoder, Encoder};
 use super::ending::{decode_dropped, decode_ending, encode_dropped, encode_ending};
 use super::fingerprint::{Fingerprint, encode_program, encode_streams};
 use super::sandbox::{decode_sandbox, encode_sandbox};
+use super::short::{decode_short, encode_short};
 use crate::Id;
 use crate::ending::Ending;
 use crate::launch::{EnvEdit, Key, Launch, Program, Session, Streams};
@@ -34,6 +35,10 @@ pub(super) enum Record {
     Forgotten { id: Id },
     /// Its time was over. Journals of earlier versions have none.
     TimedOut { id: Id, at: SystemTime },
+    /// The bytes that follow in its log, which has no file.
+    Said { id: Id, more: ShortLog },
+    /// All that it said is in a file.
+    Moved { id: Id },
 }
 
 /// What is known of a process before it is cloned.
@@ -134,7 +139,9 @@ impl Record {
             | Self::Failed { id }
             | Self::Ended { id, .. }
             | Self::Forgotten { id }
-            | Self::TimedOut { id, .. } => *id,
+            | Self::TimedOut { id, .. }
+            | Self::Said { id, .. }
+            | Self::Moved { id } => *id,
         }
     }
 
@@ -146,7 +153,9 @@ impl Record {
             | Self::Failed { .. }
             | Self::Ended { .. }
             | Self::Forgotten { .. }
-            | Self::TimedOut { .. } => VERSION,
+            | Self::TimedOut { .. }
+            | Self::Said { .. }
+            | Self::Moved { .. } => VERSION,
         });
         to.u8(match self {
             Self::Launched(_) => 0,
@@ -155,6 +164,8 @@ impl Record {
             Self::Ended { .. } => 3,
             Self::Forgotten { .. } => 4,
             Self::TimedOut { .. } => 5,
+            Self::Said { .. } => 6,
+            Self::Moved { .. } => 7,
         });
         match self {
             Self::Launched(launched) => launched.encode(&mut to),
@@ -171,7 +182,13 @@ impl Record {
                 to.u128(id.number());
                 to.time(*at);
             }
-            Self::Failed { id } | Self::Forgotten { id } => to.u128(id.number()),
+            Self::Said { id, more } => {
+                to.u128(id.number());
+                encode_short(more, &mut to);
+            }
+            Self::Failed { id } | Self::Forgotten { id } | Self::Moved { id } => {
+                to.u128(id.number());
+            }
         }
         to.bytes
     }
@@ -192,6 +209,10 @@ impl Record {
             },
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
+            (VERSION, 6) => {
+                Self::Said { id: decode_id(&mut from)?, more: decode_short(&mut from)? }
+            }
+            (VERSION, 7) => Self::Moved { id: decode_id(&mut from)? },
             _ => return None,
         };
         from.end()?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Dropped, Failed};
+use lastbyte_output::log::{Dropped, Failed, ShortLog, Stamp, Stream};
 use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::{Errno, Signal};
 use proptest::prelude::*;
@@ -166,6 +166,17 @@ fn ending() -> impl Strategy<Value = Ending> {
     )
 }
 
+fn short() -> impl Strategy<Value = ShortLog> {
+    let stream = prop::sample::select(vec![Stream::Out, Stream::Err]);
+    let stamp = (any::<u64>(), stream, any::<u64>()).prop_map(|(offset, stream, at_ms)| Stamp {
+        offset,
+        stream,
+        at_ms,
+    });
+    (prop::collection::vec(any::<u8>(), 0..50), prop::collection::vec(stamp, 0..3))
+        .prop_map(|(bytes, stamps)| ShortLog { bytes, stamps })
+}
+
 fn record() -> impl Strategy<Value = Record> {
     prop_oneof![
         launched().prop_map(|launched| Record::Launched(Box::new(launched))),
@@ -178,6 +189,8 @@ fn record() -> impl Strategy<Value = Record> {
         }),
         id().prop_map(|id| Record::Forgotten { id }),
         (id(), time()).prop_map(|(id, at)| Record::TimedOut { id, at }),
+        (id(), short()).prop_map(|(id, more)| Record::Said { id, more }),
+        id().prop_map(|id| Record::Moved { id }),
     ]
 }
 
@@ -211,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..6) {
+    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..8) {
         bytes.splice(..0, [VERSION, kind]);
         _ = Record::decode(&bytes);
     }

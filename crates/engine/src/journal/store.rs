@@ -44,6 +44,20 @@ impl Store {
         self.write();
     }
 
+    /// Appends it if the disk takes it now, and says whether.
+    pub(super) fn append_now(&mut self, record: &Record) -> bool {
+        let before = self.pending.len();
+        let frame = frame(self.key, &record.encode());
+        self.pending.extend(&frame);
+        self.write();
+        let written = self.pending.is_empty();
+        match written {
+            true => self.count(record, frame.len()),
+            false => self.pending.truncate(before),
+        }
+        written
+    }
+
     pub(super) fn tend(&mut self) {
         self.write();
         let live: u64 = self.live.values().sum();
@@ -185,7 +199,9 @@ impl Store {
             Record::Launched(_)
             | Record::Started { .. }
             | Record::Ended { .. }
-            | Record::TimedOut { .. } => {
+            | Record::TimedOut { .. }
+            | Record::Said { .. }
+            | Record::Moved { .. } => {
                 *self.live.entry(id).or_default() += bytes as u64;
             }
             Record::Failed { .. } | Record::Forgotten { .. } => _ = self.live.remove(&id),

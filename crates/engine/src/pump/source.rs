@@ -82,6 +82,10 @@ impl Source {
             };
             match pull(self.end.get_ref(), &self.kind, self.stream, writer, STEP) {
                 Pulled::Nothing => ready.clear_ready(),
+                Pulled::All(count) => {
+                    ready.clear_ready();
+                    return Poll::Ready(Pulled::Bytes(count));
+                }
                 pulled => return Poll::Ready(pulled),
             }
         }
@@ -99,7 +103,7 @@ impl Source {
         let mut moved = 0;
         while left > 0 {
             match pull(self.end.get_ref(), &self.kind, self.stream, writer, left) {
-                Pulled::Bytes(count) => {
+                Pulled::Bytes(count) | Pulled::All(count) => {
                     stored(writer);
                     moved += count;
                     left = left.saturating_sub(count);
@@ -160,14 +164,22 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
     // What an earlier step could not store is still in the pipe, and goes first.
     match writer.pull(read, stream, most, now_ms()) {
         Pulled::Nothing | Pulled::End => {}
-        pulled => return pulled,
+        pulled => return of_the_pipe(pulled),
     }
     match gather(end, write, most.min(USUAL_PIPE)) {
         Ok(0) => Pulled::End,
-        Ok(gathered) => writer.pull(read, stream, gathered, now_ms()),
+        Ok(gathered) => of_the_pipe(writer.pull(read, stream, gathered, now_ms())),
         Err(Errno::AGAIN) => Pulled::Nothing,
         // A pty that cannot be read has no more to give.
         Err(_) => Pulled::End,
+    }
+}
+
+/// An empty pipe says nothing of the pty behind it.
+fn of_the_pipe(pulled: Pulled) -> Pulled {
+    match pulled {
+        Pulled::All(count) => Pulled::Bytes(count),
+        pulled => pulled,
     }
 }
 

@@ -26,6 +26,7 @@ mod pty;
 mod quota;
 mod restart;
 mod sandbox;
+mod short_logs;
 mod shortage;
 mod spawning;
 mod stdin;

@@ -217,7 +217,7 @@ async fn a_log_is_made_of_a_file_that_was_there_before() {
     finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
     eventually("they are made", || spares().len() == 16);
     let before = spares();
-    let process = engine.start(home.launch("print x")).await.unwrap().process;
+    let process = engine.start(home.launch("write-bytes 5000")).await.unwrap().process;
     finish(&process).await;
     let log = std::fs::metadata(logs.join(format!("{}.log", process.id()))).unwrap();
     assert!(before.contains(&log.ino()), "{} {before:?}", log.ino());
@@ -230,7 +230,7 @@ async fn a_journal_that_is_damaged_is_kept_and_no_file_is_removed_for_it() {
     let home = Home::new();
     let engine = home.open();
     for _ in 0..2 {
-        let process = engine.start(home.launch("print x")).await.unwrap().process;
+        let process = engine.start(home.launch("write-bytes 5000")).await.unwrap().process;
         finish(&process).await;
     }
     close(engine).await;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Stream;
 
@@ -11,9 +11,10 @@ pub(super) const TAIL: usize = 256 * 1024;
 
 /// Shared by the writer and the readers; exists only after the disk failed. It is the one place
 /// where a reader can meet the writer, for the time of a copy.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Tail {
-    inner: Arc<OnceLock<Mutex<Inner>>>,
+    /// Boxed: hardly any log has one.
+    inner: OnceLock<Box<Mutex<Inner>>>,
 }
 
 /// What lies at an offset in memory.
@@ -40,7 +41,8 @@ struct Inner {
 impl Tail {
     /// Begins at this offset of the log.
     pub(super) fn begin(&self, at: u64) {
-        self.inner.get_or_init(|| Mutex::new(Inner { began: at, start: at, ..Inner::default() }));
+        let inner = Inner { began: at, start: at, ..Inner::default() };
+        self.inner.get_or_init(|| Box::new(Mutex::new(inner)));
     }
 
     /// Appends, forgetting the oldest but nothing from `keep_from` on, and returns the offset of the

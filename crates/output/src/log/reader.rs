@@ -7,13 +7,14 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::index;
-use super::memory::{Copied, Tail};
+use super::memory::Copied;
 use super::runs::{self, Run};
-use super::unwritten::Unwritten;
-use super::{Extent, Place, Stream, Streams};
+use super::shared::Shared;
+use super::short::Short;
+use super::{Extent, Place, ShortLog, Stamp, Stream, Streams};
 
 pub use times::Stamped;
 
@@ -48,8 +49,7 @@ pub struct Reader {
     place: Place,
     streams: Streams,
     started_ms: u64,
-    tail: Tail,
-    unwritten: Unwritten,
+    shared: Arc<Shared>,
     log: OnceLock<File>,
     index: OnceLock<File>,
 }
@@ -59,23 +59,28 @@ impl Reader {
         place: Place,
         streams: Streams,
         started_ms: u64,
-        (tail, unwritten): (Tail, Unwritten),
+        shared: Arc<Shared>,
     ) -> Self {
         let (log, index) = (OnceLock::new(), OnceLock::new());
-        Self { place, streams, started_ms, tail, unwritten, log, index }
+        Self { place, streams, started_ms, shared, log, index }
     }
 
     /// A reader of a log whose writer is gone, and whose process was started at this time, in
     /// milliseconds of unix time. Stamps that the writer had to keep in memory went with it: bytes
     /// of those are told with the one before.
     pub fn of_files(place: Place, streams: Streams, started_ms: u64) -> Self {
-        Self::new(place, streams, started_ms, (Tail::default(), Unwritten::default()))
+        Self::new(place, streams, started_ms, Arc::default())
+    }
+
+    /// As [`Reader::of_files`], of a log that has no file yet.
+    pub fn of_short(place: Place, streams: Streams, started_ms: u64, log: ShortLog) -> Self {
+        let shared = Shared { short: Short::of(log), ..Shared::default() };
+        Self::new(place, streams, started_ms, Arc::new(shared))
     }
 
     /// Another reader of the same log, with files of its own.
     pub fn again(&self) -> Self {
-        let memory = (self.tail.clone(), self.unwritten.clone());
-        Self::new(self.place.clone(), self.streams, self.started_ms, memory)
+        Self::new(self.place.clone(), self.streams, self.started_ms, Arc::clone(&self.shared))
     }
 
     /// Copies bytes from `at` on, up to the end of `extent` or the next dropped range.
@@ -157,10 +162,14 @@ impl Reader {
         self.streams
     }
 
-    /// From memory what came after the disk failed, from the file all else.
+    /// From memory what came after the disk failed or before there is a file, from the file all
+    /// else.
     fn copy(&self, at: u64, into: &mut [u8]) -> Result<Copied, ReadError> {
-        if let Some(copied) = self.tail.read(at, into) {
+        if let Some(copied) = self.shared.tail.read(at, into) {
             return Ok(copied);
+        }
+        if let Some(count) = self.shared.short.read(at, into) {
+            return Ok(Copied::Bytes(count));
         }
         let file = open_once(&self.log, || self.place.log().to_owned())?;
         let count = file.read_at(into, at).map_err(|source| self.failed(source))?;
@@ -168,19 +177,26 @@ impl Reader {
     }
 
     fn split_runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
-        let on_disk = range.start..self.tail.began().unwrap_or(u64::MAX).min(range.end);
+        let on_disk = range.start..self.shared.tail.began().unwrap_or(u64::MAX).min(range.end);
         let mut found = Vec::new();
         if !on_disk.is_empty() {
-            let file = open_once(&self.index, || self.place.runs())?;
-            let written = index::within(file, &on_disk, usize::MAX);
-            found = runs::runs(&written.map_err(|error| self.failed(error))?.stamps, &on_disk);
+            found = runs::runs(&self.all_stamps(&on_disk)?, &on_disk);
         }
         let mut at = on_disk.end.max(range.start);
-        while let Some((stream, count)) = self.tail.run(at, range.end - at) {
+        while let Some((stream, count)) = self.shared.tail.run(at, range.end - at) {
             found.push(Run { range: at..at + count, stream });
             at += count;
         }
         Ok(found)
+    }
+
+    fn all_stamps(&self, range: &Range<u64>) -> Result<Vec<Stamp>, ReadError> {
+        if let Some(stamps) = self.shared.short.within(range) {
+            return Ok(stamps);
+        }
+        let file = open_once(&self.index, || self.place.runs())?;
+        let written = index::within(file, range, usize::MAX);
+        Ok(written.map_err(|error| self.failed(error))?.stamps)
     }
 
     fn failed(&self, source: io::Error) -> ReadError {

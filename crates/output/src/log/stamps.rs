@@ -5,11 +5,12 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::index::IndexWriter;
 use super::place::create_file;
-use super::unwritten::Unwritten;
+use super::shared::Shared;
 use super::{Place, Stream, Streams};
 
 /// How far a byte's time can lie behind the stamp that it is told with.
@@ -45,14 +46,17 @@ impl Stamp {
 pub(super) struct Stamps {
     streams: Streams,
     newest: Stamp,
+    /// Whether a stamp was told besides the first.
+    told: bool,
     /// Made with the first stamp that has to be written.
     index: Option<IndexWriter>,
-    unwritten: Unwritten,
+    shared: Arc<Shared>,
 }
 
 impl Stamps {
-    pub(super) fn new(streams: Streams, started_ms: u64, unwritten: Unwritten) -> Self {
-        Self { streams, newest: Stamp::of_start(started_ms), index: None, unwritten }
+    pub(super) fn new(streams: Streams, started_ms: u64, shared: Arc<Shared>) -> Self {
+        let newest = Stamp::of_start(started_ms);
+        Self { streams, newest, told: false, index: None, shared }
     }
 
     /// Whether the next byte needs one.
@@ -72,10 +76,39 @@ impl Stamps {
         let (stamp, tells_stream) = (self.next(offset, stream, now_ms), self.tells_stream(stream));
         match self.write(place, stamp) {
             Err(error) if tells_stream => return Err(error),
-            Err(_) => self.unwritten.add(stamp),
+            Err(_) => self.shared.unwritten.add(stamp),
             Ok(()) => {}
         }
-        self.newest = stamp;
+        self.tell(stamp);
+        Ok(())
+    }
+
+    /// The stamp that the next byte of a log without an index needs, if it does.
+    pub(super) fn due(&self, offset: u64, stream: Stream, now_ms: u64) -> Option<Stamp> {
+        self.is_due(stream, now_ms).then(|| self.next(offset, stream, now_ms))
+    }
+
+    /// Somebody has said that stamp.
+    pub(super) fn tell(&mut self, stamp: Stamp) {
+        (self.newest, self.told) = (stamp, true);
+    }
+
+    /// Writes into an index what was told before there was one. On an error of a log that tells
+    /// streams apart nothing is changed; others keep the times in memory.
+    pub(super) fn write_down(&mut self, place: &Place, told: &[Stamp]) -> io::Result<()> {
+        for (number, stamp) in told.iter().enumerate() {
+            match (self.write(place, *stamp), self.streams) {
+                (Ok(()), _) => {}
+                (Err(error), Streams::Split) => {
+                    self.index = None;
+                    return Err(error);
+                }
+                (Err(_), Streams::One) => {
+                    told[number..].iter().for_each(|stamp| self.shared.unwritten.add(*stamp));
+                    break;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -83,7 +116,7 @@ impl Stamps {
     pub(super) fn begin_in_memory(&mut self, offset: u64, stream: Stream, now_ms: u64) {
         if self.tells_time(now_ms) {
             self.newest = self.next(offset, stream, now_ms);
-            self.unwritten.add(self.newest);
+            self.shared.unwritten.add(self.newest);
         }
     }
 
@@ -105,7 +138,7 @@ impl Stamps {
     fn tells_stream(&self, stream: Stream) -> bool {
         match self.streams {
             Streams::One => false,
-            Streams::Split => self.index.is_none() || self.newest.stream != stream,
+            Streams::Split => !self.told || self.newest.stream != stream,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Stamp;
 
@@ -11,15 +11,16 @@ use super::Stamp;
 const MOST: usize = 64 * 1024;
 
 /// Shared by the writer and the readers; empty, and locked by nobody, while the disk is well.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Unwritten {
-    stamps: Arc<OnceLock<Mutex<VecDeque<Stamp>>>>,
+    /// Boxed: hardly any log has some.
+    stamps: OnceLock<Box<Mutex<VecDeque<Stamp>>>>,
 }
 
 impl Unwritten {
     /// Adds one that is neither before the last nor earlier.
     pub(super) fn add(&self, stamp: Stamp) {
-        let mut stamps = guarded(self.stamps.get_or_init(Mutex::default));
+        let mut stamps = guarded(self.stamps.get_or_init(Box::default));
         if stamps.len() >= MOST {
             stamps.pop_front();
         }
@@ -28,7 +29,9 @@ impl Unwritten {
 
     /// The one that `range` begins with, which may lie before it, and those within.
     pub(super) fn within(&self, range: &Range<u64>) -> Vec<Stamp> {
-        let Some(stamps) = self.stamps.get().map(guarded) else { return Vec::new() };
+        let Some(stamps) = self.stamps.get().map(|stamps| guarded(stamps)) else {
+            return Vec::new();
+        };
         let first = stamps.partition_point(|stamp| stamp.offset <= range.start).saturating_sub(1);
         let behind = stamps.range(first..).copied();
         behind.take_while(|stamp| stamp.offset < range.end).collect()

@@ -3,6 +3,8 @@
 //! Whoever owns a writer publishes its [`Extent`] after each append, and only then lets it give
 //! back what that extent calls dropped: so no reader meets a hole it was not told of.
 
+mod few;
+
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -13,11 +15,12 @@ use lastbyte_sys::Errno;
 use lastbyte_sys::file::punch_hole;
 use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
 
-use super::memory::{TAIL, Tail};
+use super::memory::TAIL;
 use super::place::create_file;
+use super::shared::Shared;
 use super::stamps::Stamps;
-use super::unwritten::Unwritten;
-use super::{Dropped, Extent, Place, Quota, Reader, Spares, Stream};
+use super::{Dropped, Extent, Keep, Place, Quota, Reader, Spares, Stream};
+use few::Keeper;
 
 /// Whether the log says of each byte which stream it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub enum Streams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pulled {
     Bytes(usize),
+    /// So many bytes, and then nothing was ready any more.
+    All(usize),
     /// Nothing is ready.
     Nothing,
     /// The pipe is at its end.
@@ -55,9 +60,7 @@ pub struct Writer {
     started_ms: u64,
     store: Store,
     stamps: Stamps,
-    /// These two are made with the log, so that readers made before a failure find them too.
-    tail: Tail,
-    unwritten: Unwritten,
+    shared: Arc<Shared>,
     len: u64,
     quota: Quota,
     /// Where late output begins; the region before it changes no more.
@@ -82,8 +85,8 @@ enum Shortage {
 /// Where bytes go.
 #[derive(Debug)]
 enum Store {
-    /// No byte has come yet, and no file exists.
-    Nowhere,
+    /// No file exists: no byte has come yet, or few, and those were kept.
+    NoFile(Option<Keeper>),
     Disk(File),
     /// For good: one gap, then the newest bytes in memory.
     Memory(Failed),
@@ -105,16 +108,15 @@ const MEMORY_STEP: usize = 64 * 1024;
 impl Writer {
     /// A log of a process that was started at this time, in milliseconds of unix time.
     pub fn new(place: Place, streams: Streams, quota: Quota, started_ms: u64) -> Self {
-        let unwritten = Unwritten::default();
+        let shared = Arc::<Shared>::default();
         Self {
             place,
             spares: None,
             streams,
             started_ms,
-            store: Store::Nowhere,
-            stamps: Stamps::new(streams, started_ms, unwritten.clone()),
-            tail: Tail::default(),
-            unwritten,
+            store: Store::NoFile(None),
+            stamps: Stamps::new(streams, started_ms, Arc::clone(&shared)),
+            shared,
             len: 0,
             quota,
             final_len: None,
@@ -130,10 +132,15 @@ impl Writer {
         Self { spares, ..self }
     }
 
+    /// Has no file while it is short and somebody keeps it.
+    pub fn kept_by(self, keep: Option<Arc<dyn Keep>>) -> Self {
+        Self { store: Store::NoFile(keep.map(Keeper::new)), ..self }
+    }
+
     /// A reader of this log; any number can be made.
     pub fn reader(&self) -> Reader {
-        let memory = (self.tail.clone(), self.unwritten.clone());
-        Reader::new(self.place.clone(), self.streams, self.started_ms, memory)
+        let shared = Arc::clone(&self.shared);
+        Reader::new(self.place.clone(), self.streams, self.started_ms, shared)
     }
 
     /// Appends at most `most` bytes that lie ready in `pipe`; never waits for the pipe.
@@ -142,6 +149,9 @@ impl Writer {
     pub fn pull(&mut self, pipe: impl AsFd, stream: Stream, most: usize, now_ms: u64) -> Pulled {
         if let Store::Memory(_) = self.store {
             return self.pull_into_memory(pipe, stream, most, now_ms);
+        }
+        if let Some(pulled) = self.pull_few(&pipe, stream, most, now_ms) {
+            return pulled;
         }
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
             Ok(0) => Pulled::End,
@@ -184,7 +194,11 @@ impl Writer {
     }
 
     /// Fixes the length of the output proper: what follows is late output with a quota of its own.
+    /// Nobody keeps that: who holds an output open for long would hold the keeper, too.
     pub fn finish(&mut self) -> u64 {
+        if let Store::NoFile(keeper) = &mut self.store {
+            *keeper = None;
+        }
         *self.final_len.get_or_insert(self.len)
     }
 
@@ -207,7 +221,7 @@ impl Writer {
     /// How far it may get ahead of a reader that must miss nothing.
     pub fn room(&self) -> u64 {
         match self.store {
-            Store::Nowhere | Store::Disk(_) => self.quota.bytes(),
+            Store::NoFile(_) | Store::Disk(_) => self.quota.bytes(),
             Store::Memory(_) => (TAIL - MEMORY_STEP) as u64,
         }
     }
@@ -220,15 +234,15 @@ impl Writer {
     pub fn failed(&self) -> Option<Failed> {
         match self.store {
             Store::Memory(failed) => Some(failed),
-            Store::Nowhere | Store::Disk(_) => None,
+            Store::NoFile(_) | Store::Disk(_) => None,
         }
     }
 
-    /// What log and index take on disk, but for what is dropped.
+    /// What log and index take on disk, or where they are kept, but for what is dropped.
     pub fn kept(&self) -> u64 {
         let index = match &self.store {
             Store::Disk(_) => self.stamps.kept(),
-            Store::Nowhere | Store::Memory(_) => 0,
+            Store::NoFile(_) | Store::Memory(_) => 0,
         };
         self.len - self.extent().dropped.bytes() + index
     }
@@ -265,15 +279,15 @@ impl Writer {
     /// Whether the next byte needs a file or a stamp that is not there yet.
     fn opens_something(&self, stream: Stream, now_ms: u64) -> bool {
         match &self.store {
-            Store::Nowhere => true,
+            Store::NoFile(_) => true,
             Store::Disk(_) => self.stamps.is_due(stream, now_ms),
             Store::Memory(_) => false,
         }
     }
 
     fn open(&mut self, stream: Stream, now_ms: u64) -> io::Result<()> {
-        if let Store::Nowhere = self.store {
-            self.store = Store::Disk(self.create()?);
+        if let Store::NoFile(_) = self.store {
+            self.store = Store::Disk(self.move_into_file()?);
         }
         match self.stamps.is_due(stream, now_ms) {
             true => self.stamps.begin(&self.place, self.len, stream, now_ms),
@@ -295,30 +309,31 @@ impl Writer {
         now_ms: u64,
     ) -> Pulled {
         let mut chunk = vec![0; most.min(MEMORY_STEP)];
-        let count = match read(pipe, &mut chunk) {
-            Ok(0) => return Pulled::End,
+        let count = match read_ready(pipe, &mut chunk) {
             Ok(count) => count,
-            Err(Errno::AGAIN) => return Pulled::Nothing,
-            // A pipe that cannot be read has no more to give.
-            Err(_) => return Pulled::End,
+            Err(pulled) => return pulled,
         };
+        self.append_to_memory(&chunk[..count], stream, now_ms);
+        Pulled::Bytes(count)
+    }
+
+    fn append_to_memory(&mut self, bytes: &[u8], stream: Stream, now_ms: u64) {
         self.stamps.begin_in_memory(self.len, stream, now_ms);
-        self.len += count as u64;
+        self.len += bytes.len() as u64;
         match self.final_len {
             // The tail in memory is the end of the output proper; late output must not push it out.
             Some(final_len) if self.gone.failed.start < final_len => {
                 self.gone.late = final_len..self.len;
             }
-            _ => self.gone.failed.end = self.tail.append(&chunk[..count], stream, self.keep_from),
+            _ => self.gone.failed.end = self.shared.tail.append(bytes, stream, self.keep_from),
         }
-        Pulled::Bytes(count)
     }
 
     /// Marks as gone what does not fit, in the region that still grows.
     fn fit(&mut self) {
         let index = match &self.store {
             Store::Disk(_) => self.stamps.kept(),
-            Store::Nowhere | Store::Memory(_) => return,
+            Store::NoFile(_) | Store::Memory(_) => return,
         };
         let start = self.final_len.unwrap_or(0);
         let gone = match self.final_len {
@@ -346,10 +361,20 @@ impl Writer {
     }
 
     fn fail(&mut self, errno: Errno) {
-        self.tail.begin(self.len);
+        self.shared.tail.begin(self.len);
         self.gone.failed = self.len..self.len;
         self.store = Store::Memory(Failed { errno, at: self.len });
         self.stamps.close();
+    }
+}
+
+/// Reads at least one byte, or says why there is none.
+fn read_ready(pipe: impl AsFd, into: &mut [u8]) -> Result<usize, Pulled> {
+    match read(pipe, into) {
+        Ok(count) if count > 0 => Ok(count),
+        Err(Errno::AGAIN) => Err(Pulled::Nothing),
+        // A pipe that cannot be read has no more to give.
+        Ok(_) | Err(_) => Err(Pulled::End),
     }
 }
 

@@ -59,11 +59,9 @@ impl Reader {
     pub fn since(&self, extent: &Extent, at_ms: u64) -> Result<u64, ReadError> {
         let earliest = Stamp::earliest_for(at_ms);
         let start = Some(Stamp::of_start(self.started_ms)).filter(|start| start.at_ms >= earliest);
-        let written = match self.index()? {
-            Some(file) => index::made_since(file, earliest).map_err(|error| self.failed(error))?,
-            None => None,
-        };
-        let found = [start, written, self.unwritten.made_since(earliest)].into_iter().flatten();
+        let written = self.written_since(earliest)?;
+        let unwritten = self.shared.unwritten.made_since(earliest);
+        let found = [start, written, unwritten].into_iter().flatten();
         let first = found.map(|stamp| stamp.offset).min().filter(|first| *first < extent.len);
         let Some(first) = first else { return Ok(extent.len) };
         let mut gone = extent.dropped.ranges().iter();
@@ -73,7 +71,7 @@ impl Reader {
 
     /// The runs of a range, but for what newer bytes have pushed out of memory.
     fn runs_there(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
-        let gone = self.tail.forgotten().unwrap_or(range.end..range.end);
+        let gone = self.shared.tail.forgotten().unwrap_or(range.end..range.end);
         let mut runs = Vec::new();
         for part in [range.start..gone.start.min(range.end), gone.end.max(range.start)..range.end] {
             if !part.is_empty() {
@@ -86,13 +84,10 @@ impl Reader {
     /// Every stamp that says when a byte of the range came, from the start of the process on, in
     /// whatever order of streams. About `most`.
     fn times(&self, range: &Range<u64>, most: usize) -> Result<Found, ReadError> {
-        let Found { stamps: written, until } = match self.index()? {
-            Some(file) => index::within(file, range, most).map_err(|error| self.failed(error))?,
-            None => Found { stamps: Vec::new(), until: range.end },
-        };
+        let Found { stamps: written, until } = self.written(range, most)?;
         let mut stamps = vec![Stamp::of_start(self.started_ms)];
         stamps.extend(written);
-        stamps.extend(self.unwritten.within(&(range.start..until)));
+        stamps.extend(self.shared.unwritten.within(&(range.start..until)));
         stamps.sort_by_key(|stamp| (stamp.offset, stamp.at_ms));
         // Of several for one offset the last holds.
         stamps.dedup_by(|next, last| {
@@ -103,6 +98,26 @@ impl Reader {
             same
         });
         Ok(Found { stamps, until })
+    }
+
+    fn written(&self, range: &Range<u64>, most: usize) -> Result<Found, ReadError> {
+        if let Some(stamps) = self.shared.short.within(range) {
+            return Ok(Found { stamps, until: range.end });
+        }
+        match self.index()? {
+            Some(file) => index::within(file, range, most).map_err(|error| self.failed(error)),
+            None => Ok(Found { stamps: Vec::new(), until: range.end }),
+        }
+    }
+
+    fn written_since(&self, at_ms: u64) -> Result<Option<Stamp>, ReadError> {
+        if let Some(stamp) = self.shared.short.made_since(at_ms) {
+            return Ok(Some(stamp));
+        }
+        match self.index()? {
+            Some(file) => index::made_since(file, at_ms).map_err(|error| self.failed(error)),
+            None => Ok(None),
+        }
     }
 
     /// The index, if there is one: not every log has something to say in it.
@@ -118,9 +133,8 @@ impl Reader {
 mod tests {
     use super::*;
     use crate::log::index::IndexWriter;
-    use crate::log::memory::Tail;
     use crate::log::place::create_file;
-    use crate::log::unwritten::Unwritten;
+    use crate::log::shared::Shared;
     use crate::log::{Place, Stream, Streams};
 
     const fn stamp(offset: u64, stream: Stream, at_ms: u64) -> Stamp {
@@ -135,12 +149,12 @@ mod tests {
         let mut index = IndexWriter::new(create_file(&place.runs()).expect("an index"));
         index.append(stamp(0, Stream::Err, 200)).expect("room");
         index.append(stamp(4, Stream::Out, 200)).expect("room");
-        let (tail, unwritten) = (Tail::default(), Unwritten::default());
-        tail.begin(10);
-        tail.append(b"out", Stream::Out, u64::MAX);
-        tail.append(b"err", Stream::Err, u64::MAX);
-        unwritten.add(stamp(14, Stream::Err, 300));
-        let reader = Reader::new(place, Streams::Split, 100, (tail, unwritten));
+        let shared = Shared::default();
+        shared.tail.begin(10);
+        shared.tail.append(b"out", Stream::Out, u64::MAX);
+        shared.tail.append(b"err", Stream::Err, u64::MAX);
+        shared.unwritten.add(stamp(14, Stream::Err, 300));
+        let reader = Reader::new(place, Streams::Split, 100, shared.into());
         let in_memory =
             [stamp(10, Stream::Out, 200), stamp(13, Stream::Err, 200), stamp(14, Stream::Err, 300)];
         assert_eq!(reader.stamps(10..16, 9).expect("readable").stamps, in_memory);
