@@ -37,6 +37,8 @@ pub(crate) const MOST_LARGE_PIPES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Pump {
     sources: Vec<Source>,
+    /// Those at their end, until there is time to close them. Large ones do not wait for it.
+    ended: Vec<Source>,
     writer: Writer,
     /// Which source is asked first, so that neither stream starves the other.
     turn: usize,
@@ -91,7 +93,15 @@ impl Pump {
             }
             OutputEnds::Pty { ours, terminal } => vec![Source::pty(ours, terminal)?],
         };
-        Ok(Self { sources, writer, turn: 0, moved_since_yield: 0, large_pipes, pins })
+        Ok(Self {
+            sources,
+            ended: Vec::new(),
+            writer,
+            turn: 0,
+            moved_since_yield: 0,
+            large_pipes,
+            pins,
+        })
     }
 
     /// Every pipe is at its end.
@@ -119,17 +129,23 @@ impl Pump {
         }
     }
 
-    /// Stores what lies ready in every pipe at this instant and no more, so that it ends even
+    /// Stores what lies ready in every pipe at this instant and hardly more, so that it ends even
     /// under a flood. `stored` is called after each append. Returns how many bytes.
     pub(crate) fn pass(&mut self, mut stored: impl FnMut(&mut Writer)) -> usize {
-        let Self { sources, writer, pins, .. } = self;
+        let Self { sources, ended, writer, pins, .. } = self;
         writer.keep_from(pins.as_ref().and_then(Pins::floor));
         let mut moved = 0;
-        sources.retain(|source| {
-            moved += source.pass(writer, &mut stored);
-            !source.ended()
-        });
+        ended.extend(sources.extract_if(.., |source| {
+            let (bytes, at_end) = source.pass(writer, &mut stored);
+            moved += bytes;
+            at_end
+        }));
         moved
+    }
+
+    /// Closes the pipes that are at their end.
+    pub(crate) fn close_ended(&mut self) {
+        self.ended = Vec::new();
     }
 
     pub(crate) fn extent(&self) -> Extent {
@@ -200,7 +216,10 @@ impl Pump {
                     return Poll::Ready(Step::Moved(moved));
                 }
                 Poll::Ready(Pulled::End) => {
-                    self.sources.remove(index);
+                    let source = self.sources.remove(index);
+                    if !source.is_large() {
+                        self.ended.push(source);
+                    }
                     return Poll::Ready(Step::Moved(0));
                 }
                 Poll::Ready(Pulled::NotNow) => return Poll::Ready(Step::NotNow),

@@ -17,6 +17,7 @@ enum Event {
 
 impl Ended {
     pub(super) async fn until_closed(mut self, desk: &mut Desk) {
+        self.core.pump.close_ended();
         while !self.core.pump.ended() {
             let event = tokio::select! {
                 _ = self.core.pump.step() => Event::Stored,

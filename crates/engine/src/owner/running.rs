@@ -95,8 +95,11 @@ impl Running {
     }
 
     fn stored(&mut self, bytes: usize, desk: &Desk) {
-        self.core.publish(desk);
-        self.heard(bytes);
+        // A pipe that came to its end has nothing to tell.
+        if bytes > 0 {
+            self.core.publish(desk);
+            self.heard(bytes);
+        }
     }
 
     fn heard(&mut self, bytes: usize) {

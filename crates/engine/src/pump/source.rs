@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
-use lastbyte_sys::pipe::{self, Readiness};
+use lastbyte_sys::pipe;
 use lastbyte_sys::procfs::shown_as;
 use lastbyte_sys::pty::{self, WindowSize};
 use lastbyte_sys::readiness::{self, Interest};
@@ -91,27 +91,42 @@ impl Source {
         }
     }
 
-    /// Stores what lies ready at this instant and no more; returns how many bytes.
-    pub(super) fn pass(&self, writer: &mut Writer, stored: &mut impl FnMut(&mut Writer)) -> usize {
-        let mut left = match self.kind {
+    /// Stores what lies ready at this instant and hardly more. Says how many bytes, and whether
+    /// nobody can write to it any more.
+    pub(super) fn pass(
+        &self,
+        writer: &mut Writer,
+        stored: &mut impl FnMut(&mut Writer),
+    ) -> (usize, bool) {
+        let (mut moved, mut left) = (0, None);
+        loop {
+            let most = left.unwrap_or(STEP).max(1);
+            match pull(self.end.get_ref(), &self.kind, self.stream, writer, most) {
+                Pulled::Bytes(count) | Pulled::All(count) => {
+                    stored(writer);
+                    moved += count;
+                    left = match left {
+                        // Asked only now: mostly there was nothing.
+                        None => Some(self.ready()),
+                        // This was the look for an end.
+                        Some(0) => return (moved, false),
+                        Some(left) => Some(left.saturating_sub(count)),
+                    };
+                }
+                Pulled::End => return (moved, true),
+                Pulled::Nothing | Pulled::NotNow => return (moved, false),
+            }
+        }
+    }
+
+    fn ready(&self) -> usize {
+        match self.kind {
             Kind::Pipe { .. } => {
                 pipe::ready(&self.end).unwrap_or(0).try_into().unwrap_or(usize::MAX)
             }
             // What a pty has ready cannot be asked for, only read until there is nothing.
             Kind::Pty { .. } => MOST_OF_A_PTY,
-        };
-        let mut moved = 0;
-        while left > 0 {
-            match pull(self.end.get_ref(), &self.kind, self.stream, writer, left) {
-                Pulled::Bytes(count) | Pulled::All(count) => {
-                    stored(writer);
-                    moved += count;
-                    left = left.saturating_sub(count);
-                }
-                Pulled::Nothing | Pulled::End | Pulled::NotNow => break,
-            }
         }
-        moved
     }
 
     /// From now on a terminal that nobody has open is at its end.
@@ -119,15 +134,6 @@ impl Source {
         if let Kind::Pty { terminal, .. } = &mut self.kind {
             *terminal = None;
         }
-    }
-
-    /// Nobody can write to it any more, and nothing is left in it.
-    pub(super) fn ended(&self) -> bool {
-        let is_empty = match &self.kind {
-            Kind::Pipe { .. } => true,
-            Kind::Pty { read, .. } => pipe::ready(read) == Ok(0),
-        };
-        is_empty && pipe::readiness(&self.end) == Ok(Readiness::End)
     }
 
     /// How `/proc` shows what a holder has open.
@@ -141,6 +147,11 @@ impl Source {
             Kind::Pipe { .. } => None,
             Kind::Pty { .. } => Some(pty::resize(&self.end, size)),
         }
+    }
+
+    /// It has a buffer that others might want.
+    pub(super) fn is_large(&self) -> bool {
+        matches!(self.kind, Kind::Pipe { large: Some(_), .. })
     }
 
     /// Asks for a larger buffer when the pipe keeps being full, as long as there are some to give.
