@@ -26,7 +26,7 @@ use crate::{exit_code, in_words, own_streams, tell};
 /// When a byte came is known to a tenth of a second: --since may begin that much too early, and
 /// --timestamps may tell a time that is that much too early.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_code::help::of_asking())]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option that may be given")]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -6,6 +6,7 @@ use lastbyte_client::wire::{
     SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped, Stream,
 };
 
+use crate::exit_code::help::{self, Code};
 use crate::process_args::ProcessArgs;
 use crate::{exit_code, in_words, tell};
 
@@ -14,7 +15,7 @@ use crate::{exit_code, in_words, tell};
 /// Each line comes behind the byte it begins at, which `logs --from` takes. The exit code is 1 when
 /// nothing matches. A search that went no further than it may says so on standard error.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::SEARCH_HELP)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -46,6 +47,15 @@ pub(crate) struct Args {
     /// Write the server's answer as JSON
     #[arg(long)]
     json: bool,
+}
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::Is(0), "something matches"),
+        (Code::Is(exit_code::NOT_MET), "nothing matches"),
+        (Code::Is(exit_code::USAGE), "the call of lastbyte makes no sense, or the pattern is none"),
+        help::NO_SERVER,
+    ])
 }
 
 /// Returns the exit code.

@@ -23,6 +23,7 @@ use crate::daemon::closing;
 use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
 use crate::daemon::supervisor::{self, HandedOver, State};
+use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::{config, exit_code, places, tell, usage};
@@ -41,7 +42,7 @@ use crate::{config, exit_code, places, tell, usage};
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop it with everything it has started, and it ends
 /// with 0; the second one kills, and it ends with 128 and its number.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
     /// Keep output and token here [default: $XDG_STATE_HOME/lastbyte or ~/.local/state/lastbyte]
     #[arg(long, value_name = "DIR")]
@@ -87,6 +88,18 @@ pub(crate) struct Args {
 
 /// How long requests have once all processes have ended.
 const GRACE: Duration = Duration::from_secs(2);
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::Is(0), "it was stopped, with everything it has started"),
+        (Code::Is(exit_code::USAGE), "the call of lastbyte, or a setting, makes no sense"),
+        (
+            Code::Is(exit_code::OWN_FAILURE),
+            "it cannot serve: the address is taken, no place for its files, another server has them",
+        ),
+        (Code::OfSignal, "signal N was the second, and killed what was being stopped"),
+    ])
+}
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lastbyte_client::wire::{Reach, StopPolicy, StopProof, StopRequest};
 use lastbyte_engine::Signal;
 
+use crate::exit_code::help::{self, Code};
 use crate::process_args::ProcessArgs;
 use crate::{duration, exit_code, tell};
 
@@ -13,7 +14,7 @@ use crate::{duration, exit_code, tell};
 /// A signal first, KILL after the grace. Also ends what an ended process has left. A second stop
 /// does not wait out the grace of the first. The exit code is 1 when something is left.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -29,6 +30,11 @@ pub(crate) struct Args {
     /// Write the proof as JSON
     #[arg(long)]
     json: bool,
+}
+
+fn exit_codes() -> String {
+    let left = (Code::Is(exit_code::NOT_MET), "something is left");
+    help::list([help::DONE, left, help::SENSELESS, help::NO_SERVER])
 }
 
 /// Returns the exit code.
