@@ -20,6 +20,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
+use crate::daemon::listen;
 use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
 use crate::daemon::supervisor::{self, HandedOver, State};
@@ -53,8 +54,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Listen on this address too, like 127.0.0.1:8722; port 0 is one that is free; can be repeated
-    #[arg(long, value_name = "IP:PORT")]
+    /// Listen on this address too, like 127.0.0.1:8722 or localhost:8722, which is the same; port 0
+    /// is one that is free; can be repeated
+    #[arg(long, value_name = "IP:PORT", value_parser = listen::parse)]
     listen: Vec<SocketAddr>,
 
     /// Ask nobody for a token; only for loopback addresses
