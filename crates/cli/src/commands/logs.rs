@@ -86,6 +86,7 @@ const MOST_STAMPS: u64 = 10_000;
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find().await?;
+    since::tell_if_ahead(args);
     match args.timestamps && !args.json {
         true => stamped::run(args, &client, &id).await,
         false => run_plain(args, &client, &id).await,
