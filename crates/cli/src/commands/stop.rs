@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Reach, StopPolicy, StopProof, StopRequest};
+use lastbyte_client::wire::{Process, Reach, StopPolicy, StopProof, StopRequest};
 use lastbyte_engine::Signal;
 
 use crate::exit_code::help::{self, Code};
 use crate::process_args::ProcessArgs;
-use crate::{duration, exit_code, tell};
+use crate::{duration, exit_code, in_words, process_id, tell};
 
 /// Stop a process with all it has started, and prove it
 ///
@@ -45,10 +45,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         grace_ms: args.grace.map(duration::ms),
     };
     let asked = policy != StopPolicy::default();
+    let first = match args.json {
+        true => String::new(),
+        false => already_ended(&client.show(&id).await?),
+    };
     let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
     match args.json {
         true => tell::json_result(&proof)?,
-        false => tell::result(in_words(&proof))?,
+        false => tell::result(first + &page(&proof))?,
     }
     Ok(match proof.left.is_empty() {
         true => 0,
@@ -56,7 +60,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     })
 }
 
-fn in_words(proof: &StopProof) -> String {
+/// For whoever thinks that the stop has ended it.
+fn already_ended(process: &Process) -> String {
+    let Some(ending) = &process.ending else { return String::new() };
+    let (id, ending) = (process_id::short(&process.id), in_words::ending(ending));
+    format!("{id} had already ended: {ending}\n")
+}
+
+fn page(proof: &StopProof) -> String {
     let by = match proof.reach {
         Reach::Leaf => "its cgroup",
         Reach::Scan => "a look through all processes",
