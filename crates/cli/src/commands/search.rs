@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use lastbyte_client::wire::{
-    SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped, Stream,
-};
+use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use crate::exit_code::help::{self, Code};
+use crate::output_args::OutputArgs;
 use crate::process_args::ProcessArgs;
 use crate::{exit_code, in_words, tell};
 
@@ -36,13 +35,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", default_value_t = 100)]
     max: u64,
 
-    /// Only in this one of two streams that are kept apart: stdout or stderr
-    #[arg(long, value_parser = in_words::parse_stream)]
-    stream: Option<Stream>,
-
-    /// Also in what survivors wrote after the end
-    #[arg(long)]
-    late: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Write the server's answer as JSON
     #[arg(long)]
@@ -64,8 +58,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let query = SearchQuery {
         pattern: args.pattern.clone(),
         from: Some(args.from),
-        stream: args.stream,
-        late: Some(args.late),
+        stream: args.output.stream,
+        late: Some(args.output.late),
         before: Some(args.context),
         after: Some(args.context),
         max_matches: Some(args.max),
