@@ -82,7 +82,6 @@ const MOST_STAMPS: u64 = 10_000;
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find().await?;
-    since::tell_if_ahead(args);
     match args.timestamps && !args.json {
         true => stamped::run(args, &client, &id).await,
         false => run_plain(args, &client, &id).await,
@@ -182,7 +181,9 @@ impl Args {
             max_stamps: Some(1),
             ..TimesQuery::default()
         };
-        Ok(i64::try_from(client.times(id, &query).await?.from)?)
+        let from = client.times(id, &query).await?.from;
+        since::tell_if_ahead(self);
+        Ok(i64::try_from(from)?)
     }
 
     async fn has_something_before(

@@ -104,6 +104,8 @@ fn a_time_that_has_not_come_is_told() {
     let mut follower = start(daemon.lastbyte(&["logs", "-f", "--since", ahead, &id]));
     let told = told("what comes from now on is shown");
     expect(follower.stderr.as_mut().unwrap(), &told);
+    daemon.fixture.anchor.tell("print new");
+    expect(follower.stdout.as_mut().unwrap(), "new");
     daemon.result(&["stop", &id]);
     assert_eq!(follower.wait().unwrap().code(), Some(0));
 }
