@@ -61,7 +61,7 @@ fn exit_codes() -> String {
     help::list([
         (Code::OfCommand, "the command's own exit code, when it has ended"),
         (Code::Is(0), "detached; the command runs on"),
-        help::SENSELESS,
+        help::UNUSABLE,
         help::OUT_OF_TIME,
         (
             Code::Is(exit_code::OWN_FAILURE),

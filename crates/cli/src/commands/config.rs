@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::commands::serve;
 use crate::config::{self, Choice, ConfigError, Given, Kind, Origin, Setting};
-use crate::exit_code::help::{self, Code};
+use crate::exit_code::help;
 use crate::server_args::ServerArgs;
 use crate::table::table;
-use crate::{exit_code, places, tell};
+use crate::{places, tell};
 
 /// Show what is set, and where
 #[derive(Debug, clap::Args)]
@@ -41,9 +41,7 @@ struct ShowArgs {
 }
 
 fn exit_codes() -> String {
-    let senseless =
-        (Code::Is(exit_code::USAGE), "the call of lastbyte, or a setting, makes no sense");
-    help::list([help::DONE, senseless, help::NOT_WRITTEN])
+    help::list([help::DONE, help::UNUSABLE, help::NOT_WRITTEN])
 }
 
 /// Returns the exit code.

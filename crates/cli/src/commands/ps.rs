@@ -52,7 +52,7 @@ pub(crate) struct Args {
 
 fn exit_codes() -> String {
     let watched = (Code::OfSignal, "--watch was ended by signal N: 130 for Ctrl-C");
-    help::list([help::DONE, help::SENSELESS, help::NO_SERVER, watched])
+    help::list([help::DONE, help::UNUSABLE, help::NO_SERVER, watched])
 }
 
 /// Returns the exit code.

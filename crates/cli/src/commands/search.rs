@@ -47,7 +47,10 @@ fn exit_codes() -> String {
     help::list([
         (Code::Is(0), "something matches"),
         (Code::Is(exit_code::NOT_MET), "nothing matches"),
-        (Code::Is(exit_code::USAGE), "the call of lastbyte makes no sense, or the pattern is none"),
+        (
+            Code::Is(exit_code::USAGE),
+            "the call of lastbyte makes no sense, its settings cannot be used, or the pattern is none",
+        ),
         help::NO_SERVER,
     ])
 }

@@ -94,7 +94,7 @@ const GRACE: Duration = Duration::from_secs(2);
 fn exit_codes() -> String {
     help::list([
         (Code::Is(0), "it was stopped, with everything it has started"),
-        (Code::Is(exit_code::USAGE), "the call of lastbyte, or a setting, makes no sense"),
+        help::UNUSABLE,
         (
             Code::Is(exit_code::OWN_FAILURE),
             "it cannot serve: the address is taken, no place for its files, another server has them",

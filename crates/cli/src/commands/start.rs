@@ -78,7 +78,7 @@ fn exit_codes() -> String {
     help::list([
         (Code::OfCommand, "--attach: the command's own exit code, when it has ended"),
         (Code::Is(0), "it is started; --attach: detached, and the command runs on"),
-        help::SENSELESS,
+        help::UNUSABLE,
         (
             Code::Is(exit_code::TIMED_OUT),
             "--attach: the command was stopped because its time was over",

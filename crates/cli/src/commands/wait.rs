@@ -55,7 +55,7 @@ fn exit_codes() -> String {
             Code::Is(exit_code::NOT_MET),
             "something else was waited for, and the process ended first",
         ),
-        help::SENSELESS,
+        help::UNUSABLE,
         (
             Code::Is(exit_code::TIMED_OUT),
             "the time of the wait is over and the process runs on, or the process was stopped because

@@ -21,6 +21,9 @@ pub(crate) type Row = (Code, &'static str);
 
 pub(crate) const DONE: Row = (Code::Is(0), "it is done");
 pub(crate) const SENSELESS: Row = (Code::Is(USAGE), "the call of lastbyte makes no sense");
+/// Of a command that has settings besides its flags.
+pub(crate) const UNUSABLE: Row =
+    (Code::Is(USAGE), "the call of lastbyte makes no sense, or its settings cannot be used");
 pub(crate) const OUT_OF_TIME: Row =
     (Code::Is(TIMED_OUT), "the command was stopped because its time was over");
 pub(crate) const NO_SERVER: Row =
@@ -39,7 +42,7 @@ pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
 
 /// The list of a command that asks a server and has nothing to tell by its exit code.
 pub(crate) fn of_asking() -> String {
-    list([DONE, SENSELESS, NO_SERVER])
+    list([DONE, UNUSABLE, NO_SERVER])
 }
 
 /// The list of a command that writes something about itself.
