@@ -45,14 +45,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         grace_ms: args.grace.map(duration::ms),
     };
     let asked = policy != StopPolicy::default();
-    let first = match args.json {
-        true => String::new(),
-        false => already_ended(&client.show(&id).await?),
+    // What is wrong with it, the stop says.
+    let before = match args.json {
+        true => None,
+        false => client.show(&id).await.ok(),
     };
     let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
     match args.json {
         true => tell::json_result(&proof)?,
-        false => tell::result(first + &page(&proof))?,
+        false => tell::result(already_ended(before.as_ref()) + &page(&proof))?,
     }
     Ok(match proof.left.is_empty() {
         true => 0,
@@ -61,10 +62,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 /// For whoever thinks that the stop has ended it.
-fn already_ended(process: &Process) -> String {
-    let Some(ending) = &process.ending else { return String::new() };
-    let (id, ending) = (process_id::short(&process.id), in_words::ending(ending));
-    format!("{id} had already ended: {ending}\n")
+fn already_ended(before: Option<&Process>) -> String {
+    match before {
+        Some(Process { id, ending: Some(ending), .. }) => {
+            let (id, ending) = (process_id::short(id), in_words::ending(ending));
+            format!("{id} had already ended: {ending}\n")
+        }
+        Some(_) | None => String::new(),
+    }
 }
 
 fn page(proof: &StopProof) -> String {
