@@ -89,6 +89,8 @@ mod tests {
     #[test]
     fn the_file_that_was_opened_counts() {
         let folder = tempfile::tempdir().unwrap();
+        // Whatever umask the tests are run with.
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
         let (path, other) = (folder.path().join("config.toml"), folder.path().join("other"));
         fs::write(&path, "").unwrap();
         fs::write(&other, "").unwrap();
