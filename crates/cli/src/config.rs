@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod fill;
 mod setting;
+mod trust;
 
 pub(crate) use choice::{Choice, Given, Origin};
 pub(crate) use error::ConfigError;

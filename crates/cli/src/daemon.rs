@@ -3,6 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod closing;
 pub(crate) mod departing;
+pub(crate) mod listen;
 pub(crate) mod lock;
 pub(crate) mod log;
 pub(crate) mod supervisor;

@@ -1,5 +1,7 @@
 //! The exit codes of the program: the one place that says what each is for.
 
+pub(crate) mod help;
+
 use lastbyte_engine::{
     Cause, Ending, LaunchError, LostWhy, Signal, SpawnError, StartError, Status,
 };
@@ -21,54 +23,6 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 pub(crate) const NOT_RUNNABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
 const SIGNALLED: u8 = 128;
-
-/// The table as `--help` shows it.
-pub(crate) const HELP: &str = "\
-Exit codes:
-  N      the command's own exit code
-  124    the command was stopped because its time was over
-  125    lastbyte itself failed: no such directory, no place for its files, output not written
-  126    the program was found but cannot be run
-  127    the program was not found
-  128+N  the command was ended by signal N: 130 for SIGINT, 137 for SIGKILL, 143 for SIGTERM
-  2      the call of lastbyte makes no sense";
-
-/// The same for the commands that talk to a server.
-pub(crate) const CLIENT_HELP: &str = "\
-Exit codes:
-  0      it is done
-  1      stop: something is left
-  125    no server is running, or it cannot do this
-  126    start: the program was found but cannot be run
-  127    start: the program was not found
-  2      the call of lastbyte makes no sense";
-
-pub(crate) const SEARCH_HELP: &str = "\
-Exit codes:
-  0      something matches
-  1      nothing matches
-  125    no server is running, or it cannot do this
-  2      the call of lastbyte makes no sense, or the pattern is none";
-
-pub(crate) const WAIT_HELP: &str = "\
-Exit codes:
-  N      the command's own exit code, when only its end was waited for
-  0      something else was waited for and has come
-  1      something else was waited for, and the process ended first
-  124    the time of the wait is over and the process runs on, or the process was stopped because
-         its own time was over
-  125    no server is running, or it cannot do this
-  128+N  the command was ended by signal N
-  2      the call of lastbyte makes no sense";
-
-pub(crate) const ATTACH_HELP: &str = "\
-Exit codes:
-  N      the command's own exit code, when it has ended
-  0      detached; the command runs on
-  124    the command was stopped because its time was over
-  125    no server is running, it cannot do this, or it has gone
-  128+N  the command was ended by signal N, or lastbyte was and the command runs on
-  2      the call of lastbyte makes no sense";
 
 /// What the ending of a command means for us, or why that is not known.
 pub(crate) fn of_ending(ending: &Ending) -> Result<u8, LostWhy> {

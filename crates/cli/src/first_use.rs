@@ -5,7 +5,7 @@
 //! listens, so nobody has to ask twice.
 
 use std::ffi::{CString, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,6 +26,9 @@ use crate::tell;
 
 /// A server that has not said a word for this long will not. Only to end what hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server's log past this is not gone on with.
+const LARGE_LOG: u64 = 1 << 20;
 
 /// The variables that a server has from whoever needed it first. Everybody else's commands would
 /// inherit any other.
@@ -58,6 +61,7 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
 
 fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
+    put_aside_if_large(&path);
     let mut log = open(&path)?;
     let before = log.seek(SeekFrom::End(0)).context("cannot write the server's log")?;
     let daemon = spawn(place, config, &log)?;
@@ -73,6 +77,16 @@ fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
     match last_words(&said) {
         None => bail!("the server ended without a word; its log is {}", path.display()),
         Some(said) => bail!("the server did not start: {said}"),
+    }
+}
+
+/// A log that has grown is kept beside the one that begins, in the place of the one before: there are
+/// never more than two. Whoever still writes to it, an earlier server on its way out, goes on doing so.
+fn put_aside_if_large(log: &Path) {
+    let is_large = fs::metadata(log).is_ok_and(|found| found.len() > LARGE_LOG);
+    if is_large {
+        // One that cannot be moved is no reason to have no server.
+        _ = fs::rename(log, log.with_extension("log.1"));
     }
 }
 
@@ -115,7 +129,8 @@ fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
             None => known.then_some((name, value)),
         }
     });
-    // Its log is a file that nobody cuts: what it was asked is not in it unless somebody wants that.
+    // Its log is a file that is cut by the next start alone: what it was asked is not in it unless
+    // somebody wants that.
     let quiet = settings.of("log").is_none().then(|| ("LASTBYTE_LOG".into(), "warn".into()));
     passed_on.chain(quiet).map(|(mut entry, value): (OsString, OsString)| {
         entry.push("=");

@@ -16,6 +16,7 @@ mod first_use;
 mod in_words;
 mod launch_args;
 mod line_filter;
+mod output_args;
 mod own_streams;
 mod places;
 mod process_args;

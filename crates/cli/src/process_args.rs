@@ -2,8 +2,8 @@
 
 use lastbyte_client::Client;
 
-use crate::process_id;
 use crate::server_args::ServerArgs;
+use crate::{process_id, usage};
 
 /// A process, and the server that keeps it.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,10 @@ pub(crate) struct ProcessArgs {
 impl ProcessArgs {
     /// The server, and the whole id of the process that is meant.
     pub(crate) async fn find(&self) -> anyhow::Result<(Client, String)> {
+        // Every id begins with it.
+        if self.id.is_empty() {
+            return Err(usage::Error::EmptyId.into());
+        }
         let client = self.server.client().await?;
         let id = process_id::find(&client, &self.id).await?;
         Ok((client, id))

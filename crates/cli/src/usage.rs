@@ -59,6 +59,8 @@ pub(crate) enum Error {
          workspace-write; without a sandbox a command has it anyway"
     )]
     NetworkNeedsSandbox,
+    #[error("the id is empty; `lastbyte ps` lists those there are, and `last` is the newest")]
+    EmptyId,
     #[error("{given:?} names no directory")]
     NoDirectory { given: OsString },
     #[error("{what} is sent to the server as text, and this is not UTF-8: {given:?}")]

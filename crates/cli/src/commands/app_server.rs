@@ -16,6 +16,7 @@ use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
 use tokio::runtime::Builder;
 
+use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
@@ -29,7 +30,7 @@ use crate::{exit_code, own_streams, places, tell};
 /// The end of standard input ends the server: what still runs is stopped, and the answers of
 /// commands that had ended are delivered. SIGINT, SIGTERM and SIGHUP do the same for all clients.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
     /// Where clients come to: stdio://, ws://IP:PORT (this machine's own addresses) or unix://PATH
     #[arg(long, value_name = "URL", default_value_t = Listen::Stdio)]
@@ -49,6 +50,18 @@ enum Listen {
     Stdio,
     WebSocket(SocketAddr),
     Unix(PathBuf),
+}
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::Is(0), "standard input has ended"),
+        help::SENSELESS,
+        (
+            Code::Is(exit_code::OWN_FAILURE),
+            "it cannot serve: the address is taken or not this machine's own, no place for its files",
+        ),
+        (Code::OfSignal, "it was ended by signal N"),
+    ])
 }
 
 /// Returns the exit code.

@@ -10,6 +10,7 @@ use crate::attach::conversation::{Conversation, Parting};
 use crate::attach::detach_key::{DetachKey, Keys};
 use crate::attach::input::Pass;
 use crate::attach::opening::Wanted;
+use crate::exit_code::help::{self, Code};
 use crate::process_args::ProcessArgs;
 use crate::signals::Interrupted;
 use crate::{exit_code, in_words, own_streams, process_id, tell};
@@ -28,7 +29,7 @@ use crate::{exit_code, in_words, own_streams, process_id, tell};
 /// From a pipe or a file standard input is passed on, and its end too: on a terminal as Ctrl-D. For
 /// a process without a terminal lines are sent as they are typed, and Ctrl-C leaves it running.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_code::ATTACH_HELP)]
+#[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -54,6 +55,23 @@ pub(crate) struct How {
     /// Send nothing: no key, no size
     #[arg(long)]
     read_only: bool,
+}
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::OfCommand, "the command's own exit code, when it has ended"),
+        (Code::Is(0), "detached; the command runs on"),
+        help::UNUSABLE,
+        help::OUT_OF_TIME,
+        (
+            Code::Is(exit_code::OWN_FAILURE),
+            "no server is running, it cannot do this, or it has gone",
+        ),
+        (
+            Code::OfSignal,
+            "the command was ended by signal N, or lastbyte was and the command runs on",
+        ),
+    ])
 }
 
 /// Returns the exit code.

@@ -2,6 +2,7 @@
 
 use clap_complete::Shell;
 
+use crate::exit_code::help;
 use crate::tell;
 
 /// Print completions for a shell
@@ -10,7 +11,7 @@ use crate::tell;
 /// zsh:  put `source <(lastbyte completions zsh)` into ~/.zshrc, behind compinit
 /// fish: write them to ~/.config/fish/completions/lastbyte.fish
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = help::of_writing())]
 pub(crate) struct Args {
     shell: Kind,
 }

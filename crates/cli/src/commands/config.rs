@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::commands::serve;
 use crate::config::{self, Choice, ConfigError, Given, Kind, Origin, Setting};
+use crate::exit_code::help;
 use crate::server_args::ServerArgs;
 use crate::table::table;
 use crate::{places, tell};
@@ -29,6 +30,7 @@ enum ConfigCommand {
 /// A flag wins over a variable, a variable over the file, the file over what is usual. This is what
 /// holds for a call without flags. What may have a secret in it is not printed.
 #[derive(Debug, clap::Args)]
+#[command(after_help = exit_codes())]
 struct ShowArgs {
     /// Write it as JSON
     #[arg(long)]
@@ -36,6 +38,10 @@ struct ShowArgs {
 
     #[arg(long, value_name = "PATH", help = config::HELP)]
     config: Option<PathBuf>,
+}
+
+fn exit_codes() -> String {
+    help::list([help::DONE, help::UNUSABLE, help::NOT_WRITTEN])
 }
 
 /// Returns the exit code.

@@ -14,7 +14,7 @@ use crate::{exit_code, in_words, own_streams, process_id, rfc3339, tell};
 /// Goes on until it is interrupted or the server ends. A connection that breaks is made again
 /// behind the last event; what was missed all the same is told on standard error.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_code::help::of_asking())]
 pub(crate) struct Args {
     /// Only events of this session
     #[arg(long, value_name = "NAME")]

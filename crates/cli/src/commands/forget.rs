@@ -7,7 +7,7 @@ use crate::{exit_code, tell};
 
 /// Forget a process that has ended, with its output
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_code::help::of_asking())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

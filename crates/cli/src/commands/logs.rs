@@ -6,14 +6,15 @@ mod stamped;
 use std::borrow::Cow;
 use std::pin::pin;
 
-use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stamp, Stream, TimesQuery, View};
+use lastbyte_client::wire::{Content, Output, OutputQuery, Phase, Stamp, TimesQuery, View};
 use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
 use regex::bytes::Regex;
 
 use crate::line_filter::LineFilter;
+use crate::output_args::OutputArgs;
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, in_words, own_streams, tell};
+use crate::{exit_code, own_streams, tell};
 
 /// Write the output of a process to standard output, byte for byte
 ///
@@ -26,13 +27,13 @@ use crate::{exit_code, in_words, own_streams, tell};
 /// When a byte came is known to a tenth of a second: --since may begin that much too early, and
 /// --timestamps may tell a time that is that much too early.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option that may be given")]
+#[command(after_help = exit_code::help::of_asking())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
 
-    /// Go on until the process has ended and its last byte is written
+    /// Go on until the process has ended and its last byte is written; with --late until nobody can
+    /// write any more
     #[arg(short, long)]
     follow: bool,
 
@@ -61,13 +62,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     timestamps: bool,
 
-    /// Only this one of two streams that are kept apart: stdout or stderr
-    #[arg(long, value_parser = in_words::parse_stream)]
-    stream: Option<Stream>,
-
-    /// Also what survivors write after the end; with -f until nobody can write any more
-    #[arg(long)]
-    late: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Write each piece as a line of JSON, with all that the server says beside it
     #[arg(long)]
@@ -137,8 +133,8 @@ impl Args {
                 true => PIECE,
                 false => left.unwrap_or(PIECE).min(PIECE),
             }),
-            stream: self.stream,
-            late: Some(self.late),
+            stream: self.output.stream,
+            late: Some(self.output.late),
             wait_ms: self.follow.then_some(WAIT_MS),
             ..OutputQuery::default()
         };
@@ -157,8 +153,8 @@ impl Args {
             // None is no number of lines to the server.
             last: Some(count.max(1)),
             max_bytes: Some(MOST_OF_LINES),
-            stream: self.stream,
-            late: Some(self.late),
+            stream: self.output.stream,
+            late: Some(self.output.late),
             ..OutputQuery::default()
         };
         let view = client.output(id, &query).await?;
@@ -181,11 +177,13 @@ impl Args {
     async fn first_since(&self, client: &Client, id: &str, unix_ns: u64) -> anyhow::Result<i64> {
         let query = TimesQuery {
             since_unix_ns: Some(unix_ns),
-            late: Some(self.late),
+            late: Some(self.output.late),
             max_stamps: Some(1),
             ..TimesQuery::default()
         };
-        Ok(i64::try_from(client.times(id, &query).await?.from)?)
+        let from = client.times(id, &query).await?.from;
+        since::tell_if_ahead(self);
+        Ok(i64::try_from(from)?)
     }
 
     async fn has_something_before(
@@ -197,7 +195,7 @@ impl Args {
         let first = OutputQuery {
             from: Some(0),
             max_bytes: Some(1),
-            stream: self.stream,
+            stream: self.output.stream,
             ..OutputQuery::default()
         };
         let first = client.raw(id, &first).await?;
@@ -231,7 +229,7 @@ impl Args {
             let query = TimesQuery {
                 from: Some(from),
                 to: Some(piece.next),
-                late: Some(self.late),
+                late: Some(self.output.late),
                 max_stamps: Some(MOST_STAMPS),
                 since_unix_ns: None,
             };
@@ -245,14 +243,14 @@ impl Args {
 
     /// Where the output ends at the instant of this piece.
     fn end(&self, piece: &RawOutput) -> u64 {
-        match self.late {
+        match self.output.late {
             true => piece.total,
             false => piece.final_len.unwrap_or(piece.total),
         }
     }
 
     fn finished(&self, piece: &RawOutput, end_at_first: u64) -> bool {
-        match (self.follow, self.late) {
+        match (self.follow, self.output.late) {
             (false, _) => piece.next >= end_at_first,
             (true, false) => piece.phase == Phase::Ended && piece.next >= self.end(piece),
             (true, true) => !piece.log_open && piece.next >= piece.total,

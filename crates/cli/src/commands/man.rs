@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use crate::exit_code::help;
+
 /// Write a manual page for each command into a folder
 ///
 /// `lastbyte man ~/.local/share/man/man1` is where `man lastbyte-start` looks for them.
 #[derive(Debug, clap::Args)]
+#[command(after_help = help::of_writing())]
 pub(crate) struct Args {
     /// Made if it is missing
     #[arg(value_name = "DIR")]

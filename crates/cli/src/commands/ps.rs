@@ -6,16 +6,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_client::wire::{ListAnswer, ListQuery, Phase, Process};
 
+use crate::exit_code::help::{self, Code};
 use crate::server_args::ServerArgs;
 use crate::table::table;
-use crate::{duration, exit_code, in_words, process_id, tell, terminal};
+use crate::{duration, in_words, process_id, tell, terminal};
 
 /// List the processes that the server knows, newest first
 ///
 /// An id is shown by its last eight characters, which every command takes for it. On a terminal
 /// the command is cut to the width of the line; into a pipe it is written out.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     /// Only those that are running, draining or ended
     #[arg(long, value_parser = parse_phase)]
@@ -47,6 +48,11 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     server: ServerArgs,
+}
+
+fn exit_codes() -> String {
+    let watched = (Code::OfSignal, "--watch was ended by signal N: 130 for Ctrl-C");
+    help::list([help::DONE, help::UNUSABLE, help::NO_SERVER, watched])
 }
 
 /// Returns the exit code.

@@ -10,6 +10,7 @@ use lastbyte_server::to_wire;
 use tokio::runtime::Builder;
 
 use crate::attend::attend;
+use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::tell_if_external;
 use crate::signals::Signals;
@@ -31,7 +32,7 @@ use crate::{exit_code, feed, own_streams, places, size, summary, tell, terminal,
 /// passed on to it; the second one kills it with everything it has started. A signal that was
 /// ignored when lastbyte started, as under nohup, stays ignored.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_code::HELP, override_usage = USAGE)]
+#[command(verbatim_doc_comment, after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
     #[command(flatten)]
     launch: LaunchArgs,
@@ -56,6 +57,24 @@ pub(crate) struct Args {
 
 const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL TEXT'
        lastbyte run [OPTIONS] -- PROGRAM [ARGUMENT]...";
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::OfCommand, "the command's own exit code"),
+        help::SENSELESS,
+        help::OUT_OF_TIME,
+        (
+            Code::Is(exit_code::OWN_FAILURE),
+            "lastbyte itself failed: no such directory, no place for its files, output not written",
+        ),
+        help::CANNOT_BE_RUN,
+        help::NO_PROGRAM,
+        (
+            Code::OfSignal,
+            "the command was ended by signal N: 130 for SIGINT, 137 for SIGKILL, 143 for SIGTERM",
+        ),
+    ])
+}
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {

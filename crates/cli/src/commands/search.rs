@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use lastbyte_client::wire::{
-    SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped, Stream,
-};
+use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
+use crate::exit_code::help::{self, Code};
+use crate::output_args::OutputArgs;
 use crate::process_args::ProcessArgs;
 use crate::{exit_code, in_words, tell};
 
@@ -14,7 +14,7 @@ use crate::{exit_code, in_words, tell};
 /// Each line comes behind the byte it begins at, which `logs --from` takes. The exit code is 1 when
 /// nothing matches. A search that went no further than it may says so on standard error.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::SEARCH_HELP)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -35,17 +35,24 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", default_value_t = 100)]
     max: u64,
 
-    /// Only in this one of two streams that are kept apart: stdout or stderr
-    #[arg(long, value_parser = in_words::parse_stream)]
-    stream: Option<Stream>,
-
-    /// Also in what survivors wrote after the end
-    #[arg(long)]
-    late: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Write the server's answer as JSON
     #[arg(long)]
     json: bool,
+}
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::Is(0), "something matches"),
+        (Code::Is(exit_code::NOT_MET), "nothing matches"),
+        (
+            Code::Is(exit_code::USAGE),
+            "the call of lastbyte makes no sense, its settings cannot be used, or the pattern is none",
+        ),
+        help::NO_SERVER,
+    ])
 }
 
 /// Returns the exit code.
@@ -54,8 +61,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let query = SearchQuery {
         pattern: args.pattern.clone(),
         from: Some(args.from),
-        stream: args.stream,
-        late: Some(args.late),
+        stream: args.output.stream,
+        late: Some(args.output.late),
         before: Some(args.context),
         after: Some(args.context),
         max_matches: Some(args.max),

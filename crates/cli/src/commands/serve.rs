@@ -20,9 +20,11 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
+use crate::daemon::listen;
 use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
 use crate::daemon::supervisor::{self, HandedOver, State};
+use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::{config, exit_code, places, tell, usage};
@@ -41,7 +43,7 @@ use crate::{config, exit_code, places, tell, usage};
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop it with everything it has started, and it ends
 /// with 0; the second one kills, and it ends with 128 and its number.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
     /// Keep output and token here [default: $XDG_STATE_HOME/lastbyte or ~/.local/state/lastbyte]
     #[arg(long, value_name = "DIR")]
@@ -52,8 +54,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Listen on this address too, like 127.0.0.1:8722; port 0 is one that is free; can be repeated
-    #[arg(long, value_name = "IP:PORT")]
+    /// Listen on this address too, like 127.0.0.1:8722 or localhost:8722, which is the same; port 0
+    /// is one that is free; can be repeated
+    #[arg(long, value_name = "IP:PORT", value_parser = listen::parse)]
     listen: Vec<SocketAddr>,
 
     /// Ask nobody for a token; only for loopback addresses
@@ -87,6 +90,18 @@ pub(crate) struct Args {
 
 /// How long requests have once all processes have ended.
 const GRACE: Duration = Duration::from_secs(2);
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::Is(0), "it was stopped, with everything it has started"),
+        help::UNUSABLE,
+        (
+            Code::Is(exit_code::OWN_FAILURE),
+            "it cannot serve: the address is taken, no place for its files, another server has them",
+        ),
+        (Code::OfSignal, "signal N was the second, and killed what was being stopped"),
+    ])
+}
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {

@@ -11,7 +11,7 @@ use crate::{exit_code, in_words, rfc3339, tell};
 ///
 /// Of one that has ended it also says what it has left running.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_code::help::of_asking())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

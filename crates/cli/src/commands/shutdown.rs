@@ -10,7 +10,7 @@ use crate::{exit_code, tell};
 ///
 /// Returns when the server is gone, or, when it listens on a port, as soon as it has agreed to go.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_code::help::of_asking())]
 pub(crate) struct Args {
     /// Write the server's pid as JSON when it is done
     #[arg(long)]

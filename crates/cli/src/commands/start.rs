@@ -13,6 +13,7 @@ use rustix::termios::isatty;
 
 use super::attach;
 use crate::daemon::departing::ShuttingDown;
+use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::tell_if_external;
 use crate::server_args::{ServerArgs, nobody_listens};
@@ -29,7 +30,7 @@ use crate::{client_error, duration, exit_code, first_use, process_id, size, tell
 ///
 /// If no server is running, one is started and goes on running; `lastbyte shutdown` ends it.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_code::CLIENT_HELP, override_usage = USAGE)]
+#[command(verbatim_doc_comment, after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
     #[command(flatten)]
     launch: LaunchArgs,
@@ -72,6 +73,25 @@ pub(crate) struct Args {
 
 const USAGE: &str = "lastbyte start [OPTIONS] 'SHELL TEXT'
        lastbyte start [OPTIONS] -- PROGRAM [ARGUMENT]...";
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::OfCommand, "--attach: the command's own exit code, when it has ended"),
+        (Code::Is(0), "it is started; --attach: detached, and the command runs on"),
+        help::UNUSABLE,
+        (
+            Code::Is(exit_code::TIMED_OUT),
+            "--attach: the command was stopped because its time was over",
+        ),
+        help::NO_SERVER,
+        help::CANNOT_BE_RUN,
+        help::NO_PROGRAM,
+        (
+            Code::OfSignal,
+            "--attach: the command was ended by signal N, or lastbyte was and the command runs on",
+        ),
+    ])
+}
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {

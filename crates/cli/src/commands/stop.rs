@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Reach, StopPolicy, StopProof, StopRequest};
+use lastbyte_client::wire::{Process, Reach, StopPolicy, StopProof, StopRequest};
 use lastbyte_engine::Signal;
 
+use crate::exit_code::help::{self, Code};
 use crate::process_args::ProcessArgs;
-use crate::{duration, exit_code, tell};
+use crate::{duration, exit_code, in_words, process_id, tell};
 
 /// Stop a process with all it has started, and prove it
 ///
 /// A signal first, KILL after the grace. Also ends what an ended process has left. A second stop
 /// does not wait out the grace of the first. The exit code is 1 when something is left.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::CLIENT_HELP)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -31,6 +32,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
+fn exit_codes() -> String {
+    let left = (Code::Is(exit_code::NOT_MET), "something is left");
+    help::list([help::DONE, left, help::UNUSABLE, help::NO_SERVER])
+}
+
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find().await?;
@@ -39,10 +45,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         grace_ms: args.grace.map(duration::ms),
     };
     let asked = policy != StopPolicy::default();
+    // What is wrong with it, the stop says.
+    let before = match args.json {
+        true => None,
+        false => client.show(&id).await.ok(),
+    };
     let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
     match args.json {
         true => tell::json_result(&proof)?,
-        false => tell::result(in_words(&proof))?,
+        false => tell::result(already_ended(before.as_ref()) + &page(&proof))?,
     }
     Ok(match proof.left.is_empty() {
         true => 0,
@@ -50,7 +61,18 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     })
 }
 
-fn in_words(proof: &StopProof) -> String {
+/// For whoever thinks that the stop has ended it.
+fn already_ended(before: Option<&Process>) -> String {
+    match before {
+        Some(Process { id, ending: Some(ending), .. }) => {
+            let (id, ending) = (process_id::short(id), in_words::ending(ending));
+            format!("{id} had already ended: {ending}\n")
+        }
+        Some(_) | None => String::new(),
+    }
+}
+
+fn page(proof: &StopProof) -> String {
     let by = match proof.reach {
         Reach::Leaf => "its cgroup",
         Reach::Scan => "a look through all processes",

@@ -6,6 +6,7 @@ use anyhow::Context;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{Met, Process, Wait, WaitAnswer};
 
+use crate::exit_code::help::{self, Code};
 use crate::process_args::ProcessArgs;
 use crate::{duration, exit_code, in_words, progress, tell};
 
@@ -16,7 +17,7 @@ use crate::{duration, exit_code, in_words, progress, tell};
 ///
 /// On a terminal a line says meanwhile how the process gets on.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::WAIT_HELP)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -44,6 +45,25 @@ pub(crate) struct Args {
     /// Write the server's answer as JSON
     #[arg(long)]
     json: bool,
+}
+
+fn exit_codes() -> String {
+    help::list([
+        (Code::OfCommand, "the command's own exit code, when only its end was waited for"),
+        (Code::Is(0), "something else was waited for and has come"),
+        (
+            Code::Is(exit_code::NOT_MET),
+            "something else was waited for, and the process ended first",
+        ),
+        help::UNUSABLE,
+        (
+            Code::Is(exit_code::TIMED_OUT),
+            "the time of the wait is over and the process runs on, or the process was stopped because
+         its own time was over",
+        ),
+        help::NO_SERVER,
+        (Code::OfSignal, "the command was ended by signal N, or the wait was and the process runs on"),
+    ])
 }
 
 /// Returns the exit code.

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::choice::{Given, Origin};
 use super::error::ConfigError;
 use super::setting::{Kind, Setting, of_name};
+use super::trust;
 use crate::places;
 
 /// The file that was asked for, else the one in its usual place if it is there.
@@ -29,7 +30,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, ConfigError> {
     let failed = |source| ConfigError::Read { path: path.into(), source };
     // What it says of other files is seen from its own folder, wherever we are.
     let path = std::path::absolute(path).map_err(failed)?;
-    let text = fs::read(&path).map_err(failed)?;
+    let mut file = fs::File::open(&path).map_err(failed)?;
+    trust::check(&path, &file)?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(failed)?;
     let text = String::from_utf8(text)
         .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
     File { path: &path, text: &text }.settings()

@@ -1,6 +1,7 @@
 //! Settings: a flag wins over a variable, a variable over the file, the file over what is usual.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rustix::process::Signal;
@@ -16,6 +17,9 @@ fn write_config(fixture: &Fixture, text: &str) -> PathBuf {
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("config.toml");
     fs::write(&path, text).unwrap();
+    // Whatever umask the tests are run with.
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     path
 }
 
@@ -173,6 +177,34 @@ fn a_file_that_was_asked_for_must_be_there() {
         command
     });
     assert_eq!(finished.code, Some(2), "{finished:?}");
+}
+
+/// It may name a command that the server runs.
+#[test]
+fn a_file_that_others_can_change_is_refused() {
+    let fixture = Fixture::new();
+    let ran = fixture.home.path().join("ran");
+    let path = write_config(&fixture, &format!("env-hook = \"touch {}\"\n", ran.display()));
+    let (file, folder) = (path.to_str().unwrap(), path.parent().unwrap().to_str().unwrap());
+    let both = format!("{file} {folder}");
+    for (of_file, of_folder, open) in
+        [(0o620, 0o700, file), (0o602, 0o755, file), (0o600, 0o770, folder), (0o666, 0o777, &both)]
+    {
+        fs::set_permissions(file, Permissions::from_mode(of_file)).unwrap();
+        fs::set_permissions(folder, Permissions::from_mode(of_folder)).unwrap();
+        let want = format!(
+            "the configuration {file} is not used: other users could change what is run; \
+             `chmod go-w {open}` makes it yours alone\n"
+        );
+        // A server that is not refused would stay, so it is asked last.
+        for call in [["config", "show"].as_slice(), &["ps"], &["start", "true"], &["serve"]] {
+            refused(&fixture, call, &want);
+        }
+    }
+    assert!(!ran.exists());
+    fs::set_permissions(file, Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(folder, Permissions::from_mode(0o1777)).unwrap();
+    assert_eq!(finish(fixture.lastbyte(&["config", "show"])).code, Some(0));
 }
 
 #[test]

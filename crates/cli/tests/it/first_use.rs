@@ -1,4 +1,6 @@
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use crate::daemon::Home;
 use crate::harness::{Finished, LASTBYTE, finish};
@@ -51,6 +53,36 @@ fn a_server_that_cannot_start_is_quoted() {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
     assert!(finished.stderr.starts_with("lastbyte: the server did not start: "), "{finished:?}");
     assert!(finished.stderr.contains("/proc/nowhere"), "{finished:?}");
+}
+
+/// What a server before this one has left as its log.
+fn leave_log(home: &Home, text: &str) -> PathBuf {
+    let state = home.fixture.home.path().join("state/lastbyte");
+    fs::create_dir_all(&state).unwrap();
+    fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
+    fs::write(state.join("daemon.log"), text).unwrap();
+    state
+}
+
+#[test]
+fn a_large_log_is_put_aside_by_the_next_start() {
+    let home = Home::new();
+    let large = "x".repeat((1 << 20) + 1);
+    let state = leave_log(&home, &large);
+    fs::write(state.join("daemon.log.1"), "older").unwrap();
+    assert_eq!(home.finish(&["start", "true"]).code, Some(0));
+    assert!(fs::read_to_string(state.join("daemon.log.1")).unwrap() == large);
+    assert!(!fs::read_to_string(state.join("daemon.log")).unwrap().contains(&large));
+}
+
+#[test]
+fn a_small_log_is_gone_on_with() {
+    let home = Home::new();
+    let small = "x".repeat(1 << 20);
+    let state = leave_log(&home, &small);
+    assert_eq!(home.finish(&["start", "true"]).code, Some(0));
+    assert!(fs::read_to_string(state.join("daemon.log")).unwrap().starts_with(&small));
+    assert!(!state.join("daemon.log.1").exists());
 }
 
 #[test]

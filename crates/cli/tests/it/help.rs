@@ -1,4 +1,5 @@
-use crate::harness::{Fixture, finish};
+use crate::daemon::Daemon;
+use crate::harness::{Finished, Fixture, finish};
 
 #[test]
 fn the_help_has_the_exit_codes_and_every_option() {
@@ -27,4 +28,57 @@ fn the_help_has_the_exit_codes_and_every_option() {
         assert!(finished.stdout.contains(text), "{text:?} is not in\n{}", finished.stdout);
     }
     assert!(finished.stdout.ends_with('\n'));
+}
+
+/// The codes that the help of a command lists.
+fn listed(command: &str) -> Vec<String> {
+    let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+    let Finished { code, stdout, stderr } = finish(Fixture::new().lastbyte(&arguments));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{command}");
+    let (_, list) = stdout.split_once("\nExit codes:\n").expect("a list of exit codes");
+    // A meaning may take a second line.
+    let rows = list.lines().filter(|line| !line.starts_with("     "));
+    rows.filter_map(|row| row.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_command_lists_the_exit_codes_that_it_can_give_and_no_others() {
+    for (commands, want) in [
+        ("show logs write signal forget events shutdown", "0 2 125"),
+        ("man completions config-show", "0 2 125"),
+        ("stop search doctor", "0 1 2 125"),
+        ("ps serve app-server", "0 2 125 128+N"),
+        ("attach", "N 0 2 124 125 128+N"),
+        ("wait", "N 0 1 2 124 125 128+N"),
+        ("start", "N 0 2 124 125 126 127 128+N"),
+        ("run", "N 2 124 125 126 127 128+N"),
+    ] {
+        for command in commands.split(' ') {
+            assert_eq!(listed(&command.replace("config-", "config ")).join(" "), want, "{command}");
+        }
+    }
+}
+
+#[test]
+fn what_a_command_ends_with_is_in_its_list() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "exit 0");
+    for (call, want) in [
+        (["start", "--", "/no/such/program"].as_slice(), 127),
+        (&["start", "--", "/dev/null"], 126),
+        (&["search", &id, "x"], 1),
+        (&["search", &id, "("], 2),
+        (&["stop", &id], 0),
+        (&["show", "nobody"], 125),
+        (&["config", "show", "--config", "/no/such"], 2),
+        (&["man", "/dev/null"], 125),
+        (&["serve"], 125),
+        (&["app-server", "--listen", "ws://192.0.2.1:1"], 125),
+        (&["app-server"], 0),
+    ] {
+        let finished = daemon.finish(call);
+        assert_eq!(finished.code, Some(want), "{call:?}: {finished:?}");
+        let command = if call[0] == "config" { "config show" } else { call[0] };
+        assert!(listed(command).contains(&want.to_string()), "{command}: {want}");
+    }
 }

@@ -1,4 +1,5 @@
 use crate::daemon::Daemon;
+use crate::harness::{Finished, Fixture, finish};
 
 #[test]
 fn a_process_is_found_by_any_part_that_only_it_has() {
@@ -28,4 +29,26 @@ fn a_process_is_found_by_any_part_that_only_it_has() {
     daemon.check(&["logs", shared], 125, "", &several);
     let nobody = "lastbyte: no process has an id that begins or ends with \"zzz\"; `lastbyte ps` lists them\n";
     daemon.check(&["logs", "zzz"], 125, "", nobody);
+}
+
+/// What a variable that is not set makes of a script.
+#[test]
+fn an_empty_id_is_told_as_such_and_nobody_is_asked() {
+    let fixture = Fixture::new();
+    let want = "lastbyte: the id is empty; `lastbyte ps` lists those there are, and `last` is the \
+                newest\n";
+    for call in [
+        ["show", ""].as_slice(),
+        &["logs", ""],
+        &["search", "", "x"],
+        &["wait", ""],
+        &["attach", ""],
+        &["write", "", "x"],
+        &["signal", "", "TERM"],
+        &["stop", ""],
+        &["forget", ""],
+    ] {
+        let Finished { code, stdout, stderr } = finish(fixture.lastbyte(call));
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(2), "", want), "{call:?}");
+    }
 }

@@ -100,6 +100,26 @@ fn no_auth_is_for_loopback_alone() {
 }
 
 #[test]
+fn localhost_is_an_address_of_this_machine_alone() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", "localhost:0"]));
+    daemon.address();
+    let url = daemon.address();
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    assert_eq!(get_tcp(&url, "/healthz", ""), OK);
+    assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
+}
+
+#[test]
+fn a_name_to_listen_on_is_refused_with_what_can_be_given() {
+    let finished = finish(serve(&Fixture::new(), &["--listen", "example.com:80"]));
+    let want = "lastbyte: invalid value 'example.com:80' for '--listen <IP:PORT>': give IP:PORT, \
+                like 127.0.0.1:8722 or [::1]:8722, or localhost:PORT, which is 127.0.0.1\n";
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
+    assert!(finished.stderr.starts_with(want), "{}", finished.stderr);
+}
+
+#[test]
 fn a_second_daemon_is_told_of_the_first() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));

@@ -23,8 +23,26 @@ fn a_stop_of_what_has_ended_has_nobody_to_signal() {
     let id = daemon.testchild(&[], "exit 0");
     daemon.result(&["wait", &id]);
     let proof = daemon.result(&["stop", &id]);
+    let ended = format!("{} had already ended: exit 0", &id[28..]);
+    let (first, rest) = proof.split_once('\n').unwrap();
+    assert_eq!(first, ended);
     let want = "signalled  nobody\ngone       nobody\nleft       nobody\nproved by  ";
-    assert!(proof.starts_with(want), "{proof}");
+    assert!(rest.starts_with(want), "{proof}");
+}
+
+#[test]
+fn a_stop_of_what_an_ended_process_has_left_says_both() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "setsid-background hold end then exit 3");
+    daemon.fixture.anchor.wait_for(1);
+    assert_eq!(daemon.finish(&["wait", &id]).code, Some(3));
+    let [left] = daemon.fixture.anchor.wait_for(1)[..] else { panic!("one is left") };
+    let proof = daemon.result(&["stop", &id]);
+    let want = format!(
+        "{} had already ended: exit 3\nsignalled  {left}\ngone       {left}\nleft       nobody\n",
+        &id[28..]
+    );
+    assert!(proof.starts_with(&want), "{proof}");
 }
 
 #[test]

@@ -88,6 +88,28 @@ fn output_since_a_time_is_shown_by_its_time() {
     }
 }
 
+#[test]
+fn a_time_that_has_not_come_is_told() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print old then hold");
+    daemon.fixture.anchor.wait_for(1);
+    eventually("old", || daemon.result(&["logs", &id]).contains("old"));
+    let ahead = "2199-01-01T00:00:00+01:00";
+    let told =
+        |what: &str| format!("lastbyte: --since is in the future, 2198-12-31T23:00:00Z: {what}\n");
+    for more in [[].as_slice(), &["-t"]] {
+        let arguments = [&["logs", "--since", ahead, &id], more].concat();
+        daemon.check(&arguments, 0, "", &told("nothing has come since then"));
+    }
+    let mut follower = start(daemon.lastbyte(&["logs", "-f", "--since", ahead, &id]));
+    let told = told("what comes from now on is shown");
+    expect(follower.stderr.as_mut().unwrap(), &told);
+    daemon.fixture.anchor.tell("print new");
+    expect(follower.stdout.as_mut().unwrap(), "new");
+    daemon.result(&["stop", &id]);
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
 #[track_caller]
 fn expect_stamp(follower: &mut Child) -> String {
     let mut stamp = [0; STAMP];

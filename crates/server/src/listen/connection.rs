@@ -47,7 +47,7 @@ pub(super) struct Caller {
 pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut phases: Phases) {
     let (unread, upgraded) = (socket.unread(), socket.upgraded());
     let http = http(&shared.limits);
-    let peer = caller.peer;
+    let (peer, traffic) = (caller.peer, Arc::clone(&shared.traffic));
     let service = service_fn(move |request| {
         let (shared, caller, upgraded) = (Arc::clone(&shared), caller.clone(), upgraded.clone());
         let answer = answer(request, shared, caller, unread.clone());
@@ -55,11 +55,11 @@ pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, m
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
-        ended = connection.as_mut() => return tell(ended, peer),
+        ended = connection.as_mut() => return tell(ended, peer, &traffic),
         () = phases.until(Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
-        ended = connection => tell(ended, peer),
+        ended = connection => tell(ended, peer, &traffic),
         () = phases.until(Phase::Cut) => tracing::debug!(%peer, "connection cut at shutdown"),
     }
 }
@@ -67,6 +67,7 @@ pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, m
 /// Tells a client that there is no room for it, and no more.
 pub(super) async fn turn_away(socket: Socket, peer: Peer, error: Error, shared: Arc<Shared>) {
     let (unread, limits) = (socket.unread(), shared.limits);
+    let traffic = Arc::clone(&shared.traffic);
     let service = service_fn(move |request: Request<Incoming>| {
         drop(unread.of(request.into_body()));
         shared.traffic.count_refusal(error.code);
@@ -78,7 +79,7 @@ pub(super) async fn turn_away(socket: Socket, peer: Peer, error: Error, shared: 
         http(&limits).keep_alive(false).serve_connection(TokioIo::new(socket), service);
     // Until its request is there, and again until it has heard us.
     match timeout(2 * limits.linger, connection).await {
-        Ok(ended) => tell(ended, peer),
+        Ok(ended) => tell(ended, peer, &traffic),
         Err(_) => tracing::debug!(%peer, "connection turned away unheard"),
     }
 }
@@ -119,9 +120,24 @@ async fn answer(
 }
 
 /// A connection that ended badly is its client's affair.
-fn tell(ended: hyper::Result<()>, peer: Peer) {
-    if let Err(error) = ended {
-        let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        tracing::debug!(%peer, %error, why, "connection ended");
+fn tell(ended: hyper::Result<()>, peer: Peer, traffic: &Traffic) {
+    let Err(error) = ended else { return };
+    if let Some(code) = refused_by_hyper(&error) {
+        traffic.count_refusal(code);
+    }
+    let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    tracing::debug!(%peer, %error, why, "connection ended");
+}
+
+/// What hyper has answered before there was a request: a head that is none (400) or is past its
+/// bounds (431). It lets nobody write that answer, so it is a status without a body; that it was
+/// given is known by the error that ends the connection.
+fn refused_by_hyper(error: &hyper::Error) -> Option<ErrorCode> {
+    if error.is_parse_too_large() {
+        Some(ErrorCode::HeadTooLarge)
+    } else {
+        // Whoever begins with HTTP/2 is not answered at all.
+        let answered = error.is_parse() && !error.is_parse_version_h2();
+        answered.then_some(ErrorCode::InvalidRequest)
     }
 }

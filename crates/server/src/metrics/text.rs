@@ -8,6 +8,13 @@ use lastbyte_engine::{Distribution, Histogram};
 #[derive(Debug, Default)]
 pub(super) struct Text(String);
 
+/// What the next family is about.
+#[derive(Debug)]
+pub(super) struct About<'a> {
+    text: &'a mut String,
+    help: &'a str,
+}
+
 /// One family, to which samples are added.
 #[derive(Debug)]
 pub(super) struct Family<'a> {
@@ -15,41 +22,48 @@ pub(super) struct Family<'a> {
     name: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Only goes up.
-    Counter,
-    Gauge,
-    Histogram,
-}
-
 /// Names and values; the values may have any character.
 pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
 
 impl Text {
-    /// Each name once: a family is in one piece.
-    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
-        self.add(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-        Family { text: &mut self.0, name }
-    }
-
-    /// A family of one sample.
-    pub(super) fn one(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
-        self.family(name, kind, help).sample(&[], value);
+    pub(super) fn about<'a>(&'a mut self, help: &'a str) -> About<'a> {
+        About { text: &mut self.0, help }
     }
 
     pub(super) fn into_string(self) -> String {
         self.0
     }
+}
 
-    fn add(&mut self, text: std::fmt::Arguments<'_>) {
+/// Each name once: a family is in one piece.
+impl<'a> About<'a> {
+    /// One number that only goes up.
+    pub(super) fn counter(self, name: &'static str, value: impl Display) {
+        self.counters(name).sample(&[], value);
+    }
+
+    pub(super) fn gauge(self, name: &'static str, value: impl Display) {
+        self.gauges(name).sample(&[], value);
+    }
+
+    /// Several, told apart by labels.
+    pub(super) fn counters(self, name: &'static str) -> Family<'a> {
+        self.family(name, "counter")
+    }
+
+    pub(super) fn gauges(self, name: &'static str) -> Family<'a> {
+        self.family(name, "gauge")
+    }
+
+    pub(super) fn histograms(self, name: &'static str) -> Family<'a> {
+        self.family(name, "histogram")
+    }
+
+    fn family(self, name: &'static str, kind: &str) -> Family<'a> {
+        let Self { text, help } = self;
         // A string takes whatever it is given.
-        _ = self.0.write_fmt(text);
+        _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { text, name }
     }
 }
 
@@ -77,7 +91,7 @@ impl Family<'_> {
             true => String::new(),
             false => format!("{{{}}}", labels.join(",")),
         };
-        // A string takes whatever it is given.
+        // As above.
         _ = writeln!(self.text, "{}{suffix}{labels} {value}", self.name);
     }
 }
@@ -94,10 +108,10 @@ mod tests {
     #[test]
     fn a_family_says_what_it_is_and_then_its_samples() {
         let mut text = Text::default();
-        let mut family = text.family("things_total", Kind::Counter, "Things that came.");
+        let mut family = text.about("Things that came.").counters("things_total");
         family.sample(&[("kind", "plain"), ("of", "a")], 3);
         family.sample(&[("kind", "a \"b\\c\"\nd"), ("of", "")], 0.5);
-        text.one("heat", Kind::Gauge, "How hot it is.", -1);
+        text.about("How hot it is.").gauge("heat", -1);
         let want = r#"# HELP things_total Things that came.
 # TYPE things_total counter
 things_total{kind="plain",of="a"} 3
@@ -116,7 +130,7 @@ heat -1
         histogram.note(Duration::from_millis(2));
         histogram.note(Duration::from_secs(60));
         let mut text = Text::default();
-        let mut family = text.family("took_seconds", Kind::Histogram, "How long it took.");
+        let mut family = text.about("How long it took.").histograms("took_seconds");
         family.histogram(&[("of", "a")], &histogram.look());
         let text = text.into_string();
         for line in [

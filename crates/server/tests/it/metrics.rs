@@ -6,7 +6,9 @@ mod page;
 use lastbyte_server::Limits;
 use lastbyte_server::doors::codex;
 use lastbyte_testkit::eventually;
+use lastbyte_wire::ErrorCode;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -163,6 +165,37 @@ async fn refusals_are_counted_by_their_code() {
         assert_eq!(counted, count, "{code}");
     }
     assert_eq!(page.sum("lastbyte_http_refusals_total"), 9.0);
+}
+
+/// The whole of what a server says to these bytes.
+async fn said_to(server: &Server, bytes: &str) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_that_is_refused_before_it_is_a_request_is_counted() {
+    let server = Server::start().await;
+    let counted = |wanted: ErrorCode| {
+        let mut all = server.traffic.refusals();
+        all.find_map(|(code, count)| (code == wanted).then_some(count)).unwrap()
+    };
+    let fields = "x: y\r\n".repeat(Limits::default().head_fields + 1);
+    let large = said_to(&server, &format!("GET / HTTP/1.1\r\n{fields}\r\n")).await;
+    assert!(large.starts_with("HTTP/1.1 431 "), "{large}");
+    eventually("it is counted", || counted(ErrorCode::HeadTooLarge) == 1);
+    for bad in ["GET /\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+        let bad = said_to(&server, bad).await;
+        assert!(bad.starts_with("HTTP/1.1 400 "), "{bad}");
+    }
+    eventually("they are counted", || counted(ErrorCode::InvalidRequest) == 2);
+    assert_eq!(said_to(&server, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await, "");
+    let page = scrape(&server).await;
+    let too_large = page.value("lastbyte_http_refusals_total", &[("code", "head_too_large")]);
+    assert_eq!((too_large, page.sum("lastbyte_http_refusals_total")), (1.0, 3.0));
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! When to begin, as people say it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{duration, rfc3339};
+use super::Args;
+use crate::{duration, rfc3339, tell};
 
 /// A time since 1970, in nanoseconds: as it is written, or so long ago.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
@@ -10,8 +11,26 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
         return Ok(at);
     }
     let ago = duration::parse_or_zero(text).map_err(|_| ACCEPTED)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(u64::try_from(now.saturating_sub(ago).as_nanos()).unwrap_or(u64::MAX))
+    Ok(nanoseconds(now().saturating_sub(ago)))
+}
+
+/// Says why nothing is shown, or what is: silence could be taken for a command that wrote nothing.
+/// The question is answered all the same, so the exit code does not tell.
+pub(super) fn tell_if_ahead(args: &Args) {
+    let Some(at) = args.since.filter(|at| *at > nanoseconds(now())) else { return };
+    let so = match args.follow {
+        true => "what comes from now on is shown",
+        false => "nothing has come since then",
+    };
+    tell::line(format_args!("--since is in the future, {}: {so}", rfc3339::seconds(at)));
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 const ACCEPTED: &str = "give how long ago, like 90s, 5m or 1.5h, or a date and time with a zone, like \

@@ -19,7 +19,7 @@ pub(super) async fn run(args: &Args, client: &Client, id: &str) -> anyhow::Resul
     if end.is_some_and(is_past) {
         return Ok(0);
     }
-    let query = FollowQuery { from: Some(from), late: Some(args.late), times: Some(true) };
+    let query = FollowQuery { from: Some(from), late: Some(args.output.late), times: Some(true) };
     let mut following = client.follow(id, &query).await?;
     let mut filter = LineFilter::new(args.grep.clone(), args.head);
     let mut reader_gone = pin!(own_streams::stdout_reader_gone());
@@ -39,7 +39,7 @@ pub(super) async fn run(args: &Args, client: &Client, id: &str) -> anyhow::Resul
                 tell_gone(range.start, range.end);
                 range.end
             }
-            Some(Followed::Ending(_)) if args.late => continue,
+            Some(Followed::Ending(_)) if args.output.late => continue,
             Some(Followed::Ending(_)) | None => break,
         };
         if end.is_some_and(|end| reached >= end) {
@@ -54,14 +54,14 @@ impl Args {
     /// Where the output ends that is there now; `None` if it is to go on.
     fn ends_at(&self, process: &Process) -> Option<u64> {
         let proper = process.ending.as_ref().map_or(process.total, |ending| ending.final_len);
-        let end = if self.late { process.total } else { proper };
+        let end = if self.output.late { process.total } else { proper };
         Some(end).filter(|_| !self.follow)
     }
 
     fn show(&self, piece: &Piece, filter: &mut LineFilter) -> anyhow::Result<Reader> {
         // Streams that are not told apart are all standard output.
         let stream = piece.stream.unwrap_or(Stream::Stdout);
-        if self.stream.is_some_and(|wanted| wanted != stream) {
+        if self.output.stream.is_some_and(|wanted| wanted != stream) {
             return Ok(Reader::There);
         }
         let time = piece.at_unix_ns.map(|at| format!("{} ", rfc3339::milliseconds(at)));

@@ -1,0 +1,104 @@
+//! Whose configuration it is. What it says is run (`env-hook`) and believed (`server`), so nobody but
+//! this user and root may have a hand in it.
+//!
+//! The rule is that of ssh for its own file; besides, nobody else may put another file in its place.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::FileType;
+use rustix::process::geteuid;
+
+use super::error::ConfigError;
+
+/// Looks at the file that was opened, not at what its path leads to by now.
+pub(super) fn check(path: &Path, file: &File) -> Result<(), ConfigError> {
+    let (own, folder) = (geteuid().as_raw(), path.parent().unwrap_or(path));
+    let found = look(file, folder);
+    let found = found.map_err(|source| ConfigError::Read { path: path.into(), source })?;
+    let places = [path, folder].into_iter().zip(&found);
+    if let Some((place, found)) = places.clone().find(|(_, found)| is_foreign(found.uid(), own)) {
+        let (path, place) = (path.into(), place.into());
+        return Err(ConfigError::Foreign { path, place, uid: found.uid() });
+    }
+    let open = places.filter(|(_, found)| is_open(found.mode()));
+    let open: Vec<_> = open.map(|(place, _)| place.to_owned()).collect();
+    match open.is_empty() {
+        true => Ok(()),
+        false => Err(ConfigError::Open { path: path.into(), open }),
+    }
+}
+
+fn look(file: &File, folder: &Path) -> io::Result<[Metadata; 2]> {
+    Ok([file.metadata()?, fs::metadata(folder)?])
+}
+
+fn is_foreign(uid: u32, own: u32) -> bool {
+    uid != own && uid != 0
+}
+
+/// Whether others can write to it so that it matters.
+fn is_open(mode: u32) -> bool {
+    let by_others = mode & 0o022 != 0;
+    match FileType::from_raw_mode(mode) {
+        // What is written to /dev/null is not read from it.
+        FileType::CharacterDevice => false,
+        // With the sticky bit, as /tmp has it, they can only add to it.
+        FileType::Directory => by_others && mode & 0o1000 == 0,
+        _ => by_others,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn only_this_user_and_root_are_no_strangers() {
+        for (uid, own, want) in
+            [(5, 5, false), (0, 5, false), (0, 0, false), (6, 5, true), (5, 0, true)]
+        {
+            assert_eq!(is_foreign(uid, own), want, "{uid} to {own}");
+        }
+    }
+
+    #[test]
+    fn a_file_and_its_folder_are_closed_to_others() {
+        for (mode, want) in [
+            (0o100_600, false),
+            (0o100_644, false),
+            (0o100_664, true),
+            (0o100_602, true),
+            (0o010_600, false),
+            (0o010_620, true),
+            (0o040_755, false),
+            (0o040_775, true),
+            (0o040_777, true),
+            (0o041_777, false),
+            (0o020_666, false),
+        ] {
+            assert_eq!(is_open(mode), want, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn the_file_that_was_opened_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        // Whatever umask the tests are run with.
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        let (path, other) = (folder.path().join("config.toml"), folder.path().join("other"));
+        fs::write(&path, "").unwrap();
+        fs::write(&other, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();
+        let opened = File::open(&path).unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert!(check(&path, &opened).is_err(), "the one that was open to others was opened");
+        check(&path, &File::open(&path).unwrap()).unwrap();
+    }
+}
