@@ -13,6 +13,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -29,7 +30,14 @@ use crate::{Signal, leaders};
 pub struct Child {
     pid: Pid,
     /// `None` only once reaping has begun.
-    pidfd: Option<OwnedFd>,
+    pidfd: Option<Arc<OwnedFd>>,
+}
+
+/// The child's pidfd, for whoever waits for its exit: readable from then on. It stays open when the
+/// child is reaped, and can do nothing but be watched.
+#[derive(Debug)]
+pub struct ExitWatch {
+    pidfd: Arc<OwnedFd>,
 }
 
 /// How a leader ended, as the kernel tells it.
@@ -64,7 +72,12 @@ pub struct Reaped {
 
 impl Child {
     pub(crate) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
-        Self { pid, pidfd: Some(pidfd) }
+        Self { pid, pidfd: Some(Arc::new(pidfd)) }
+    }
+
+    /// What its exit can be seen by.
+    pub fn exit_watch(&self) -> ExitWatch {
+        ExitWatch { pidfd: Arc::clone(self.pidfd()) }
     }
 
     /// Its pid, which is also its group and session id.
@@ -100,6 +113,10 @@ impl Child {
         self.pidfd.as_ref().is_some_and(|pidfd| unreaped(pidfd.as_fd()))
     }
 
+    fn pidfd(&self) -> &Arc<OwnedFd> {
+        self.pidfd.as_ref().expect("taken only by reap and drop")
+    }
+
     /// Waits for the exit if need be, takes the status and ends the zombie.
     pub fn reap(mut self) -> Result<Reaped, Lost> {
         let pidfd = self.pidfd.take().expect("taken only here and in drop");
@@ -110,13 +127,13 @@ impl Child {
 impl AsFd for Child {
     /// The pidfd: readable once the leader has exited.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_ref().expect("taken only by reap and drop").as_fd()
+        self.pidfd().as_fd()
     }
 }
 
-impl AsRawFd for Child {
+impl AsRawFd for ExitWatch {
     fn as_raw_fd(&self) -> RawFd {
-        self.as_fd().as_raw_fd()
+        self.pidfd.as_raw_fd()
     }
 }
 

@@ -31,7 +31,7 @@ pub mod socket;
 pub mod spawn;
 pub mod user;
 
-pub use child::{Child, Lost, Reaped, Status, Usage, exceeds_own_peak};
+pub use child::{Child, ExitWatch, Lost, Reaped, Status, Usage, exceeds_own_peak};
 pub use own_program::OwnProgram;
 pub use rustix::io::Errno;
 pub use signal::{Signal, UnknownSignal};

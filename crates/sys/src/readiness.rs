@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::Child;
+use crate::ExitWatch;
 use crate::procfs::Member;
 use crate::spawn::Answers;
 
@@ -17,7 +17,7 @@ use crate::spawn::Answers;
 pub trait OneDescriptor: AsRawFd + sealed::Sealed {}
 
 impl OneDescriptor for OwnedFd {}
-impl OneDescriptor for Child {}
+impl OneDescriptor for ExitWatch {}
 impl OneDescriptor for Member {}
 impl OneDescriptor for Answers {}
 
@@ -32,7 +32,7 @@ pub fn watch<T: OneDescriptor>(inner: T, interest: Interest) -> io::Result<Async
 mod sealed {
     pub trait Sealed {}
     impl Sealed for std::os::fd::OwnedFd {}
-    impl Sealed for crate::Child {}
+    impl Sealed for crate::ExitWatch {}
     impl Sealed for crate::procfs::Member {}
     impl Sealed for crate::spawn::Answers {}
 }

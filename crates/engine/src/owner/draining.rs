@@ -5,7 +5,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lastbyte_sys::Child;
+use lastbyte_sys::{Child, ExitWatch};
+use tokio::io::unix::AsyncFd;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
@@ -23,6 +24,8 @@ use crate::tree::Tree;
 pub(crate) struct Draining {
     core: Box<Core>,
     child: Child,
+    /// Closed when there is time.
+    exit: AsyncFd<ExitWatch>,
     cause: Cause,
     exited: (SystemTime, Instant),
 }
@@ -45,8 +48,13 @@ enum Event {
 }
 
 impl Draining {
-    pub(super) fn new(core: Box<Core>, child: Child, cause: Cause) -> Self {
-        Self { core, child, cause, exited: (SystemTime::now(), Instant::now()) }
+    pub(super) fn new(
+        core: Box<Core>,
+        child: Child,
+        exit: AsyncFd<ExitWatch>,
+        cause: Cause,
+    ) -> Self {
+        Self { core, child, exit, cause, exited: (SystemTime::now(), Instant::now()) }
     }
 
     pub(super) async fn until_drained(mut self, desk: &mut Desk) -> DrainedProcess {
@@ -92,7 +100,7 @@ impl DrainedProcess {
     /// Names the holders, reaps the leader and publishes the ending.
     pub(super) async fn end(self, desk: &mut Desk) -> Ended {
         let Self { draining, drained } = self;
-        let Draining { mut core, child, cause, exited } = draining;
+        let Draining { mut core, child, exit, cause, exited } = draining;
         let drained = match core.pump.ended() {
             true => drained,
             false => drained.held_by(holders(&core).await),
@@ -109,7 +117,7 @@ impl DrainedProcess {
         let ending = Ending::new(status, cause, drained, times).with_usage(usage);
         let log_open = ending.closing != Closing::Eof;
         desk.publish_ending(ending, core.pump.extent(), log_open);
-        Ended { core }
+        Ended { core, exit }
     }
 }
 

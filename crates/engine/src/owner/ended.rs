@@ -1,5 +1,8 @@
 //! After the ending: late output, until the last holder is gone.
 
+use lastbyte_sys::ExitWatch;
+use tokio::io::unix::AsyncFd;
+
 use super::core::Core;
 use crate::desk::{Command, Desk};
 
@@ -8,6 +11,7 @@ use crate::desk::{Command, Desk};
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(super) core: Box<Core>,
+    pub(super) exit: AsyncFd<ExitWatch>,
 }
 
 enum Event {
@@ -16,16 +20,18 @@ enum Event {
 }
 
 impl Ended {
-    pub(super) async fn until_closed(mut self, desk: &mut Desk) {
-        self.core.pump.close_ended();
-        while !self.core.pump.ended() {
+    pub(super) async fn until_closed(self, desk: &mut Desk) {
+        let Self { mut core, exit } = self;
+        drop(exit);
+        core.pump.close_ended();
+        while !core.pump.ended() {
             let event = tokio::select! {
-                _ = self.core.pump.step() => Event::Stored,
+                _ = core.pump.step() => Event::Stored,
                 command = desk.command() => Event::Command(command),
             };
             match event {
-                Event::Stored => self.core.publish(desk),
-                Event::Command(command) => self.core.answer_late(command, desk),
+                Event::Stored => core.publish(desk),
+                Event::Command(command) => core.answer_late(command, desk),
             }
         }
         desk.publish_closed();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::{Child, Lost, Signal};
+use lastbyte_sys::{Child, ExitWatch, Lost, Signal};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -22,7 +22,8 @@ use crate::stop::{Escalation, StopPolicy, Verb, stop};
 pub(crate) struct Running {
     /// Boxed, as in every phase: the owner's future has room for each phase, one beside the other.
     pub(crate) core: Box<Core>,
-    pub(crate) child: AsyncFd<Child>,
+    pub(crate) child: Child,
+    pub(crate) exit: AsyncFd<ExitWatch>,
     pub(crate) stdin: Option<StdinQueue>,
     pub(crate) timers: Timers,
     pub(crate) on_timeout: OnTimeout,
@@ -64,7 +65,7 @@ impl Running {
     pub(super) async fn until_exited(mut self, desk: &mut Desk) -> Draining {
         loop {
             match self.next(desk).await {
-                Event::ChildReady => match self.child.get_ref().peek() {
+                Event::ChildReady => match self.child.peek() {
                     Ok(None) => {}
                     Ok(Some(_)) | Err(Lost) => return self.exited(desk),
                 },
@@ -81,7 +82,7 @@ impl Running {
     async fn next(&mut self, desk: &mut Desk) -> Event {
         let (deadline, _) = self.timers.next();
         tokio::select! {
-            ready = self.child.readable() => {
+            ready = self.exit.readable() => {
                 // Cleared before it is judged: a pidfd stays ready once it is.
                 if let Ok(mut ready) = ready { ready.clear_ready(); }
                 Event::ChildReady
@@ -141,7 +142,7 @@ impl Running {
 
     fn signal(&self, signal: Signal, reply: oneshot::Sender<Delivery>) {
         if !self.exit_is_there() {
-            self.child.get_ref().signal_group(signal);
+            self.child.signal_group(signal);
             _ = reply.send(Delivery::Group);
         } else {
             // It has exited and we are about to see it: whoever is left of the group counts.
@@ -183,18 +184,18 @@ impl Running {
         self.backstop = None;
         if !self.exit_is_there() {
             self.core.escalation.happens();
-            self.child.get_ref().signal_group(Signal::KILL);
+            self.child.signal_group(Signal::KILL);
         }
     }
 
     fn exit_is_there(&self) -> bool {
-        !matches!(self.child.get_ref().peek(), Ok(None))
+        !matches!(self.child.peek(), Ok(None))
     }
 
     fn exited(self, desk: &Desk) -> Draining {
         desk.publish_draining();
         let cause = self.cause();
-        Draining::new(self.core, self.child.into_inner(), cause)
+        Draining::new(self.core, self.child, self.exit, cause)
     }
 
     fn cause(&self) -> Cause {
