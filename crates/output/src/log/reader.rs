@@ -171,7 +171,7 @@ impl Reader {
         let on_disk = range.start..self.tail.began().unwrap_or(u64::MAX).min(range.end);
         let mut found = Vec::new();
         if !on_disk.is_empty() {
-            let file = open_once(&self.index, || self.place.runs())?;
+            let file = open_once(&self.index, || self.place.index())?;
             let written = index::within(file, &on_disk, usize::MAX);
             found = runs::runs(&written.map_err(|error| self.failed(error))?.stamps, &on_disk);
         }
