@@ -1,11 +1,10 @@
 //! Signals: who gets them, and what the answer says, in each phase.
 
-use lastbyte_testkit::{eventually, is_alive};
+use lastbyte_testkit::{Reused, eventually, inside, is_alive};
 
 use lastbyte_engine::{Delivery, Phase, Signal, Status, StopProof, Verb};
 
 use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
-use crate::namespace::{Reused, inside};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_it_runs_the_whole_group_gets_it() {
