@@ -1,6 +1,7 @@
 //! Tests that need a machine of their own run again in namespaces of theirs.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 const INSIDE: &str = "LASTBYTE_TEST_INSIDE";
@@ -26,7 +27,8 @@ pub fn inside(test: &str, flags: &[&str]) -> bool {
     false
 }
 
-/// A process with this pid, of which the namespace has to be ours alone.
+/// A process with this pid, and a group of its own with the same number, in a namespace that has to
+/// be ours alone.
 #[derive(Debug)]
 pub struct Reused(Child);
 
@@ -36,7 +38,9 @@ impl Reused {
         for _ in 0..50 {
             std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string())
                 .expect("the namespace is ours");
-            let mut child = Command::new("sleep").arg("60").spawn().expect("sleep is installed");
+            let mut sleep = Command::new("sleep");
+            let child = sleep.arg("60").process_group(0).spawn();
+            let mut child = child.expect("sleep is installed");
             if child.id() == pid.unsigned_abs() {
                 return Self(child);
             }
