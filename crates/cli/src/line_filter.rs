@@ -16,6 +16,8 @@ pub(crate) struct LineFilter {
     begun_stamp: String,
     /// Whether the last byte that came was not the end of a line.
     in_line: bool,
+    /// Whether the last byte that was shown was not.
+    shown_in_line: bool,
 }
 
 /// A longer line is looked at in pieces of this size: one without an end must not fill the memory.
@@ -23,7 +25,14 @@ const LONGEST: usize = 1 << 20;
 
 impl LineFilter {
     pub(crate) fn new(pattern: Option<Regex>, most: Option<u64>) -> Self {
-        Self { pattern, left: most, begun: Vec::new(), begun_stamp: String::new(), in_line: false }
+        Self {
+            pattern,
+            left: most,
+            begun: Vec::new(),
+            begun_stamp: String::new(),
+            in_line: false,
+            shown_in_line: false,
+        }
     }
 
     /// What of these bytes is to be shown, as far as that is known; each line that begins in them
@@ -39,10 +48,18 @@ impl LineFilter {
 
     /// The last line, if it has no end and matches.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let mut last = Vec::new();
-        if !self.begun.is_empty() {
-            self.take_line(&mut last);
+        let last = self.begun_line();
+        self.counted(Cow::Owned(last)).into_owned()
+    }
+
+    /// Bytes are missing behind those that came: their line ends here, and what follows begins
+    /// another. What is to be shown of it, with the end that it lost.
+    pub(crate) fn gap(&mut self) -> Vec<u8> {
+        let mut last = self.begun_line();
+        if !last.is_empty() || self.shown_in_line {
+            last.push(b'\n');
         }
+        self.in_line = false;
         self.counted(Cow::Owned(last)).into_owned()
     }
 
@@ -78,6 +95,15 @@ impl LineFilter {
         shown
     }
 
+    /// The line whose end has not come, if it matches.
+    fn begun_line(&mut self) -> Vec<u8> {
+        let mut line = Vec::new();
+        if !self.begun.is_empty() {
+            self.take_line(&mut line);
+        }
+        line
+    }
+
     /// The line that has begun, or a piece of it, if it matches.
     fn take_line(&mut self, shown: &mut Vec<u8>) {
         let line = std::mem::take(&mut self.begun);
@@ -93,8 +119,17 @@ impl LineFilter {
         self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
     }
 
-    /// Up to the end of the last line that may pass.
+    /// What may pass of these bytes, which is then shown.
     fn counted<'a>(&mut self, bytes: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
+        let shown = self.first_lines(bytes);
+        if let Some(last) = shown.last() {
+            self.shown_in_line = *last != b'\n';
+        }
+        shown
+    }
+
+    /// Up to the end of the last line that may pass.
+    fn first_lines<'a>(&mut self, bytes: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
         let Some(left) = &mut self.left else { return bytes };
         let mut end = 0;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -116,6 +151,8 @@ impl LineFilter {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// The same in pieces of any size.
@@ -169,6 +206,70 @@ mod tests {
         let mut filter = LineFilter::new(None, None);
         assert_eq!(&*filter.pass(b"a\nb\nc", "t "), b"t a\nt b\nt c");
         assert_eq!(&*filter.pass(b"d\ne", "u "), b"d\nu e");
+    }
+
+    /// The lines of each part that is there, behind the number of that part if they are stamped.
+    fn lines_of(parts: &[String], pattern: &Regex, stamps: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            let stamp = if stamps { format!("{number} ") } else { String::new() };
+            let last = number + 1 == parts.len();
+            for line in part.split_inclusive('\n') {
+                let text = line.strip_suffix('\n').unwrap_or(line);
+                let end = if last && text == line { "" } else { "\n" };
+                if pattern.is_match(text.as_bytes()) {
+                    lines.push(format!("{stamp}{text}{end}"));
+                }
+            }
+        }
+        lines
+    }
+
+    fn shown_with_gaps(
+        filter: &mut LineFilter,
+        parts: &[String],
+        size: usize,
+        stamps: bool,
+    ) -> String {
+        let mut shown = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            let stamp = if stamps { format!("{number} ") } else { String::new() };
+            if number > 0 {
+                shown.extend(filter.gap());
+            }
+            for piece in part.as_bytes().chunks(size) {
+                shown.extend_from_slice(&filter.pass(piece, &stamp));
+            }
+        }
+        shown.extend(filter.finish());
+        String::from_utf8(shown).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a_gap_ends_a_line_and_begins_another(
+            parts in prop::collection::vec("[ab\n]{0,8}", 1..5),
+            pattern in prop::sample::select(vec![None, Some("a"), Some("ab"), Some("^b"), Some("^$")]),
+            most in prop::option::of(0..6_u64),
+            size in 1..9_usize,
+            stamps: bool,
+        ) {
+            let pattern = pattern.map(|pattern| Regex::new(pattern).unwrap());
+            let wanted = pattern.clone().unwrap_or_else(|| Regex::new("").unwrap());
+            let mut filter = LineFilter::new(pattern, most);
+            let shown = shown_with_gaps(&mut filter, &parts, size, stamps);
+            let most = most.map_or(usize::MAX, |most| most as usize);
+            let lines = lines_of(&parts, &wanted, stamps);
+            prop_assert_eq!(shown, lines.into_iter().take(most).collect::<String>());
+        }
+    }
+
+    #[test]
+    fn a_gap_in_a_line_that_was_shown_in_pieces_ends_it() {
+        let mut filter = LineFilter::new(Some(Regex::new("x").unwrap()), None);
+        assert_eq!(filter.pass(&vec![b'x'; LONGEST], "").len(), LONGEST);
+        assert_eq!(filter.gap(), b"\n");
+        assert_eq!(filter.gap(), b"", "nothing has begun");
     }
 
     #[test]

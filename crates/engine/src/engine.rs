@@ -6,6 +6,7 @@ mod list;
 mod registry;
 mod restore;
 mod retention;
+mod spare_logs;
 mod start;
 mod sweep;
 
@@ -39,9 +40,7 @@ use crate::tree::{Reach, Trees};
 use crate::under_way::UnderWay;
 use crate::{Id, Process};
 use registry::Registry;
-
-/// Files for logs that are made ahead: what a few commands at once need.
-const SPARE_LOGS: usize = 16;
+use spare_logs::spare_logs;
 
 /// Starts processes and knows those there are. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -68,7 +67,8 @@ struct Inner {
     counts: Arc<Counts>,
     feed: Feed,
     readers: Arc<Readers>,
-    /// Where logs stay: a program that runs one command has no use for them.
+    /// Where logs stay, and descriptors are many: a program that runs one command has no use for
+    /// them.
     spares: Option<Arc<Spares>>,
     ids: Ids,
     journal: Option<Arc<Journal>>,
@@ -116,7 +116,7 @@ impl Engine {
             feed: Feed::new(Arc::clone(&counts)),
             counts,
             readers: Arc::default(),
-            spares: journal.as_ref().map(|_| Arc::new(Spares::new(logs, SPARE_LOGS))),
+            spares: journal.as_ref().and_then(|_| spare_logs(logs)),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
             hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
             journal,

@@ -115,3 +115,21 @@ fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
     check(0..10_000);
     assert_eq!(fixture.place.recover_lost(ShortLog::default()).unwrap().extent, Extent::default());
 }
+
+/// So nobody is told that all was standard output.
+#[test]
+fn without_its_index_a_log_has_its_bytes_and_says_nothing_of_their_streams() {
+    let mut fixture = Fixture::new(Streams::Split);
+    fixture.append(Stream::Out, 5_000);
+    fixture.append(Stream::Err, 5_000);
+    let index = fixture.place.index();
+    assert_eq!(index, fixture.place.log().with_file_name("x.index"));
+    fs::rename(&index, index.with_extension("elsewhere")).unwrap();
+    let extent = fixture.place.recover_lost(ShortLog::default()).unwrap().extent;
+    assert_eq!(extent, fixture.writer.extent());
+    let (live, mut chunk) = (Fixed(extent.clone()), vec![0; 20_000]);
+    let reader = Reader::of_files(fixture.place.clone(), Streams::Split, 5);
+    assert_eq!(reader.read(&extent, &live, 0, &mut chunk).unwrap(), Piece::Bytes(10_000));
+    let refused = reader.read_runs(&extent, &live, 0, &mut chunk).unwrap_err();
+    assert_eq!(refused.source.kind(), std::io::ErrorKind::NotFound);
+}

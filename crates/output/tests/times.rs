@@ -150,7 +150,7 @@ impl Fixture {
     }
 
     fn has_index(&self) -> bool {
-        self.place.runs().exists()
+        self.place.index().exists()
     }
 }
 
@@ -274,12 +274,12 @@ fn a_head_without_stamps_of_its_own_has_the_time_of_the_start() {
 #[test]
 fn times_that_the_disk_does_not_take_cost_no_byte_and_are_known_all_the_same() {
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
-    fs::create_dir(fixture.place.runs()).unwrap();
+    fs::create_dir(fixture.place.index()).unwrap();
     fixture.append(Stream::Out, 10);
     fixture.trickle(5, 10);
     assert_eq!((fixture.writer.failed(), fixture.writer.extent().len), (None, 60));
     let reader = fixture.writer.reader();
-    fs::remove_dir(fixture.place.runs()).unwrap();
+    fs::remove_dir(fixture.place.index()).unwrap();
     fixture.trickle(5, 10);
     assert!(fixture.has_index(), "the disk takes them again");
     fixture.check_all(&reader, 7);

@@ -201,4 +201,13 @@ mod tests {
         let stat = all().expect("/proc is there").into_iter().find(|stat| stat.pid == own);
         assert!(stat.expect("listed").alive());
     }
+
+    #[test]
+    fn a_number_that_is_another_process_by_now_is_not_taken_hold_of() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let stat = read_stat(own).unwrap();
+        assert!(Member::hold(&stat).is_some());
+        let earlier = Stat { start_time: stat.start_time - 1, ..stat };
+        assert!(Member::hold(&earlier).is_none());
+    }
 }

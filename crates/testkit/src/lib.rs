@@ -7,6 +7,7 @@
 
 mod anchor;
 mod condition;
+mod namespace;
 mod pattern;
 mod port;
 mod procfs;
@@ -15,6 +16,7 @@ mod signal_sets;
 
 pub use anchor::{ANCHOR_VARIABLE, Anchor};
 pub use condition::{PATIENCE, eventually};
+pub use namespace::{Reused, inside};
 pub use pattern::{pattern, pattern_bytes};
 pub use port::free_port;
 pub use procfs::{children_of, is_alive, is_stopped, open_fds};

@@ -214,6 +214,24 @@ mod tests {
     }
 
     #[test]
+    fn every_control_of_the_second_kind_is_left_out_and_every_character_beside_them_is_shown() {
+        for code in 0x80..=0xbf_u8 {
+            let character = char::from(code).to_string();
+            let want = if code < 0xa0 { "" } else { &character };
+            // In the middle of other text, which is looked at in one go, and byte by byte.
+            let text = format!("a{character}\x18b");
+            assert_eq!(replayed(text.as_bytes()), format!("a{want}b"), "{code:#x}");
+            let mut replay = Replay::new(3);
+            text.bytes().for_each(|byte| replay.take(&[byte]));
+            assert_eq!(replay.finish().0, format!("a{want}b").into_bytes(), "{code:#x}");
+        }
+        for begins_a_string in ['\u{90}', '\u{98}', '\u{9d}', '\u{9e}', '\u{9f}'] {
+            let text = format!("a{begins_a_string}hidden\u{9c}b");
+            assert_eq!(replayed(text.as_bytes()), "ab", "{begins_a_string:?}");
+        }
+    }
+
+    #[test]
     fn a_program_that_has_the_screen_draws_itself() {
         assert_eq!(replayed(b"$ vim\r\n\x1b[?1049h\x1b[Htext"), "");
         assert_eq!(replayed(b"$ vim\r\n\x1b[?1049h\x1b[Htext\n\n\n\x1b[?1049l$ "), "$ vim\r\n$ ");

@@ -22,7 +22,8 @@ use crate::{exit_code, own_streams, tell};
 /// standard error. A reader that goes away is no error.
 ///
 /// Of --tail, --grep and --head the first is done first: of the last lines those that match, and of
-/// these the first.
+/// these the first. With one of these or --timestamps, a line ends where bytes were dropped, and what
+/// follows begins another.
 ///
 /// When a byte came is known to a tenth of a second: --since may begin that much too early, and
 /// --timestamps may tell a time that is that much too early.
@@ -99,7 +100,10 @@ async fn run_plain(args: &Args, client: &Client, id: &str) -> anyhow::Result<u8>
             piece = args.piece(client, id, cursor, end) => piece?,
             () = &mut reader_gone => return Ok(0),
         };
-        if cursor >= 0 {
+        if u64::try_from(cursor).is_ok_and(|cursor| piece.from > cursor) {
+            if args.is_of_lines() {
+                write(&filter.gap())?;
+            }
             tell_dropped(&piece, cursor.unsigned_abs());
         }
         let shown = match args.json {
@@ -139,6 +143,11 @@ impl Args {
             ..OutputQuery::default()
         };
         Ok(client.raw(id, &query).await?)
+    }
+
+    /// Whether lines are asked for, and not the bytes as they are.
+    fn is_of_lines(&self) -> bool {
+        !self.json && (self.tail.is_some() || self.head.is_some() || self.grep.is_some())
     }
 
     /// The cursor to begin at.

@@ -103,9 +103,35 @@ fn another_key_detaches_if_it_is_named_and_the_usual_one_is_a_key_like_any() {
     // The terminal of the process makes it SIGQUIT.
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(131));
+}
 
-    let refused = daemon.finish(&["attach", &id, "--detach-key", "alt-x"]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+#[test]
+fn a_key_that_cannot_detach_is_refused_before_anything_is_shown_or_asked() {
+    let daemon = Daemon::start();
+    for (key, why) in [
+        ("alt-x", "give ctrl- and a letter"),
+        ("d", "give ctrl- and a letter"),
+        ("ctrl-[", "ctrl-[ is Escape"),
+        ("ctrl-a,ctrl-[", "ctrl-[ is Escape"),
+    ] {
+        // Not even whether there is such a process.
+        let refused = daemon.finish(&["attach", "nobody", "--detach-key", key]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+}
+
+/// Sequences in the form of one character each, as UTF-8 has them.
+#[test]
+fn a_replay_asks_our_terminal_nothing_and_sets_nothing_in_either_form() {
+    let daemon = Daemon::start();
+    let questions = r"a\xc2\x9b6nb\xc2\x9d0;title\xc2\x9cc\xc2\x9fapc\xc2\x9cd\xc2\xa9e\x1b[6nf";
+    let id = daemon.testchild(&TTY, &format!("print {questions} then hold"));
+    daemon.result(&["wait", &id, "--pattern", "f", "--timeout", "60s"]);
+    let (mut pty, child) = attached(&daemon, &id);
+    pty.shows("abcd\u{a9}ef");
+    pty.types(DETACH);
+    assert_eq!(pty.ends(child), Some(0));
 }
 
 #[test]

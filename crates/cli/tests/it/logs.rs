@@ -197,3 +197,42 @@ fn last_lines_that_are_too_long_to_be_found_are_told_of() {
     let told = "lastbyte: these are the last 1 lines; more do not fit into 4 MiB\n";
     daemon.check(&["logs", "--tail", "2", id.trim()], 0, "end\n", told);
 }
+
+#[test]
+fn a_gap_in_a_line_makes_two_of_it() {
+    let daemon = Daemon::start();
+    let flood = "printf begun; head -c 5000000 /dev/zero | tr '\\0' x; echo ended";
+    let id = daemon.result(&["start", "--quota", "256KiB", flood]);
+    let id = id.trim();
+    let shown = |arguments: &[&str]| {
+        let mut all = vec!["logs", id];
+        all.extend(arguments);
+        daemon.finish(&all).stdout
+    };
+    daemon.result(&["wait", id]);
+    let bytes = shown(&[]);
+    assert_eq!(bytes.matches('\n').count(), 1, "byte for byte, there is one newline");
+    let (begun, ended) = (shown(&["--grep", "begun"]), shown(&["--grep", "ended"]));
+    assert!(begun.starts_with("begunx") && begun.ends_with("x\n"));
+    assert!(ended.starts_with('x') && ended.ends_with("xended\n"));
+    let both = format!("{begun}{ended}");
+    assert!(both.replace('\n', "") == bytes.trim_end(), "nothing but the end of a line was added");
+    for (arguments, want) in [
+        (["--grep", "begun.*ended"].as_slice(), ""),
+        (&["--grep", "x"], &both),
+        (&["-f", "--grep", "x"], &both),
+        (&["--tail", "2"], &both),
+        (&["--tail", "1"], &ended),
+        (&["--head", "1"], &begun),
+        (&["--head", "2"], &both),
+        (&["--grep", "x", "--head", "1"], &begun),
+    ] {
+        assert!(shown(arguments) == want, "{arguments:?}");
+    }
+    let stamped = shown(&["-t"]);
+    let texts: Vec<&str> =
+        stamped.lines().filter_map(|line| line.split_once(' ')).map(|(_, text)| text).collect();
+    assert!(texts == both.lines().collect::<Vec<_>>(), "a time for each");
+    assert_eq!(daemon.finish(&["search", id, "begun.*ended"]).code, Some(1));
+    assert_eq!(daemon.finish(&["wait", id, "--pattern", "begun.*ended"]).code, Some(1));
+}

@@ -48,7 +48,9 @@ impl Engine {
         self.inner.stops.until_none().await;
         self.inner.trees.close();
         self.inner.spares.iter().for_each(|spares| spares.close());
-        self.inner.journal.iter().for_each(|journal| journal.tend());
+        if let Some(journal) = self.inner.journal.clone() {
+            journal.tend().await;
+        }
         CloseReport { stopped }
     }
 

@@ -25,7 +25,11 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         // A look costs time for every process there is. Endings can wait a second for theirs; a
         // disk that fills up calls at every step, and cannot.
         let pause = if engine.inner.disk.excess() > 0 { UNDER_PRESSURE } else { AT_MOST_EVERY };
+        let journal = engine.inner.journal.clone();
         drop(engine);
+        if let Some(journal) = journal {
+            journal.tend().await;
+        }
         sleep_until(Instant::now() + pause).await;
     }
 }
@@ -39,7 +43,7 @@ impl Engine {
             _ = self.forget(id);
         }
         self.reclaim_leaves();
-        self.inner.journal.iter().for_each(|journal| journal.tend());
+        self.inner.journal.iter().for_each(|journal| journal.write());
         if self.inner.disk.excess() > 0 {
             self.make_room();
         }

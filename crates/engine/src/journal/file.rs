@@ -23,6 +23,8 @@ pub(crate) struct Journal {
     key: HashKey,
     /// Held for the time of a write.
     store: Mutex<Store>,
+    /// Held while a smaller file is made, by a thread that may wait for the disk.
+    pub(super) compacting: Mutex<()>,
     /// Says that somebody writes here; the file itself is replaced now and then.
     _lock: File,
 }
@@ -75,7 +77,10 @@ impl Journal {
         if store.content(&records) == bytes || store.rewrite(&records).is_err() && good > 0 {
             store.go_on(good, &records)?;
         }
-        Ok((Self { key, store: Mutex::new(store), _lock: lock }, replayed))
+        Ok((
+            Self { key, store: Mutex::new(store), compacting: Mutex::default(), _lock: lock },
+            replayed,
+        ))
     }
 
     /// What fingerprints in this journal are made with.
@@ -101,12 +106,12 @@ impl Journal {
         self.append(&Record::Forgotten { id });
     }
 
-    /// Writes what still waits for room, and the file anew if it has grown too large.
-    pub(crate) fn tend(&self) {
-        self.store().tend();
+    /// Writes what still waits for room.
+    pub(crate) fn write(&self) {
+        self.store().write();
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
+    pub(super) fn store(&self) -> MutexGuard<'_, Store> {
         // A record is counted, queued and written in this order, so that a panic leaves at worst
         // one that is written later.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -221,7 +226,7 @@ mod tests {
             journal.forgotten(gone);
         }
         assert!(size(folder.path()) > 1 << 20);
-        journal.tend();
+        journal.compact();
         assert_eq!(size(folder.path()), one);
         let failed = Id::fresh();
         journal.append(&launched(failed, None));

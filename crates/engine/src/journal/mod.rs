@@ -10,6 +10,7 @@
 //! The journal never has the value of an environment variable.
 
 mod codec;
+mod compaction;
 mod ending;
 mod entry;
 mod file;
@@ -24,6 +25,7 @@ mod sample;
 mod sandbox;
 mod short;
 mod store;
+mod tending;
 
 pub(crate) use entry::Entry;
 pub(crate) use file::{Journal, damaged_path};

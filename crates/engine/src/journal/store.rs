@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
+use super::compaction::{Compacted, Compaction, content, or_remove, write_new, write_synced};
 use super::fingerprint::HashKey;
-use super::frames::{HEADER, frame, header, split};
+use super::frames::{frame, header, split};
 use super::record::Record;
-use super::replay::Replayed;
 use crate::Id;
 
 /// The one side that writes.
@@ -58,16 +58,47 @@ impl Store {
         written
     }
 
-    pub(super) fn tend(&mut self) {
-        self.write();
+    /// Whether most of the file is of no interest, and that is much.
+    pub(super) fn is_overgrown(&self) -> bool {
         let live: u64 = self.live.values().sum();
         let len = self.len + self.pending.len() as u64;
-        if len > SMALL && len > live * MOST_TIMES {
-            // A file that cannot be written anew now goes on, and is tried again.
-            if self.compact().is_err() && self.pending.len() as u64 > SMALL {
-                self.thin_out();
-            }
-        }
+        len > SMALL && len > live * MOST_TIMES
+    }
+
+    /// What a smaller file is to be made of.
+    pub(super) fn compaction(&self) -> io::Result<Compaction> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::StorageFull)?;
+        Ok(Compaction {
+            key: self.key,
+            old: file.try_clone()?,
+            len: self.len,
+            pending: self.pending.clone(),
+            new: self.new_path(),
+        })
+    }
+
+    /// Goes on in the smaller file, behind which all comes that was appended since it was begun.
+    pub(super) fn go_on_in(&mut self, compacted: Compacted) -> io::Result<()> {
+        let since = self.since(compacted.stands_for)?;
+        compacted.put_in_place(&self.path, &since)?;
+        let Compacted { file, len, records, .. } = compacted;
+        (self.file, self.len) = (Some(file), len + since.len() as u64);
+        self.pending.clear();
+        self.live.clear();
+        self.count_all(&records);
+        self.count_all(&decoded(self.key, &since));
+        Ok(())
+    }
+
+    /// What of the file and of what waits comes behind its first `count` bytes.
+    fn since(&self, count: u64) -> io::Result<Vec<u8>> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::StorageFull)?;
+        let written = usize::try_from(self.len.saturating_sub(count)).map_err(io::Error::other)?;
+        let mut since = vec![0; written];
+        file.read_exact_at(&mut since, count)?;
+        let waiting = usize::try_from(count.saturating_sub(self.len)).map_err(io::Error::other)?;
+        since.extend(self.pending.get(waiting..).unwrap_or_default());
+        Ok(since)
     }
 
     /// Goes on with the file there is, which is whole so far and has these records.
@@ -81,26 +112,25 @@ impl Store {
 
     /// Puts a file with these records, and no others, in the place of the old one.
     pub(super) fn rewrite(&mut self, records: &[Record]) -> io::Result<()> {
-        let written = self.replace(&self.content(records), !records.is_empty());
-        if written.is_ok() {
-            self.live.clear();
-            self.count_all(records);
-            self.pending.clear();
-        }
-        written
+        let bytes = self.content(records);
+        let made = match records.is_empty() {
+            true => write_new(&self.new_path(), &bytes),
+            // The new file is on the disk before it takes the place of one that has something to lose.
+            false => write_synced(&self.new_path(), &bytes),
+        };
+        self.replace(made, bytes.len())?;
+        self.live.clear();
+        self.count_all(records);
+        self.pending.clear();
+        Ok(())
     }
 
-    /// A file with these records and no others.
     pub(super) fn content(&self, records: &[Record]) -> Vec<u8> {
-        let mut bytes = header(self.key);
-        for record in records {
-            bytes.extend(frame(self.key, &record.encode()));
-        }
-        bytes
+        content(self.key, records)
     }
 
     /// Writes everything that waits, by one call. What the disk does not take waits on.
-    fn write(&mut self) {
+    pub(super) fn write(&mut self) {
         if self.pending.is_empty() {
             return;
         }
@@ -111,7 +141,8 @@ impl Store {
             },
             None => {
                 let bytes = [header(self.key), self.pending.clone()].concat();
-                if self.replace(&bytes, false).is_ok() {
+                let made = write_new(&self.new_path(), &bytes);
+                if self.replace(made, bytes.len()).is_ok() {
                     self.pending.clear();
                 }
                 return;
@@ -124,31 +155,16 @@ impl Store {
         }
     }
 
-    fn compact(&mut self) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or(io::ErrorKind::StorageFull)?;
-        let whole = usize::try_from(self.len).map_err(io::Error::other)?;
-        let mut bytes = vec![0; whole];
-        file.read_exact_at(&mut bytes, 0)?;
-        bytes.extend(&self.pending);
-        let frames = bytes.get(HEADER..).unwrap_or_default();
-        let (payloads, good) = split(self.key, frames);
-        if good < frames.len() {
-            // Somebody else wrote into it: what is behind that must not be lost too.
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let replayed = Replayed::of(payloads.into_iter().map(|payload| &frames[payload]));
-        self.rewrite(&replayed.records())
-    }
-
     /// Lets go of what came and went while there was no room, so that a disk that stays full does
     /// not fill the memory too. Whoever had a leaf last stays: else it would be of the one before.
-    fn thin_out(&mut self) {
-        let (payloads, _) = split(self.key, &self.pending);
-        let records: Vec<Option<Record>> =
-            payloads.iter().map(|payload| Record::decode(&self.pending[payload.clone()])).collect();
+    pub(super) fn thin_out(&mut self) {
+        if self.pending.len() as u64 <= SMALL {
+            return;
+        }
+        let records = decoded(self.key, &self.pending);
         let mut came = HashSet::new();
         let mut last = HashMap::new();
-        for record in records.iter().flatten() {
+        for record in &records {
             if let Record::Launched(launched) = record {
                 came.insert(launched.id);
                 last.extend(launched.leaf.clone().map(|leaf| (leaf, launched.id)));
@@ -156,7 +172,7 @@ impl Store {
         }
         let had_a_leaf_last: HashSet<Id> = last.into_values().collect();
         let mut kept = Vec::new();
-        for record in records.into_iter().flatten() {
+        for record in records {
             let id = record.id();
             let went = came.contains(&id) && !self.live.contains_key(&id);
             if !went || had_a_leaf_last.contains(&id) {
@@ -166,25 +182,16 @@ impl Store {
         self.pending = kept;
     }
 
-    /// The new file is on the disk before it takes the place of one that has something to lose.
-    fn replace(&mut self, bytes: &[u8], sync: bool) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        let written = write_new(&new, bytes).and_then(|file| {
-            if sync {
-                file.sync_data()?;
-            }
-            fs::rename(&new, &self.path)?;
-            Ok(file)
-        });
-        match written {
-            Ok(file) => (self.file, self.len) = (Some(file), bytes.len() as u64),
-            Err(error) => {
-                // What is left of it takes room that is missing already.
-                _ = fs::remove_file(&new);
-                return Err(error);
-            }
-        }
+    /// Puts a new file of this length in the place of the old one.
+    fn replace(&mut self, made: io::Result<File>, len: usize) -> io::Result<()> {
+        let new = self.new_path();
+        let put = made.and_then(|file| fs::rename(&new, &self.path).map(|()| file));
+        (self.file, self.len) = (Some(or_remove(&new, put)?), len as u64);
         Ok(())
+    }
+
+    fn new_path(&self) -> PathBuf {
+        self.path.with_extension("new")
     }
 
     fn count_all(&mut self, records: &[Record]) {
@@ -209,18 +216,19 @@ impl Store {
     }
 }
 
-/// A file for this user alone, with these bytes.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let mut options = File::options();
-    let options = options.read(true).write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    Ok(file)
+/// The records of these frames.
+fn decoded(key: HashKey, frames: &[u8]) -> Vec<Record> {
+    let (payloads, _) = split(key, frames);
+    payloads.into_iter().filter_map(|payload| Record::decode(&frames[payload])).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_output::log::ShortLog;
+
     use super::*;
+    use crate::journal::frames::HEADER;
+    use crate::journal::replay::Replayed;
     use crate::journal::sample::launched;
 
     #[test]
@@ -236,16 +244,120 @@ mod tests {
             store.append(&Record::Forgotten { id });
         }
         assert!(store.pending.len() > 1 << 20);
-        store.tend();
+        assert!(store.is_overgrown());
+        store.thin_out();
         assert!(store.pending.len() < 1000, "{}", store.pending.len());
         // There is room: everything of interest is written, in order.
         fs::create_dir(&missing).unwrap();
-        store.tend();
+        store.write();
         assert_eq!((store.pending.len(), store.len), (0, fs::metadata(&store.path).unwrap().len()));
         let bytes = fs::read(&store.path).unwrap();
         let (payloads, _) = split(key, &bytes[HEADER..]);
         let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
         assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), [stays]);
         assert_eq!(replayed.pasts[&stays].launched.leaf, None, "another one had it after that");
+    }
+
+    /// A store with much that is of no interest, and the ids of what is.
+    fn overgrown(path: PathBuf) -> (Store, Vec<Id>) {
+        let mut store = Store::new(path, HashKey::random());
+        let stay: Vec<Id> = (0..3).map(|_| Id::fresh()).collect();
+        stay.iter().for_each(|id| store.append(&launched(*id, Some("/leaf"))));
+        while !store.is_overgrown() {
+            let id = Id::fresh();
+            store.append(&launched(id, None));
+            store.append(&Record::Forgotten { id });
+        }
+        (store, stay)
+    }
+
+    /// What the file comes to, and what its records take.
+    fn read_back(store: &Store) -> (Vec<Id>, HashMap<Id, u64>) {
+        let bytes = fs::read(&store.path).unwrap();
+        assert_eq!(bytes.len() as u64, store.len);
+        let records = decoded(store.key, &bytes[HEADER..]);
+        let mut counted = Store::new(store.path.clone(), store.key);
+        counted.count_all(&records);
+        let payloads: Vec<_> = records.iter().map(Record::encode).collect();
+        let replayed = Replayed::of(payloads.iter().map(Vec::as_slice));
+        (replayed.pasts.into_keys().collect(), counted.live)
+    }
+
+    #[test]
+    fn what_is_appended_while_a_smaller_file_is_made_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, stay) = overgrown(folder.path().join("journal"));
+        let compaction = store.compaction().unwrap();
+        let (early, late) = (Id::fresh(), Id::fresh());
+        store.append(&launched(early, Some("/leaf")));
+        store.append(&Record::Forgotten { id: stay[0] });
+        let compacted = compaction.run().unwrap();
+        store.append(&launched(late, None));
+        store.append(&Record::Started { id: stay[1], pid: 7 });
+        store.go_on_in(compacted).unwrap();
+        assert!(!store.is_overgrown());
+        let (ids, live) = read_back(&store);
+        assert_eq!(ids, [stay[1], stay[2], early, late]);
+        assert_eq!(store.live, live);
+        store.append(&Record::Forgotten { id: late });
+        assert_eq!(read_back(&store).0, [stay[1], stay[2], early]);
+    }
+
+    #[test]
+    fn what_waits_for_room_while_a_smaller_file_is_made_comes_behind_it_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for written_meanwhile in [false, true] {
+            let (mut store, stay) = overgrown(folder.path().join("journal"));
+            let wait = |store: &mut Store| {
+                let id = Id::fresh();
+                store.pending.extend(frame(store.key, &launched(id, None).encode()));
+                id
+            };
+            let before = wait(&mut store);
+            let compaction = store.compaction().unwrap();
+            if written_meanwhile {
+                store.write();
+            }
+            let after = wait(&mut store);
+            store.go_on_in(compaction.run().unwrap()).unwrap();
+            let bytes = fs::read(&store.path).unwrap();
+            let ids =
+                decoded(store.key, &bytes[HEADER..]).iter().map(Record::id).collect::<Vec<_>>();
+            assert_eq!(ids, [stay.as_slice(), &[before, after]].concat());
+            assert_eq!((store.pending.len(), store.len), (0, bytes.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_smaller_file_that_cannot_be_put_in_place_costs_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, stay) = overgrown(folder.path().join("journal"));
+        let compacted = store.compaction().unwrap().run().unwrap();
+        fs::remove_file(&compacted.new).unwrap();
+        store.append(&Record::Forgotten { id: stay[0] });
+        store.go_on_in(compacted).unwrap_err();
+        store.append(&Record::Forgotten { id: stay[2] });
+        assert_eq!(read_back(&store).0, [stay[1]]);
+    }
+
+    /// What was kept of a short log only seemingly would be missed after a restart.
+    #[test]
+    fn what_must_be_written_now_does_not_wait_for_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, key) = (folder.path().join("later"), HashKey::random());
+        let mut store = Store::new(missing.join("journal"), key);
+        let id = Id::fresh();
+        store.append(&launched(id, None));
+        let said = |text: &str| {
+            let more = ShortLog { bytes: text.into(), stamps: Vec::new() };
+            Record::Said { id, more }
+        };
+        assert!(!store.append_now(&said("lost")));
+        fs::create_dir(&missing).unwrap();
+        assert!(store.append_now(&said("kept")));
+        let bytes = fs::read(&store.path).unwrap();
+        let (payloads, _) = split(key, &bytes[HEADER..]);
+        let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
+        assert_eq!(replayed.pasts[&id].short.bytes, b"kept");
     }
 }

@@ -1,11 +1,10 @@
 //! Signals: who gets them, and what the answer says, in each phase.
 
-use lastbyte_testkit::{eventually, is_alive};
-
-use lastbyte_engine::{Delivery, Phase, Signal, Status, StopProof, Verb};
+use lastbyte_engine::{Delivery, Phase, Reach, ReachChoice, Signal, Status, StopProof, Verb};
+use lastbyte_testkit::{Reused, eventually, inside, is_alive};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
-use crate::namespace::{Reused, inside};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_it_runs_the_whole_group_gets_it() {
@@ -67,13 +66,24 @@ async fn a_reused_pid_is_never_signalled() {
     if !inside("control::a_reused_pid_is_never_signalled", &flags) {
         return;
     }
-    let fixture = Fixture::new();
-    let process = fixture.start("exit 0").await;
-    finish(&process).await;
-    let mut innocent = Reused::pid(process.about().pid);
-    assert_eq!(process.signal(Signal::KILL).await, Ok(Delivery::Nobody));
-    let proof = patiently("stop", process.stop(Verb::Stop)).await;
-    let reach = fixture.engine.reach();
-    assert_eq!(proof, StopProof { signalled: vec![], gone: vec![], left: vec![], reach });
-    assert!(innocent.is_alive());
+    for reach in
+        [ReachChoice::Best, ReachChoice::Only(Reach::Scan), ReachChoice::Only(Reach::Group)]
+    {
+        let fixture = Fixture::with(|settings| settings.reach = reach);
+        // The kernel tells the start of a process to a hundredth of a second.
+        let process = fixture.start("background hold end then sleep-ms 30").await;
+        let holder = fixture.anchor.wait_for(1)[0];
+        finish(&process).await;
+        fixture.anchor.tell("exit 0");
+        patiently("the log closes", process.wait_for(|_| false)).await;
+        // We are the first process of the namespace, and so the parent of its orphans.
+        let holder = Pid::from_raw(holder.cast_signed()).unwrap();
+        waitpid(Some(holder), WaitOptions::empty()).unwrap();
+        let mut innocent = [process.about().pid, holder.as_raw_pid()].map(Reused::pid);
+        assert_eq!(process.signal(Signal::KILL).await, Ok(Delivery::Nobody), "{reach:?}");
+        let proof = patiently("stop", process.stop(Verb::Stop)).await;
+        let reach = fixture.engine.reach();
+        assert_eq!(proof, StopProof { signalled: vec![], gone: vec![], left: vec![], reach });
+        assert!(innocent.iter_mut().all(Reused::is_alive), "{reach:?}");
+    }
 }

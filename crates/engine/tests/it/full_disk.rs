@@ -9,7 +9,7 @@ use lastbyte_output::log::{Piece, Stream};
 use lastbyte_testkit::{Anchor, pattern_bytes, script};
 
 use crate::fixture::{finish, patiently, read, read_stream};
-use crate::namespace::inside;
+use lastbyte_testkit::inside;
 
 /// 4 MiB that belong to this test alone, in a mount namespace of its own, as long as this lives.
 pub struct SmallDisk {

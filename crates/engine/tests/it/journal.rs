@@ -7,7 +7,7 @@ use lastbyte_engine::{Ending, EnvEdit, Id, Launch};
 use crate::fixture::finish;
 use crate::full_disk::{MOUNTS, SmallDisk};
 use crate::home::{Home, close};
-use crate::namespace::inside;
+use lastbyte_testkit::inside;
 
 fn has(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())

@@ -12,7 +12,7 @@ use lastbyte_sys::spawn::Mechanism;
 use lastbyte_testkit::{children_of, eventually, is_alive, open_fds};
 
 use crate::fixture::{Fixture, finish, patiently};
-use crate::namespace::inside;
+use lastbyte_testkit::inside;
 
 fn fixture() -> Fixture {
     Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Leaf))

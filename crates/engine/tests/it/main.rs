@@ -18,7 +18,6 @@ mod journal;
 mod keys;
 mod leaves;
 mod list;
-mod namespace;
 mod orphans;
 mod output;
 mod owner_gone;

@@ -98,6 +98,27 @@ async fn a_large_output_is_whole() {
     assert!(bytes == pattern_bytes(0..3_000_000));
 }
 
+/// The one thread of this runtime waits until all is written, so that the owner finds it at once.
+#[tokio::test(flavor = "current_thread")]
+async fn many_small_writes_that_are_taken_together_keep_their_bytes_and_order() {
+    const TIMES: u64 = 10_000;
+    let fixture = Fixture::new();
+    let child = lastbyte_testkit::testchild();
+    // Each write is of one byte, to standard output and to standard error in turn.
+    let text = format!("stty raw && exec {} alternate {TIMES} then hold", child.display());
+    let launch = Launch { program: Launch::shell(text).program, ..on_terminal(&fixture, "exit 0") };
+    let process = fixture.start_launch(launch).await;
+    fixture.anchor.wait_for(1);
+    fixture.anchor.tell("print end");
+    fixture.anchor.tell("exit 0");
+    let (ending, bytes) = finish(&process).await;
+    assert_eq!((ending.status, &ending.closing), (Status::Exited(0), &Closing::Eof));
+    let twice = |byte| [byte, byte];
+    let mut want: Vec<u8> = pattern_bytes(0..TIMES).into_iter().flat_map(twice).collect();
+    want.extend(b"end");
+    assert!(bytes == want, "{} bytes", bytes.len());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_terminals_at_once_all_finish_with_their_last_byte() {
     let fixture = Fixture::new();

@@ -184,7 +184,7 @@ async fn files_that_no_record_names_are_removed_and_all_others_counted() {
     close(engine).await;
     let logs = home.state.path().join("logs");
     let spares = ["spare-1", "spare-7"];
-    let others = ["01900000-0000-7000-8000-000000000000.log", "x.runs", "y"];
+    let others = ["01900000-0000-7000-8000-000000000000.log", "x.index", "y"];
     for name in others.into_iter().chain(spares) {
         std::fs::write(logs.join(name), "left over").unwrap();
     }

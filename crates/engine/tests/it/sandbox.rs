@@ -13,6 +13,7 @@ use lastbyte_engine::{
     Streams, WindowSize, Workspace,
 };
 use lastbyte_testkit::Anchor;
+use tokio::runtime::Runtime;
 
 use crate::attack::enforcements_here;
 use crate::fixture::{Fixture, finish_text};
@@ -51,6 +52,27 @@ async fn run(fixture: &Fixture, launch: Launch) -> (Status, String) {
 
 fn with_mounts() -> impl Iterator<Item = Enforcement> {
     enforcements_here().into_iter().filter(|one| *one != Enforcement::Landlock)
+}
+
+/// What the first confined start makes for all others is of the engine's runtime, not the caller's.
+#[test]
+fn a_confined_start_from_another_runtime_is_one_and_so_are_those_after_it() {
+    for enforcement in enforcements_here() {
+        let engines = Runtime::new().unwrap();
+        let fixture = engines.block_on(async { fixture(enforcement) });
+        let (inside, outside) = (folder(), folder());
+        let text = format!("echo in > f; echo out > {}/f; cat f", outside.path().display());
+        let confined = async || {
+            let (status, said) = run(&fixture, shell(&text, inside.path())).await;
+            assert_eq!(status, Status::Exited(0), "{enforcement:?} {said}");
+            assert!(said.ends_with("in\n"), "{enforcement:?} {said}");
+            assert!(!outside.path().join("f").exists(), "{enforcement:?} {said}");
+        };
+        let callers = Runtime::new().unwrap();
+        callers.block_on(confined());
+        drop(callers);
+        engines.block_on(confined());
+    }
 }
 
 #[tokio::test]

@@ -1,31 +1,45 @@
 //! When descriptors run out: a timeout still fires, a stop does not lie, output is not lost.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::time::Duration;
 
 use lastbyte_engine::{Kept, Launch, Status, StopPolicy, Timeouts, Verb};
-use lastbyte_testkit::is_alive;
+use lastbyte_testkit::{eventually, is_alive};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::fixture::{Fixture, finish, patiently};
+use crate::home::{Home, close};
 
 /// Takes every descriptor there is, and gives them back when dropped.
 struct Hog {
     _files: Vec<File>,
-    before: Rlimit,
+    _few: Few,
 }
 
 impl Hog {
     fn take_all() -> Self {
-        let before = getrlimit(Resource::Nofile);
-        let fewer = Rlimit { current: Some(256), maximum: before.maximum };
-        setrlimit(Resource::Nofile, fewer).unwrap();
+        let few = Few::descriptors(256);
         let files = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-        Self { _files: files, before }
+        Self { _files: files, _few: few }
     }
 }
 
-impl Drop for Hog {
+/// A small limit, until it is dropped.
+struct Few {
+    before: Rlimit,
+}
+
+impl Few {
+    fn descriptors(count: u64) -> Self {
+        let before = getrlimit(Resource::Nofile);
+        let fewer = Rlimit { current: Some(count), maximum: before.maximum };
+        setrlimit(Resource::Nofile, fewer).unwrap();
+        Self { before }
+    }
+}
+
+impl Drop for Few {
     fn drop(&mut self) {
         setrlimit(Resource::Nofile, self.before).unwrap();
     }
@@ -75,4 +89,34 @@ async fn output_that_comes_meanwhile_is_kept() {
     fixture.anchor.tell("exit 0");
     let (ending, bytes) = finish(&process).await;
     assert_eq!((&ending.kept, bytes.len()), (&Kept::Whole, 30_003));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_there_are_few_for_all_few_are_held_for_logs_to_come() {
+    let home = Home::new();
+    let few = Few::descriptors(128);
+    let engine = home.open();
+    drop(few);
+    let logs = home.state.path().join("logs");
+    // They are numbered as they are made.
+    let spares = || {
+        let names = std::fs::read_dir(&logs).unwrap().flatten().map(|entry| entry.file_name());
+        let number = |name: OsString| name.to_str()?.strip_prefix("spare-")?.parse().ok();
+        names.filter_map(number).collect::<Vec<u32>>()
+    };
+    let run = async |actions| {
+        finish(&engine.start(home.launch(actions)).await.unwrap().process).await;
+    };
+    run("exit 0").await;
+    eventually("two are made", || spares().len() >= 2);
+    run("write-bytes 5000").await;
+    // One is gone, so a start has another made, with a number that no first filling comes to.
+    let another = async {
+        while !spares().iter().any(|number| *number > 3) {
+            run("exit 0").await;
+        }
+    };
+    patiently("there is another", another).await;
+    assert_eq!(spares().len(), 2, "of 128 descriptors");
+    close(engine).await;
 }

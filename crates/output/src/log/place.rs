@@ -1,4 +1,4 @@
-//! Where a log lies: `<id>.log` and, where it needs an index, `<id>.runs` beside it.
+//! Where a log lies: `<id>.log` and, where it needs an index, `<id>.index` beside it.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,15 +20,14 @@ impl Place {
         &self.log
     }
 
-    /// The index.
-    pub fn runs(&self) -> PathBuf {
-        self.log.with_extension("runs")
+    pub fn index(&self) -> PathBuf {
+        self.log.with_extension("index")
     }
 
     /// Removes both files. A reader that has one open can read on.
     pub fn remove(&self) -> io::Result<()> {
         remove_if_there(&self.log)?;
-        remove_if_there(&self.runs())
+        remove_if_there(&self.index())
     }
 }
 

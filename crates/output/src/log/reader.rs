@@ -194,7 +194,7 @@ impl Reader {
         if let Some(stamps) = self.shared.short.within(range) {
             return Ok(stamps);
         }
-        let file = open_once(&self.index, || self.place.runs())?;
+        let file = open_once(&self.index, || self.place.index())?;
         let written = index::within(file, range, usize::MAX);
         Ok(written.map_err(|error| self.failed(error))?.stamps)
     }

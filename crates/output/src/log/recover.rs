@@ -59,8 +59,8 @@ impl Place {
     }
 
     fn disk_bytes(&self, log: &File) -> io::Result<u64> {
-        let runs = self.runs().metadata().map_or(0, |runs| on_disk(&runs));
-        Ok(on_disk(&log.metadata()?) + runs)
+        let index = self.index().metadata().map_or(0, |index| on_disk(&index));
+        Ok(on_disk(&log.metadata()?) + index)
     }
 }
 

@@ -155,7 +155,7 @@ impl Stamps {
         if let Some(index) = &mut self.index {
             return index.append(stamp);
         }
-        let mut index = IndexWriter::new(create_file(&place.runs())?);
+        let mut index = IndexWriter::new(create_file(&place.index())?);
         index.append(stamp)?;
         self.index = Some(index);
         Ok(())

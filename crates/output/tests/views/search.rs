@@ -22,6 +22,9 @@ fn pattern() -> impl Strategy<Value = &'static str> {
         "é",
         "(?-u)\\xA9",
         "q",
+        // These match where nothing is: at the beginning of a line, and between others.
+        "b$|^",
+        "[ab]*",
     ])
 }
 
@@ -181,6 +184,25 @@ proptest! {
             turn += 1;
             let end = source.bytes.len().min(at + sizes[turn % sizes.len()]);
             seen = watcher.feed(Chunk { at: at as u64, bytes: &source.bytes[at..end] });
+            at = end;
+        }
+        let want = model(&source, &query).first().map(|found| found.hits[0].range.start);
+        prop_assert_eq!(seen.map(|range| range.start), want);
+    }
+
+    #[test]
+    fn a_watcher_sees_no_match_over_a_dropped_range_whichever_look_meets_it(
+        source in with_holes(output()),
+        pattern in prop::sample::select(vec!["ab", "a[^q]*c", "€", "^b"]),
+        looks in prop::collection::vec(1..40_u64, 1..5),
+    ) {
+        let query = query(pattern);
+        let mut watcher = Watcher::new(query.regex.clone());
+        let (mut at, mut turn, mut seen) = (0, 0, None);
+        while seen.is_none() && at < source.end() {
+            turn += 1;
+            let end = source.end().min(at + looks[turn % looks.len()]);
+            seen = watcher.look_through(&source, at..end).unwrap();
             at = end;
         }
         let want = model(&source, &query).first().map(|found| found.hits[0].range.start);

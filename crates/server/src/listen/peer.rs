@@ -60,3 +60,44 @@ impl fmt::Display for Peer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lastbyte_testkit::{ANCHOR_VARIABLE, Reused, inside, script};
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    /// A peer connects and goes, and its number is given to another.
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "a peer of somebody else's making")]
+    async fn who_has_the_number_of_a_peer_that_is_gone_is_not_taken_for_it() {
+        let flags = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+        let name =
+            "listen::peer::tests::who_has_the_number_of_a_peer_that_is_gone_is_not_taken_for_it";
+        if !inside(name, &flags) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let connects = script("hold");
+        let mut child = std::process::Command::new(&connects[0])
+            .args(&connects[1..])
+            .env(ANCHOR_VARIABLE, &path)
+            .spawn()
+            .unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let pid = child.id().cast_signed();
+        let uid = geteuid().as_raw();
+        let was = |confinement| Peer::Unix { pid: Some(pid), uid, confinement };
+        let seen = || Peer::of_unix(&stream, Own::look()).unwrap();
+        assert_eq!(seen(), was(Confinement::None));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut other = Reused::pid(pid);
+        assert_eq!(Own::look().confinement_of(pid), Confinement::None, "of the other");
+        assert_eq!(seen(), was(Confinement::Unknown));
+        assert!(other.is_alive());
+    }
+}

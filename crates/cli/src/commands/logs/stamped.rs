@@ -36,7 +36,11 @@ pub(super) async fn run(args: &Args, client: &Client, id: &str) -> anyhow::Resul
                 piece.range.end
             }
             Some(Followed::Dropped(range)) => {
+                write(&filter.gap())?;
                 tell_gone(range.start, range.end);
+                if filter.is_full() {
+                    return Ok(0);
+                }
                 range.end
             }
             Some(Followed::Ending(_)) if args.output.late => continue,

@@ -59,7 +59,7 @@ async fn the_folder_for_temporary_files_is_a_root_unless_excluded() {
 async fn what_is_mounted_in_a_root_can_be_written_and_what_is_read_only_stays_so() {
     let test = "sandbox::roots::\
                 what_is_mounted_in_a_root_can_be_written_and_what_is_read_only_stays_so";
-    if !crate::namespace::inside(test, &["--mount"]) {
+    if !lastbyte_testkit::inside(test, &["--mount"]) {
         return;
     }
     for enforcement in enforcements_here() {

@@ -122,7 +122,7 @@ impl Reader {
 
     /// The index, if there is one: not every log has something to say in it.
     fn index(&self) -> Result<Option<&File>, ReadError> {
-        match open_once(&self.index, || self.place.runs()) {
+        match open_once(&self.index, || self.place.index()) {
             Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         }
@@ -146,7 +146,7 @@ mod tests {
     fn the_first_bytes_in_memory_have_the_last_stamp_on_disk() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = Place::new(folder.path(), "x");
-        let mut index = IndexWriter::new(create_file(&place.runs()).expect("an index"));
+        let mut index = IndexWriter::new(create_file(&place.index()).expect("an index"));
         index.append(stamp(0, Stream::Err, 200)).expect("room");
         index.append(stamp(4, Stream::Out, 200)).expect("room");
         let shared = Shared::default();

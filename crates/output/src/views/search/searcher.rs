@@ -83,6 +83,8 @@ impl<'q> Searcher<'q> {
         }
         self.before.clear();
         self.after = 0;
+        // What follows is no part of the line before, however that ended.
+        self.hit_end = None;
         self.check_limits()?;
         self.dropped.push(range);
         ControlFlow::Continue(())

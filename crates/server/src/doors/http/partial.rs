@@ -21,13 +21,10 @@ pub(super) enum Wanted {
 /// As the head of a request says it, of an answer with this tag and length. Several ranges, and
 /// what is no range in bytes, mean the whole, as HTTP allows.
 pub(super) fn wanted(headers: &HeaderMap, tag: &str, len: u64) -> Wanted {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let has = |tags: &str| {
-        tags.split(',').any(|known| matches!(known.trim(), "*") || known.trim() == tag)
-    };
-    if text(IF_NONE_MATCH).is_some_and(has) {
+    if knows(headers, tag) {
         return Wanted::Nothing;
     }
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if text(IF_RANGE).is_some_and(|known| known != tag) {
         return Wanted::Whole;
     }
@@ -35,17 +32,25 @@ pub(super) fn wanted(headers: &HeaderMap, tag: &str, len: u64) -> Wanted {
     range.and_then(|range| part(range.trim(), len)).unwrap_or(Wanted::Whole)
 }
 
+/// Whether the client has the answer with this tag. A proxy that packed it on the way has called
+/// the tag weak, which is enough here and not for a part.
+fn knows(headers: &HeaderMap, tag: &str) -> bool {
+    let lists = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut known = lists.flat_map(|list| list.split(',')).map(str::trim);
+    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
 /// `first-last`, `first-` or `-count`.
 fn part(range: &str, len: u64) -> Option<Wanted> {
     let (first, last) = range.split_once('-')?;
     let (first, last) = match (first, last) {
-        ("", count) => (len.saturating_sub(number(count)?.min(len)), len.saturating_sub(1)),
-        (first, "") => (number(first)?, len.saturating_sub(1)),
+        ("", count) => (len.saturating_sub(number(count)?), u64::MAX),
+        (first, "") => (number(first)?, u64::MAX),
         (first, last) => (number(first)?, number(last)?),
     };
-    match first > last && first < len {
+    match first {
         // The last before the first is no range.
-        true if !range.starts_with('-') => None,
+        _ if first > last => None,
         _ if first >= len => Some(Wanted::Missing),
         _ => Some(Wanted::Part { first, last: last.min(len - 1) }),
     }
@@ -76,9 +81,15 @@ mod tests {
             check(missing, 10, Wanted::Missing);
         }
         check("bytes=0-", 0, Wanted::Missing);
-        for whole in
-            ["bytes=3-2", "bytes=0-1,4-5", "lines=1-2", "bytes=x-", "bytes=+1-2", "bytes=-"]
-        {
+        for whole in [
+            "bytes=3-2",
+            "bytes=20-3",
+            "bytes=0-1,4-5",
+            "lines=1-2",
+            "bytes=x-",
+            "bytes=+1-2",
+            "bytes=-",
+        ] {
             check(whole, 10, Wanted::Whole);
         }
     }
@@ -93,5 +104,24 @@ mod tests {
         assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Part { first: 1, last: 2 });
         headers.insert(IF_NONE_MATCH, "\"old\", \"t\"".parse().unwrap());
         assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Nothing);
+    }
+
+    #[test]
+    fn a_tag_is_known_in_whatever_line_and_however_weak_but_for_a_part_it_is_strong() {
+        let with = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            lines.iter().for_each(|line| _ = headers.append(IF_NONE_MATCH, line.parse().unwrap()));
+            wanted(&headers, "\"t\"", 10)
+        };
+        for known in [&["*"][..], &["W/\"t\""], &["\"a\",W/\"t\" , \"b\""], &["\"a\"", "\"t\""]] {
+            assert_eq!(with(known), Wanted::Nothing, "{known:?}");
+        }
+        for other in [&[][..], &["\"T\""], &["t"], &["W/"], &["\"t"], &["w/\"t\""]] {
+            assert_eq!(with(other), Wanted::Whole, "{other:?}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, "bytes=1-2".parse().unwrap());
+        headers.insert(IF_RANGE, "W/\"t\"".parse().unwrap());
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Whole);
     }
 }

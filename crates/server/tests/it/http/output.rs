@@ -193,7 +193,9 @@ async fn a_log_that_is_closed_is_had_in_parts_and_once() {
         let mut client = server.connect().await;
         Answer::whole(client.begin_with("GET", &path, headers, "".into()).await).await
     };
-    let tag = ask(&[]).await.head("etag").unwrap().to_owned();
+    let whole = ask(&[]).await;
+    assert_eq!(whole.head("accept-ranges"), Some("bytes"));
+    let tag = whole.head("etag").unwrap().to_owned();
     let part = ask(&[("range", "bytes=100000-299999")]).await;
     assert_eq!(
         (part.status, part.head("content-range")),
@@ -204,9 +206,47 @@ async fn a_log_that_is_closed_is_had_in_parts_and_once() {
     let missing = ask(&[("range", "bytes=300000-")]).await;
     assert_eq!((missing.status, missing.head("content-range")), (416, Some("bytes */300000")));
     let known = ask(&[("if-none-match", &tag)]).await;
-    assert_eq!((known.status, known.body.len()), (304, 0));
+    assert_eq!((known.status, known.body.len(), known.head("etag")), (304, 0, Some(&*tag)));
     let other = ask(&[("range", "bytes=0-0"), ("if-range", "\"other\"")]).await;
     assert_eq!((other.status, other.body.len()), (200, 300_000));
+}
+
+#[tokio::test]
+async fn a_part_is_of_the_answer_that_was_asked_for_and_not_of_the_log() {
+    let server = Server::start().await;
+    let path = ended(&server, "write-bytes 5000", json!({})).await;
+    let mut client = server.connect().await;
+    let path = format!("{path}/output?from=1000&max_bytes=3000");
+    let answer = client.begin_with("GET", &path, &[("range", "bytes=-10")], "".into()).await;
+    let part = Answer::whole(answer).await;
+    assert_eq!((part.status, part.head("content-range")), (206, Some("bytes 2990-2999/3000")));
+    assert_eq!(part.number("lastbyte-from"), 3990);
+    assert_eq!(part.body, pattern_bytes(3990..4000));
+}
+
+#[tokio::test]
+async fn one_of_two_streams_has_no_tag_and_no_parts() {
+    let server = Server::start().await;
+    let path = ended(&server, "print out then eprint err", json!({ "streams": "split" })).await;
+    let mut client = server.connect().await;
+    let path = format!("{path}/output?stream=stderr");
+    let answer = client.begin_with("GET", &path, &[("range", "bytes=1-1")], "".into()).await;
+    let answer = Answer::whole(answer).await;
+    assert_eq!((answer.status, answer.head("etag"), &answer.body[..]), (200, None, &b"err"[..]));
+}
+
+#[tokio::test]
+async fn outputs_of_one_length_of_which_other_bytes_are_left_have_tags_of_their_own() {
+    let server = Server::start().await;
+    let mut tags = Vec::new();
+    for quota in [131_072, 262_144, 2_000_000] {
+        let more = json!({ "quota_bytes": quota });
+        let path = ended(&server, "write-bytes 1000000", more).await;
+        tags.push(output(&server, &path, "").await.head("etag").unwrap().to_owned());
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), 3, "{tags:?}");
 }
 
 #[tokio::test]

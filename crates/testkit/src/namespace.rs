@@ -1,7 +1,8 @@
 //! Tests that need a machine of their own run again in namespaces of theirs.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
 
 const INSIDE: &str = "LASTBYTE_TEST_INSIDE";
 
@@ -17,7 +18,7 @@ pub fn inside(test: &str, flags: &[&str]) -> bool {
     }
     let status = unshare
         .args(flags)
-        .arg(std::env::current_exe().unwrap())
+        .arg(std::env::current_exe().expect("a test knows its program"))
         .args([test, "--exact", "--nocapture"])
         .env(INSIDE, "1")
         .status()
@@ -26,34 +27,43 @@ pub fn inside(test: &str, flags: &[&str]) -> bool {
     false
 }
 
-/// A process with this pid, of which the namespace has to be ours alone.
-pub struct Reused(std::process::Child);
+/// A process with this pid, and a group of its own with the same number, in a namespace that has to
+/// be ours alone.
+#[derive(Debug)]
+pub struct Reused(Child);
 
 impl Reused {
     /// Makes the kernel give out this number next; a thread that starts meanwhile may take it.
     pub fn pid(pid: i32) -> Self {
         for _ in 0..50 {
-            std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
-            let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+            std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string())
+                .expect("the namespace is ours");
+            let mut sleep = Command::new("sleep");
+            let child = sleep.arg("60").process_group(0).spawn();
+            let mut child = child.expect("sleep is installed");
             if child.id() == pid.unsigned_abs() {
                 return Self(child);
             }
-            child.kill().unwrap();
-            child.wait().unwrap();
+            end(&mut child);
         }
         panic!("the number {pid} was never given out again");
     }
 
     pub fn is_alive(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
+        matches!(self.0.try_wait(), Ok(None))
     }
 }
 
 impl Drop for Reused {
     fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
+        end(&mut self.0);
     }
+}
+
+/// One that has ended already is only taken note of.
+fn end(child: &mut Child) {
+    _ = child.kill();
+    _ = child.wait();
 }
 
 fn is_root() -> bool {
