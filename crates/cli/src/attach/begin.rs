@@ -38,6 +38,9 @@ pub(crate) async fn last_screen(client: &Client, id: &str) -> Result<Begin, Clie
         let query =
             OutputQuery { from: Some(cursor), max_bytes: Some(PIECE), ..OutputQuery::default() };
         let piece = client.raw(id, &query).await?;
+        if u64::try_from(cursor).is_ok_and(|cursor| piece.from > cursor) {
+            replay.gap();
+        }
         replay.take(&piece.bytes);
         cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
         // What comes meanwhile is not run after.

@@ -48,6 +48,16 @@ impl Replay {
         }
     }
 
+    /// Bytes are missing here: neither a line nor a sequence goes on behind them.
+    pub(crate) fn gap(&mut self) {
+        self.sequences = Sequences::default();
+        self.missing = 0;
+        let in_line = self.lines.back().is_some_and(|line| !line.is_empty());
+        if in_line && self.modes.drawing() == Drawing::Lines {
+            add_text(&mut self.lines, b"\r\n", self.most_lines, &mut self.missing);
+        }
+    }
+
     fn take_byte(&mut self, byte: u8) {
         let Some(item) = self.sequences.take(byte) else { return };
         self.modes.see(item);
@@ -229,6 +239,25 @@ mod tests {
             let text = format!("a{begins_a_string}hidden\u{9c}b");
             assert_eq!(replayed(text.as_bytes()), "ab", "{begins_a_string:?}");
         }
+    }
+
+    #[test]
+    fn nothing_goes_on_behind_a_gap() {
+        let check = |before: &[u8], after: &[u8], want: &str| {
+            let mut replay = Replay::new(3);
+            replay.take(before);
+            replay.gap();
+            replay.take(after);
+            let (text, _, begun) = replay.finish();
+            assert_eq!((String::from_utf8(text).unwrap().as_str(), begun.len()), (want, 0));
+        };
+        check(b"a", b"b", "a\r\nb");
+        check(b"a\r\n", b"b", "a\r\nb");
+        check(b"", b"b", "b");
+        check(b"a\x1b]0;ti", b"tle\r\nb", "a\r\ntle\r\nb");
+        check(b"a\x1b[3", b"1mb", "a\r\n1mb");
+        check(b"1\r\n2\r\n3", b"4\r\n5", "3\r\n4\r\n5");
+        check(b"a\x1b[?1049hx", b"y\x1b[?1049lb", "ab");
     }
 
     #[test]

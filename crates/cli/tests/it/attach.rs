@@ -211,3 +211,23 @@ fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
     pty.types("\r");
     assert_eq!(pty.ends(child), Some(8));
 }
+
+/// A title whose end was dropped with much else does not hide what came after.
+#[test]
+fn what_was_dropped_ends_what_had_begun_before_it() {
+    let daemon = Daemon::start();
+    let child = lastbyte_testkit::testchild();
+    let text = format!(
+        "printf 'begun\\033]0;title'; head -c 5000000 /dev/zero | tr '\\0' x; printf '\\nlast'; exec {} hold",
+        child.display()
+    );
+    let start = [&["start"], &TTY[..], &["--quota", "256KiB", &text]].concat();
+    let id = daemon.result(&start);
+    let id = id.trim();
+    daemon.result(&["wait", id, "--pattern", "last", "--timeout", "60s"]);
+    let (mut pty, child) = attached(&daemon, id);
+    pty.shows("begun\r\nx");
+    pty.shows("x\r\nlast");
+    pty.types(DETACH);
+    assert_eq!(pty.ends(child), Some(0));
+}
