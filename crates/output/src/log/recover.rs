@@ -1,8 +1,8 @@
 //! What the files say of a log whose writer is gone.
 //!
 //! The file has every byte that was spliced into it, whatever became of the writer; a log without
-//! one is as long as what was kept of it. Of what was dropped, the file knows its holes: they are the only ranges that read as zeros which nobody
-//! wrote.
+//! one is as long as what was kept of it. Of what was dropped, the file knows its holes: they are
+//! the only ranges that read as zeros which nobody wrote.
 
 use std::fs::File;
 use std::io;
