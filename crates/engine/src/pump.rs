@@ -37,8 +37,6 @@ pub(crate) const MOST_LARGE_PIPES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Pump {
     sources: Vec<Source>,
-    /// Those at their end, until there is time to close them. Large ones do not wait for it.
-    ended: Vec<Source>,
     writer: Writer,
     /// Which source is asked first, so that neither stream starves the other.
     turn: usize,
@@ -93,15 +91,7 @@ impl Pump {
             }
             OutputEnds::Pty { ours, terminal } => vec![Source::pty(ours, terminal)?],
         };
-        Ok(Self {
-            sources,
-            ended: Vec::new(),
-            writer,
-            turn: 0,
-            moved_since_yield: 0,
-            large_pipes,
-            pins,
-        })
+        Ok(Self { sources, writer, turn: 0, moved_since_yield: 0, large_pipes, pins })
     }
 
     /// Every pipe is at its end.
@@ -132,20 +122,16 @@ impl Pump {
     /// Stores what lies ready in every pipe at this instant and hardly more, so that it ends even
     /// under a flood. `stored` is called after each append. Returns how many bytes.
     pub(crate) fn pass(&mut self, mut stored: impl FnMut(&mut Writer)) -> usize {
-        let Self { sources, ended, writer, pins, .. } = self;
+        let Self { sources, writer, pins, .. } = self;
         writer.keep_from(pins.as_ref().and_then(Pins::floor));
         let mut moved = 0;
-        ended.extend(sources.extract_if(.., |source| {
+        let ended = sources.extract_if(.., |source| {
             let (bytes, at_end) = source.pass(writer, &mut stored);
             moved += bytes;
             at_end
-        }));
+        });
+        ended.for_each(Source::close_soon);
         moved
-    }
-
-    /// Closes the pipes that are at their end.
-    pub(crate) fn close_ended(&mut self) {
-        self.ended = Vec::new();
     }
 
     pub(crate) fn extent(&self) -> Extent {
@@ -210,16 +196,13 @@ impl Pump {
             let index = (self.turn + nth) % count;
             let Some(source) = self.sources.get_mut(index) else { continue };
             match source.poll_pull(&mut self.writer, context) {
-                Poll::Ready(Pulled::Bytes(moved) | Pulled::All(moved)) => {
+                Poll::Ready(Pulled::Bytes(moved)) => {
                     source.grow_if_hot(moved, &self.large_pipes);
                     self.turn = index + 1;
                     return Poll::Ready(Step::Moved(moved));
                 }
                 Poll::Ready(Pulled::End) => {
-                    let source = self.sources.remove(index);
-                    if !source.is_large() {
-                        self.ended.push(source);
-                    }
+                    self.sources.remove(index).close_soon();
                     return Poll::Ready(Step::Moved(0));
                 }
                 Poll::Ready(Pulled::NotNow) => return Poll::Ready(Step::NotNow),

@@ -78,7 +78,7 @@ impl Fixture {
         let mut left = count;
         while left > 0 {
             match self.writer.pull(&self.pipe.0, stream, left + 1, self.now_ms) {
-                Pulled::Bytes(pulled) | Pulled::All(pulled) => left -= pulled,
+                Pulled::Bytes(pulled) => left -= pulled,
                 other => panic!("the bytes are there: {other:?}"),
             }
         }

@@ -23,7 +23,6 @@ impl Ended {
     pub(super) async fn until_closed(self, desk: &mut Desk) {
         let Self { mut core, exit } = self;
         drop(exit);
-        core.pump.close_ended();
         while !core.pump.ended() {
             let event = tokio::select! {
                 _ = core.pump.step() => Event::Stored,

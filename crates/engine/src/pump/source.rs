@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -15,6 +15,7 @@ use lastbyte_sys::pty::{self, WindowSize};
 use lastbyte_sys::readiness::{self, Interest};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
 
 use super::STEP;
 use crate::clock::unix_ms;
@@ -48,6 +49,8 @@ enum Kind {
 const HOT: u32 = 8;
 const USUAL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 1 << 20;
+/// How long a pipe at its end is kept for the sake of others.
+const MOMENT: Duration = Duration::from_millis(1);
 /// As much as a pty gives at once. The kernel allocates what is asked for before it looks.
 const PAGE: usize = 4096;
 /// More than the kernel holds back of a pty's output: a pass ends there even under a flood.
@@ -82,10 +85,6 @@ impl Source {
             };
             match pull(self.end.get_ref(), &self.kind, self.stream, writer, STEP) {
                 Pulled::Nothing => ready.clear_ready(),
-                Pulled::All(count) => {
-                    ready.clear_ready();
-                    return Poll::Ready(Pulled::Bytes(count));
-                }
                 pulled => return Poll::Ready(pulled),
             }
         }
@@ -102,7 +101,7 @@ impl Source {
         loop {
             let most = left.unwrap_or(STEP).max(1);
             match pull(self.end.get_ref(), &self.kind, self.stream, writer, most) {
-                Pulled::Bytes(count) | Pulled::All(count) => {
+                Pulled::Bytes(count) => {
                     stored(writer);
                     moved += count;
                     left = match left {
@@ -149,9 +148,15 @@ impl Source {
         }
     }
 
-    /// It has a buffer that others might want.
-    pub(super) fn is_large(&self) -> bool {
-        matches!(self.kind, Kind::Pipe { large: Some(_), .. })
+    /// Closes it in a moment, when those who may be waiting for its end have been answered; at
+    /// once if it has a buffer that others might want.
+    pub(super) fn close_soon(self) {
+        if !matches!(self.kind, Kind::Pipe { large: Some(_), .. }) {
+            tokio::spawn(async move {
+                sleep_until(Instant::now() + MOMENT).await;
+                drop(self);
+            });
+        }
     }
 
     /// Asks for a larger buffer when the pipe keeps being full, as long as there are some to give.
@@ -175,22 +180,14 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
     // What an earlier step could not store is still in the pipe, and goes first.
     match writer.pull(read, stream, most, now_ms()) {
         Pulled::Nothing | Pulled::End => {}
-        pulled => return of_the_pipe(pulled),
+        pulled => return pulled,
     }
     match gather(end, write, most.min(USUAL_PIPE)) {
         Ok(0) => Pulled::End,
-        Ok(gathered) => of_the_pipe(writer.pull(read, stream, gathered, now_ms())),
+        Ok(gathered) => writer.pull(read, stream, gathered, now_ms()),
         Err(Errno::AGAIN) => Pulled::Nothing,
         // A pty that cannot be read has no more to give.
         Err(_) => Pulled::End,
-    }
-}
-
-/// An empty pipe says nothing of the pty behind it.
-fn of_the_pipe(pulled: Pulled) -> Pulled {
-    match pulled {
-        Pulled::All(count) => Pulled::Bytes(count),
-        pulled => pulled,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lastbyte_engine::{Closing, Kept, Launch, Phase, Reach, ReachChoice, Status, Streams};
 use lastbyte_output::log::Stream;
-use lastbyte_testkit::pattern_bytes;
+use lastbyte_testkit::{eventually, pattern_bytes};
 
 use crate::fixture::{Fixture, finish, finish_text, patiently, read, read_stream};
 
@@ -109,6 +109,24 @@ async fn a_command_that_closes_its_output_early_ends_when_it_exits() {
     assert!(matches!(process.snapshot().phase, Phase::Running), "the end of output is no exit");
     fixture.anchor.tell("exit 4");
     assert_eq!(finish_text(&process).await, (Status::Exited(4), "bye".into()));
+}
+
+/// A command that has let its output go may run for a year.
+#[tokio::test(flavor = "multi_thread")]
+async fn pipes_at_their_end_are_closed_while_the_command_lives() {
+    let fixture = Fixture::new();
+    let pipes = || {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).count()
+    };
+    let before = pipes();
+    let mut launch = fixture.launch("close-stdout then close-stderr then hold");
+    launch.streams = Streams::Split;
+    let process = fixture.start_launch(launch).await;
+    fixture.anchor.wait_for(1);
+    eventually("they are closed", || pipes() == before);
+    assert_eq!(process.snapshot().phase, Phase::Running);
 }
 
 #[tokio::test(flavor = "multi_thread")]

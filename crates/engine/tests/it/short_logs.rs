@@ -113,6 +113,20 @@ async fn what_was_seen_of_a_running_command_outlives_the_server() {
     }
 }
 
+/// A read of such a pipe comes back short although there is more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_that_gives_out_packets_is_emptied_while_the_command_lives() {
+    let home = Home::new();
+    let engine = home.open();
+    let process = engine.start(home.launch("packets 9 then hold")).await.unwrap().process;
+    said(&process, 90).await;
+    home.anchor.wait_for(1);
+    home.anchor.tell("exit 0");
+    let (_, bytes) = finish(&process).await;
+    assert!(bytes == pattern_bytes(0..90));
+    close(engine).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn late_output_brings_what_came_before_into_its_file() {
     let home = Home::new();

@@ -137,7 +137,8 @@ async fn stuffed(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_never_reads_still_times_out() {
     let fixture = Fixture::new();
-    let wall = Some(Duration::from_millis(300));
+    // Time enough for the test itself to fill the queue.
+    let wall = Some(Duration::from_secs(1));
     let process = stuffed(&fixture, |launch| launch.timeouts = Timeouts { wall, idle: None }).await;
     let (ending, _) = finish(&process).await;
     assert_eq!(ending.cause, Cause::TimedOut { which: Timeout::Wall, escalated: false });

@@ -33,8 +33,6 @@ pub enum Streams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pulled {
     Bytes(usize),
-    /// So many bytes, and then nothing was ready any more.
-    All(usize),
     /// Nothing is ready.
     Nothing,
     /// The pipe is at its end.

@@ -52,7 +52,7 @@ impl Writer {
                 self.append_to_memory(bytes, stream, now_ms);
             }
         }
-        Some(if count < room { Pulled::All(count) } else { Pulled::Bytes(count) })
+        Some(Pulled::Bytes(count))
     }
 
     fn room_without_file(&self) -> usize {

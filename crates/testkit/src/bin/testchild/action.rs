@@ -26,6 +26,7 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "write-bytes" => output::write_bytes(words),
         "flood" => output::flood(words),
         "alternate" => output::alternate(words),
+        "packets" => output::packets(words),
         "abort-mid-write" => output::abort_mid_write(words),
         "close-stdout" => output::close_stdout(words),
         "close-stderr" => output::close_stderr(words),

@@ -4,6 +4,7 @@
 //! - `write-bytes N [out|err]`: N bytes of the pattern.
 //! - `flood [SECONDS]`: the pattern on stdout, for ever or for so long.
 //! - `alternate N`: a byte to stdout, a byte to stderr, N times.
+//! - `packets N`: N writes of ten bytes to a stdout that gives them out one by one (`O_DIRECT`).
 //! - `abort-mid-write N`: half of N bytes of the pattern on stdout, then SIGKILL to itself.
 //! - `close-stdout`, `close-stderr`: the descriptor becomes `/dev/null`, so the pipe is let go.
 //!
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lastbyte_testkit::pattern_bytes;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
 use crate::signals;
@@ -112,6 +114,14 @@ pub(crate) fn alternate(mut words: Words<'_>) -> io::Result<()> {
         ERR.write_pattern(1)?;
     }
     Ok(())
+}
+
+pub(crate) fn packets(mut words: Words<'_>) -> io::Result<()> {
+    let count: u64 = words.number("N")?;
+    words.done()?;
+    let flags = fcntl_getfl(rustix::stdio::stdout())?;
+    fcntl_setfl(rustix::stdio::stdout(), flags | OFlags::DIRECT)?;
+    (0..count).try_for_each(|_| OUT.write_pattern(10))
 }
 
 pub(crate) fn abort_mid_write(mut words: Words<'_>) -> io::Result<()> {
