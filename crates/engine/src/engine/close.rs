@@ -49,7 +49,7 @@ impl Engine {
         self.inner.trees.close();
         self.inner.spares.iter().for_each(|spares| spares.close());
         if let Some(journal) = self.inner.journal.clone() {
-            journal.tend().await;
+            journal.leave().await;
         }
         CloseReport { stopped }
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, frame, header, split};
+use super::live::Live;
 use super::record::Record;
 use super::replay::Replayed;
 
@@ -32,7 +33,7 @@ pub(super) struct Compaction {
 pub(super) struct Compacted {
     pub(super) file: File,
     pub(super) len: u64,
-    pub(super) records: Vec<Record>,
+    pub(super) live: Live,
     /// How much of the old journal it stands for, with what waited there.
     pub(super) stands_for: u64,
     pub(super) new: PathBuf,
@@ -45,7 +46,7 @@ impl Compaction {
         let bytes = content(self.key, &records);
         let file = or_remove(&self.new, write_synced(&self.new, &bytes))?;
         let (len, stands_for) = (bytes.len() as u64, self.len + self.pending.len() as u64);
-        Ok(Compacted { file, len, records, stands_for, new: self.new })
+        Ok(Compacted { file, len, live: Live::of(self.key, &records), stands_for, new: self.new })
     }
 
     fn replay(&self) -> io::Result<Replayed> {

@@ -74,7 +74,8 @@ impl Journal {
         let mut store = Store::new(path, key);
         let records = replayed.records();
         // Without room for another file the old one goes on, without what is torn.
-        if store.content(&records) == bytes || store.rewrite(&records).is_err() && good > 0 {
+        let as_it_is = store.content(&records) == bytes;
+        if as_it_is || store.rewrite_somehow(&records).is_err() && good > 0 {
             store.go_on(good, &records)?;
         }
         Ok((

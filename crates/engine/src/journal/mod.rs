@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A frame is appended by one write, without a sync: it outlives this program, not the machine.
-//! The journal never has the value of an environment variable.
+//! What is said of a launch never has the value of an environment variable. What a command itself has
+//! said is in it while that is little, and goes with the process.
 
 mod codec;
 mod compaction;
@@ -16,6 +17,7 @@ mod entry;
 mod file;
 mod fingerprint;
 mod frames;
+mod live;
 mod record;
 mod replay;
 #[cfg(test)]

@@ -5,10 +5,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::compaction::{Compacted, Compaction, content, or_remove, write_new, write_synced};
 use super::fingerprint::HashKey;
-use super::frames::{frame, header, split};
+use super::frames::{HEADER, frame, header, split};
+use super::live::Live;
 use super::record::Record;
 use crate::Id;
 
@@ -23,18 +25,34 @@ pub(super) struct Store {
     len: u64,
     /// Frames that are not in the file yet, in order.
     pending: Vec<u8>,
-    /// What the records of each process take, as long as they are of interest.
-    live: HashMap<Id, u64>,
+    live: Live,
+    /// Output that was forgotten is still in the file.
+    has_forgotten_output: bool,
+    /// When it was last written anew, or that was tried.
+    tried: Option<Instant>,
 }
 
 /// A file of this size is read in a moment, whatever is in it.
 const SMALL: u64 = 1 << 20;
 /// How many times larger than what is of interest a file may be.
 const MOST_TIMES: u64 = 4;
+/// How much is set aside so that a journal can shrink on a disk that is full.
+const ROOM: u64 = 256 << 10;
+/// Output that is forgotten stays in the file no longer than this and a sweep.
+const REST: Duration = Duration::from_secs(60);
 
 impl Store {
     pub(super) fn new(path: PathBuf, key: HashKey) -> Self {
-        Self { path, key, file: None, len: 0, pending: Vec::new(), live: HashMap::new() }
+        Self {
+            path,
+            key,
+            file: None,
+            len: 0,
+            pending: Vec::new(),
+            live: Live::default(),
+            has_forgotten_output: false,
+            tried: None,
+        }
     }
 
     pub(super) fn append(&mut self, record: &Record) {
@@ -58,15 +76,23 @@ impl Store {
         written
     }
 
-    /// Whether most of the file is of no interest, and that is much.
-    pub(super) fn is_overgrown(&self) -> bool {
-        let live: u64 = self.live.values().sum();
-        let len = self.len + self.pending.len() as u64;
-        len > SMALL && len > live * MOST_TIMES
+    /// Whether it is time for a smaller file.
+    pub(super) fn is_due(&self) -> bool {
+        let (live, len) = (self.live.bytes(), self.len + self.pending.len() as u64);
+        let overgrown = len > SMALL && len > live * MOST_TIMES;
+        let rested = self.tried.is_none_or(|tried| tried.elapsed() >= REST);
+        let lacks_room = !self.pending.is_empty() && live <= ROOM && len > live * 2;
+        overgrown || lacks_room || rested && self.has_forgotten_output
+    }
+
+    /// As [`Store::is_due`], for somebody who will not come again.
+    pub(super) fn is_due_at_last(&self) -> bool {
+        self.has_forgotten_output || self.is_due()
     }
 
     /// What a smaller file is to be made of.
-    pub(super) fn compaction(&self) -> io::Result<Compaction> {
+    pub(super) fn compaction(&mut self) -> io::Result<Compaction> {
+        self.tried = Some(Instant::now());
         let file = self.file.as_ref().ok_or(io::ErrorKind::StorageFull)?;
         Ok(Compaction {
             key: self.key,
@@ -81,13 +107,44 @@ impl Store {
     pub(super) fn go_on_in(&mut self, compacted: Compacted) -> io::Result<()> {
         let since = self.since(compacted.stands_for)?;
         compacted.put_in_place(&self.path, &since)?;
-        let Compacted { file, len, records, .. } = compacted;
+        let Compacted { file, len, live, .. } = compacted;
         (self.file, self.len) = (Some(file), len + since.len() as u64);
         self.pending.clear();
-        self.live.clear();
-        self.count_all(&records);
+        (self.live, self.has_forgotten_output) = (live, false);
         self.count_all(&decoded(self.key, &since));
         Ok(())
+    }
+
+    /// Cuts off everything where nothing is of interest: that needs no room. Says whether it did.
+    pub(super) fn empty_if_nothing_lives(&mut self) -> bool {
+        let Some(file) = self.file.as_ref().filter(|_| self.live.bytes() == 0) else {
+            return false;
+        };
+        let emptied = file.set_len(HEADER as u64).is_ok();
+        if emptied {
+            self.len = HEADER as u64;
+            self.pending.clear();
+            self.has_forgotten_output = false;
+        }
+        emptied
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.room_path().exists()
+    }
+
+    /// Sets room aside, unless it is needed.
+    pub(super) fn keep_room(&self) {
+        if self.pending.is_empty() && !self.has_room() {
+            let room = self.room_path();
+            // Without it a full disk stays full a little longer.
+            _ = or_remove(&room, write_new(&room, &vec![0; ROOM as usize]));
+        }
+    }
+
+    /// Gives back what was set aside; says whether that was something.
+    pub(super) fn give_room(&self) -> bool {
+        fs::remove_file(self.room_path()).is_ok()
     }
 
     /// What of the file and of what waits comes behind its first `count` bytes.
@@ -112,6 +169,8 @@ impl Store {
 
     /// Puts a file with these records, and no others, in the place of the old one.
     pub(super) fn rewrite(&mut self, records: &[Record]) -> io::Result<()> {
+        // Who knows what is in the old one.
+        self.has_forgotten_output = true;
         let bytes = self.content(records);
         let made = match records.is_empty() {
             true => write_new(&self.new_path(), &bytes),
@@ -119,10 +178,18 @@ impl Store {
             false => write_synced(&self.new_path(), &bytes),
         };
         self.replace(made, bytes.len())?;
-        self.live.clear();
-        self.count_all(records);
+        self.live = Live::of(self.key, records);
+        self.has_forgotten_output = false;
         self.pending.clear();
         Ok(())
+    }
+
+    /// The same, with the room that was set aside for it if there is no other.
+    pub(super) fn rewrite_somehow(&mut self, records: &[Record]) -> io::Result<()> {
+        match self.rewrite(records) {
+            Err(_) if self.give_room() => self.rewrite(records),
+            written => written,
+        }
     }
 
     pub(super) fn content(&self, records: &[Record]) -> Vec<u8> {
@@ -136,7 +203,12 @@ impl Store {
         }
         let written = match &self.file {
             Some(file) => match file.write_at(&self.pending, self.len) {
-                Ok(count) => count == self.pending.len(),
+                Ok(count) if count == self.pending.len() => true,
+                Ok(_) => {
+                    // What lies behind the end takes room that others need; it is overwritten.
+                    _ = file.set_len(self.len);
+                    false
+                }
                 Err(_) => false,
             },
             None => {
@@ -174,7 +246,7 @@ impl Store {
         let mut kept = Vec::new();
         for record in records {
             let id = record.id();
-            let went = came.contains(&id) && !self.live.contains_key(&id);
+            let went = came.contains(&id) && !self.live.has(id);
             if !went || had_a_leaf_last.contains(&id) {
                 kept.extend(frame(self.key, &record.encode()));
             }
@@ -194,6 +266,10 @@ impl Store {
         self.path.with_extension("new")
     }
 
+    fn room_path(&self) -> PathBuf {
+        self.path.with_extension("room")
+    }
+
     fn count_all(&mut self, records: &[Record]) {
         for record in records {
             self.count(record, frame(self.key, &record.encode()).len());
@@ -201,18 +277,8 @@ impl Store {
     }
 
     fn count(&mut self, record: &Record, bytes: usize) {
-        let id = record.id();
-        match record {
-            Record::Launched(_)
-            | Record::Started { .. }
-            | Record::Ended { .. }
-            | Record::TimedOut { .. }
-            | Record::Said { .. }
-            | Record::Moved { .. } => {
-                *self.live.entry(id).or_default() += bytes as u64;
-            }
-            Record::Failed { .. } | Record::Forgotten { .. } => _ = self.live.remove(&id),
-        }
+        let forgets_output = self.live.count(record, bytes as u64);
+        self.has_forgotten_output |= forgets_output;
     }
 }
 
@@ -244,7 +310,7 @@ mod tests {
             store.append(&Record::Forgotten { id });
         }
         assert!(store.pending.len() > 1 << 20);
-        assert!(store.is_overgrown());
+        assert!(store.is_due());
         store.thin_out();
         assert!(store.pending.len() < 1000, "{}", store.pending.len());
         // There is room: everything of interest is written, in order.
@@ -263,7 +329,7 @@ mod tests {
         let mut store = Store::new(path, HashKey::random());
         let stay: Vec<Id> = (0..3).map(|_| Id::fresh()).collect();
         stay.iter().for_each(|id| store.append(&launched(*id, Some("/leaf"))));
-        while !store.is_overgrown() {
+        while !store.is_due() {
             let id = Id::fresh();
             store.append(&launched(id, None));
             store.append(&Record::Forgotten { id });
@@ -272,7 +338,7 @@ mod tests {
     }
 
     /// What the file comes to, and what its records take.
-    fn read_back(store: &Store) -> (Vec<Id>, HashMap<Id, u64>) {
+    fn read_back(store: &Store) -> (Vec<Id>, Live) {
         let bytes = fs::read(&store.path).unwrap();
         assert_eq!(bytes.len() as u64, store.len);
         let records = decoded(store.key, &bytes[HEADER..]);
@@ -295,7 +361,7 @@ mod tests {
         store.append(&launched(late, None));
         store.append(&Record::Started { id: stay[1], pid: 7 });
         store.go_on_in(compacted).unwrap();
-        assert!(!store.is_overgrown());
+        assert!(!store.is_due());
         let (ids, live) = read_back(&store);
         assert_eq!(ids, [stay[1], stay[2], early, late]);
         assert_eq!(store.live, live);

@@ -1,36 +1,65 @@
 //! Writing the journal anew while it is in use.
 
+use std::io;
 use std::sync::{Arc, PoisonError};
 
 use tokio::task::spawn_blocking;
 
-use super::compaction::Compaction;
+use super::compaction::Compacted;
 use super::file::Journal;
+use super::store::Store;
 
 impl Journal {
     /// Writes what still waits for room, and the file anew if it has grown too large: that waits for
     /// the disk, on a thread that may. Whoever appends meanwhile does not.
     pub(crate) async fn tend(self: Arc<Self>) {
+        self.tend_if(Store::is_due).await;
+    }
+
+    /// As [`Journal::tend`], by somebody who will not come again: nothing that is forgotten stays.
+    pub(crate) async fn leave(self: Arc<Self>) {
+        self.tend_if(Store::is_due_at_last).await;
+    }
+
+    async fn tend_if(self: Arc<Self>, is_due: fn(&Store) -> bool) {
         self.write();
-        if self.store().is_overgrown() {
-            // One that broke down is tried again: until then there is the old file.
-            _ = spawn_blocking(move || self.compact()).await;
+        let (due, has_room) = {
+            let store = self.store();
+            (is_due(&store), store.has_room())
+        };
+        if !due && has_room {
+            return;
         }
+        // One that broke down is tried again: until then there is the old file.
+        _ = spawn_blocking(move || {
+            if due {
+                self.compact();
+            }
+            self.store().keep_room();
+        })
+        .await;
     }
 
     pub(super) fn compact(&self) {
         // There is nothing in it that a panic could leave half done.
         let _one_at_a_time = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.store().is_overgrown() {
+        if self.store().empty_if_nothing_lives() {
             return;
         }
-        let compaction = self.store().compaction();
-        let compacted = compaction.and_then(Compaction::run);
+        let compacted = match self.smaller() {
+            Err(_) if self.store().give_room() => self.smaller(),
+            compacted => compacted,
+        };
         let mut store = self.store();
         // A file that cannot be written anew now goes on, and is tried again.
         if compacted.and_then(|compacted| store.go_on_in(compacted)).is_err() {
             store.thin_out();
         }
+    }
+
+    fn smaller(&self) -> io::Result<Compacted> {
+        let compaction = self.store().compaction()?;
+        compaction.run()
     }
 }
 
@@ -58,7 +87,7 @@ mod tests {
         let (journal, _) = Journal::open(folder).unwrap();
         let stay: Vec<Id> = (0..STAY).map(|_| Id::fresh()).collect();
         stay.iter().for_each(|id| journal.append(&launched(*id, None)));
-        while !journal.store().is_overgrown() {
+        while !journal.store().is_due() {
             let id = Id::fresh();
             journal.append(&launched(id, None));
             journal.forgotten(id);
@@ -101,9 +130,9 @@ mod tests {
         assert!(disk.join().unwrap(), "something waited for the disk");
         tending.await.unwrap();
         // A pipe cannot be synced, so the old file goes on.
-        assert!(journal.store().is_overgrown());
+        assert!(journal.store().is_due());
         Arc::clone(&journal).tend().await;
-        assert!(!journal.store().is_overgrown());
+        assert!(!journal.store().is_due());
         drop(journal);
         let (_journal, replayed) = Journal::open(folder.path()).unwrap();
         assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), stay);

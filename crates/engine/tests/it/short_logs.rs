@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use lastbyte_engine::{Id, Launch, Process, Settings, Status, Streams};
+use lastbyte_engine::{Id, Kept, Launch, Process, Settings, Status, Streams};
 use lastbyte_output::log::Stream;
-use lastbyte_testkit::{eventually, pattern_bytes};
+use lastbyte_testkit::{eventually, inside, pattern_bytes};
 
 use crate::fixture::{finish, patiently, read, read_stream};
+use crate::full_disk::{MOUNTS, SmallDisk};
 use crate::home::{Home, close, facts, open};
 
 /// How long its file is, if it has one.
@@ -146,6 +147,71 @@ async fn late_output_brings_what_came_before_into_its_file() {
     let engine = home.open();
     assert_eq!(facts(&engine.get(id).unwrap()), before);
     close(engine).await;
+}
+
+/// A secret that was printed by mistake is forgotten on purpose.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_is_gone_from_the_disk_with_the_server() {
+    let home = Home::new();
+    let engine = home.open();
+    let has = |text: &str| home.journal().windows(text.len()).any(|part| part == text.as_bytes());
+    let kept = engine.start(home.launch("print some-words")).await.unwrap().process;
+    let process = engine.start(home.launch("print secret-then-gone")).await.unwrap().process;
+    finish(&kept).await;
+    finish(&process).await;
+    assert!(has("secret"));
+    engine.forget(process.id()).unwrap();
+    close(engine).await;
+    assert!(has("some-words") && !has("secret"));
+}
+
+/// Forgetting a file made room on a disk that was full; so must forgetting what has none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten() {
+    let name = "short_logs::a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten";
+    if !inside(name, &MOUNTS) {
+        return;
+    }
+    for keep in [0, 10] {
+        let home = Home::new();
+        let _disk = SmallDisk::at(home.state.path());
+        let engine = home.open();
+        let run = async || {
+            let process = engine.start(home.launch("write-bytes 4000")).await.unwrap().process;
+            let (ending, _) = finish(&process).await;
+            (process.id(), ending.kept.clone())
+        };
+        let mut ids = Vec::new();
+        loop {
+            let (id, kept) = run().await;
+            ids.push(id);
+            if kept != Kept::Whole {
+                break;
+            }
+        }
+        assert!(ids.len() > 100, "{}", ids.len());
+        ids.drain(keep..).for_each(|id| engine.forget(id).unwrap());
+        // At one of the next endings.
+        let whole = async {
+            loop {
+                let (id, kept) = run().await;
+                if kept == Kept::Whole {
+                    break id;
+                }
+                engine.forget(id).unwrap();
+            }
+        };
+        ids.push(patiently("there is room", whole).await);
+        close(engine).await;
+        let engine = home.open();
+        assert_eq!(engine.restored().ended, keep + 1);
+        for id in ids {
+            let process = engine.get(id).unwrap();
+            let snapshot = process.snapshot();
+            assert!(read(&process, &snapshot, 0..4000) == pattern_bytes(0..4000));
+        }
+        close(engine).await;
+    }
 }
 
 /// More than the journal is let grow to before it is written anew.
