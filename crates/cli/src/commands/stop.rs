@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 fn exit_codes() -> String {
     let left = (Code::Is(exit_code::NOT_MET), "something is left");
-    help::list([help::DONE, left, help::UNUSABLE, help::NO_SERVER])
+    help::list([help::DONE, left, help::UNUSABLE, help::NO_PROCESS])
 }
 
 /// Returns the exit code.
