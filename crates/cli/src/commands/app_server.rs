@@ -16,6 +16,7 @@ use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
 use tokio::runtime::Builder;
 
+use crate::daemon::listen;
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
@@ -32,7 +33,8 @@ use crate::{exit_code, own_streams, places, tell};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Where clients come to: stdio://, ws://IP:PORT (this machine's own addresses) or unix://PATH
+    /// Where clients come to: stdio://, ws://IP:PORT (this machine's own addresses),
+    /// ws://localhost:PORT, which is 127.0.0.1, or unix://PATH
     #[arg(long, value_name = "URL", default_value_t = Listen::Stdio)]
     listen: Listen,
 
@@ -162,10 +164,13 @@ impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected stdio://, ws://IP:PORT or unix://PATH".to_owned();
+        let expected =
+            || "expected stdio://, ws://IP:PORT, ws://localhost:PORT or unix://PATH".to_owned();
         match text.split_once("://") {
             Some(("stdio", "")) => Ok(Self::Stdio),
-            Some(("ws", address)) => address.parse().map(Self::WebSocket).map_err(|_| expected()),
+            Some(("ws", address)) => {
+                listen::parse(address).map(Self::WebSocket).map_err(|_| expected())
+            }
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
             _ => Err(expected()),
         }
@@ -210,11 +215,13 @@ mod tests {
         for text in ["stdio://", "ws://127.0.0.1:4500", "ws://[::1]:0", "unix:///run/a b/s"] {
             assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
         }
+        let localhost = "ws://localhost:1".parse::<Listen>().unwrap();
+        assert_eq!(localhost.to_string(), "ws://127.0.0.1:1");
     }
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for text in ["", "stdio", "off", "ws://", "ws://localhost:1", "unix://", "http://[::1]:1"] {
+        for text in ["", "stdio", "off", "ws://", "ws://example:1", "unix://", "http://[::1]:1"] {
             assert!(text.parse::<Listen>().is_err(), "{text}");
         }
     }

@@ -65,7 +65,7 @@ fn exit_codes() -> String {
         help::OUT_OF_TIME,
         (
             Code::Is(exit_code::OWN_FAILURE),
-            "no server is running, it cannot do this, or it has gone",
+            "no server is running, there is no such process, it cannot do this, or the server has gone",
         ),
         (
             Code::OfSignal,

@@ -6,15 +6,16 @@ use lastbyte_client::News;
 use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
 use lastbyte_sys::Errno;
 
+use crate::exit_code::help::{self, Code};
 use crate::server_args::ServerArgs;
-use crate::{exit_code, in_words, own_streams, process_id, rfc3339, tell};
+use crate::{in_words, own_streams, process_id, rfc3339, tell};
 
 /// Print what happens to processes from now on, a line for each event
 ///
 /// Goes on until it is interrupted or the server ends. A connection that breaks is made again
 /// behind the last event; what was missed all the same is told on standard error.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     /// Only events of this session
     #[arg(long, value_name = "NAME")]
@@ -26,6 +27,12 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     server: ServerArgs,
+}
+
+fn exit_codes() -> String {
+    let read = (Code::Is(0), "the reader of its output has gone");
+    let ended = (Code::OfSignal, "it was ended by signal N: 130 for Ctrl-C");
+    help::list([read, help::UNUSABLE, help::NO_SERVER, ended])
 }
 
 /// Returns the exit code.

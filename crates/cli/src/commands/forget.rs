@@ -7,7 +7,7 @@ use crate::{exit_code, tell};
 
 /// Forget a process that has ended, with its output
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_code::help::of_asking_about_one())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

@@ -11,10 +11,11 @@ use lastbyte_client::{Client, RawOutput};
 use lastbyte_sys::Errno;
 use regex::bytes::Regex;
 
+use crate::exit_code::help::{self, Code};
 use crate::line_filter::LineFilter;
 use crate::output_args::OutputArgs;
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, own_streams, tell};
+use crate::{own_streams, tell};
 
 /// Write the output of a process to standard output, byte for byte
 ///
@@ -28,7 +29,7 @@ use crate::{exit_code, own_streams, tell};
 /// When a byte came is known to a tenth of a second: --since may begin that much too early, and
 /// --timestamps may tell a time that is that much too early.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
@@ -69,6 +70,11 @@ pub(crate) struct Args {
     /// Write each piece as a line of JSON, with all that the server says beside it
     #[arg(long)]
     json: bool,
+}
+
+fn exit_codes() -> String {
+    let followed = (Code::OfSignal, "-f was ended by signal N: 130 for Ctrl-C");
+    help::list([help::DONE, help::UNUSABLE, help::NO_PROCESS, followed])
 }
 
 /// What is asked for at once.

@@ -51,7 +51,7 @@ fn exit_codes() -> String {
             Code::Is(exit_code::USAGE),
             "the call of lastbyte makes no sense, its settings cannot be used, or the pattern is none",
         ),
-        help::NO_SERVER,
+        help::NO_PROCESS,
     ])
 }
 

@@ -11,7 +11,7 @@ use crate::{exit_code, in_words, rfc3339, tell};
 ///
 /// Of one that has ended it also says what it has left running.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_code::help::of_asking_about_one())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

@@ -8,7 +8,7 @@ use crate::{exit_code, tell};
 
 /// Send a signal to a process and its group, and say whom it reached
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_code::help::of_asking_about_one())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

@@ -83,7 +83,7 @@ fn exit_codes() -> String {
             Code::Is(exit_code::TIMED_OUT),
             "--attach: the command was stopped because its time was over",
         ),
-        help::NO_SERVER,
+        (Code::Is(exit_code::OWN_FAILURE), "the server cannot be started, or it cannot do this"),
         help::CANNOT_BE_RUN,
         help::NO_PROGRAM,
         (

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Process, Reach, StopPolicy, StopProof, StopRequest};
+use lastbyte_client::wire::{Process, Reach, Status, StopPolicy, StopProof, StopRequest};
 use lastbyte_engine::Signal;
 
 use crate::exit_code::help::{self, Code};
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 fn exit_codes() -> String {
     let left = (Code::Is(exit_code::NOT_MET), "something is left");
-    help::list([help::DONE, left, help::UNUSABLE, help::NO_SERVER])
+    help::list([help::DONE, left, help::UNUSABLE, help::NO_PROCESS])
 }
 
 /// Returns the exit code.
@@ -65,8 +65,17 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 fn already_ended(before: Option<&Process>) -> String {
     match before {
         Some(Process { id, ending: Some(ending), .. }) => {
-            let (id, ending) = (process_id::short(id), in_words::ending(ending));
-            format!("{id} had already ended: {ending}\n")
+            let id = process_id::short(id);
+            match &ending.status {
+                // It may have run on until this stop.
+                Status::Lost { why } => {
+                    let why = in_words::one_line(why);
+                    format!("{id}: how it ended, if it had, is not known: {why}\n")
+                }
+                Status::Exited { .. } | Status::Signalled { .. } => {
+                    format!("{id} had already ended: {}\n", in_words::ending(ending))
+                }
+            }
         }
         Some(_) | None => String::new(),
     }

@@ -61,7 +61,7 @@ fn exit_codes() -> String {
             "the time of the wait is over and the process runs on, or the process was stopped because
          its own time was over",
         ),
-        help::NO_SERVER,
+        help::NO_PROCESS,
         (Code::OfSignal, "the command was ended by signal N, or the wait was and the process runs on"),
     ])
 }

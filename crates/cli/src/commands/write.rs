@@ -15,7 +15,7 @@ use crate::{exit_code, own_streams, tell};
 /// The text is written as it is: for a line, end it with a newline or give --line. Without a text,
 /// standard input is passed on to its end, as fast as the process reads.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_code::help::of_asking_about_one())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

@@ -13,6 +13,8 @@ use crate::usage;
 pub(crate) enum ConfigError {
     #[error("cannot read the configuration {path}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
+    #[error("the configuration {path} is not used: it is no regular file", path = path.display())]
+    NoFile { path: PathBuf },
     #[error(
         "the configuration {path} is not used: {place} belongs to another user (uid {uid}), who could \
          change what is run; copy it to a file and folder of your own",
@@ -21,7 +23,7 @@ pub(crate) enum ConfigError {
     Foreign { path: PathBuf, place: PathBuf, uid: u32 },
     #[error(
         "the configuration {path} is not used: other users could change what is run; \
-         `chmod go-w {}` makes it yours alone", words(open), path = path.display()
+         `chmod go-w {}` makes it yours alone, or copy it to a folder of your own", words(open), path = path.display()
     )]
     Open { path: PathBuf, open: Vec<PathBuf> },
     #[error("{path}:{line}: this is not TOML: {what}", path = path.display())]

@@ -2,11 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
 use super::choice::{Given, Origin};
@@ -21,8 +23,16 @@ pub(super) fn find(asked_for: Option<&Path>) -> Option<PathBuf> {
     let named = asked_for.map(Path::to_owned).or_else(|| named.map(PathBuf::from));
     named.or_else(|| {
         let usual = places::config_home()?.join("lastbyte/config.toml");
-        usual.exists().then_some(usual)
+        is_there(&usual).then_some(usual)
     })
+}
+
+/// What cannot be looked at is there, for all one knows; whoever opens it will say what is wrong.
+fn is_there(path: &Path) -> bool {
+    let absent = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    };
+    !fs::symlink_metadata(path).is_err_and(|error| absent(&error))
 }
 
 /// Everything that the file sets.
@@ -30,7 +40,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, ConfigError> {
     let failed = |source| ConfigError::Read { path: path.into(), source };
     // What it says of other files is seen from its own folder, wherever we are.
     let path = std::path::absolute(path).map_err(failed)?;
-    let mut file = fs::File::open(&path).map_err(failed)?;
+    // Whatever it is, it is looked at before it is waited for.
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(at_once).open(&path).map_err(failed)?;
     trust::check(&path, &file)?;
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(failed)?;

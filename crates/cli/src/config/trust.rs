@@ -1,12 +1,14 @@
 //! Whose configuration it is. What it says is run (`env-hook`) and believed (`server`), so nobody but
 //! this user and root may have a hand in it.
 //!
-//! The rule is that of ssh for its own file; besides, nobody else may put another file in its place.
+//! The rule is that of ssh for its own files: it is about the file and about every folder on the way
+//! to it, in which another could be put in its place. A link has two ways: its own, and where it leads.
 
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::iter;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use rustix::process::geteuid;
@@ -15,24 +17,48 @@ use super::error::ConfigError;
 
 /// Looks at the file that was opened, not at what its path leads to by now.
 pub(super) fn check(path: &Path, file: &File) -> Result<(), ConfigError> {
-    let (own, folder) = (geteuid().as_raw(), path.parent().unwrap_or(path));
-    let found = look(file, folder);
-    let found = found.map_err(|source| ConfigError::Read { path: path.into(), source })?;
-    let places = [path, folder].into_iter().zip(&found);
-    if let Some((place, found)) = places.clone().find(|(_, found)| is_foreign(found.uid(), own)) {
+    let failed = |source| ConfigError::Read { path: path.into(), source };
+    let of_file = file.metadata().map_err(failed)?;
+    if !is_read_at_once(of_file.mode()) {
+        return Err(ConfigError::NoFile { path: path.into() });
+    }
+    let folders = folders(path).map_err(failed)?;
+    let places: Vec<_> = iter::once((path.to_owned(), of_file)).chain(folders).collect();
+    let own = geteuid().as_raw();
+    if let Some((place, found)) = places.iter().find(|(_, found)| is_foreign(found.uid(), own)) {
         let (path, place) = (path.into(), place.into());
         return Err(ConfigError::Foreign { path, place, uid: found.uid() });
     }
-    let open = places.filter(|(_, found)| is_open(found.mode()));
-    let open: Vec<_> = open.map(|(place, _)| place.to_owned()).collect();
+    let open = places.into_iter().filter(|(_, found)| is_open(found.mode()));
+    let open: Vec<_> = open.map(|(place, _)| place).collect();
     match open.is_empty() {
         true => Ok(()),
         false => Err(ConfigError::Open { path: path.into(), open }),
     }
 }
 
-fn look(file: &File, folder: &Path) -> io::Result<[Metadata; 2]> {
-    Ok([file.metadata()?, fs::metadata(folder)?])
+/// The folders above it, as its path is written and as it is without links; each once.
+fn folders(path: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
+    let real = fs::canonicalize(path)?;
+    let mut folders: Vec<(PathBuf, Metadata)> = Vec::new();
+    for folder in path.ancestors().skip(1).chain(real.ancestors().skip(1)) {
+        let found = fs::metadata(folder)?;
+        let is_known = |(_, known): &(PathBuf, Metadata)| is_same(known, &found);
+        if !folders.iter().any(is_known) {
+            folders.push((folder.to_owned(), found));
+        }
+    }
+    Ok(folders)
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// A file or a device. A pipe may wait for its writer for ever, and is empty to the server that is
+/// started with the same settings.
+fn is_read_at_once(mode: u32) -> bool {
+    matches!(FileType::from_raw_mode(mode), FileType::RegularFile | FileType::CharacterDevice)
 }
 
 fn is_foreign(uid: u32, own: u32) -> bool {
@@ -74,8 +100,6 @@ mod tests {
             (0o100_644, false),
             (0o100_664, true),
             (0o100_602, true),
-            (0o010_600, false),
-            (0o010_620, true),
             (0o040_755, false),
             (0o040_775, true),
             (0o040_777, true),

@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// or a resolver that means something else by it would open the daemon to others.
 pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     let of_localhost = |(host, port): (&str, &str)| {
+        // A number may have a sign, a port has none.
+        let is_it = host.eq_ignore_ascii_case("localhost") && !port.starts_with('+');
         let port = port.parse().ok()?;
-        let is_it = host.eq_ignore_ascii_case("localhost");
         is_it.then_some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     };
     let address = text.parse().ok();
@@ -43,6 +44,8 @@ mod tests {
             "localhost",
             "localhost:",
             "localhost:65536",
+            "localhost:+80",
+            "localhost:-0",
             "localhost.:80",
             "a.localhost:80",
             "localhost:80:80",

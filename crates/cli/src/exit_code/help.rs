@@ -28,6 +28,9 @@ pub(crate) const OUT_OF_TIME: Row =
     (Code::Is(TIMED_OUT), "the command was stopped because its time was over");
 pub(crate) const NO_SERVER: Row =
     (Code::Is(OWN_FAILURE), "no server is running, or it cannot do this");
+/// Of a command that is about one process.
+pub(crate) const NO_PROCESS: Row =
+    (Code::Is(OWN_FAILURE), "no server is running, there is no such process, or it cannot do this");
 pub(crate) const CANNOT_BE_RUN: Row =
     (Code::Is(NOT_RUNNABLE), "the program was found but cannot be run");
 pub(crate) const NO_PROGRAM: Row = (Code::Is(NOT_FOUND), "the program was not found");
@@ -43,6 +46,11 @@ pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
 /// The list of a command that asks a server and has nothing to tell by its exit code.
 pub(crate) fn of_asking() -> String {
     list([DONE, UNUSABLE, NO_SERVER])
+}
+
+/// The same of one that is about one process.
+pub(crate) fn of_asking_about_one() -> String {
+    list([DONE, UNUSABLE, NO_PROCESS])
 }
 
 /// The list of a command that writes something about itself.

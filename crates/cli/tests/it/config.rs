@@ -1,9 +1,10 @@
 //! Settings: a flag wins over a variable, a variable over the file, the file over what is usual.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -18,7 +19,9 @@ fn write_config(fixture: &Fixture, text: &str) -> PathBuf {
     let path = folder.join("config.toml");
     fs::write(&path, text).unwrap();
     // Whatever umask the tests are run with.
-    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    for folder in [folder.parent().unwrap(), &folder] {
+        fs::set_permissions(folder, Permissions::from_mode(0o700)).unwrap();
+    }
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     path
 }
@@ -179,6 +182,24 @@ fn a_file_that_was_asked_for_must_be_there() {
     assert_eq!(finished.code, Some(2), "{finished:?}");
 }
 
+#[test]
+fn a_usual_file_that_cannot_be_looked_at_is_not_taken_for_none() {
+    let fixture = Fixture::new();
+    let path = write_config(&fixture, "");
+    let want = format!("cannot read the configuration {}", path.display());
+    fs::remove_file(&path).unwrap();
+    symlink("nowhere", &path).unwrap();
+    refused(&fixture, &["config", "show"], &want);
+    let folder = path.parent().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    symlink(folder, folder).unwrap();
+    refused(&fixture, &["config", "show"], &want);
+    // Below what is no folder there is nothing.
+    fs::remove_file(folder).unwrap();
+    fs::write(folder, "").unwrap();
+    assert_eq!(finish(fixture.lastbyte(&["config", "show"])).code, Some(0));
+}
+
 /// It may name a command that the server runs.
 #[test]
 fn a_file_that_others_can_change_is_refused() {
@@ -194,7 +215,7 @@ fn a_file_that_others_can_change_is_refused() {
         fs::set_permissions(folder, Permissions::from_mode(of_folder)).unwrap();
         let want = format!(
             "the configuration {file} is not used: other users could change what is run; \
-             `chmod go-w {open}` makes it yours alone\n"
+             `chmod go-w {open}` makes it yours alone, or copy it to a folder of your own\n"
         );
         // A server that is not refused would stay, so it is asked last.
         for call in [["config", "show"].as_slice(), &["ps"], &["start", "true"], &["serve"]] {
@@ -205,6 +226,44 @@ fn a_file_that_others_can_change_is_refused() {
     fs::set_permissions(file, Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(folder, Permissions::from_mode(0o1777)).unwrap();
     assert_eq!(finish(fixture.lastbyte(&["config", "show"])).code, Some(0));
+}
+
+/// Where a link leads, and whatever is above, another file could be put as well.
+#[test]
+fn a_way_to_the_file_on_which_others_can_change_it_is_refused() {
+    let fixture = Fixture::new();
+    let home = fixture.home.path();
+    let link = write_config(&fixture, "");
+    let (above, below) = (home.join("above"), home.join("above/below"));
+    fs::create_dir_all(&below).unwrap();
+    fs::rename(&link, below.join("real.toml")).unwrap();
+    symlink(below.join("real.toml"), &link).unwrap();
+    for folder in [&above, &below, &home.join("config")] {
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(finish(fixture.lastbyte(&["config", "show"])).code, Some(0));
+    for open in [&above, &below, &home.join("config")] {
+        fs::set_permissions(open, Permissions::from_mode(0o775)).unwrap();
+        let want = format!(
+            "the configuration {} is not used: other users could change what is run; \
+             `chmod go-w {}` makes it yours alone, or copy it to a folder of your own\n",
+            link.display(),
+            open.display()
+        );
+        refused(&fixture, &["config", "show"], &want);
+        fs::set_permissions(open, Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// Nobody writes to it, and nobody waits for that.
+#[test]
+fn a_pipe_is_no_configuration() {
+    let fixture = Fixture::new();
+    let path = write_config(&fixture, "");
+    fs::remove_file(&path).unwrap();
+    mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    let want = format!("the configuration {} is not used: it is no regular", path.display());
+    refused(&fixture, &["config", "show"], &want);
 }
 
 #[test]

@@ -1,5 +1,9 @@
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
+
 use crate::daemon::Daemon;
-use crate::harness::{Finished, Fixture, finish};
+use crate::harness::{Finished, Fixture, finish, send, start};
 
 #[test]
 fn the_help_has_the_exit_codes_and_every_option() {
@@ -44,10 +48,10 @@ fn listed(command: &str) -> Vec<String> {
 #[test]
 fn a_command_lists_the_exit_codes_that_it_can_give_and_no_others() {
     for (commands, want) in [
-        ("show logs write signal forget events shutdown", "0 2 125"),
+        ("show write signal forget shutdown", "0 2 125"),
         ("man completions config-show", "0 2 125"),
         ("stop search doctor", "0 1 2 125"),
-        ("ps serve app-server", "0 2 125 128+N"),
+        ("ps logs events serve app-server", "0 2 125 128+N"),
         ("attach", "N 0 2 124 125 128+N"),
         ("wait", "N 0 1 2 124 125 128+N"),
         ("start", "N 0 2 124 125 126 127 128+N"),
@@ -56,6 +60,31 @@ fn a_command_lists_the_exit_codes_that_it_can_give_and_no_others() {
         for command in commands.split(' ') {
             assert_eq!(listed(&command.replace("config-", "config ")).join(" "), want, "{command}");
         }
+    }
+}
+
+#[test]
+fn what_goes_on_until_it_is_interrupted_is_ended_by_the_signal() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    for call in [["events"].as_slice(), &["logs", "-f", &id]] {
+        let mut going_on = start(daemon.lastbyte(call));
+        send(&going_on, Signal::INT);
+        assert_eq!(going_on.wait().unwrap().signal(), Some(2), "{call:?}");
+        assert!(listed(call[0]).contains(&"128+N".to_owned()), "{call:?}");
+    }
+    daemon.result(&["stop", &id]);
+}
+
+#[test]
+fn what_a_failure_may_mean_is_of_the_command() {
+    for (command, want) in [
+        ("show", "no server is running, there is no such process, or it cannot do this"),
+        ("ps", "no server is running, or it cannot do this"),
+        ("start", "the server cannot be started, or it cannot do this"),
+    ] {
+        let help = finish(Fixture::new().lastbyte(&[command, "--help"])).stdout;
+        assert!(help.contains(&format!("  125    {want}\n")), "{help}");
     }
 }
 

@@ -46,6 +46,23 @@ fn a_stop_of_what_an_ended_process_has_left_says_both() {
 }
 
 #[test]
+fn a_stop_of_what_a_killed_server_has_left_does_not_call_it_ended() {
+    let mut daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    let [left] = daemon.fixture.anchor.wait_for(1)[..] else { panic!("one is started") };
+    daemon.kill();
+    daemon.start_again();
+    let proof = daemon.result(&["stop", &id]);
+    daemon.fixture.anchor.wait_for_at_most(0);
+    let want = format!(
+        "{}: how it ended, if it had, is not known: the server ended before the process did\n\
+         signalled  {left}\ngone       {left}\nleft       nobody\n",
+        &id[28..]
+    );
+    assert!(proof.starts_with(&want), "{proof}");
+}
+
+#[test]
 fn a_stop_can_be_given_another_signal_and_grace() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "ignore 15 then hold");

@@ -102,12 +102,24 @@ fn a_time_that_has_not_come_is_told() {
         daemon.check(&arguments, 0, "", &told("nothing has come since then"));
     }
     let mut follower = start(daemon.lastbyte(&["logs", "-f", "--since", ahead, &id]));
-    let told = told("what comes from now on is shown");
-    expect(follower.stderr.as_mut().unwrap(), &told);
+    let of_following = told("what comes from now on, if anything, is shown");
+    expect(follower.stderr.as_mut().unwrap(), &of_following);
     daemon.fixture.anchor.tell("print new");
     expect(follower.stdout.as_mut().unwrap(), "new");
     daemon.result(&["stop", &id]);
     assert_eq!(follower.wait().unwrap().code(), Some(0));
+    daemon.check(&["logs", "-f", "--since", ahead, &id], 0, "", &of_following);
+}
+
+#[test]
+fn a_time_before_all_that_came_or_past_all_that_can_is_none_the_less_one() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print all");
+    daemon.result(&["wait", &id]);
+    assert_eq!(daemon.result(&["logs", "--since", "1815-12-10T00:00:00Z", &id]), "all");
+    let far = daemon.finish(&["logs", "--since", "9999-12-31T00:00:00Z", &id]);
+    assert_eq!((far.code, far.stdout.as_str()), (Some(0), ""), "{far:?}");
+    assert!(far.stderr.starts_with("lastbyte: --since is in the future, "), "{far:?}");
 }
 
 #[track_caller]

@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 pub(super) fn tell_if_ahead(args: &Args) {
     let Some(at) = args.since.filter(|at| *at > nanoseconds(now())) else { return };
     let so = match args.follow {
-        true => "what comes from now on is shown",
+        true => "what comes from now on, if anything, is shown",
         false => "nothing has come since then",
     };
     tell::line(format_args!("--since is in the future, {}: {so}", rfc3339::seconds(at)));
@@ -48,6 +48,8 @@ mod tests {
             assert!((ago(before)..=ago(after)).contains(&since.unwrap()), "{text}");
         }
         assert_eq!(parse("99999999999h"), Ok(0), "before all there is");
+        assert_eq!(parse("1969-07-20T20:17:40Z"), Ok(0), "before all there is");
+        assert_eq!(parse("9999-12-31T23:59:59Z"), Ok(u64::MAX), "after all there will be");
         assert_eq!(parse("1970-01-01T00:00:01.5Z"), Ok(1_500_000_000));
         for text in ["", "5", "-5m", "yesterday", "2026-11-16", "2026-11-16T07:00:00"] {
             assert_eq!(parse(text), Err(ACCEPTED.to_owned()), "{text:?}");

@@ -1,11 +1,14 @@
 //! `GET …/output`: a view as JSON, or raw bytes with what they are bytes of in the head.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::stream;
 use lastbyte_engine::{Process, Sandbox, Snapshot};
 use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
 
@@ -40,7 +43,7 @@ async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: Output
     let (tag, len) = (tag(&raw.snapshot), raw.body.len());
     let mut answer = match partial::wanted(headers, &tag, len) {
         Wanted::Whole => bytes(raw),
-        Wanted::Nothing => status(StatusCode::NOT_MODIFIED),
+        Wanted::Nothing => not_modified(),
         Wanted::Missing => missing(len),
         Wanted::Part { first, last } => {
             let from = i64::try_from(raw.from + first).unwrap_or(i64::MAX);
@@ -80,9 +83,11 @@ fn missing(len: u64) -> Response<Body> {
     answer
 }
 
-fn status(code: StatusCode) -> Response<Body> {
-    let mut answer = Response::new(Body::empty());
-    *answer.status_mut() = code;
+fn not_modified() -> Response<Body> {
+    // One whose length is known would be told as that of the output.
+    let nothing = stream::empty::<Result<Bytes, Infallible>>();
+    let mut answer = Response::new(Body::from_stream(nothing));
+    *answer.status_mut() = StatusCode::NOT_MODIFIED;
     answer
 }
 

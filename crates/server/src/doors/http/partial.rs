@@ -24,20 +24,29 @@ pub(super) fn wanted(headers: &HeaderMap, tag: &str, len: u64) -> Wanted {
     if knows(headers, tag) {
         return Wanted::Nothing;
     }
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    if text(IF_RANGE).is_some_and(|known| known != tag) {
+    // A field that is no text is still there, and does not hold.
+    if headers.get_all(IF_RANGE).iter().any(|known| known.as_bytes() != tag.as_bytes()) {
         return Wanted::Whole;
     }
-    let range = text(RANGE).and_then(|range| range.strip_prefix("bytes="));
-    range.and_then(|range| part(range.trim(), len)).unwrap_or(Wanted::Whole)
+    range(headers).and_then(|range| part(range, len)).unwrap_or(Wanted::Whole)
+}
+
+/// What follows the unit, if that is bytes and no other line asks for more.
+fn range(headers: &HeaderMap) -> Option<&str> {
+    let mut lines = headers.get_all(RANGE).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let (unit, range) = line.to_str().ok()?.split_once('=')?;
+    unit.eq_ignore_ascii_case("bytes").then(|| range.trim())
 }
 
 /// Whether the client has the answer with this tag. A proxy that packed it on the way has called
 /// the tag weak, which is enough here and not for a part.
 fn knows(headers: &HeaderMap, tag: &str) -> bool {
-    let lists = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut known = lists.flat_map(|list| list.split(',')).map(str::trim);
-    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+    let is_it = |known: &[u8]| known.strip_prefix(b"W/").unwrap_or(known) == tag.as_bytes();
+    // Tags of others may have bytes that are no text.
+    headers.get_all(IF_NONE_MATCH).iter().map(|list| list.as_bytes().trim_ascii()).any(|list| {
+        list == b"*" || list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).any(is_it)
+    })
 }
 
 /// `first-last`, `first-` or `-count`.
@@ -62,6 +71,8 @@ fn number(digits: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn check(range: &str, len: u64, want: Wanted) {
@@ -73,6 +84,7 @@ mod tests {
     #[test]
     fn a_range_is_a_part_or_is_missing_or_means_the_whole() {
         check("bytes=0-0", 10, Wanted::Part { first: 0, last: 0 });
+        check("Bytes=0-0", 10, Wanted::Part { first: 0, last: 0 });
         check("bytes=2-", 10, Wanted::Part { first: 2, last: 9 });
         check("bytes=2-99", 10, Wanted::Part { first: 2, last: 9 });
         check("bytes=-3", 10, Wanted::Part { first: 7, last: 9 });
@@ -86,6 +98,7 @@ mod tests {
             "bytes=20-3",
             "bytes=0-1,4-5",
             "lines=1-2",
+            "bytes 1-2",
             "bytes=x-",
             "bytes=+1-2",
             "bytes=-",
@@ -116,12 +129,36 @@ mod tests {
         for known in [&["*"][..], &["W/\"t\""], &["\"a\",W/\"t\" , \"b\""], &["\"a\"", "\"t\""]] {
             assert_eq!(with(known), Wanted::Nothing, "{known:?}");
         }
-        for other in [&[][..], &["\"T\""], &["t"], &["W/"], &["\"t"], &["w/\"t\""]] {
+        for other in
+            [&[][..], &["\"a, *, b\""], &["\"T\""], &["t"], &["W/"], &["\"t"], &["w/\"t\""]]
+        {
             assert_eq!(with(other), Wanted::Whole, "{other:?}");
         }
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, "bytes=1-2".parse().unwrap());
         headers.insert(IF_RANGE, "W/\"t\"".parse().unwrap());
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Whole);
+    }
+
+    #[test]
+    fn tags_that_are_no_text_and_several_are_compared_all_the_same() {
+        let bytes = |bytes: &[u8]| HeaderValue::from_bytes(bytes).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, "bytes=1-2".parse().unwrap());
+        headers.insert(IF_RANGE, bytes(b"\"\xfc\""));
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Whole, "it does not hold");
+        headers.insert(IF_RANGE, bytes(b"\"t\""));
+        headers.append(IF_RANGE, bytes(b"\"old\""));
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Whole, "one of two does not hold");
+        headers.insert(IF_NONE_MATCH, bytes(b"\"\xfc\", \"t\""));
+        assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Nothing);
+    }
+
+    #[test]
+    fn two_lines_of_ranges_mean_the_whole() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, "bytes=1-2".parse().unwrap());
+        headers.append(RANGE, "bytes=4-5".parse().unwrap());
         assert_eq!(wanted(&headers, "\"t\"", 10), Wanted::Whole);
     }
 }

@@ -183,16 +183,35 @@ async fn late_output_is_shown_to_who_asks_for_it_and_changes_nothing_for_others(
     assert_eq!((answer.body.as_ref(), answer.number("lastbyte-total")), (b"tail".as_slice(), 9));
 }
 
+async fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut client = server.connect().await;
+    Answer::whole(client.begin_with(method, path, headers, "".into()).await).await
+}
+
+/// It would be taken for that of the output.
+#[tokio::test]
+async fn what_has_not_changed_has_no_length() {
+    let server = Server::start().await;
+    let path = ended(&server, "print abc", json!({})).await;
+    let path = format!("{path}/output");
+    let head = ask(&server, "HEAD", &path, &[]).await;
+    assert_eq!((head.status, head.head("content-length")), (200, Some("3")));
+    let tag = head.head("etag").unwrap().to_owned();
+    for method in ["HEAD", "GET"] {
+        let known = ask(&server, method, &path, &[("if-none-match", &tag)]).await;
+        let found = (known.status, known.head("content-length"), known.head("etag"));
+        assert_eq!(found, (304, None, Some(&*tag)), "{method}");
+        assert_eq!(known.head("transfer-encoding"), None, "{method}");
+    }
+}
+
 #[tokio::test]
 async fn a_log_that_is_closed_is_had_in_parts_and_once() {
     let server = Server::start().await;
     let length = 300_000;
     let path = ended(&server, &format!("write-bytes {length}"), json!({})).await;
     let path = format!("{path}/output");
-    let ask = async |headers: &[(&str, &str)]| {
-        let mut client = server.connect().await;
-        Answer::whole(client.begin_with("GET", &path, headers, "".into()).await).await
-    };
+    let ask = async |headers: &[(&str, &str)]| ask(&server, "GET", &path, headers).await;
     let whole = ask(&[]).await;
     assert_eq!(whole.head("accept-ranges"), Some("bytes"));
     let tag = whole.head("etag").unwrap().to_owned();
