@@ -2,8 +2,10 @@
 //! this user and root may have a hand in it.
 //!
 //! The rule is that of ssh for its own files: it is about the file and about every folder on the way
-//! to it, in which another could be put in its place. A link has two ways: its own, and where it leads.
+//! to it, as far as this user's home, in which another could be put in its place. A link has two ways:
+//! its own, and where it leads.
 
+use std::env;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::iter;
@@ -22,7 +24,8 @@ pub(super) fn check(path: &Path, file: &File) -> Result<(), ConfigError> {
     if !is_read_at_once(of_file.mode()) {
         return Err(ConfigError::NoFile { path: path.into() });
     }
-    let folders = folders(path).map_err(failed)?;
+    let home = env::var_os("HOME").and_then(|home| fs::metadata(home).ok());
+    let folders = folders(path, home.as_ref()).map_err(failed)?;
     let places: Vec<_> = iter::once((path.to_owned(), of_file)).chain(folders).collect();
     let own = geteuid().as_raw();
     if let Some((place, found)) = places.iter().find(|(_, found)| is_foreign(found.uid(), own)) {
@@ -37,15 +40,23 @@ pub(super) fn check(path: &Path, file: &File) -> Result<(), ConfigError> {
     }
 }
 
-/// The folders above it, as its path is written and as it is without links; each once.
-fn folders(path: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
+/// The folders above it, as its path is written and as it is without links; each once. Whoever has a
+/// hand in what lies above this user's home has one in everything: nobody is asked about that, and in
+/// a container it often seems to be nobody's.
+fn folders(path: &Path, home: Option<&Metadata>) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let real = fs::canonicalize(path)?;
     let mut folders: Vec<(PathBuf, Metadata)> = Vec::new();
-    for folder in path.ancestors().skip(1).chain(real.ancestors().skip(1)) {
-        let found = fs::metadata(folder)?;
-        let is_known = |(_, known): &(PathBuf, Metadata)| is_same(known, &found);
-        if !folders.iter().any(is_known) {
-            folders.push((folder.to_owned(), found));
+    for way in [path, &real] {
+        for folder in way.ancestors().skip(1) {
+            let found = fs::metadata(folder)?;
+            let is_home = home.is_some_and(|home| is_same(home, &found));
+            let is_known = |(_, known): &(PathBuf, Metadata)| is_same(known, &found);
+            if !folders.iter().any(is_known) {
+                folders.push((folder.to_owned(), found));
+            }
+            if is_home {
+                break;
+            }
         }
     }
     Ok(folders)
@@ -108,6 +119,21 @@ mod tests {
         ] {
             assert_eq!(is_open(mode), want, "{mode:o}");
         }
+    }
+
+    #[test]
+    fn the_way_ends_at_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("above/home");
+        fs::create_dir_all(home.join("in")).unwrap();
+        let file = home.join("in/config.toml");
+        fs::write(&file, "").unwrap();
+        let names = |home: Option<&Metadata>| -> Vec<PathBuf> {
+            folders(&file, home).unwrap().into_iter().map(|(name, _)| name).collect()
+        };
+        let looked_at = names(fs::metadata(&home).ok().as_ref());
+        assert_eq!(looked_at, [home.join("in"), home]);
+        assert_eq!(names(None).last().unwrap(), Path::new("/"));
     }
 
     #[test]
