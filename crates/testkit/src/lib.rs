@@ -19,6 +19,6 @@ pub use condition::{PATIENCE, eventually};
 pub use namespace::{Reused, inside};
 pub use pattern::{pattern, pattern_bytes};
 pub use port::free_port;
-pub use procfs::{children_of, is_alive, is_stopped, open_fds};
+pub use procfs::{children_of, is_alive, is_stopped, open_fds, open_targets};
 pub use program::{argv, script, testchild};
 pub use signal_sets::SignalSets;

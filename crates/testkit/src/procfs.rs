@@ -1,6 +1,7 @@
 //! What `/proc` knows of descriptors and processes.
 
 use std::fs;
+use std::path::PathBuf;
 
 /// The numbers of the caller's open descriptors, in order.
 ///
@@ -11,6 +12,12 @@ pub fn open_fds() -> Vec<i32> {
     numbers.retain(|number| fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_ok());
     numbers.sort_unstable();
     numbers
+}
+
+/// What the caller's open descriptors lead to, as `/proc` shows it. As true as [`open_fds`].
+pub fn open_targets() -> Vec<PathBuf> {
+    let links = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    links.filter_map(|link| fs::read_link(link.path()).ok()).collect()
 }
 
 /// The direct children of `pid`, zombies included, in order.

@@ -9,10 +9,9 @@ use lastbyte_engine::{
 };
 use lastbyte_sys::cgroup;
 use lastbyte_sys::spawn::Mechanism;
-use lastbyte_testkit::{children_of, eventually, is_alive, open_fds};
+use lastbyte_testkit::{children_of, eventually, inside, is_alive, open_fds, open_targets};
 
 use crate::fixture::{Fixture, finish, patiently};
-use lastbyte_testkit::inside;
 
 fn fixture() -> Fixture {
     Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Leaf))
@@ -75,9 +74,16 @@ async fn nothing_is_left_of_a_stopped_tree_but_a_free_leaf() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leaf_costs_no_descriptor() {
     let (with, without) = (fixture(), Fixture::with(|s| s.reach = ReachChoice::Only(Reach::Scan)));
+    let is_of_a_command = |target: &PathBuf| {
+        let target = target.to_string_lossy();
+        target.starts_with("pipe:") || target.contains("pidfd")
+    };
+    let of_commands = || open_targets().into_iter().filter(is_of_a_command).count();
     let mut costs = Vec::new();
     for fixture in [&with, &without] {
+        let at_rest = of_commands();
         finish(&fixture.start("exit 0").await).await;
+        eventually("its own are closed", || of_commands() <= at_rest);
         let before = open_fds().len();
         for _ in 0..10 {
             fixture.start_launch(Launch::argv(["/bin/sleep", "60"])).await;

@@ -1,8 +1,10 @@
 //! What a command writes is what is read, in order and whole.
 
+use std::path::PathBuf;
+
 use lastbyte_engine::{Closing, Kept, Launch, Phase, Reach, ReachChoice, Status, Streams};
 use lastbyte_output::log::Stream;
-use lastbyte_testkit::{eventually, pattern_bytes};
+use lastbyte_testkit::{eventually, open_targets, pattern_bytes};
 
 use crate::fixture::{Fixture, finish, finish_text, patiently, read, read_stream};
 
@@ -69,11 +71,8 @@ async fn a_log_that_is_forgotten_takes_no_room() {
     let process = fixture.start("print 1").await;
     finish(&process).await;
     patiently("closed", process.wait_for(|_| false)).await;
-    let open = || {
-        let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-        let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
-        targets.filter(|target| target.starts_with(fixture.state.path().join("logs"))).count()
-    };
+    let logs = fixture.state.path().join("logs");
+    let open = || open_targets().iter().filter(|target| target.starts_with(&logs)).count();
     patiently("its owner closes it", async {
         while open() > 1 {
             tokio::task::yield_now().await;
@@ -115,11 +114,8 @@ async fn a_command_that_closes_its_output_early_ends_when_it_exits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_at_their_end_are_closed_while_the_command_lives() {
     let fixture = Fixture::new();
-    let pipes = || {
-        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-        let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).count()
-    };
+    let is_pipe = |target: &&PathBuf| target.to_string_lossy().starts_with("pipe:");
+    let pipes = || open_targets().iter().filter(is_pipe).count();
     let before = pipes();
     let mut launch = fixture.launch("close-stdout then close-stderr then hold");
     launch.streams = Streams::Split;
