@@ -1,4 +1,4 @@
-//! Deadlines that may be never, and times of the day as the log counts them.
+//! Deadlines that may be never, a breather, and times of the day as the log counts them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +18,12 @@ pub(crate) async fn until(deadline: Option<Instant>) {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// A millisecond, before something is done that nobody waits for: those who waited for the ending
+/// come first, and whoever is answered by them, who may be waiting for this very processor.
+pub(crate) async fn breather() {
+    sleep_until(Instant::now() + Duration::from_millis(1)).await;
 }
 
 /// In milliseconds since 1970, as far as they are over.

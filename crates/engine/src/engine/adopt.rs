@@ -3,19 +3,17 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use lastbyte_output::log::{Keep, Place, Streams as LogStreams, Writer};
 use lastbyte_sys::pty;
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::spawn::{OutputEnds, Spawned};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
 use super::start::StartError;
 use crate::Id;
-use crate::clock::unix_ms;
+use crate::clock::{breather, unix_ms};
 use crate::desk::{Desk, Started as Begun};
 use crate::feed::{EventAbout, EventKind, Reporter};
 use crate::journal::{Entry, Journal, Keeper};
@@ -27,9 +25,6 @@ use crate::pump::Pump;
 use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::stop::{Escalation, StopPolicy, stop};
 use crate::tree::{KillOnDrop, Tree};
-
-/// How long the leaf of a tree waits for being given back.
-const BREATHER: Duration = Duration::from_millis(1);
 
 /// A process whose owner has not begun.
 #[derive(Debug)]
@@ -128,9 +123,7 @@ impl Inner {
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
         tokio::spawn(async move {
             own(running, desk).await;
-            // Those who waited for the ending come first, and whoever is answered by them: he may
-            // be waiting for this very processor.
-            sleep_until(Instant::now() + BREATHER).await;
+            breather().await;
             tree.give_back_if_empty();
             ended.notify_one();
         });

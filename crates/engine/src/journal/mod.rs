@@ -20,6 +20,7 @@ mod frames;
 mod live;
 mod record;
 mod replay;
+mod room;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod sandbox;
 mod short;
 mod store;
 mod tending;
+mod thinning;
 
 pub(crate) use entry::Entry;
 pub(crate) use file::{Journal, damaged_path};

@@ -11,7 +11,8 @@ use lastbyte_sys::pty::WindowSize;
 
 use super::codec::{Decoder, Encoder};
 use super::ending::{decode_dropped, decode_ending, encode_dropped, encode_ending};
-use super::fingerprint::{Fingerprint, encode_program, encode_streams};
+use super::fingerprint::{Fingerprint, HashKey, encode_program, encode_streams};
+use super::frames::split;
 use super::sandbox::{decode_sandbox, encode_sandbox};
 use super::short::{decode_short, encode_short};
 use crate::Id;
@@ -218,6 +219,12 @@ impl Record {
         from.end()?;
         Some(record)
     }
+}
+
+/// The records of these frames.
+pub(super) fn decoded(key: HashKey, frames: &[u8]) -> Vec<Record> {
+    let (payloads, _) = split(key, frames);
+    payloads.into_iter().filter_map(|payload| Record::decode(&frames[payload])).collect()
 }
 
 fn decode_id(from: &mut Decoder<'_>) -> Option<Id> {

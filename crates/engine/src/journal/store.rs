@@ -1,6 +1,5 @@
 //! The bytes of a journal: those on disk, and those that wait for room there.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -9,15 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::compaction::{Compacted, Compaction, content, or_remove, write_new, write_synced};
 use super::fingerprint::HashKey;
-use super::frames::{HEADER, frame, header, split};
+use super::frames::{HEADER, frame, header};
 use super::live::Live;
-use super::record::Record;
-use crate::Id;
+use super::record::{Record, decoded};
+use super::room::Room;
+use super::thinning::thinned;
 
 /// The one side that writes.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
+    pub(super) room: Room,
     key: HashKey,
     /// `None` while the disk has no room for the first byte.
     file: Option<File>,
@@ -36,14 +37,13 @@ pub(super) struct Store {
 const SMALL: u64 = 1 << 20;
 /// How many times larger than what is of interest a file may be.
 const MOST_TIMES: u64 = 4;
-/// How much is set aside so that a journal can shrink on a disk that is full.
-const ROOM: u64 = 256 << 10;
 /// Output that is forgotten stays in the file no longer than this and a sweep.
 const REST: Duration = Duration::from_secs(60);
 
 impl Store {
     pub(super) fn new(path: PathBuf, key: HashKey) -> Self {
         Self {
+            room: Room::beside(&path),
             path,
             key,
             file: None,
@@ -81,7 +81,7 @@ impl Store {
         let (live, len) = (self.live.bytes(), self.len + self.pending.len() as u64);
         let overgrown = len > SMALL && len > live * MOST_TIMES;
         let rested = self.tried.is_none_or(|tried| tried.elapsed() >= REST);
-        let lacks_room = !self.pending.is_empty() && live <= ROOM && len > live * 2;
+        let lacks_room = !self.pending.is_empty() && live <= Room::BYTES && len > live * 2;
         overgrown || lacks_room || rested && self.has_forgotten_output
     }
 
@@ -129,22 +129,11 @@ impl Store {
         emptied
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.room_path().exists()
-    }
-
     /// Sets room aside, unless it is needed.
     pub(super) fn keep_room(&self) {
-        if self.pending.is_empty() && !self.has_room() {
-            let room = self.room_path();
-            // Without it a full disk stays full a little longer.
-            _ = or_remove(&room, write_new(&room, &vec![0; ROOM as usize]));
+        if self.pending.is_empty() {
+            self.room.set_aside();
         }
-    }
-
-    /// Gives back what was set aside; says whether that was something.
-    pub(super) fn give_room(&self) -> bool {
-        fs::remove_file(self.room_path()).is_ok()
     }
 
     /// What of the file and of what waits comes behind its first `count` bytes.
@@ -187,7 +176,7 @@ impl Store {
     /// The same, with the room that was set aside for it if there is no other.
     pub(super) fn rewrite_somehow(&mut self, records: &[Record]) -> io::Result<()> {
         match self.rewrite(records) {
-            Err(_) if self.give_room() => self.rewrite(records),
+            Err(_) if self.room.give_back() => self.rewrite(records),
             written => written,
         }
     }
@@ -228,30 +217,12 @@ impl Store {
     }
 
     /// Lets go of what came and went while there was no room, so that a disk that stays full does
-    /// not fill the memory too. Whoever had a leaf last stays: else it would be of the one before.
+    /// not fill the memory too.
     pub(super) fn thin_out(&mut self) {
         if self.pending.len() as u64 <= SMALL {
             return;
         }
-        let records = decoded(self.key, &self.pending);
-        let mut came = HashSet::new();
-        let mut last = HashMap::new();
-        for record in &records {
-            if let Record::Launched(launched) = record {
-                came.insert(launched.id);
-                last.extend(launched.leaf.clone().map(|leaf| (leaf, launched.id)));
-            }
-        }
-        let had_a_leaf_last: HashSet<Id> = last.into_values().collect();
-        let mut kept = Vec::new();
-        for record in records {
-            let id = record.id();
-            let went = came.contains(&id) && !self.live.has(id);
-            if !went || had_a_leaf_last.contains(&id) {
-                kept.extend(frame(self.key, &record.encode()));
-            }
-        }
-        self.pending = kept;
+        self.pending = thinned(self.key, &self.pending, &self.live);
     }
 
     /// Puts a new file of this length in the place of the old one.
@@ -266,10 +237,6 @@ impl Store {
         self.path.with_extension("new")
     }
 
-    fn room_path(&self) -> PathBuf {
-        self.path.with_extension("room")
-    }
-
     fn count_all(&mut self, records: &[Record]) {
         for record in records {
             self.count(record, frame(self.key, &record.encode()).len());
@@ -282,18 +249,13 @@ impl Store {
     }
 }
 
-/// The records of these frames.
-fn decoded(key: HashKey, frames: &[u8]) -> Vec<Record> {
-    let (payloads, _) = split(key, frames);
-    payloads.into_iter().filter_map(|payload| Record::decode(&frames[payload])).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use lastbyte_output::log::ShortLog;
 
     use super::*;
-    use crate::journal::frames::HEADER;
+    use crate::Id;
+    use crate::journal::frames::split;
     use crate::journal::replay::Replayed;
     use crate::journal::sample::launched;
 
@@ -425,5 +387,28 @@ mod tests {
         let (payloads, _) = split(key, &bytes[HEADER..]);
         let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
         assert_eq!(replayed.pasts[&id].short.bytes, b"kept");
+    }
+
+    #[test]
+    fn forgotten_output_is_written_out_of_the_file_soon_and_not_at_once_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::new(folder.path().join("journal"), HashKey::random());
+        let stays = Id::fresh();
+        store.append(&launched(stays, None));
+        let say_and_forget = |store: &mut Store| {
+            let id = Id::fresh();
+            store.append(&launched(id, None));
+            let more = ShortLog { bytes: b"secret".to_vec(), stamps: Vec::new() };
+            assert!(store.append_now(&Record::Said { id, more }));
+            assert!(!store.is_due_at_last());
+            store.append(&Record::Forgotten { id });
+        };
+        say_and_forget(&mut store);
+        assert!(store.is_due());
+        let compacted = store.compaction().unwrap().run().unwrap();
+        store.go_on_in(compacted).unwrap();
+        assert!(!fs::read(&store.path).unwrap().windows(6).any(|part| part == b"secret"));
+        say_and_forget(&mut store);
+        assert!(!store.is_due() && store.is_due_at_last(), "a minute has not passed");
     }
 }

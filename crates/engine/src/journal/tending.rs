@@ -25,7 +25,7 @@ impl Journal {
         self.write();
         let (due, has_room) = {
             let store = self.store();
-            (is_due(&store), store.has_room())
+            (is_due(&store), store.room.is_there())
         };
         if !due && has_room {
             return;
@@ -47,7 +47,7 @@ impl Journal {
             return;
         }
         let compacted = match self.smaller() {
-            Err(_) if self.store().give_room() => self.smaller(),
+            Err(_) if self.store().room.give_back() => self.smaller(),
             compacted => compacted,
         };
         let mut store = self.store();

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -15,10 +15,9 @@ use lastbyte_sys::pty::{self, WindowSize};
 use lastbyte_sys::readiness::{self, Interest};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until};
 
 use super::STEP;
-use crate::clock::unix_ms;
+use crate::clock::{breather, unix_ms};
 
 /// One open end of a command's output.
 #[derive(Debug)]
@@ -49,8 +48,6 @@ enum Kind {
 const HOT: u32 = 8;
 const USUAL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 1 << 20;
-/// How long a pipe at its end is kept for the sake of others.
-const MOMENT: Duration = Duration::from_millis(1);
 /// As much as a pty gives at once. The kernel allocates what is asked for before it looks.
 const PAGE: usize = 4096;
 /// More than the kernel holds back of a pty's output: a pass ends there even under a flood.
@@ -148,12 +145,11 @@ impl Source {
         }
     }
 
-    /// Closes it in a moment, when those who may be waiting for its end have been answered; at
-    /// once if it has a buffer that others might want.
+    /// Closes it after a breather; at once if it has a buffer that others might want.
     pub(super) fn close_soon(self) {
         if !matches!(self.kind, Kind::Pipe { large: Some(_), .. }) {
             tokio::spawn(async move {
-                sleep_until(Instant::now() + MOMENT).await;
+                breather().await;
                 drop(self);
             });
         }

@@ -20,7 +20,7 @@ use super::place::create_file;
 use super::shared::Shared;
 use super::stamps::Stamps;
 use super::{Dropped, Extent, Keep, Place, Quota, Reader, Spares, Stream};
-use few::Keeper;
+use few::Keeping;
 
 /// Whether the log says of each byte which stream it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ enum Shortage {
 #[derive(Debug)]
 enum Store {
     /// No file exists: no byte has come yet, or few, and those were kept.
-    NoFile(Option<Keeper>),
+    NoFile(Option<Keeping>),
     Disk(File),
     /// For good: one gap, then the newest bytes in memory.
     Memory(Failed),
@@ -132,7 +132,7 @@ impl Writer {
 
     /// Has no file while it is short and somebody keeps it.
     pub fn kept_by(self, keep: Option<Arc<dyn Keep>>) -> Self {
-        Self { store: Store::NoFile(keep.map(Keeper::new)), ..self }
+        Self { store: Store::NoFile(keep.map(Keeping::new)), ..self }
     }
 
     /// A reader of this log; any number can be made.
@@ -194,8 +194,8 @@ impl Writer {
     /// Fixes the length of the output proper: what follows is late output with a quota of its own.
     /// Nobody keeps that: who holds an output open for long would hold the keeper, too.
     pub fn finish(&mut self) -> u64 {
-        if let Store::NoFile(keeper) = &mut self.store {
-            *keeper = None;
+        if let Store::NoFile(keeping) = &mut self.store {
+            *keeping = None;
         }
         *self.final_len.get_or_insert(self.len)
     }

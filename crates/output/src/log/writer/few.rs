@@ -12,15 +12,15 @@ use super::{Pulled, Store, Writer, errno_of, read_ready};
 use crate::log::short::{MOST_BYTES, MOST_PIECES};
 use crate::log::{Keep, ShortLog, Stream};
 
-/// Who keeps the next bytes of a short log.
+/// Who keeps the next bytes of a short log, and how long.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct Keeping {
     keep: Arc<dyn Keep>,
     /// How many more pieces it takes.
     pieces: usize,
 }
 
-impl Keeper {
+impl Keeping {
     pub(super) fn new(keep: Arc<dyn Keep>) -> Self {
         Self { keep, pieces: MOST_PIECES }
     }
@@ -56,8 +56,8 @@ impl Writer {
     }
 
     fn room_without_file(&self) -> usize {
-        let Store::NoFile(Some(keeper)) = &self.store else { return 0 };
-        match keeper.pieces {
+        let Store::NoFile(Some(keeping)) = &self.store else { return 0 };
+        match keeping.pieces {
             0 => 0,
             _ => MOST_BYTES.saturating_sub(usize::try_from(self.len).unwrap_or(usize::MAX)),
         }
@@ -65,13 +65,13 @@ impl Writer {
 
     /// Whether somebody keeps these bytes, who then follow the others of the short log.
     fn keep(&mut self, bytes: &[u8], stream: Stream, now_ms: u64) -> bool {
-        let Store::NoFile(Some(keeper)) = &mut self.store else { return false };
+        let Store::NoFile(Some(keeping)) = &mut self.store else { return false };
         let stamp = self.stamps.due(self.len, stream, now_ms);
         let more = ShortLog { bytes: bytes.to_vec(), stamps: stamp.into_iter().collect() };
-        if !keeper.keep.keep(&more) {
+        if !keeping.keep.keep(&more) {
             return false;
         }
-        keeper.pieces -= 1;
+        keeping.pieces -= 1;
         stamp.into_iter().for_each(|stamp| self.stamps.tell(stamp));
         self.shared.short.append(&more);
         self.len += bytes.len() as u64;
@@ -93,8 +93,8 @@ impl Writer {
             file.write_all_at(&short.bytes, 0)?;
             self.stamps.write_down(&self.place, &short.stamps)?;
         }
-        if let Store::NoFile(Some(keeper)) = &self.store {
-            keeper.keep.moved();
+        if let Store::NoFile(Some(keeping)) = &self.store {
+            keeping.keep.moved();
         }
         self.shared.short.moved();
         Ok(file)

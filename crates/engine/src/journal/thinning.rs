@@ -1,0 +1,33 @@
+//! Records that wait for room, without those that nobody will ask for.
+
+use std::collections::{HashMap, HashSet};
+
+use super::fingerprint::HashKey;
+use super::frames::frame;
+use super::live::Live;
+use super::record::{Record, decoded};
+use crate::Id;
+
+/// These frames without what came and went. Whoever had a leaf last stays: else it would be of the
+/// one before.
+pub(super) fn thinned(key: HashKey, pending: &[u8], live: &Live) -> Vec<u8> {
+    let records = decoded(key, pending);
+    let mut came = HashSet::new();
+    let mut last = HashMap::new();
+    for record in &records {
+        if let Record::Launched(launched) = record {
+            came.insert(launched.id);
+            last.extend(launched.leaf.clone().map(|leaf| (leaf, launched.id)));
+        }
+    }
+    let had_a_leaf_last: HashSet<Id> = last.into_values().collect();
+    let mut kept = Vec::new();
+    for record in records {
+        let id = record.id();
+        let went = came.contains(&id) && !live.has(id);
+        if !went || had_a_leaf_last.contains(&id) {
+            kept.extend(frame(key, &record.encode()));
+        }
+    }
+    kept
+}
