@@ -8,24 +8,24 @@ from schemathesis.core.failures import Failure
 CODES = ["sandbox_unavailable", "invalid_pattern"]
 REASONS = [
     # Two words of one request.
-    r"do not go together",
-    r"are for `view=lines`",
-    r"does not go with `view=lines`",
-    r"`max_bytes` is at most \d+ for this view",
-    r"there is nothing to wait for",
+    r"cannot be combined",
+    r"need `view=lines`",
+    r"`max_bytes` must be at most \d+ for this view",
+    r"no condition to wait for",
     # What is there, or is not.
     r"lies past them",
-    r"no event \d+ has been told yet",
+    r"past the end",
     # A bound on bytes, where a schema counts characters.
     r"is longer than \d+ bytes",
-    r"there are more than \d+ labels with \d+ bytes in all",
+    r"too many labels: at most \d+ labels with \d+ bytes in all",
     # A grammar of its own.
     r"base64",
     r"NUL",
+    r"invalid event id",
     r"is not the id of an event",
     # To a schema it is an integer.
     r"floating point `\d+\.0`, expected u",
-    r"this is a WebSocket, and the request is for none",
+    r"this route needs a WebSocket request",
 ]
 
 

@@ -1,39 +1,38 @@
-//! Tasks of the workspace: `cargo xtask tidy`, `schema`, `openapi`, `cli-doc`,
-//! `cargo xtask bench [NAME…]`.
-#![expect(clippy::print_stderr, reason = "a program for the terminal")]
+//! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
+//! `bench [NAME…]`, `cost`.
+#![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
-mod cli_doc;
-mod openapi;
-mod schema;
+mod documents;
 mod tidy;
 
 use std::process::ExitCode;
 
+const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
+                     cli-doc | bench [NAME]… | cost [--check | --record]";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match arguments.split_first() {
-        Some((task, [])) if task == "tidy" => tidy::run(),
-        Some((task, [])) if task == "schema" => schema::write().map(|()| ExitCode::SUCCESS),
-        Some((task, [])) if task == "openapi" => openapi::write().map(|()| ExitCode::SUCCESS),
-        Some((task, [])) if task == "cli-doc" => cli_doc::write().map(|()| ExitCode::SUCCESS),
-        Some((task, [])) if task == "empty-route" => {
-            bench::empty_route().map(|()| ExitCode::SUCCESS)
-        }
-        Some((task, [])) if task == "encode-and-write" => {
-            bench::encode_and_write().map(|()| ExitCode::SUCCESS)
-        }
-        Some((task, names)) if task == "bench" => bench::run(names).map(|()| ExitCode::SUCCESS),
+    let (task, options) =
+        arguments.split_first().map_or(("", &[][..]), |(task, options)| (task.as_str(), options));
+    let success = |()| ExitCode::SUCCESS;
+    let outcome = match (task, options) {
+        ("tidy", []) => tidy::run(),
+        ("tree-size", options) => tidy::tree_size(options).map(success),
+        ("schema", []) => documents::write_schema().map(success),
+        ("openapi", []) => documents::write_openapi().map(success),
+        ("cli-doc", []) => documents::write_cli_doc().map(success),
+        ("empty-route", []) => bench::empty_route().map(success),
+        ("encode-and-write", []) => bench::encode_and_write().map(success),
+        ("cost", options) => bench::cost(options),
+        ("bench", names) => bench::run(names).map(success),
         _ => {
-            eprintln!("usage: cargo xtask tidy | schema | openapi | cli-doc | bench [NAME]…");
+            eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
 }

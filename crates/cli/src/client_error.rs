@@ -1,32 +1,93 @@
 //! What a server said, or that none is there, for people.
 
+use std::io;
+use std::path::Path;
+
 use lastbyte_client::wire::{Error, ErrorCode};
 use lastbyte_client::{Address, ClientError};
+use lastbyte_server::listen::UnixError;
+use rustix::io::Errno;
 
-use crate::process_id::FindError;
-use crate::server_args::nobody_listens;
+use crate::paths;
+use crate::process_args::FindError;
+use crate::server_args::is_not_running;
+use crate::usage::{self, quoted};
 
 /// The error as one text, with what to do next.
-pub(crate) fn in_words(error: &anyhow::Error) -> String {
-    match of(error) {
-        Some(client @ ClientError::Connect { address, .. }) if nobody_listens(client) => {
-            match address {
-                Address::Unix(path) => format!(
-                    "no server is running at {}; `lastbyte start …` starts one",
-                    path.display()
-                ),
-                Address::Tcp { addr, .. } => format!(
-                    "no server is running at {address}; `lastbyte serve --listen {addr}` is one"
-                ),
-            }
-        }
-        Some(ClientError::Refused(refusal)) => match advice(refusal) {
+pub(crate) fn to_text(error: &anyhow::Error) -> String {
+    if let Some(refusal) = refusal(error) {
+        return match advice(refusal) {
             Some(advice) => format!("{refusal}; {advice}"),
             None => refusal.to_string(),
-        },
-        Some(ClientError::Connect { .. } | ClientError::Protocol { .. }) | None => {
-            format!("{error:#}")
+        };
+    }
+    match client_error(error) {
+        Some(client @ ClientError::Connect { address, .. }) if is_not_running(client) => {
+            let start = match address {
+                Address::Unix(path) => format!("start{} 'COMMAND'", server_flag(path)),
+                Address::Tcp { addr, .. } => format!("serve --listen {addr}"),
+            };
+            format!("{}; `lastbyte {start}` starts one", not_running(address))
         }
+        Some(ClientError::Connect { address: Address::Unix(path), source })
+            if source.kind() == io::ErrorKind::InvalidInput =>
+        {
+            UnixError::TooLong { path: path.clone() }.to_string()
+        }
+        _ if is_out_of_descriptors(error) => format!("{error:#}; raise the limit with `ulimit -n`"),
+        _ => format!("{error:#}"),
+    }
+}
+
+fn is_out_of_descriptors(error: &anyhow::Error) -> bool {
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.into_iter().any(|cause| cause.raw_os_error() == Some(Errno::MFILE.raw_os_error()))
+}
+
+/// The server was there, and is not any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the server is gone; what happened to the process is unknown")]
+pub(crate) struct ServerGone;
+
+/// An error of a request that followed others to the same server.
+pub(crate) fn after_contact(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    let error = error.into();
+    if client_error(&error).is_some_and(is_not_running) { ServerGone.into() } else { error }
+}
+
+pub(crate) fn not_running(address: &Address) -> String {
+    match address {
+        Address::Unix(path) => format!("no server is running at {}", path.display()),
+        Address::Tcp { .. } => format!("no server is running at {address}"),
+    }
+}
+
+/// The option that leads to the server with this socket, with a space before it; empty for the usual
+/// server.
+fn server_flag(socket: &Path) -> String {
+    let is_at = |state| paths::socket_path(state, None).is_ok_and(|path| path == socket);
+    match socket.parent() {
+        _ if is_at(None) => String::new(),
+        Some(state) if is_at(Some(state)) => path_flag("state", state),
+        _ => path_flag("socket", socket),
+    }
+}
+
+/// The option that leads to the server with this state directory, in the same way.
+pub(crate) fn state_flag(state: &Path) -> String {
+    let usual = paths::state_dir(None).is_ok_and(|usual| usual == state);
+    if usual { String::new() } else { path_flag("state", state) }
+}
+
+fn path_flag(name: &str, path: &Path) -> String {
+    format!(" --{name} {}", quoted(&path.to_string_lossy()))
+}
+
+/// What the server, or the engine in its place, answered instead of doing it.
+pub(crate) fn refusal(error: &anyhow::Error) -> Option<&Error> {
+    match client_error(error) {
+        Some(ClientError::Refused(refusal)) => Some(refusal),
+        _ => error.downcast_ref(),
     }
 }
 
@@ -34,24 +95,42 @@ pub(crate) fn in_words(error: &anyhow::Error) -> String {
 /// its place.
 fn advice(refusal: &Error) -> Option<&str> {
     match (refusal.code, refusal.hint.as_deref()) {
-        (ErrorCode::ProcessNotFound, _) => Some("`lastbyte ps` lists those there are"),
-        (ErrorCode::NotEnded | ErrorCode::OutputHeld, _) => {
-            Some("`lastbyte forget --stop` stops what is left of it first")
-        }
-        (ErrorCode::Unauthorized, _) => {
-            Some("give it with --token-file; the server says at its start where the token is")
-        }
+        (ErrorCode::ProcessNotFound, _) => Some("`lastbyte ps` lists processes"),
+        (ErrorCode::Unauthorized, _) => Some(
+            "pass the token with --token-file; it is in the file `token` of the server's state directory",
+        ),
         // Without advice it was open, and is closed for good.
-        (ErrorCode::StdinNotOpen, Some(_)) => Some("start it with --stdin-open"),
-        (ErrorCode::BadCwd, _) => Some("--cwd takes a directory that exists"),
+        (ErrorCode::StdinNotOpen, Some(_)) => {
+            Some("start it again with `lastbyte start --stdin-open`")
+        }
+        (ErrorCode::ProgramNotFound, _) if usage::program_is_shell_text() => {
+            Some("after `--`, give the program and each argument separately, or leave out `--`")
+        }
+        (ErrorCode::StdinGap, _) => Some("continue with --offset and that number"),
+        (ErrorCode::BadCwd, _) => Some("--cwd needs a directory that you can enter"),
         (_, hint) => hint,
     }
 }
 
 /// The client's error in this one, if it is one.
-pub(crate) fn of(error: &anyhow::Error) -> Option<&ClientError> {
+pub(crate) fn client_error(error: &anyhow::Error) -> Option<&ClientError> {
     match error.downcast_ref() {
         Some(FindError::Client(client)) => Some(client),
         _ => error.downcast_ref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_there_any_more_is_gone() {
+        let refused = |kind: io::ErrorKind| {
+            let address = Address::Unix("/s".into());
+            after_contact(ClientError::Connect { address, source: kind.into() })
+        };
+        assert!(refused(io::ErrorKind::ConnectionRefused).is::<ServerGone>());
+        assert!(!refused(io::ErrorKind::PermissionDenied).is::<ServerGone>());
     }
 }

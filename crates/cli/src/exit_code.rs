@@ -2,15 +2,10 @@
 
 pub(crate) mod help;
 
-use lastbyte_engine::{
-    Cause, Ending, LaunchError, LostWhy, Signal, SpawnError, StartError, Status,
-};
-use lastbyte_sys::Errno;
-
 use anyhow::bail;
-use lastbyte_client::{ClientError, wire};
+use lastbyte_client::wire;
+use lastbyte_engine::Signal;
 
-use crate::attend::CutShort;
 use crate::config::ConfigError;
 use crate::signals::Interrupted;
 use crate::{client_error, usage};
@@ -24,64 +19,60 @@ pub(crate) const NOT_RUNNABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
 const SIGNALLED: u8 = 128;
 
-/// What the ending of a command means for us, or why that is not known.
-pub(crate) fn of_ending(ending: &Ending) -> Result<u8, LostWhy> {
-    if let Cause::TimedOut { .. } = ending.cause {
-        return Ok(TIMED_OUT);
-    }
-    match ending.status {
-        // The kernel keeps eight bits.
-        Status::Exited(code) => Ok(code as u8),
-        Status::Signalled { signal, .. } => Ok(of_signal(signal)),
-        Status::Lost(why) => Err(why),
-    }
-}
-
-/// The same of an ending that a server tells of.
-pub(crate) fn of_wire_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
+/// The exit code that stands for the ending of a command.
+pub(crate) fn from_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
     if let wire::Cause::TimedOut { .. } = ending.cause {
         return Ok(TIMED_OUT);
     }
     match &ending.status {
-        wire::Status::Exited { code } => Ok(*code as u8), // as above
-        wire::Status::Signalled { signal, .. } => Ok(SIGNALLED + *signal as u8), // as below
-        wire::Status::Lost { why } => bail!("cannot tell how the command ended: {why}"),
+        // The kernel keeps eight bits.
+        wire::Status::Exited { code } => Ok(*code as u8),
+        wire::Status::Signalled { signal, .. } => Ok(from_signal_number(*signal)),
+        wire::Status::Lost { why } => bail!("exit status unknown: {why}"),
     }
 }
 
-pub(crate) fn of_error(error: &anyhow::Error) -> u8 {
+pub(crate) fn from_error(error: &anyhow::Error) -> u8 {
     if error.is::<usage::Error>() || error.is::<ConfigError>() {
         USAGE
-    } else if let Some(CutShort { signal }) = error.downcast_ref() {
-        of_signal(*signal)
     } else if let Some(Interrupted { signal, .. }) = error.downcast_ref() {
-        of_signal(*signal)
-    } else if let Some(ClientError::Refused(refusal)) = client_error::of(error) {
-        refusal.code.exit_code()
+        from_signal(*signal)
     } else {
-        error.downcast_ref().map_or(OWN_FAILURE, of_start_error)
+        client_error::refusal(error).map_or(OWN_FAILURE, |refusal| refusal.code.exit_code())
     }
 }
 
-fn of_start_error(error: &StartError) -> u8 {
-    match error {
-        StartError::Launch(LaunchError::EmptyCommand | LaunchError::EnvName { .. }) => USAGE,
-        StartError::Spawn(SpawnError::Program { errno: Errno::NOENT, .. }) => NOT_FOUND,
-        StartError::Spawn(SpawnError::Program { .. } | SpawnError::Interpreter { .. }) => {
-            NOT_RUNNABLE
-        }
-        StartError::Launch(
-            LaunchError::Nul { .. } | LaunchError::Cwd { .. } | LaunchError::Input { .. },
-        )
-        | StartError::Spawn(SpawnError::Cwd { .. } | SpawnError::Step { .. })
-        | StartError::Sandbox(_)
-        | StartError::KeyConflict { .. }
-        | StartError::Closed => OWN_FAILURE,
-    }
+/// As a shell reports a program that the signal ended.
+pub(crate) fn from_signal(signal: Signal) -> u8 {
+    from_signal_number(signal.number())
 }
 
-/// As a shell tells it of a program that the signal ended.
-pub(crate) fn of_signal(signal: Signal) -> u8 {
+fn from_signal_number(number: i32) -> u8 {
     // There are 64 signals.
-    SIGNALLED + signal.number() as u8
+    SIGNALLED + number as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use lastbyte_engine::{Engine, EnvEdit, Launch, Settings};
+    use lastbyte_server::to_wire;
+
+    use super::*;
+
+    /// What the API calls an invalid request is one to `run`, too, which asks no server.
+    #[tokio::test]
+    async fn a_launch_that_makes_no_sense_has_the_exit_code_of_invalid_arguments() {
+        let state = tempfile::tempdir().unwrap();
+        let engine = Engine::new(Settings::new(state.path())).unwrap();
+        let env = vec![EnvEdit::Set("A=B".into(), "c".into())];
+        for launch in [
+            Launch::shell("a\0b"),
+            Launch::argv(["true", "a\0b"]),
+            Launch::argv([""; 0]),
+            Launch { env, ..Launch::shell("true") },
+        ] {
+            let Err(error) = engine.start(launch).await else { panic!("it was started") };
+            assert_eq!(from_error(&to_wire::start_error(&error).into()), USAGE, "{error}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What to run, as it stands on the command line of `run` and of `start`.
+//! What to run: the options that `run` and `start` share.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use lastbyte_engine::{EnvEdit, Program, Signal};
 
 use crate::sandbox_args::SandboxArgs;
-use crate::{duration, usage};
+use crate::{units, usage};
 
 /// A command, its surroundings and its time.
 #[derive(Debug, clap::Args)]
@@ -22,32 +22,33 @@ pub(crate) struct LaunchArgs {
     #[arg(hide = true, last = true)]
     argv: Vec<OsString>,
 
-    /// Stop the command when it has run this long, like 500ms, 2s, 1.5m or 1h
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
+    /// Stop the command after this long, like 500ms, 2s, 1.5m or 1h
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
 
     /// Stop the command when it has written nothing for this long
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub(crate) idle_timeout: Option<Duration>,
 
-    /// Run the command in this directory instead of the current one
+    /// Run the command in this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// Set an environment variable; can be repeated
+    /// Set an environment variable; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<OsString>,
 
-    /// Remove an environment variable; can be repeated, and --env wins over it
+    /// Remove an environment variable; repeatable, and --env wins over it
     #[arg(long, value_name = "NAME")]
     unset: Vec<OsString>,
 
-    /// Stop the command with this signal when it runs out of time; TERM unless given
+    /// Stop the command with this signal [default: TERM]
     #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true)]
     pub(crate) stop_signal: Option<Signal>,
 
-    /// Kill it with all it has started this long after that signal; 5s unless given, 0s at once
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
+    /// Kill the command and everything it started this long after that signal; 0s kills at once
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
     pub(crate) grace: Option<Duration>,
 
     #[command(flatten)]
@@ -55,8 +56,8 @@ pub(crate) struct LaunchArgs {
 }
 
 impl LaunchArgs {
-    /// One shell text, or words after `--`.
-    pub(crate) fn program(&self, verb: usage::Verb) -> Result<Program, usage::Error> {
+    /// One shell command, or words after `--`.
+    pub(crate) fn program(&self, verb: &'static str) -> Result<Program, usage::Error> {
         match (self.text.as_slice(), self.argv.as_slice()) {
             ([], []) => Err(usage::Error::NoCommand(verb)),
             ([_, ..], [_, ..]) => Err(usage::Error::TwoCommands(verb)),

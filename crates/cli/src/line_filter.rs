@@ -1,4 +1,4 @@
-//! Of output that comes in pieces, the lines that somebody wants.
+//! Filters lines of output that arrives in pieces.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ pub(crate) struct LineFilter {
     pattern: Option<Regex>,
     /// How many lines may still pass.
     left: Option<u64>,
-    /// The beginning of a line whose end has not come; only where there is a pattern.
+    /// An incomplete line; only with a pattern.
     begun: Vec<u8>,
     /// What it is to be shown with.
     begun_stamp: String,
@@ -52,7 +52,7 @@ impl LineFilter {
         self.counted(Cow::Owned(last)).into_owned()
     }
 
-    /// Bytes are missing behind those that came: their line ends here, and what follows begins
+    /// Bytes are missing after those so far: their line ends here, and what follows starts
     /// another. What is to be shown of it, with the end that it lost.
     pub(crate) fn gap(&mut self) -> Vec<u8> {
         let mut last = self.begun_line();
@@ -95,7 +95,7 @@ impl LineFilter {
         shown
     }
 
-    /// The line whose end has not come, if it matches.
+    /// The incomplete line, if it matches.
     fn begun_line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         if !self.begun.is_empty() {

@@ -1,52 +1,58 @@
-//! What a command may do, as it stands on the command line.
+//! The sandbox options of `run` and `start`.
 
 use std::path::{PathBuf, absolute};
 
 use clap::ValueEnum;
-use lastbyte_engine::{Network, Sandbox, Workspace};
+use lastbyte_engine::{Network, Sandbox, StartupFiles, Workspace};
 
-use crate::{tell, usage};
+use crate::{print, usage};
 
-/// Given to each: a heading of the whole would be that of all options behind it, too.
-const HEADING: &str = "The sandbox";
+/// Set on each option: a heading of the whole struct would also apply to the options after it.
+const HEADING: &str = "Sandbox options";
 
 /// The policy of one command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SandboxArgs {
-    /// What the command and all it starts may do
+    /// Restrict what the command and everything it starts may do
     #[arg(long, value_name = "KIND", help_heading = HEADING)]
     sandbox: Option<Kind>,
 
-    /// With --sandbox workspace-write: let it write below this directory, too; can be repeated
+    /// With --sandbox workspace-write: also allow writing below this directory; repeatable
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     writable: Vec<PathBuf>,
 
-    /// With --sandbox workspace-write: leave this as it is, though it is in a directory that can be
-    /// written; can be repeated
+    /// With --sandbox workspace-write: keep this read-only, even inside a writable directory; repeatable
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     protect: Vec<PathBuf>,
 
-    /// With a sandbox: let it reach other hosts, this one and unix sockets
+    /// With --sandbox workspace-write: allow writing startup files in a home directory, such as .bashrc,
+    /// .ssh and .gitconfig
+    #[arg(long, help_heading = HEADING)]
+    allow_startup_files: bool,
+
+    /// With a sandbox: allow connections to other hosts, this host and unix sockets
     #[arg(long, help_heading = HEADING)]
     network: bool,
 }
 
-/// The kinds of policies, without what can be said of them.
+/// The kinds of policies, without their options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Kind {
     /// No sandbox
     #[default]
     FullAccess,
-    /// No sandbox: somebody else has put one up
+    /// Like full-access, but recorded as: the caller provides a sandbox
     External,
     /// Read everything, write nothing, no network
     ReadOnly,
-    /// As read-only, but write below its directory, /tmp and $TMPDIR
+    /// Like read-only, but may write below its directory, /tmp and $TMPDIR. The server's own directories
+    /// look empty (without namespaces: read-only). Startup files missing in a writable home directory are
+    /// created empty, to protect them
     WorkspaceWrite,
 }
 
 impl Kind {
-    /// The policy of those who say no more.
+    /// The policy of this kind without further options.
     pub(crate) fn sandbox(self) -> Sandbox {
         match self {
             Self::FullAccess => Sandbox::FullAccess,
@@ -58,13 +64,12 @@ impl Kind {
 }
 
 impl SandboxArgs {
-    /// `None` when nothing is said of it.
+    /// `None` if no sandbox is given.
     pub(crate) fn sandbox(&self) -> Result<Option<Sandbox>, usage::Error> {
         self.check()?;
-        let network = match self.network {
-            true => Network::On,
-            false => Network::Off,
-        };
+        let startup_files =
+            if self.allow_startup_files { StartupFiles::Writable } else { StartupFiles::Protected };
+        let network = if self.network { Network::On } else { Network::Off };
         Ok(match self.sandbox {
             None => None,
             Some(kind @ (Kind::FullAccess | Kind::External)) => Some(kind.sandbox()),
@@ -72,35 +77,33 @@ impl SandboxArgs {
             Some(Kind::WorkspaceWrite) => Some(Sandbox::WorkspaceWrite(Workspace {
                 roots: from_here(&self.writable)?,
                 protect: from_here(&self.protect)?,
+                startup_files,
                 network,
                 ..Workspace::default()
             })),
         })
     }
 
-    /// What is said must mean something.
+    /// Options that have no effect are refused.
     fn check(&self) -> Result<(), usage::Error> {
-        let is_for_a_workspace = match (self.writable.first(), self.protect.first()) {
-            (Some(_), _) => Some("--writable"),
-            (None, Some(_)) => Some("--protect"),
-            (None, None) => None,
-        };
-        match (self.sandbox, is_for_a_workspace) {
-            (Some(Kind::WorkspaceWrite), _) => Ok(()),
-            (_, Some(option)) => Err(usage::Error::NeedsWorkspace { option }),
-            (Some(Kind::ReadOnly), None) => Ok(()),
-            (None | Some(Kind::FullAccess | Kind::External), None) => match self.network {
-                true => Err(usage::Error::NetworkNeedsSandbox),
-                false => Ok(()),
-            },
+        let for_workspace = [
+            ("--writable", !self.writable.is_empty()),
+            ("--protect", !self.protect.is_empty()),
+            ("--allow-startup-files", self.allow_startup_files),
+        ];
+        match (self.sandbox, for_workspace.into_iter().find(|(_, given)| *given)) {
+            (Some(Kind::WorkspaceWrite), _) | (Some(Kind::ReadOnly), None) => Ok(()),
+            (_, Some((option, _))) => Err(usage::Error::NeedsWorkspace { option }),
+            (_, None) if self.network => Err(usage::Error::NetworkNeedsSandbox),
+            (_, None) => Ok(()),
         }
     }
 }
 
-/// Says of a command that has no sandbox of ours why it has none.
-pub(crate) fn tell_if_external(sandbox: Option<&Sandbox>) {
+/// Warns that lastbyte does not sandbox the command.
+pub(crate) fn warn_if_external(sandbox: Option<&Sandbox>) {
     if sandbox == Some(&Sandbox::External) {
-        tell::line("the sandbox is external: nothing is kept from the command here");
+        print::message("the sandbox is external: lastbyte does not restrict the command");
     }
 }
 

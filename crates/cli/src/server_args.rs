@@ -7,29 +7,28 @@ use std::path::PathBuf;
 use anyhow::Context;
 use lastbyte_client::{Client, ClientError};
 
-use crate::daemon::address;
-use crate::daemon::departing::ShuttingDown;
-use crate::{config, places, usage};
+use crate::daemon::instance::{self, ShuttingDown};
+use crate::{config, paths, usage};
 
-/// Of each option by itself: what comes behind them in a command belongs elsewhere.
-const HEADING: &str = "The server";
+/// Set on each option, so that it does not apply to the options after them.
+const HEADING: &str = "Server options";
 
 /// Where the server is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Talk to the server that listens on this socket file
+    /// Use the server that listens on this socket file
     #[arg(long, help_heading = HEADING, value_name = "PATH", conflicts_with = "server")]
     socket: Option<PathBuf>,
 
-    /// Talk to the server that keeps its state in this folder
+    /// Use the server that keeps its state in this directory
     #[arg(long, help_heading = HEADING, value_name = "DIR", conflicts_with = "server")]
     state: Option<PathBuf>,
 
-    /// Talk to the server that listens on this port, like http://127.0.0.1:8722
+    /// Use the server at this URL, like http://127.0.0.1:8722
     #[arg(long, help_heading = HEADING, value_name = "URL", value_parser = parse_url)]
     server: Option<Port>,
 
-    /// Show the server the token in this file
+    /// Read the server's token from this file
     #[arg(long, help_heading = HEADING, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
     token_file: Option<PathBuf>,
 
@@ -56,7 +55,7 @@ impl ServerArgs {
         match (&self.server, self.place()?) {
             (Some(port), _) => Ok(Client::tcp(port.address()?, self.token()?)),
             (None, Some(place)) => self.client_at(place).await,
-            (None, None) => anyhow::bail!("there is no place to look for a server"),
+            (None, None) => anyhow::bail!("no socket or URL to find a server at"),
         }
     }
 
@@ -65,18 +64,18 @@ impl ServerArgs {
         if self.server.is_some() {
             return Ok(None);
         }
-        let state = places::state_dir(self.state.as_deref())?;
-        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+        let state = paths::state_dir(self.state.as_deref())?;
+        let socket = paths::socket_path(self.state.as_deref(), self.socket.as_deref())?;
         Ok(Some(Place { state, socket }))
     }
 
-    /// Where a server of this state folder answers; where one would be, if none does and none is
+    /// Where a server of this state directory answers; where one would be, if none does and none is
     /// about to go.
     async fn client_at(&self, place: Place) -> anyhow::Result<Client> {
         if let Some(server) = ShuttingDown::look(&place.state, &place.socket) {
             return Err(server.into());
         }
-        let elsewhere = address::read(&place.state).filter(|path| *path != place.socket);
+        let elsewhere = instance::read_address(&place.state).filter(|path| *path != place.socket);
         if let (None, Some(path)) = (&self.socket, elsewhere)
             && UnixStream::connect(&place.socket).is_err()
         {
@@ -94,13 +93,16 @@ impl ServerArgs {
     fn token(&self) -> anyhow::Result<Option<String>> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let token = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the token in {}", path.display()))?;
-        Ok(Some(token.trim().to_owned()))
+            .with_context(|| format!("cannot read token file {}", path.display()))?;
+        match token.trim() {
+            "" => anyhow::bail!("the token file {} is empty", path.display()),
+            token => Ok(Some(token.to_owned())),
+        }
     }
 }
 
-/// Whether nobody listens where this error comes from.
-pub(crate) fn nobody_listens(error: &ClientError) -> bool {
+/// Whether the error means that no server listens there.
+pub(crate) fn is_not_running(error: &ClientError) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, NotFound};
     match error {
         ClientError::Connect { source, .. } => {
@@ -111,7 +113,7 @@ pub(crate) fn nobody_listens(error: &ClientError) -> bool {
 }
 
 impl Port {
-    /// Where somebody listens; the first if nobody does.
+    /// The first address that accepts connections, else the first.
     fn address(&self) -> anyhow::Result<SocketAddr> {
         let Self(addresses) = self;
         let answers = |address: &&SocketAddr| TcpStream::connect(address).is_ok();
@@ -119,7 +121,7 @@ impl Port {
             [only] => Some(only),
             several => several.iter().find(answers).or(several.first()),
         };
-        found.copied().context("there is no address to look for a server at")
+        found.copied().context("no address to find a server at")
     }
 }
 
@@ -132,8 +134,7 @@ fn parse_url(text: &str) -> Result<Port, String> {
         }
         None => Some(vec![address.parse().ok()?]),
     });
-    let wanted = "a server is given as http://IP:PORT or http://localhost:PORT, like \
-                  http://127.0.0.1:8722";
+    let wanted = "expected http://IP:PORT or http://localhost:PORT, like http://127.0.0.1:8722";
     addresses.map(Port).ok_or_else(|| wanted.into())
 }
 

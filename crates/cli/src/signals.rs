@@ -5,6 +5,7 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
+use anyhow::Context;
 use lastbyte_engine::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::Instant;
@@ -18,13 +19,19 @@ pub(crate) struct Signals {
     last: Option<(Signal, Instant)>,
 }
 
-/// What we did was given up for a signal; nothing has happened to the process.
+/// A signal ended what lastbyte was doing, after the command's end or while the command runs on.
 #[derive(Debug, thiserror::Error)]
-#[error("{signal} ended the {what}; the process runs on")]
+#[error("interrupted by {signal}; {what}")]
 pub(crate) struct Interrupted {
     pub(crate) signal: Signal,
-    /// The command's name.
+    /// What that means for the process.
     pub(crate) what: &'static str,
+}
+
+impl Interrupted {
+    pub(crate) fn while_running(signal: Signal) -> Self {
+        Self { signal, what: "the process keeps running" }
+    }
 }
 
 /// Two of the same signal within this time are one: `timeout` and the terminal's driver send to a
@@ -32,16 +39,16 @@ pub(crate) struct Interrupted {
 const ECHO: Duration = Duration::from_millis(200);
 
 impl Signals {
-    /// A signal that is ignored stays so: whoever started us (`nohup`) wanted that. Must be
-    /// called on a runtime.
-    pub(crate) fn listen() -> io::Result<Self> {
-        let ignored = ignored();
-        let concerned = PASSED_ON.into_iter().filter(|signal| !ignored.contains(*signal));
+    /// A signal that is ignored stays ignored, as `nohup` wants it. Must be called on a runtime.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let concerned = PASSED_ON.into_iter().filter(|signal| !is_ignored(&status, *signal));
         let heard = concerned.map(|signal| {
             let kind = SignalKind::from_raw(signal.number());
             Ok((signal, unix::signal(kind)?))
         });
-        Ok(Self { heard: heard.collect::<io::Result<_>>()?, last: None })
+        let heard: io::Result<_> = heard.collect();
+        Ok(Self { heard: heard.context("cannot listen for signals")?, last: None })
     }
 
     /// The next signal that is no echo of the last one. Cancel-safe.
@@ -73,25 +80,12 @@ fn is_echo(last: Option<(Signal, Instant)>, signal: Signal, now: Instant) -> boo
     last.is_some_and(|(last, at)| last == signal && now - at < ECHO)
 }
 
-/// Signals as a bit each, the first for number 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Mask(u64);
-
-impl Mask {
-    fn contains(self, signal: Signal) -> bool {
-        self.0 >> (signal.number() - 1) & 1 == 1
-    }
-}
-
-/// Which signals this program ignores; none where `/proc` does not tell.
-fn ignored() -> Mask {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    ignored_in(&status)
-}
-
-fn ignored_in(status: &str) -> Mask {
+/// Whether `/proc/self/status` says that this program ignores the signal.
+fn is_ignored(status: &str, signal: Signal) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    Mask(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // The first bit is for number 1.
+    mask >> (signal.number() - 1) & 1 == 1
 }
 
 #[cfg(test)]
@@ -110,9 +104,9 @@ mod tests {
 
     #[test]
     fn ignored_signals_are_read_from_the_status() {
-        let mask = ignored_in("Name:\tx\nSigBlk:\t0000000000004000\nSigIgn:\t0000000000001001\n");
-        assert!(mask.contains(Signal::HUP) && mask.contains(Signal::PIPE));
-        assert!(!mask.contains(Signal::INT) && !mask.contains(Signal::TERM));
-        assert_eq!(ignored_in(""), Mask::default());
+        let status = "Name:\tx\nSigBlk:\t0000000000004000\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(status, Signal::HUP) && is_ignored(status, Signal::PIPE));
+        assert!(!is_ignored(status, Signal::INT) && !is_ignored(status, Signal::TERM));
+        assert!(!is_ignored("", Signal::HUP));
     }
 }

@@ -7,20 +7,21 @@
 //! ```
 //!
 //! Folders are made and locked under the outer lock, and leftovers are claimed under it: a folder
-//! whose own lock is free has no owner, not even one who is about to lock it.
+//! whose own lock is free has no owner, not even one that is about to lock it.
 
 use std::env;
+use std::fmt::Display;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
+use lastbyte_engine::Settings;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
-use crate::places;
+use crate::{paths, timestamp, usage};
 
 /// A folder with a lock that we hold; removed when dropped.
 #[derive(Debug)]
@@ -33,11 +34,23 @@ impl StateFolder {
     /// Makes a folder where this user keeps state, else in the temporary directory, and removes
     /// what earlier runs have left there.
     pub(crate) fn create() -> anyhow::Result<Self> {
-        Self::create_in(places::state_home().as_deref(), &env::temp_dir())
+        Self::create_in(paths::state_home().as_deref(), &env::temp_dir())
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// For an engine that works here. The list of what sandboxed commands could write is shared by all
+    /// runs and by the daemon of the usual state directory.
+    pub(crate) fn settings(&self) -> Settings {
+        let base = self.path.parent().and_then(Path::parent);
+        Settings {
+            hidden: paths::hidden(),
+            protected: paths::protected(None),
+            sandbox_roots: base.unwrap_or(&self.path).join("sandbox-roots"),
+            ..Settings::new(&self.path)
+        }
     }
 
     fn create_in(state_home: Option<&Path>, temp: &Path) -> anyhow::Result<Self> {
@@ -54,7 +67,7 @@ impl StateFolder {
             Ok(folder) => return Ok(folder),
             Err(error) => refusals.push(format!("{}: {error}", base.display())),
         }
-        bail!("cannot make a folder for the output: {}", refusals.join("; "))
+        bail!("cannot create a directory for the output: {}", refusals.join("; "))
     }
 
     fn create_under(runs: &Path) -> io::Result<Self> {
@@ -70,8 +83,7 @@ impl StateFolder {
     }
 
     fn create_locked(runs: &Path) -> io::Result<Self> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let path = runs.join(format!("{}-{}", std::process::id(), now.as_nanos()));
+        let path = runs.join(format!("{}-{}", std::process::id(), timestamp::now()));
         DirBuilder::new().mode(0o700).create(&path)?;
         Self::claim(path)
     }
@@ -109,18 +121,27 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
 
 /// Makes the folder if it is missing. One in which others can put a socket or a token of theirs in
 /// the place of ours will not do.
-pub(crate) fn make_ours(folder: &Path) -> io::Result<()> {
-    make_private(folder)?;
+pub(crate) fn create_owned(folder: &Path) -> io::Result<()> {
+    make_private(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => unusable("it is not a directory"),
+        _ => unusable(error),
+    })?;
     let found = fs::metadata(folder)?;
     if found.uid() != geteuid().as_raw() {
-        return Err(io::Error::other("it belongs to another user"));
+        return Err(unusable("it belongs to another user"));
     }
     match found.mode() & 0o022 {
         0 => Ok(()),
         _ => {
-            Err(io::Error::other("other users can write to it; `chmod go-w` makes it yours alone"))
+            let fix = usage::quoted(&folder.to_string_lossy());
+            Err(unusable(format_args!("other users can write to it; run `chmod go-w {fix}`")))
         }
     }
+}
+
+/// With what to do about a state directory.
+pub(crate) fn unusable(why: impl Display) -> io::Error {
+    io::Error::other(format!("{why}; choose another with --state DIR or LASTBYTE_STATE"))
 }
 
 /// Anybody can make a folder in a shared directory: only one that is ours alone will do.
@@ -131,10 +152,7 @@ fn require_private(folder: &Path) -> io::Result<()> {
     }
     let found = fs::symlink_metadata(folder)?;
     let ours = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
-    match ours {
-        true => Ok(()),
-        false => Err(io::Error::other("this is not a folder of this user alone")),
-    }
+    if ours { Ok(()) } else { Err(io::Error::other("not a private directory of this user")) }
 }
 
 #[cfg(test)]
@@ -225,7 +243,7 @@ mod tests {
         for temp in [open, linked] {
             let error = StateFolder::create_in(None, temp.path()).unwrap_err().to_string();
             let want = format!(
-                "cannot make a folder for the output: {}: this is not a folder of this user alone",
+                "cannot create a directory for the output: {}: not a private directory of this user",
                 temp.path().join(&name).display()
             );
             assert_eq!(error, want);

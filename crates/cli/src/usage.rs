@@ -2,121 +2,111 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::{exit_code, tell};
+use crate::{exit_code, print};
 
 /// The commands that take a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Run,
-    Start,
-}
-
-impl Verb {
-    const ALL: [Self; 2] = [Self::Run, Self::Start];
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Run => "run",
-            Self::Start => "start",
-        })
-    }
-}
+const VERBS: [&str; 2] = ["run", "start"];
 
 /// What is wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("no command is given\n\n{}", Example(*.0))]
-    NoCommand(Verb),
-    #[error("the command is empty\n\n{}", Example(*.0))]
-    EmptyText(Verb),
-    #[error("the program's name is empty\n\n{}", Example(*.0))]
-    EmptyProgram(Verb),
+    #[error("no command given\n\n{}", Example(.0))]
+    NoCommand(&'static str),
+    #[error("the command is empty\n\n{}", Example(.0))]
+    EmptyText(&'static str),
+    #[error("the program name is empty\n\n{}", Example(.0))]
+    EmptyProgram(&'static str),
     #[error(
-        "there is a shell text and a program after `--`, but only one of them can be run\n\n{}",
-        Example(*.0)
+        "got both a shell command and a program after `--`; give only one\n\n{}",
+        Example(.0)
     )]
-    TwoCommands(Verb),
-    #[error("a shell text is one argument, not {count}\n\n{fix}", count = words.len(), fix = Fix(*verb, words))]
-    NotQuoted { verb: Verb, words: Vec<OsString> },
-    #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = Fix(*verb, words))]
-    ForeignOption { verb: Verb, option: String, words: Vec<OsString> },
-    #[error("--env takes NAME=VALUE, not {given:?}; to remove a variable use --unset NAME")]
+    TwoCommands(&'static str),
+    #[error("pass the shell command as one quoted argument (got {count})\n\n{fix}", count = words.len(), fix = Fix(verb, words))]
+    NotQuoted { verb: &'static str, words: Vec<OsString> },
+    #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = Fix(verb, words))]
+    ForeignOption { verb: &'static str, option: String, words: Vec<OsString> },
+    #[error("{option} is not an option of `lastbyte {verb}`; see `lastbyte {verb} --help`")]
+    UnknownOption { verb: &'static str, option: String },
+    #[error("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")]
     EnvNeedsValue { given: OsString },
-    #[error("--unset takes the name of a variable, not {given:?}")]
+    #[error("--unset takes a variable name, not {given:?}")]
     UnsetNeedsName { given: OsString },
-    #[error(
-        "{option} says more about a workspace, so it is for --sandbox workspace-write alone; add that"
-    )]
+    #[error("{option} requires --sandbox workspace-write")]
     NeedsWorkspace { option: &'static str },
     #[error(
-        "--network gives a sandboxed command the network, so it is for --sandbox read-only or \
-         workspace-write; without a sandbox a command has it anyway"
+        "--network requires --sandbox read-only or workspace-write; without a sandbox, commands can use \
+         the network anyway"
     )]
     NetworkNeedsSandbox,
-    #[error("the id is empty; `lastbyte ps` lists those there are, and `last` is the newest")]
+    #[error("the process id is empty; `lastbyte ps` lists processes, and `last` is the newest")]
     EmptyId,
-    #[error("{given:?} names no directory")]
+    #[error("invalid directory {given:?}")]
     NoDirectory { given: OsString },
-    #[error("{what} is sent to the server as text, and this is not UTF-8: {given:?}")]
+    #[error("cannot send {what} {given:?} to the server: not valid UTF-8")]
     NotText { what: &'static str, given: OsString },
     #[error(
-        "--no-auth lets anybody run commands who can connect, so it is for loopback addresses \
-         alone, and {address} is none; without it a token is asked for"
+        "--no-auth lets anyone who can connect run commands, so it allows only loopback addresses, not \
+         {address}; without it, clients need a token"
     )]
     OpenToOthers { address: SocketAddr },
-    #[error(
-        "a token is for a server on a port, and none is named; add --server URL, or leave \
-         --token-file out: a socket file asks for none"
-    )]
+    #[error("--token-file requires --server URL; a server on a socket file needs no token")]
     TokenForNobody,
     #[error(
-        "--watch draws on a terminal, and standard output is none; `lastbyte events` writes a line \
-         for each change"
+        "--watch requires standard output to be a terminal; `lastbyte events` prints a line for each \
+         change"
     )]
     WatchNeedsTerminal,
 }
 
-struct Example(Verb);
+struct Example<'a>(&'a str);
 
-impl fmt::Display for Example {
+impl fmt::Display for Example<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(verb) = self;
-        writeln!(out, "Give it as one shell text, or as a program and its arguments after `--`:")?;
+        writeln!(out, "Pass one quoted shell command, or a program and its arguments after `--`:")?;
         writeln!(out, "  lastbyte {verb} 'make test | tail -5'")?;
         write!(out, "  lastbyte {verb} -- make test")
     }
 }
 
-/// Says what clap has found wrong, or shows the help that was asked for; returns the exit code.
+/// Prints the error that clap found, or the help that was requested; returns the exit code.
 pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     let words = words_to_run(program);
     match (error.kind(), words) {
         (ErrorKind::UnknownArgument, Some((verb, words))) if suggestion(error).is_none() => {
             let option = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
-            tell::line(Error::ForeignOption { verb, option, words });
+            let is_it = |word: &OsString| word.to_string_lossy().starts_with(&option);
+            print::message(if words.iter().any(is_it) {
+                Error::ForeignOption { verb, option, words }
+            } else {
+                Error::UnknownOption { verb, option }
+            });
         }
         // `lastbyte run df -h` must not do nothing and call it a success.
         (ErrorKind::DisplayHelp, Some((verb, words))) => {
             let option = words.last().map(|word| word.display().to_string()).unwrap_or_default();
-            tell::line(Error::ForeignOption { verb, option, words });
+            print::message(Error::ForeignOption { verb, option, words });
         }
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, _) => {
-            // Help that nobody reads is no error.
-            _ = error.print();
-            return 0;
+            return match error.print().and_then(|()| io::stdout().flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    print::message(format_args!("cannot write to standard output: {error}"));
+                    exit_code::OWN_FAILURE
+                }
+                Ok(()) | Err(_) => 0,
+            };
         }
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
-            _ = error.print(); // as above, on stderr
+            _ = error.print(); // on stderr, where a failure could not be reported
         }
         _ => {
             let text = error.render().to_string();
-            tell::line(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+            print::message(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
         }
     }
     exit_code::USAGE
@@ -124,10 +114,10 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
 
 /// The words of a call that runs a command, from the first that is neither an option nor an
 /// option's value.
-fn words_to_run(program: &clap::Command) -> Option<(Verb, Vec<OsString>)> {
+fn words_to_run(program: &clap::Command) -> Option<(&'static str, Vec<OsString>)> {
     let mut words = std::env::args_os().skip(1);
     let name = words.next()?;
-    let verb = Verb::ALL.into_iter().find(|verb| name == verb.to_string().as_str())?;
+    let verb = VERBS.into_iter().find(|verb| name == *verb)?;
     let command = program.find_subcommand(name)?;
     let takes_value = |word: &OsStr| {
         let long = word.to_str().and_then(|word| word.strip_prefix("--"));
@@ -146,6 +136,12 @@ fn words_to_run(program: &clap::Command) -> Option<(Verb, Vec<OsString>)> {
     Some((verb, words.collect()))
 }
 
+/// Whether all that follows `--` is one word with spaces, as only a shell would take it.
+pub(crate) fn program_is_shell_text() -> bool {
+    let words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    matches!(words.as_slice(), [word] if word.as_encoded_bytes().contains(&b' '))
+}
+
 fn suggestion(error: &clap::Error) -> Option<String> {
     text_of(error, ContextKind::SuggestedArg)
 }
@@ -158,7 +154,7 @@ fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// The two ways to run these words.
-struct Fix<'a>(Verb, &'a [OsString]);
+struct Fix<'a>(&'a str, &'a [OsString]);
 
 impl fmt::Display for Fix<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,10 +170,7 @@ impl fmt::Display for Fix<'_> {
 /// As a shell takes it for one word.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => in_quotes(word),
-    }
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { in_quotes(word) }
 }
 
 fn in_quotes(text: &str) -> String {

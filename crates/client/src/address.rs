@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where a server listens, and what it wants to see.
+/// Where a server listens, and the token it requires.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A socket file; whoever may open it is let in.
+    /// A socket file; its permissions decide who may connect.
     Unix(PathBuf),
     Tcp {
         addr: SocketAddr,

@@ -3,8 +3,6 @@
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
@@ -12,13 +10,14 @@ use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::connection::{Stream, connect};
 use crate::error::{excerpt, refused};
 use crate::query::query;
-use crate::request::of_process;
+use crate::request::process_path;
 use crate::wire::{AttachNotice, AttachQuery, AttachRequest};
 use crate::{Address, ClientError, Problem};
 
-/// Attached to a process. What breaks the connection does nothing to the process; whoever attaches
+/// Attached to a process. A broken connection does not affect the process; a client that attaches
 /// again at the cursor misses nothing and sees nothing twice.
 #[derive(Debug)]
 pub struct Attached {
@@ -54,17 +53,13 @@ pub enum FromProcess {
     Notice(AttachNotice),
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug> Stream for S {}
-
 impl Attached {
     pub(crate) async fn open(
         address: &Address,
         id: &str,
         asked: &AttachQuery,
     ) -> Result<Self, ClientError> {
-        let path = format!("{}{}", of_process(id, "/attach"), query(asked));
+        let path = format!("{}{}", process_path(id, "/attach"), query(asked));
         let asked = format!("GET {path}");
         let request = request(address, &path).map_err(|error| failed(&asked, error))?;
         let stream = connect(address).await?;
@@ -185,19 +180,6 @@ fn request(address: &Address, path: &str) -> Result<Request, tungstenite::Error>
         request.headers_mut().insert(AUTHORIZATION, value);
     }
     Ok(request)
-}
-
-async fn connect(address: &Address) -> Result<Box<dyn Stream>, ClientError> {
-    let failed = |source| ClientError::Connect { address: address.clone(), source };
-    Ok(match address {
-        Address::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(failed)?),
-        Address::Tcp { addr, .. } => {
-            let stream = TcpStream::connect(addr).await.map_err(failed)?;
-            // A key that is pressed goes at once; one that cannot be hurried still goes.
-            _ = stream.set_nodelay(true);
-            Box::new(stream)
-        }
-    })
 }
 
 fn refused_or_failed(asked: &str, error: tungstenite::Error) -> ClientError {

@@ -1,4 +1,4 @@
-//! Who asks: an address, and a connection that is kept for the next request.
+//! The client: an address, and a connection that is kept for the next request.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Unanswered};
 use crate::error::{excerpt, refused};
-use crate::request::{Ask, Repeat};
+use crate::request::{ApiRequest, Retry};
 use crate::{Address, ClientError, Problem};
 
-/// Asks one server. Requests that are under way at the same time have a connection each.
+/// A client of one server. Concurrent requests have a connection each.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
@@ -43,26 +43,32 @@ impl Client {
     }
 
     /// The JSON that answers.
-    pub(crate) async fn value<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, ClientError> {
+    pub(crate) async fn value<T: DeserializeOwned>(
+        &self,
+        ask: &ApiRequest,
+    ) -> Result<T, ClientError> {
         let (_, body) = self.answer(ask).await?;
         serde_json::from_slice(&body)
             .map_err(|source| ask.failed(Problem::Json { text: excerpt(&body), source }))
     }
 
     /// The whole of an answer that is no error.
-    pub(crate) async fn answer(&self, ask: &Ask) -> Result<(Parts, Bytes), ClientError> {
+    pub(crate) async fn answer(&self, ask: &ApiRequest) -> Result<(Parts, Bytes), ClientError> {
         let (connection, response) = self.response(ask).await?;
         let answer = read(ask, response).await?;
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
         Ok(answer)
     }
 
-    async fn response(&self, ask: &Ask) -> Result<(Connection, Response<Incoming>), ClientError> {
+    async fn response(
+        &self,
+        ask: &ApiRequest,
+    ) -> Result<(Connection, Response<Incoming>), ClientError> {
         if let Some(mut connection) = self.take_idle().await {
             match connection.send(&self.address, ask).await {
                 Ok(response) => return Ok((connection, response)),
                 Err(Unanswered::NotSent) => {}
-                Err(Unanswered::MaybeSent(_)) if ask.repeat == Repeat::Same => {}
+                Err(Unanswered::MaybeSent(_)) if ask.repeat == Retry::Safe => {}
                 Err(Unanswered::MaybeSent(error)) => return Err(error),
             }
         }
@@ -83,7 +89,7 @@ impl Client {
 
 /// Reads an answer to its end, and takes an error for one.
 pub(crate) async fn read(
-    ask: &Ask,
+    ask: &ApiRequest,
     response: Response<Incoming>,
 ) -> Result<(Parts, Bytes), ClientError> {
     let (parts, body) = response.into_parts();

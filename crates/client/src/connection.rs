@@ -5,11 +5,11 @@ use http_body_util::Full;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::request::Ask;
+use crate::request::ApiRequest;
 use crate::{Address, ClientError};
 
 /// Our end of a connection; dropping it closes the connection.
@@ -25,30 +25,29 @@ pub(crate) enum Unanswered {
     MaybeSent(ClientError),
 }
 
-impl Connection {
-    pub(crate) async fn open(address: &Address, ask: &Ask) -> Result<Self, ClientError> {
-        let refused = |source| ClientError::Connect { address: address.clone(), source };
-        match address {
-            Address::Unix(path) => {
-                Self::on(UnixStream::connect(path).await.map_err(refused)?, ask).await
-            }
-            Address::Tcp { addr, .. } => {
-                let stream = TcpStream::connect(addr).await.map_err(refused)?;
-                // Requests are small and written at once; one that cannot be hurried still goes.
-                _ = stream.set_nodelay(true);
-                Self::on(stream, ask).await
-            }
-        }
-    }
+/// A socket of either kind.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug {}
 
-    async fn on<S>(stream: S, ask: &Ask) -> Result<Self, ClientError>
-    where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
-        TokioIo<S>: Read + Write,
-    {
-        let (sender, connection) =
-            handshake(TokioIo::new(stream)).await.map_err(|error| ask.failed(error))?;
-        // Ends with the connection; what goes wrong is told to whoever waits for an answer.
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug> Stream for S {}
+
+pub(crate) async fn connect(address: &Address) -> Result<Box<dyn Stream>, ClientError> {
+    let failed = |source| ClientError::Connect { address: address.clone(), source };
+    Ok(match address {
+        Address::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(failed)?),
+        Address::Tcp { addr, .. } => {
+            let stream = TcpStream::connect(addr).await.map_err(failed)?;
+            // Requests and keys are small and go at once; without this they are late, not lost.
+            _ = stream.set_nodelay(true);
+            Box::new(stream)
+        }
+    })
+}
+
+impl Connection {
+    pub(crate) async fn open(address: &Address, ask: &ApiRequest) -> Result<Self, ClientError> {
+        let stream = TokioIo::new(connect(address).await?);
+        let (sender, connection) = handshake(stream).await.map_err(|error| ask.failed(error))?;
+        // Ends with the connection; the caller that waits for an answer gets its errors.
         tokio::spawn(async move { _ = connection.await });
         Ok(Self(sender))
     }
@@ -63,7 +62,7 @@ impl Connection {
     pub(crate) async fn send(
         &mut self,
         address: &Address,
-        ask: &Ask,
+        ask: &ApiRequest,
     ) -> Result<Response<Incoming>, Unanswered> {
         let request = ask.request(address).map_err(Unanswered::MaybeSent)?;
         self.0.try_send_request(request).await.map_err(|mut error| match error.take_message() {

@@ -8,11 +8,11 @@ use crate::wire;
 /// Why there is no answer, or that the answer is no.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there, or we are not let in. Nothing was sent.
+    /// No server listens there, or the connection was refused. Nothing was sent.
     #[error("cannot connect to {address}")]
     Connect { address: Address, source: io::Error },
     /// The request may or may not have been carried out.
-    #[error("{asked} has no proper answer")]
+    #[error("{asked} failed")]
     Protocol { asked: String, source: Problem },
     /// The server's own word.
     #[error(transparent)]
@@ -26,19 +26,19 @@ pub enum Problem {
     Http(#[from] hyper::Error),
     #[error("the request cannot be written")]
     Request(#[from] hyper::http::Error),
-    #[error("this is not the JSON that was expected: {text}")]
+    #[error("unexpected JSON: {text}")]
     Json { text: String, source: serde_json::Error },
-    #[error("the status is {status}: {text}")]
+    #[error("not a lastbyte server (it answered {status})")]
     Status { status: u16, text: String },
-    #[error("the head does not say {name}")]
+    #[error("the answer has no header {name}")]
     Head { name: &'static str },
     #[error("the WebSocket broke")]
     WebSocket(#[source] Box<tokio_tungstenite::tungstenite::Error>),
-    #[error("there is no event {name:?}")]
+    #[error("unknown event {name:?}")]
     Event { name: String },
-    #[error("bytes are not in base64")]
+    #[error("invalid base64")]
     Base64,
-    #[error("it ends before it has begun")]
+    #[error("the connection was closed before the answer")]
     Ended,
 }
 

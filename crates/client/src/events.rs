@@ -1,9 +1,9 @@
 //! The feed: what happens to processes, in one order.
 
 use crate::error::excerpt;
-use crate::request::Ask;
+use crate::request::ApiRequest;
 use crate::sse::Message;
-use crate::subscription::{Heard, Subscription};
+use crate::subscription::{Received, Subscription};
 use crate::wire::{Event, EventsQuery};
 use crate::{Address, ClientError, Problem};
 
@@ -28,7 +28,8 @@ pub enum News {
 impl Events {
     pub(crate) async fn open(address: Address, session: Option<&str>) -> Result<Self, ClientError> {
         let session = session.map(str::to_owned);
-        let ask = Ask::get("/v1/events").query(&EventsQuery { session, ..EventsQuery::default() });
+        let ask =
+            ApiRequest::get("/v1/events").query(&EventsQuery { session, ..EventsQuery::default() });
         Ok(Self { feed: Subscription::open(address, ask).await? })
     }
 
@@ -37,11 +38,11 @@ impl Events {
     pub async fn next(&mut self) -> Result<News, ClientError> {
         loop {
             match self.feed.next().await? {
-                Heard::Message(message) => return self.news(message),
+                Received::Message(message) => return self.news(message),
                 // Where the feed stood is not known, so neither is what was missed.
-                Heard::Again if self.feed.last.is_none() => return Ok(News::Gap),
-                Heard::Again => {}
-                Heard::Over => return Err(self.feed.ask.failed(Problem::Ended)),
+                Received::Reconnected if self.feed.last.is_none() => return Ok(News::Gap),
+                Received::Reconnected => {}
+                Received::End => return Err(self.feed.ask.failed(Problem::Ended)),
             }
         }
     }

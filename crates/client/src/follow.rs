@@ -3,9 +3,9 @@
 use serde::de::DeserializeOwned;
 
 use crate::error::excerpt;
-use crate::request::{Ask, of_process};
+use crate::request::{ApiRequest, process_path};
 use crate::sse::Message;
-use crate::subscription::{Heard, Subscription};
+use crate::subscription::{Received, Subscription};
 use crate::wire::{
     self, Ending, ErrorBody, FollowDropped, FollowOutput, FollowQuery, Range, Stream, follow_events,
 };
@@ -46,7 +46,7 @@ impl Following {
         id: &str,
         query: &FollowQuery,
     ) -> Result<Self, ClientError> {
-        let ask = Ask::get(of_process(id, "/follow")).query(query);
+        let ask = ApiRequest::get(process_path(id, "/follow")).query(query);
         Ok(Self { log: Subscription::open(address, ask).await?, over: false })
     }
 
@@ -55,9 +55,9 @@ impl Following {
     pub async fn next(&mut self) -> Result<Option<Followed>, ClientError> {
         while !self.over {
             match self.log.next().await? {
-                Heard::Message(message) => return self.followed(&message).map(Some),
-                Heard::Again => {}
-                Heard::Over => self.over = true,
+                Received::Message(message) => return self.followed(&message).map(Some),
+                Received::Reconnected => {}
+                Received::End => self.over = true,
             }
         }
         Ok(None)

@@ -1,5 +1,6 @@
 //! Requests as parts of a URL.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,10 +11,7 @@ pub(crate) fn query(fields: &impl Serialize) -> String {
     let pairs = fields.iter().filter_map(|(name, value)| Some((name, text(value)?)));
     let pairs: Vec<String> =
         pairs.map(|(name, value)| format!("{name}={}", part(&value))).collect();
-    match pairs.is_empty() {
-        true => String::new(),
-        false => format!("?{}", pairs.join("&")),
-    }
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -24,16 +22,11 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Text as one part of a path or a query, whatever is in it.
-pub(crate) fn part(text: &str) -> String {
-    let mut part = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => part.push(char::from(byte)),
-            false => part.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    part
+pub(crate) fn part(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, &ESCAPED)
 }
 
 #[cfg(test)]
@@ -57,6 +50,6 @@ mod tests {
             ..ListQuery::default()
         };
         assert_eq!(query(&asked), "?label=a%3Db%26c%20d%2F%C3%BC%3F&phase=ended");
-        assert_eq!(part("../x"), "..%2Fx");
+        assert_eq!(part("../x").to_string(), "..%2Fx");
     }
 }

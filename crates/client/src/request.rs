@@ -11,38 +11,38 @@ use crate::{Address, ClientError, Problem};
 
 /// One request, which can be sent more than once.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     method: Method,
     /// Path and query.
     target: String,
     content_type: Option<&'static str>,
     body: Bytes,
     headers: Vec<(&'static str, String)>,
-    pub(crate) repeat: Repeat,
+    pub(crate) repeat: Retry,
 }
 
 /// Whether carrying it out twice is the same as once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeat {
-    Same,
+pub(crate) enum Retry {
+    Safe,
     /// Sent once: whether it was carried out is for the caller to find out.
-    Differs,
+    Unsafe,
 }
 
-impl Ask {
+impl ApiRequest {
     pub(crate) fn get(path: impl Into<String>) -> Self {
-        Self::new(Method::GET, path.into(), Repeat::Same)
+        Self::new(Method::GET, path.into(), Retry::Safe)
     }
 
-    pub(crate) fn post(path: impl Into<String>, repeat: Repeat) -> Self {
+    pub(crate) fn post(path: impl Into<String>, repeat: Retry) -> Self {
         Self::new(Method::POST, path.into(), repeat)
     }
 
     pub(crate) fn delete(path: impl Into<String>) -> Self {
-        Self::new(Method::DELETE, path.into(), Repeat::Differs)
+        Self::new(Method::DELETE, path.into(), Retry::Unsafe)
     }
 
-    fn new(method: Method, target: String, repeat: Repeat) -> Self {
+    fn new(method: Method, target: String, repeat: Retry) -> Self {
         Self { method, target, content_type: None, body: Bytes::new(), headers: vec![], repeat }
     }
 
@@ -93,6 +93,6 @@ impl Ask {
 }
 
 /// `/v1/processes/{id}`, and something below it.
-pub(crate) fn of_process(id: &str, below: &str) -> String {
+pub(crate) fn process_path(id: &str, below: &str) -> String {
     format!("/v1/processes/{}{below}", part(id))
 }

@@ -20,7 +20,7 @@ impl Messages {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message that is whole. One without data is none, as the standard has it.
+    /// The next complete message. As the standard says, one without data is ignored.
     pub(crate) fn next(&mut self) -> Option<Message> {
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.bytes.drain(..=end).collect();

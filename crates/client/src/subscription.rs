@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 
 use crate::client::read;
 use crate::connection::{Connection, Unanswered};
-use crate::request::Ask;
+use crate::request::ApiRequest;
 use crate::sse::{Message, Messages};
 use crate::{Address, ClientError, Problem};
 
@@ -14,22 +14,22 @@ use crate::{Address, ClientError, Problem};
 #[derive(Debug)]
 pub(crate) struct Subscription {
     address: Address,
-    pub(crate) ask: Ask,
+    pub(crate) ask: ApiRequest,
     /// The id of the last message.
     pub(crate) last: Option<String>,
     open: Option<Open>,
     /// Nothing has come since the connection was made.
-    fruitless: bool,
+    nothing_received: bool,
 }
 
 /// What a subscription hears.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Received {
     Message(Message),
     /// The connection was lost and made again.
-    Again,
+    Reconnected,
     /// The server says that no more will come.
-    Over,
+    End,
 }
 
 #[derive(Debug)]
@@ -41,46 +41,46 @@ struct Open {
 }
 
 impl Subscription {
-    pub(crate) async fn open(address: Address, ask: Ask) -> Result<Self, ClientError> {
-        let mut own = Self { address, ask, last: None, open: None, fruitless: true };
+    pub(crate) async fn open(address: Address, ask: ApiRequest) -> Result<Self, ClientError> {
+        let mut own = Self { address, ask, last: None, open: None, nothing_received: true };
         own.open = Some(own.connect().await?);
         Ok(own)
     }
 
     /// Waits for what comes next. Cancel-safe. After an error it can be called again, and tries to
     /// connect again.
-    pub(crate) async fn next(&mut self) -> Result<Heard, ClientError> {
+    pub(crate) async fn next(&mut self) -> Result<Received, ClientError> {
         loop {
             let Some(open) = &mut self.open else {
                 self.open = Some(self.connect().await?);
-                return Ok(Heard::Again);
+                return Ok(Received::Reconnected);
             };
             if let Some(message) = open.messages.next() {
                 if message.id.is_some() {
                     self.last.clone_from(&message.id);
                 }
-                return Ok(Heard::Message(message));
+                return Ok(Received::Message(message));
             }
             if open.response.status() == StatusCode::NO_CONTENT {
-                return Ok(Heard::Over);
+                return Ok(Received::End);
             }
             match open.response.frame().await {
                 Some(Ok(frame)) => {
-                    self.fruitless = false;
+                    self.nothing_received = false;
                     open.messages.push(frame.data_ref().map_or(&[], |data| data));
                 }
-                Some(Err(_)) | None => self.lose()?,
+                Some(Err(_)) | None => self.connection_lost()?,
             }
         }
     }
 
-    fn lose(&mut self) -> Result<(), ClientError> {
+    fn connection_lost(&mut self) -> Result<(), ClientError> {
         self.open = None;
         // A server that ends every answer at once is not asked for ever.
-        match std::mem::replace(&mut self.fruitless, true) {
-            true => Err(self.ask.failed(Problem::Ended)),
-            false => Ok(()),
+        if std::mem::replace(&mut self.nothing_received, true) {
+            return Err(self.ask.failed(Problem::Ended));
         }
+        Ok(())
     }
 
     async fn connect(&self) -> Result<Open, ClientError> {
@@ -94,11 +94,10 @@ impl Subscription {
             Unanswered::NotSent => ask.failed(Problem::Ended),
             Unanswered::MaybeSent(error) => error,
         })?;
-        match response.status().is_success() {
-            true => Ok(Open { _connection: connection, response, messages: Messages::default() }),
-            false => Err(read(&ask, response)
-                .await
-                .map_or_else(|error| error, |_| ask.failed(Problem::Ended))),
+        if !response.status().is_success() {
+            read(&ask, response).await?;
+            return Err(ask.failed(Problem::Ended));
         }
+        Ok(Open { _connection: connection, response, messages: Messages::default() })
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::request::{Ask, Repeat, of_process};
+use crate::request::{ApiRequest, Retry, process_path};
 use crate::wire::{
     AttachQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery,
     Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
@@ -17,46 +17,46 @@ impl Client {
     /// With a key it is sent again when a connection breaks: the same key is the same process.
     pub async fn start(&self, request: &StartRequest) -> Result<StartAnswer, ClientError> {
         let repeat = match request.key {
-            Some(_) => Repeat::Same,
-            None => Repeat::Differs,
+            Some(_) => Retry::Safe,
+            None => Retry::Unsafe,
         };
-        self.value(&Ask::post(PROCESSES, repeat).json(request)?).await
+        self.value(&ApiRequest::post(PROCESSES, repeat).json(request)?).await
     }
 
     pub async fn list(&self, query: &ListQuery) -> Result<ListAnswer, ClientError> {
-        self.value(&Ask::get(PROCESSES).query(query)).await
+        self.value(&ApiRequest::get(PROCESSES).query(query)).await
     }
 
     pub async fn show(&self, id: &str) -> Result<Process, ClientError> {
-        self.value(&Ask::get(of_process(id, ""))).await
+        self.value(&ApiRequest::get(process_path(id, ""))).await
     }
 
     /// What lives of its tree.
     pub async fn survivors(&self, id: &str) -> Result<Vec<Survivor>, ClientError> {
-        self.value(&Ask::get(of_process(id, "/survivors"))).await
+        self.value(&ApiRequest::get(process_path(id, "/survivors"))).await
     }
 
     /// A view as JSON; [`Client::raw`] is for the bytes themselves.
     pub async fn output(&self, id: &str, query: &OutputQuery) -> Result<Output, ClientError> {
-        self.value(&Ask::get(of_process(id, "/output")).query(query)).await
+        self.value(&ApiRequest::get(process_path(id, "/output")).query(query)).await
     }
 
     /// The bytes of the log; whatever view the query names, this is the raw one.
     pub async fn raw(&self, id: &str, query: &OutputQuery) -> Result<RawOutput, ClientError> {
         let query = OutputQuery { view: Some(View::Raw), ..query.clone() };
-        let ask = Ask::get(of_process(id, "/output")).query(&query);
+        let ask = ApiRequest::get(process_path(id, "/output")).query(&query);
         let (head, bytes) = self.answer(&ask).await?;
         RawOutput::new(&head.headers, bytes).map_err(|problem| ask.failed(problem))
     }
 
     /// The lines that match.
     pub async fn search(&self, id: &str, query: &SearchQuery) -> Result<SearchAnswer, ClientError> {
-        self.value(&Ask::get(of_process(id, "/output/search")).query(query)).await
+        self.value(&ApiRequest::get(process_path(id, "/output/search")).query(query)).await
     }
 
     /// When the output came.
     pub async fn times(&self, id: &str, query: &TimesQuery) -> Result<TimesAnswer, ClientError> {
-        self.value(&Ask::get(of_process(id, "/output/times")).query(query)).await
+        self.value(&ApiRequest::get(process_path(id, "/output/times")).query(query)).await
     }
 
     /// The output as it comes, over however many connections.
@@ -70,7 +70,7 @@ impl Client {
     }
 
     pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {
-        self.value(&Ask::post(of_process(id, "/wait"), Repeat::Same).json(wait)?).await
+        self.value(&ApiRequest::post(process_path(id, "/wait"), Retry::Safe).json(wait)?).await
     }
 
     /// With an offset it is sent again when a connection breaks: bytes that were accepted before
@@ -82,10 +82,10 @@ impl Client {
         query: &WriteQuery,
     ) -> Result<WriteAnswer, ClientError> {
         let repeat = match query.offset {
-            Some(_) => Repeat::Same,
-            None => Repeat::Differs,
+            Some(_) => Retry::Safe,
+            None => Retry::Unsafe,
         };
-        let ask = Ask::post(of_process(id, "/stdin"), repeat).query(query);
+        let ask = ApiRequest::post(process_path(id, "/stdin"), repeat).query(query);
         self.value(&ask.bytes(bytes.into())).await
     }
 
@@ -94,22 +94,23 @@ impl Client {
         id: &str,
         request: &SignalRequest,
     ) -> Result<SignalAnswer, ClientError> {
-        self.value(&Ask::post(of_process(id, "/signal"), Repeat::Differs).json(request)?).await
+        self.value(&ApiRequest::post(process_path(id, "/signal"), Retry::Unsafe).json(request)?)
+            .await
     }
 
     /// Answers when it is proved.
     pub async fn stop(&self, id: &str, request: &StopRequest) -> Result<StopProof, ClientError> {
-        // A second stop is none: it kills without a grace.
-        self.value(&Ask::post(of_process(id, "/stop"), Repeat::Differs).json(request)?).await
+        // Not repeated: a second stop kills without a grace period.
+        self.value(&ApiRequest::post(process_path(id, "/stop"), Retry::Unsafe).json(request)?).await
     }
 
     pub async fn resize(&self, id: &str, request: &ResizeRequest) -> Result<(), ClientError> {
-        let ask = Ask::post(of_process(id, "/resize"), Repeat::Same).json(request)?;
+        let ask = ApiRequest::post(process_path(id, "/resize"), Retry::Safe).json(request)?;
         self.answer(&ask).await.map(drop)
     }
 
     pub async fn forget(&self, id: &str, query: &ForgetQuery) -> Result<(), ClientError> {
-        self.answer(&Ask::delete(of_process(id, "")).query(query)).await.map(drop)
+        self.answer(&ApiRequest::delete(process_path(id, "")).query(query)).await.map(drop)
     }
 
     /// What happens from here on, to the processes of a session or to all of them.
@@ -119,10 +120,10 @@ impl Client {
 
     /// The server stops everything that it runs, and ends.
     pub async fn shutdown(&self) -> Result<(), ClientError> {
-        self.answer(&Ask::post("/v1/shutdown", Repeat::Same)).await.map(drop)
+        self.answer(&ApiRequest::post("/v1/shutdown", Retry::Safe)).await.map(drop)
     }
 
     pub async fn health(&self) -> Result<Health, ClientError> {
-        self.value(&Ask::get("/healthz")).await
+        self.value(&ApiRequest::get("/healthz")).await
     }
 }

@@ -1,8 +1,8 @@
-//! What an engine has counted since it was made, of all its processes together.
+//! Counters of an engine since it was created, over all its processes.
 //!
-//! Each number is raised where the thing happens: starts, endings and what is forgotten as the feed
-//! tells of them, bytes as an extent is published, spawns where the spawner answers. Relaxed atomics:
-//! counting orders nothing and waits for nobody.
+//! Each counter is updated where the thing happens: starts, endings and forgotten processes when
+//! the feed posts them, bytes when an extent is published, spawns when the spawner answers. Relaxed
+//! atomics: counters order nothing and wait for nothing.
 
 mod histogram;
 
@@ -10,42 +10,42 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use lastbyte_output::log::Extent;
 
-use crate::ending::{Cause, Ending, Status};
 use crate::engine::Refused;
 use crate::feed::EventKind;
+use crate::process::ending::{Cause, Ending, Status};
 
 pub use histogram::{Distribution, Histogram};
 
-// The last variant is the last of its list: no number has no place.
+// The last variant is the last in its list, so every variant has a counter.
 const _: () = {
     assert!(Refused::Failed as usize + 1 == Refused::ALL.len());
-    assert!(StatusIs::Lost as usize + 1 == StatusIs::ALL.len());
-    assert!(CauseIs::Stopped as usize + 1 == CauseIs::ALL.len());
+    assert!(StatusKind::Lost as usize + 1 == StatusKind::ALL.len());
+    assert!(CauseKind::Stopped as usize + 1 == CauseKind::ALL.len());
 };
 
-/// Only ever goes up; a new engine begins at 0.
+/// Counters only increase. A new engine starts at 0.
 #[derive(Debug, Default)]
 pub struct Counts {
     starts: AtomicU64,
     refused: [AtomicU64; Refused::ALL.len()],
-    endings: [[AtomicU64; CauseIs::ALL.len()]; StatusIs::ALL.len()],
+    endings: [[AtomicU64; CauseKind::ALL.len()]; StatusKind::ALL.len()],
     forgotten: AtomicU64,
     stored_bytes: AtomicU64,
     dropped_bytes: AtomicU64,
     pub(crate) spawns: Histogram,
 }
 
-/// A status without what belongs to it.
+/// A status without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatusIs {
+pub enum StatusKind {
     Exited,
     Signalled,
     Lost,
 }
 
-/// A cause without what belongs to it.
+/// A cause without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CauseIs {
+pub enum CauseKind {
     Own,
     TimedOut,
     Stopped,
@@ -57,13 +57,13 @@ impl Counts {
         self.starts.load(Relaxed)
     }
 
-    /// Starts that came to nothing, for this reason. Callers that shared one by its key count once.
+    /// Starts that failed for this reason. Callers that shared a start by its key count once.
     pub fn refused(&self, why: Refused) -> u64 {
         self.refused[why as usize].load(Relaxed)
     }
 
-    /// Endings that were published. A process of an earlier engine has none here.
-    pub fn endings(&self, status: StatusIs, cause: CauseIs) -> u64 {
+    /// Published endings. A process of an earlier engine is not counted here.
+    pub fn endings(&self, status: StatusKind, cause: CauseKind) -> u64 {
         self.endings[status as usize][cause as usize].load(Relaxed)
     }
 
@@ -71,18 +71,18 @@ impl Counts {
         self.forgotten.load(Relaxed)
     }
 
-    /// Bytes of output that were taken into logs, dropped ones included.
+    /// Bytes of output taken into logs, including dropped ones.
     pub fn stored_bytes(&self) -> u64 {
         self.stored_bytes.load(Relaxed)
     }
 
-    /// Those of them that were dropped to stay within a quota, or that a failing disk did not take.
-    /// What goes with a process that is forgotten is not among them.
+    /// Those of them that were dropped to stay within a quota, or that a failing disk did not
+    /// accept. Excludes what goes with a forgotten process.
     pub fn dropped_bytes(&self) -> u64 {
         self.dropped_bytes.load(Relaxed)
     }
 
-    /// From a request to a spawner to a command that runs, of those that came to run.
+    /// The time from a request to a spawner until the command runs, for successful spawns.
     pub fn spawns(&self) -> &Histogram {
         &self.spawns
     }
@@ -103,7 +103,7 @@ impl Counts {
     }
 
     fn count_ending(&self, ending: &Ending) {
-        let (status, cause) = (StatusIs::of(&ending.status), CauseIs::of(&ending.cause));
+        let (status, cause) = (StatusKind::from(&ending.status), CauseKind::from(&ending.cause));
         self.endings[status as usize][cause as usize].fetch_add(1, Relaxed);
     }
 
@@ -117,10 +117,12 @@ impl Counts {
     }
 }
 
-impl StatusIs {
+impl StatusKind {
     pub const ALL: [Self; 3] = [Self::Exited, Self::Signalled, Self::Lost];
+}
 
-    fn of(status: &Status) -> Self {
+impl From<&Status> for StatusKind {
+    fn from(status: &Status) -> Self {
         match status {
             Status::Exited(_) => Self::Exited,
             Status::Signalled { .. } => Self::Signalled,
@@ -129,10 +131,12 @@ impl StatusIs {
     }
 }
 
-impl CauseIs {
+impl CauseKind {
     pub const ALL: [Self; 3] = [Self::Own, Self::TimedOut, Self::Stopped];
+}
 
-    fn of(cause: &Cause) -> Self {
+impl From<&Cause> for CauseKind {
+    fn from(cause: &Cause) -> Self {
         match cause {
             Cause::Own => Self::Own,
             Cause::TimedOut { .. } => Self::TimedOut,
@@ -145,11 +149,13 @@ impl CauseIs {
 mod tests {
     use super::*;
 
-    /// A number is found by its place in the list, so the list has every variant, in their order.
+    /// A counter is found by its place in the list, so the list must have every variant in order.
     #[test]
     fn the_lists_are_whole_and_in_order() {
         assert!(Refused::ALL.iter().enumerate().all(|(place, why)| *why as usize == place));
-        assert!(StatusIs::ALL.iter().enumerate().all(|(place, status)| *status as usize == place));
-        assert!(CauseIs::ALL.iter().enumerate().all(|(place, cause)| *cause as usize == place));
+        assert!(
+            StatusKind::ALL.iter().enumerate().all(|(place, status)| *status as usize == place)
+        );
+        assert!(CauseKind::ALL.iter().enumerate().all(|(place, cause)| *cause as usize == place));
     }
 }

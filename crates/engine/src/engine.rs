@@ -1,12 +1,22 @@
 //! The map from id to handle, and what is done to many processes at once.
+//!
+//! `start` checks a launch and reserves its key, `adopt` gives the child a log and an owner,
+//! `spawner` makes the child, `gates` says which commands have never run. `registry` is the map,
+//! `list` and `sweep` read and thin it by the rules of `retention`, `close` stops everything,
+//! `restore` reads what an earlier engine left. `logs` is the pool of log files, `disk` what all
+//! logs take together, `in_flight` the starts and stops that a close waits for.
 
 mod adopt;
 mod close;
+pub(crate) mod disk;
+mod gates;
+pub(crate) mod in_flight;
 mod list;
+mod logs;
 mod registry;
 mod restore;
 mod retention;
-mod spare_logs;
+pub(crate) mod spawner;
 mod start;
 mod sweep;
 
@@ -16,31 +26,36 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lastbyte_output::log::Spares;
-use tokio::sync::{Notify, Semaphore};
+use lastbyte_output::log::Pool;
+use tokio::sync::{Notify, Semaphore, watch};
 
+pub use crate::journal::{JournalState, set_aside_folders};
 pub use close::{CloseReport, Survivors, survived};
-pub use list::{Filter, Page, PhaseIs, Phases};
+pub use list::{Filter, Page, PhaseKind, Phases};
 pub use registry::ForgetError;
 pub use restore::Restored;
 pub use retention::Retention;
 pub use start::{Refused, StartError, Started};
 
 use crate::counts::Counts;
-use crate::disk::Disk;
+use crate::engine::disk::Disk;
+use crate::engine::in_flight::InFlight;
+use crate::engine::spawner::{InProcess, Spawner};
 use crate::feed::{EventAbout, EventKind, Feed};
 use crate::id::Ids;
-use crate::journal::{HashKey, Journal, Replayed};
+use crate::journal::{HashKey, Journal, Replayed, SetAside};
+use crate::owner::pump::MOST_LARGE_PIPES;
 use crate::process::Readers;
-use crate::pump::MOST_LARGE_PIPES;
 use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
 use crate::settings::{History, Settings};
-use crate::spawner::{InProcess, Spawner};
 use crate::tree::{Reach, Trees};
-use crate::under_way::UnderWay;
 use crate::{Id, Process};
+use gates::Gates;
+use logs::pool;
 use registry::Registry;
-use spare_logs::spare_logs;
+
+/// One start that a spawner works on, and the next one.
+const TURNS_PER_SPAWNER: usize = 2;
 
 /// Starts processes and knows those there are. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -57,9 +72,13 @@ struct Inner {
     /// The one lock of the engine: taken, read or changed, released; never over an await.
     registry: Mutex<Registry>,
     /// How many starts are under way.
-    starting: UnderWay,
+    starting: InFlight,
+    /// Limits the starts that hold descriptors to as many as keep the spawners busy. So a burst of
+    /// starts does not take all descriptors at once, and few starts are under way when the server is
+    /// killed.
+    turns: Semaphore,
     /// How many stops are.
-    stops: UnderWay,
+    stops: InFlight,
     /// A process has ended: time to see what can be forgotten.
     ended: Arc<Notify>,
     large_pipes: Arc<Semaphore>,
@@ -67,11 +86,12 @@ struct Inner {
     counts: Arc<Counts>,
     feed: Feed,
     readers: Arc<Readers>,
-    /// Where logs stay, and descriptors are many: a program that runs one command has no use for
-    /// them.
-    spares: Option<Arc<Spares>>,
+    /// The files of logs that no process has.
+    logs: Arc<Pool>,
     ids: Ids,
     journal: Option<Arc<Journal>>,
+    /// For starts with a key; `None` without a journal.
+    gates: Option<Gates>,
     /// What launches of one key are compared by.
     hash_key: HashKey,
     restored: Restored,
@@ -88,41 +108,41 @@ impl Engine {
     pub fn with_spawner(settings: Settings, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
-        let (journal, replayed) = match settings.history {
+        let mut aside = SetAside::new(&settings.state);
+        let (journal, mut replayed) = match settings.history {
             History::None => (None, Replayed::default()),
             History::Journal => {
-                let (journal, replayed) = Journal::open(&settings.state)?;
+                let (journal, replayed) = Journal::open(&settings.state, &mut aside)?;
                 (Some(Arc::new(journal)), replayed)
             }
         };
+        let gates = journal.as_ref().and_then(|_| Gates::open(&settings.state).ok());
         let ended = Arc::new(Notify::new());
         let counts = Arc::new(Counts::default());
         let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
-            sandboxes: Sandboxes::new(
-                settings.enforcement,
-                settings.mechanism,
-                &settings.state,
-                &settings.hidden,
-            ),
+            sandboxes: Sandboxes::new(&settings),
+            turns: Semaphore::new(TURNS_PER_SPAWNER * settings.spawners.max(1)),
+            logs: Arc::new(pool(logs, settings.history, &replayed)),
             settings,
             spawner,
             registry: Mutex::default(),
-            starting: UnderWay::new(),
-            stops: UnderWay::new(),
+            starting: InFlight::new(),
+            stops: InFlight::new(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
             feed: Feed::new(Arc::clone(&counts)),
             counts,
             readers: Arc::default(),
-            spares: journal.as_ref().and_then(|_| spare_logs(logs)),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
             hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
             journal,
+            gates,
             restored: Restored::default(),
         };
-        inner.restored = inner.restore(replayed)?;
+        inner.take_back_unstarted(&mut replayed)?;
+        inner.restored = inner.restore(replayed, aside)?;
         let engine = Self { inner: Arc::new(inner) };
         let ended = Arc::clone(&engine.inner.ended);
         tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner), ended));
@@ -137,6 +157,19 @@ impl Engine {
     /// What an earlier engine on the same state folder has left to this one.
     pub fn restored(&self) -> &Restored {
         &self.inner.restored
+    }
+
+    /// Whether its journal is on disk, and changes of that; `None` without a journal.
+    pub fn journal_state(&self) -> Option<watch::Receiver<JournalState>> {
+        self.inner.journal.as_ref().map(|journal| journal.state())
+    }
+
+    /// As [`Engine::journal_state`], after a check whether the file is still there. It is written
+    /// again if it is gone.
+    pub fn journal_now(&self) -> Option<JournalState> {
+        let journal = self.inner.journal.as_ref()?;
+        journal.write();
+        Some(journal.state().borrow().clone())
     }
 
     /// What happens to its processes, in one order.
@@ -176,13 +209,13 @@ impl Engine {
         let (process, keyed) = self.inner.registry().take_out(id)?;
         // Then written down: an engine that goes here leaves files that the next one removes.
         self.inner.journal.iter().for_each(|journal| journal.forgotten(id));
-        if let Err(source) = process.place().remove() {
+        if let Err(source) = process.remove_log() {
             // While a file is stuck the process stays, and can be tried again.
             self.inner.registry().put_back(process, keyed);
             return Err(ForgetError::Remove { id, source });
         }
         self.inner.readers.forget(id);
-        let about = Arc::new(EventAbout::of(process.about()));
+        let about = Arc::new(EventAbout::new(process.about()));
         self.inner.feed.post(&about, EventKind::Forgotten);
         process.tree().give_back_if_empty();
         Ok(())
@@ -195,7 +228,7 @@ impl Inner {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn logs(&self) -> PathBuf {
+    fn log_folder(&self) -> PathBuf {
         self.settings.state.join("logs")
     }
 }

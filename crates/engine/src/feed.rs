@@ -1,9 +1,9 @@
-//! What happened to all processes of an engine, in one order.
+//! The events of all processes of an engine, in one order.
 //!
-//! A process is told of in the order of its life: started, first output, timed out, ended,
-//! workspace touched, forgotten. The feed keeps the newest events and says so when a reader asks
-//! for older ones; it never waits for anybody. A process that an earlier engine has started is told
-//! of only when it is forgotten.
+//! The events of a process follow its life: started, first output, timed out, ended, workspace
+//! touched, forgotten. The feed keeps the newest events and reports a gap to a reader that asks for
+//! older ones. It never waits for a reader. A process that an earlier engine started appears only
+//! when it is forgotten.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 
 use crate::Id;
 use crate::counts::Counts;
-use crate::ending::{Ending, Timeout};
 use crate::launch::{Session, Touches};
 use crate::process::About;
+use crate::process::ending::{Ending, Timeout};
 use crate::sandbox::Sandbox;
 
 /// Something that happened to a process.
@@ -29,8 +29,8 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// The process that an event is about, as far as a reader needs it to choose: the command itself
-/// may be long, and events outlive processes.
+/// What a reader needs to know about the process to select events. Excludes the command, which may
+/// be long, because events outlive processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventAbout {
     pub id: Id,
@@ -39,30 +39,29 @@ pub struct EventAbout {
     pub sandbox: Sandbox,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
-    /// It runs, and can be found by its id.
+    /// It is running, and can be found by its id.
     Started,
     /// The first byte is in the log.
     FirstOutput,
-    /// Its time is over; it is being stopped, or it runs on.
+    /// It has timed out, and is being stopped or keeps running.
     TimedOut { which: Timeout },
-    /// Its last byte is in the log, and whoever looks sees it as ended.
+    /// Its last byte is in the log, and every reader sees it as ended.
     Ended(Arc<Ending>),
-    /// It has ended and may have changed what its launch says it would.
+    /// It has ended and may have changed what its launch declared.
     WorkspaceTouched(Touches),
     /// It and its log are gone.
     Forgotten,
 }
 
-/// Some events, oldest first.
+/// A range of events, oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     pub events: Vec<Arc<Event>>,
-    /// Events that came after the number asked for are not kept any more.
+    /// Some events after the requested number are no longer kept.
     pub gap: bool,
-    /// The number of the newest event there is, in this batch or not; 0 when there is none.
+    /// The number of the newest event, whether or not it is in this batch; 0 if there is none.
     pub newest: u64,
 }
 
@@ -72,7 +71,7 @@ pub struct Feed {
     shared: Arc<Shared>,
 }
 
-/// Posts what happens to one process.
+/// Posts the events of one process.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     feed: Feed,
@@ -84,7 +83,7 @@ pub(crate) struct Reporter {
 struct Shared {
     epoch: u64,
     counts: Arc<Counts>,
-    /// In a watch, so that the events and the signal that there is one more are one thing.
+    /// In a watch channel, so that the events and their notification cannot get out of step.
     kept: watch::Sender<Kept>,
 }
 
@@ -105,13 +104,13 @@ impl Feed {
         Self { shared: Arc::new(Shared { epoch, counts, kept }) }
     }
 
-    /// When this feed began, in microseconds of unix time: numbers begin at 1 in every engine, and
-    /// with this beside it a number means one event for ever.
+    /// When this feed began, in microseconds of unix time. Numbers start at 1 in every engine, so
+    /// together with this one a number identifies an event for ever.
     pub fn epoch(&self) -> u64 {
         self.shared.epoch
     }
 
-    /// At most `most` events, the oldest of those after `number` first.
+    /// At most `most` events after `number`, oldest first.
     pub fn since(&self, number: u64, most: usize) -> Batch {
         let kept = self.shared.kept.borrow();
         let newest = kept.newest;
@@ -121,14 +120,14 @@ impl Feed {
         Batch { events, gap: count > kept.events.len(), newest }
     }
 
-    /// Waits until there is an event after `number`; returns at once where there is. Cancel-safe.
+    /// Waits until there is an event after `number`. Cancel-safe.
     pub async fn past(&self, number: u64) {
-        // The sender is here, so this only ever ends with such an event.
+        // The sender is alive, so this returns only for such an event.
         _ = self.shared.kept.subscribe().wait_for(|kept| kept.newest > number).await;
     }
 
     pub(crate) fn post(&self, about: &Arc<EventAbout>, kind: EventKind) {
-        // First, so that whoever has seen the event finds it counted.
+        // Count first, so that a reader that has seen the event finds it counted.
         self.shared.counts.count_event(&kind);
         self.shared.kept.send_modify(|kept| {
             kept.newest += 1;
@@ -157,14 +156,14 @@ impl Reporter {
         }
     }
 
-    /// The log went so far; that is no event, but it is counted.
+    /// Counts output up to this extent. This is not an event.
     pub(crate) fn count_output(&self, before: &Extent, after: &Extent) {
         self.feed.shared.counts.count_output(before, after);
     }
 }
 
 impl EventAbout {
-    pub(crate) fn of(about: &About) -> Self {
+    pub(crate) fn new(about: &About) -> Self {
         let About { id, session, labels, sandbox, .. } = about;
         let (session, labels, sandbox) = (session.clone(), labels.clone(), sandbox.clone());
         Self { id: *id, session, labels, sandbox }
@@ -188,7 +187,7 @@ mod tests {
         feed
     }
 
-    /// What is answered to a reader that has seen `number` and takes `most`.
+    /// Checks the batch for a reader that has seen `number` and takes `most`.
     fn check(feed: &Feed, (number, most): (u64, usize), want: std::ops::Range<u64>, gap: bool) {
         let batch = feed.since(number, most);
         let numbers: Vec<u64> = batch.events.iter().map(|event| event.number).collect();

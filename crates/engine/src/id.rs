@@ -1,4 +1,4 @@
-//! The name of a process: a UUID of version 7, so that names sort by time.
+//! Process ids: version 7 UUIDs, so that they sort by time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,23 +6,23 @@ use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// Written lower-case and dashed. A later process of this engine, and of one that goes on with its
+/// Written in lower case with dashes. A later process of this engine, or of one that continues its
 /// history, has a greater id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(Uuid);
 
-/// Gives out ids, each greater than the one before, whatever the clock does.
+/// Generates ids, each greater than the one before, even if the clock is set back.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    /// Held for the time of a comparison.
+    /// Locked only for a comparison.
     newest: Mutex<Id>,
 }
 
-/// Below the milliseconds of unix time, which are the first 48 of 128 bits.
+/// The bits below the milliseconds of unix time, which are the first 48 of 128.
 const BELOW_TIME: u32 = 80;
 
 impl Id {
-    /// One that no other process has.
+    /// A new unique id.
     pub(crate) fn fresh() -> Self {
         Self(Uuid::now_v7())
     }
@@ -37,20 +37,20 @@ impl Id {
 }
 
 impl Ids {
-    /// All of them greater than `newest`.
+    /// Generates ids greater than `newest`.
     pub(crate) fn after(newest: Option<Id>) -> Self {
         Self { newest: Mutex::new(newest.unwrap_or(Id(Uuid::nil()))) }
     }
 
     pub(crate) fn next(&self) -> Id {
-        // Changed in one step.
+        // The update is one step, so a poisoned lock is usable.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         *newest = next_after(*newest, Id::fresh());
         *newest
     }
 }
 
-/// The fresh one, or, when the clock was set back, the same a millisecond after the newest.
+/// The fresh id or, if the clock was set back, the same one a millisecond after the newest.
 fn next_after(newest: Id, fresh: Id) -> Id {
     if fresh > newest {
         return fresh;

@@ -1,4 +1,10 @@
-//! What to run, as a caller says it. Nothing here has been checked: that is the plan's work.
+//! What to run, as given by the caller. Nothing here is checked: the plan does that.
+//!
+//! `plan` checks a launch and makes it ready to spawn, with `environment` and `directory`.
+
+pub(crate) mod directory;
+pub(crate) mod environment;
+pub(crate) mod plan;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,13 +17,13 @@ use lastbyte_sys::pty::WindowSize;
 use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
-/// A command and everything that belongs to it.
+/// A command and all its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub program: Program,
-    /// `None` leaves it to the engine's rules for a default.
+    /// `None` uses the engine's default.
     pub cwd: Option<PathBuf>,
-    /// Applied over the base environment, in order.
+    /// Applied to the base environment, in order.
     pub env: Vec<EnvEdit>,
     /// Applied last; the edits cannot override it.
     pub forced_env: Vec<(OsString, OsString)>,
@@ -34,14 +40,14 @@ pub struct Launch {
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
     pub labels: BTreeMap<String, String>,
-    /// Told to readers of the feed after the ending.
+    /// Reported to readers of the feed after the ending.
     pub touches: Option<Touches>,
 }
 
 /// The program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// The first is looked up in the child's `PATH` unless it has a slash.
+    /// The first argument is looked up in the child's `PATH` unless it contains a slash.
     Argv(Vec<OsString>),
     /// Run by `sh -c`.
     Shell(OsString),
@@ -54,26 +60,26 @@ pub enum EnvEdit {
     Unset(OsString),
 }
 
-/// Whether the command can be written to.
+/// The command's standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
-    /// It reads the end of file at once.
+    /// It reads end of file at once.
     Closed,
     Open,
-    /// It reads this, then the end of file. At most what the input queue takes, 16 MiB.
+    /// It reads this, then end of file. Limited to the size of the input queue, 16 MiB.
     Given(Vec<u8>),
 }
 
 /// How standard output and error reach the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
-    /// Through one pipe: their order is exact, they cannot be told apart.
+    /// Through one pipe: their order is exact, but they cannot be told apart.
     Merged,
-    /// Through a pipe each: told apart, their order is that of arrival.
+    /// Through one pipe each: they can be told apart, in order of arrival.
     Split,
-    /// On a terminal of this size, which is standard input too where that is open. As on any
-    /// terminal, the foreground group is hung up (SIGHUP) when the leader exits, background
-    /// children included; one that ignores that keeps a line on which nothing can be written.
+    /// On a terminal of this size, which is also standard input if that is open. As on any
+    /// terminal, the foreground group gets SIGHUP when the leader exits, including background
+    /// children. A process that ignores it keeps a terminal on which writes fail.
     Pty(WindowSize),
 }
 
@@ -86,33 +92,33 @@ pub struct Timeouts {
     pub idle: Option<Duration>,
 }
 
-/// What happens to a command that takes too long.
+/// What to do with a command that takes too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnTimeout {
-    /// It is stopped with its tree.
+    /// Stop it and its tree.
     Stop,
-    /// That is told, and it runs on; no timer runs from then on.
+    /// Report it and let it run; no timer runs from then on.
     Background,
 }
 
-/// What happens to output that does not fit.
+/// What to do with output that exceeds the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnQuota {
-    /// The middle is dropped; the command never waits.
+    /// Drop the middle; the command never waits.
     Drop,
-    /// Nothing that a pinned reader has not read is dropped: the command waits while the slowest
-    /// one is a quota behind. The log is pinned from its first byte, for whoever takes that pin.
+    /// Drop nothing that a pinned reader has not read: the command waits while the slowest one is a
+    /// quota behind. The log is pinned from its first byte, until a reader takes over that pin.
     Block,
 }
 
-/// How long output is waited for after the leader's exit while somebody else holds its pipes.
+/// How long to wait for output after the leader has exited while another process holds its pipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainRule {
-    /// Ended when no byte came for this long.
+    /// Ends when no byte has arrived for this long.
     pub quiet_window: Duration,
-    /// Ended this long after the exit, whatever still comes.
+    /// Ends this long after the exit, even if output still arrives.
     pub limit: Duration,
-    /// How long those who hold the pipes are looked for, once the output is complete.
+    /// How long to search for the processes that hold the pipes, once the output is complete.
     pub holders: Duration,
 }
 
@@ -123,11 +129,11 @@ pub struct Session(pub String);
 /// What a command may have changed when it has ended, and on whose behalf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touches {
-    pub chats: Vec<String>,
+    pub sessions: Vec<Session>,
     pub paths: Vec<PathBuf>,
 }
 
-/// A name the caller gives a start so that it can be repeated safely.
+/// A name the caller gives a start so that it can be retried safely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(pub String);
 

@@ -1,68 +1,60 @@
 //! The life of a process, from launch to ending.
 //!
 //! One owner task per process has the child, its pipes and the log's writer; nobody else changes
-//! anything. What it publishes is one immutable [`Snapshot`], so whoever sees a process as ended
-//! has its last byte. The engine never prints, reads no configuration and knows no protocol.
+//! anything. What it publishes is one immutable [`Snapshot`], so a caller that sees a process as
+//! ended has all its output. The engine never prints, reads no configuration and knows no protocol.
+//!
+//! In the order of a life: `launch` (what to run, checked), `sandbox` (what it may do), `engine`
+//! (the map of processes: start, list, retention, close, restart), `owner` (one task per process),
+//! `process` (the handle, and what it shows). Beside them: `tree` and `stop` (descendants, and
+//! ending them for sure), `journal` (what the next engine knows), `feed` and `counts` (what
+//! happened, and how often).
 
 mod clock;
 mod counts;
-mod desk;
-mod directory;
-mod disk;
-mod ending;
 mod engine;
-mod environment;
 mod feed;
 mod id;
 mod journal;
 mod launch;
-mod log_source;
-mod orphans;
 mod owner;
-mod pins;
-mod plan;
 mod process;
-mod pump;
 mod sandbox;
 mod settings;
-mod snapshot;
-mod spawner;
-mod stdin;
 mod stop;
 mod tree;
-mod under_way;
 
-pub use counts::{CauseIs, Counts, Distribution, Histogram, StatusIs};
-pub use desk::{Delivery, ResizeError, SignalError};
-pub use ending::{
-    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
-};
+pub use counts::{CauseKind, Counts, Distribution, Histogram, StatusKind};
+pub use engine::spawner::{InProcess, SpawnFuture, Spawner};
 pub use engine::{
-    CloseReport, Engine, Filter, ForgetError, Page, PhaseIs, Phases, Refused, Restored, Retention,
-    StartError, Started, Survivors, survived,
+    CloseReport, Engine, Filter, ForgetError, JournalState, Page, PhaseKind, Phases, Refused,
+    Restored, Retention, StartError, Started, Survivors, set_aside_folders, survived,
 };
-pub use environment::{Environment, EnvironmentProvider, ProviderError};
 pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
 pub use id::Id;
+pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
+pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
     DrainRule, EnvEdit, Key, Launch, OnQuota, OnTimeout, Program, Session, Stdin, Streams,
     Timeouts, Touches,
 };
-pub use log_source::LogSource;
-pub use orphans::OrphanReaper;
-pub use pins::Pin;
-pub use plan::{LaunchError, Part, SpawnError, Warning};
+pub use owner::holds::Hold;
+pub use owner::owner_end::{Delivery, ResizeError, SignalError};
+pub use owner::pump::Drained;
+pub use owner::stdin::{StdinOpen, StdinState, WriteError, Written};
+pub use process::ending::{
+    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+};
+pub use process::log_source::LogSource;
+pub use process::snapshot::{Phase, Snapshot};
 pub use process::{About, LogReader, Process};
-pub use pump::Drained;
 pub use sandbox::{
-    Enforcement, EnforcementChoice, Missing, Needs, Network, Sandbox, SandboxError, Workspace,
-    confined,
+    Enforcement, EnforcementChoice, Missing, Needs, Network, Sandbox, SandboxError, StartupFiles,
+    Workspace, confined,
 };
 pub use settings::{History, Settings};
-pub use snapshot::{Phase, Snapshot};
-pub use spawner::{InProcess, SpawnFuture, Spawner};
-pub use stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use stop::{StopPolicy, StopProof, Verb};
-pub use tree::{PortLook, Reach, ReachChoice, Survivor};
+pub use tree::orphans::OrphanReaper;
+pub use tree::{PortState, Reach, ReachChoice, Survivor};
 
 pub use lastbyte_sys::{Errno, Signal, pty::WindowSize};

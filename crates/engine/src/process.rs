@@ -1,33 +1,44 @@
-//! A handle on a process: whoever has one can look, wait, read and command.
+//! A handle on a process: look, wait, read and command.
+//!
+//! `snapshot` is what it is at one instant, `ending` how it ended, `readers` keeps the logs open
+//! that were read last, `log_source` is a log at one snapshot, for the views.
 
+pub(crate) mod ending;
+pub(crate) mod log_source;
 mod readers;
+pub(crate) mod snapshot;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Extent, Horizon, Piece, Place, ReadError, Reader, Run, Stamp, Stamped};
+use lastbyte_output::log::{Extent, Horizon, Piece, ReadError, Reader, Run, Stamp, Stamped};
 use lastbyte_sys::Signal;
 use lastbyte_sys::pty::WindowSize;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use crate::Id;
-use crate::clock::unix_ms;
-use crate::desk::{Command, Counter, Delivery, ResizeError, SignalError, StopTicket};
-use crate::disk::Share;
-use crate::ending::Ending;
-use crate::engine::PhaseIs;
+use crate::clock::{AgeFrom, unix_ms};
+use crate::engine::PhaseKind;
+use crate::engine::disk::Share;
+use crate::journal::Recorded;
 use crate::launch::{Key, Program, Session, Streams};
-use crate::pins::{Pin, Pins};
+use crate::owner::holds::{Hold, Holds};
+use crate::owner::owner_end::{
+    Command, Delivery, OwnerHandle, ResizeError, SignalError, StopTicket,
+};
+use crate::process::ending::Ending;
 
+use crate::engine::in_flight::InFlight;
+use crate::owner::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
+use crate::process::snapshot::Snapshot;
 use crate::sandbox::Sandbox;
-use crate::snapshot::Snapshot;
-use crate::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
-use crate::tree::{PortLook, Survivor, Tree};
-use crate::under_way::UnderWay;
+use crate::tree::{PortState, Survivor, Tree};
 
 pub(crate) use readers::Readers;
 
@@ -40,17 +51,18 @@ pub struct Process {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) about: About,
-    pub(crate) counter: Counter,
+    pub(crate) owner: OwnerHandle,
     pub(crate) stdin: Option<StdinGate>,
     pub(crate) tree: Tree,
     pub(crate) log: Reader,
     pub(crate) readers: Arc<Readers>,
-    pub(crate) place: Place,
     pub(crate) share: Arc<Share>,
-    pub(crate) stops: UnderWay,
-    pub(crate) pins: Option<Pins>,
+    pub(crate) stops: InFlight,
+    pub(crate) holds: Option<Holds>,
     /// Holds everything back until somebody takes it.
-    pub(crate) first_pin: Mutex<Option<Pin>>,
+    pub(crate) first_hold: Mutex<Option<Hold>>,
+    pub(crate) recorded: Arc<Recorded>,
+    pub(crate) age_from: AgeFrom,
 }
 
 /// What stays the same over the life of a process.
@@ -86,8 +98,28 @@ impl Process {
         &self.shared.about
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.shared.place
+    /// Whether all that is known of it is on disk, in the journal: an engine that begins after a
+    /// crash would know the same. `None` where the engine keeps no journal.
+    pub fn is_recorded(&self) -> Option<bool> {
+        self.shared.recorded.is_on_disk()
+    }
+
+    pub(crate) fn age_from(&self) -> AgeFrom {
+        self.shared.age_from
+    }
+
+    pub(crate) fn recorded(&self) -> &Arc<Recorded> {
+        &self.shared.recorded
+    }
+
+    /// The file that its output is in. Little output is kept in memory once it has ended.
+    pub fn log_file(&self) -> Option<&Path> {
+        self.shared.log.file()
+    }
+
+    /// Removes the files of its log, if it has any.
+    pub(crate) fn remove_log(&self) -> io::Result<()> {
+        self.shared.log.remove_files()
     }
 
     /// What its log takes on disk.
@@ -98,7 +130,7 @@ impl Process {
     /// Lets its log keep only its ends.
     pub(crate) fn squeeze(&self) {
         // An owner that is gone has nothing that grows.
-        _ = self.shared.counter.mailbox.send(Command::Squeeze);
+        _ = self.shared.owner.mailbox.send(Command::Squeeze);
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -107,23 +139,23 @@ impl Process {
 
     /// What it is at this instant.
     pub fn snapshot(&self) -> Snapshot {
-        self.shared.counter.snapshot.borrow().clone()
+        self.shared.owner.snapshot.borrow().clone()
     }
 
     /// Whether there is an ending, without a copy of anything.
     pub(crate) fn has_ended(&self) -> bool {
-        self.shared.counter.snapshot.borrow().ending().is_some()
+        self.shared.owner.snapshot.borrow().ending().is_some()
     }
 
     /// In which phase it is, without a copy of anything.
-    pub(crate) fn phase(&self) -> PhaseIs {
-        PhaseIs::of(&self.shared.counter.snapshot.borrow().phase)
+    pub(crate) fn phase(&self) -> PhaseKind {
+        PhaseKind::from(&self.shared.owner.snapshot.borrow().phase)
     }
 
     /// Waits until the condition holds, and returns the snapshot in which it does. Also returns,
     /// with the last snapshot there will be, when the log is closed for good.
     pub async fn wait_for(&self, mut holds: impl FnMut(&Snapshot) -> bool) -> Snapshot {
-        let mut snapshots = self.shared.counter.snapshot.clone();
+        let mut snapshots = self.shared.owner.snapshot.clone();
         // The owner publishes its end before it goes, so an error comes with a final snapshot.
         let met = snapshots.wait_for(|snapshot| holds(snapshot) || !snapshot.log_open).await;
         met.map_or_else(|_| self.snapshot(), |snapshot| snapshot.clone())
@@ -136,7 +168,7 @@ impl Process {
 
     /// Waits for the ending alone; wakes once.
     pub async fn ended(&self) -> Arc<Ending> {
-        let mut endings = self.shared.counter.ending.clone();
+        let mut endings = self.shared.owner.ending.clone();
         loop {
             let ending = endings.borrow_and_update().clone();
             if let Some(ending) = ending {
@@ -149,16 +181,16 @@ impl Process {
 
     /// A reader of the log, with files of its own.
     pub fn reader(&self) -> LogReader {
-        let Shared { log, counter, readers, .. } = &*self.shared;
-        LogReader { log: readers.get(self.id(), log), live: Live(counter.snapshot.clone()) }
+        let Shared { log, owner, readers, .. } = &*self.shared;
+        LogReader { log: readers.get(self.id(), log), live: Live(owner.snapshot.clone()) }
     }
 
-    /// Pins the log for a reader that must miss nothing: the first one from its first byte, any
+    /// Holds the log for a reader that must miss nothing: the first one from its first byte, any
     /// other from where it ends now. `None` unless it was launched to block.
-    pub fn pin(&self) -> Option<Pin> {
-        let pins = self.shared.pins.as_ref()?;
-        let first = self.shared.first_pin.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Some(first.unwrap_or_else(|| pins.pin(self.snapshot().extent.len)))
+    pub fn hold(&self) -> Option<Hold> {
+        let holds = self.shared.holds.as_ref()?;
+        let first = self.shared.first_hold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Some(first.unwrap_or_else(|| holds.hold(self.snapshot().extent.len)))
     }
 
     /// Sends a signal to the leader's group, or to what is left of it.
@@ -183,10 +215,10 @@ impl Process {
     /// As [`Process::stop`], by another policy. A second stop does not wait out a grace. Goes on
     /// when the caller goes away.
     pub async fn stop_by(&self, policy: StopPolicy, verb: Verb) -> StopProof {
-        let (process, under_way) = (self.clone(), self.shared.stops.begin());
+        let (process, in_flight) = (self.clone(), self.shared.stops.begin());
         let stopping = tokio::spawn(async move {
             let proof = process.carry_out_stop(policy, verb).await;
-            drop(under_way);
+            drop(in_flight);
             proof
         });
         // A stop that did not finish has proved nothing.
@@ -243,10 +275,10 @@ impl Process {
 
     /// Whether somebody of the tree listens on this TCP port, in whatever network. Looks through
     /// its members off the runtime; a look that fails has found nothing.
-    pub async fn listens_on(&self, port: u16) -> PortLook {
+    pub async fn listens_on(&self, port: u16) -> PortState {
         let tree = self.shared.tree.clone();
         let look = spawn_blocking(move || tree.listens_on(port)).await;
-        look.ok().and_then(Result::ok).unwrap_or(PortLook::NotYet)
+        look.ok().and_then(Result::ok).unwrap_or(PortState::NotYet)
     }
 
     async fn write_then(
@@ -268,7 +300,7 @@ impl Process {
     /// `None` when the owner is gone.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
-        self.shared.counter.mailbox.send(command(reply)).ok()?;
+        self.shared.owner.mailbox.send(command(reply)).ok()?;
         answer.await.ok()
     }
 }

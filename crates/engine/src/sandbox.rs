@@ -1,4 +1,9 @@
-//! What a command and all its children may do.
+//! What a command and all its descendants may do.
+//!
+//! `plan` turns a policy into lists of paths, with `root_record` (directories that commands could
+//! write) and `startup_files` (files of a home that programs run). `enforcement` finds out what this
+//! machine can enforce, `confine` expresses a plan in the kernel's terms, `error` says why nothing
+//! is started.
 
 mod confine;
 mod enforcement;
@@ -6,6 +11,8 @@ mod error;
 mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod root_record;
+mod startup_files;
 
 use std::path::PathBuf;
 
@@ -16,44 +23,54 @@ pub(crate) use confine::{Confined, Sandboxes};
 pub use enforcement::{Enforcement, EnforcementChoice, Missing};
 pub use error::{Needs, SandboxError};
 
-use crate::ending::Status;
+use crate::process::ending::Status;
 
-/// A policy, as a caller says it. It holds for the whole tree, however it spreads.
+/// A policy as given by the caller. It applies to the whole tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Sandbox {
     /// Whatever the server's user may do.
     #[default]
     FullAccess,
-    /// The same: somebody outside has put up a sandbox already.
+    /// The same, because an outer sandbox is already in place.
     External,
-    /// Everything can be read; nothing can be written but `/dev/null`, terminals and the like.
+    /// Everything can be read. Nothing can be written except `/dev/null`, terminals and the like.
     ReadOnly { network: Network },
     /// As `ReadOnly`, but the workspace can be written.
     WorkspaceWrite(Workspace),
 }
 
-/// What can be written, and what of it cannot.
+/// What can be written, and which parts of it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
-    /// Whether the command's own directory is a root.
+    /// Whether the working directory is a root.
     pub cwd: bool,
-    /// Absolute paths; all below them can be written.
+    /// Absolute paths; everything below them can be written.
     pub roots: Vec<PathBuf>,
     /// Whether `/tmp` is a root.
     pub slash_tmp: bool,
-    /// Whether the folder that `TMPDIR` names is one.
+    /// Whether the folder that `TMPDIR` names is a root.
     pub tmpdir: bool,
-    /// Absolute paths inside a root that stay as they are.
+    /// Absolute paths inside a root that cannot be written.
     pub protect: Vec<PathBuf>,
+    pub startup_files: StartupFiles,
     pub network: Network,
 }
 
-/// Whether a command can reach anybody: other hosts, this one, unix sockets.
+/// Whether a command can open connections: to other hosts, to this one, to unix sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Network {
     #[default]
     Off,
     On,
+}
+
+/// Whether a command may write the files in a home folder from which a shell, git, ssh or a desktop
+/// runs commands. A root that is such a file, or inside one, is always writable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartupFiles {
+    #[default]
+    Protected,
+    Writable,
 }
 
 impl Default for Workspace {
@@ -64,13 +81,14 @@ impl Default for Workspace {
             slash_tmp: true,
             tmpdir: true,
             protect: Vec::new(),
+            startup_files: StartupFiles::Protected,
             network: Network::Off,
         }
     }
 }
 
 impl Sandbox {
-    /// Whether anything is kept from the command.
+    /// Whether the policy restricts the command at all.
     pub fn confines(&self) -> bool {
         match self {
             Self::FullAccess | Self::External => false,
@@ -78,9 +96,9 @@ impl Sandbox {
         }
     }
 
-    /// Whether this status is the policy's doing, as far as a status can tell: a program that calls
-    /// the kernel by the numbers of another processor is killed by SIGSYS, which nobody sends by
-    /// accident. Whatever else is refused is an error number to the program, and its own affair.
+    /// Whether the policy caused this status, as far as a status can tell. A program that makes
+    /// system calls by the numbers of another architecture is killed by SIGSYS, which nobody sends
+    /// by accident. Every other refusal is an error number that the program itself handles.
     pub fn denied(&self, status: Status) -> bool {
         match status {
             Status::Signalled { signal, .. } => self.confines() && signal == Signal::SYS,

@@ -1,4 +1,4 @@
-//! What an engine is told when it is made.
+//! The settings of an engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use lastbyte_sys::spawn::Mechanism;
 
 use crate::engine::Retention;
-use crate::environment::{Environment, EnvironmentProvider};
+use crate::launch::environment::{Environment, EnvironmentProvider};
 use crate::sandbox::EnforcementChoice;
 use crate::tree::ReachChoice;
 
 /// Settings of an engine; `Settings::new` has the defaults.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The folder that logs are kept under. It is made, for this user alone, if need be.
+    /// The folder for logs. Created if necessary, for this user only.
     pub state: PathBuf,
-    /// The directory of commands that name none, if it exists when they start. An absolute path.
+    /// The default working directory of commands, if it exists when they start. An absolute path.
     pub workdir: Option<PathBuf>,
     /// The base environment of commands.
     pub environment: Environment,
@@ -24,35 +24,45 @@ pub struct Settings {
     pub retention: Retention,
     /// What the next engine on the same state folder knows of this one's processes.
     pub history: History,
-    /// Of all logs together, in bytes. Past it ended processes are forgotten, oldest first, then
-    /// every running log falls to 1 MiB of head and 1 MiB of tail.
+    /// For all logs together, in bytes. Above it, ended processes are forgotten, oldest first; then
+    /// every running log is cut to 1 MiB of head and 1 MiB of tail.
     pub disk_quota: u64,
-    /// How many threads make children.
+    /// How many threads create children.
     pub spawners: usize,
     pub mechanism: Mechanism,
     /// How trees are reached when they are stopped.
     pub reach: ReachChoice,
-    /// Folders that confined commands are not to see, beside the state folder: where the server
-    /// has its sockets and its token.
+    /// Folders hidden from confined commands, in addition to the state folder: those with the
+    /// server's sockets and token.
     pub hidden: Vec<PathBuf>,
+    /// Files that confined commands may not write, wherever they are: the server's settings.
+    pub protected: Vec<PathBuf>,
+    /// Home folders of this user. Startup files are protected in those that a confined command can
+    /// write.
+    pub homes: Vec<PathBuf>,
     /// How sandbox policies are enforced.
     pub enforcement: EnforcementChoice,
+    /// The file that lists the folders confined commands could write, which later engines need.
+    /// Engines may share it.
+    pub sandbox_roots: PathBuf,
 }
 
-/// Whether processes are remembered beyond the engine.
+/// Whether processes are remembered after the engine is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// The engine begins with none, and leaves what lies in the state folder alone.
+    /// The engine starts with none, and does not touch existing files in the state folder.
     None,
-    /// In a journal. The state folder belongs to this engine: logs that the journal does not name
-    /// are removed from it.
+    /// In a journal. The state folder belongs to this engine: it removes logs that the journal does
+    /// not name.
     Journal,
 }
 
 impl Settings {
     pub fn new(state: impl Into<PathBuf>) -> Self {
+        let state = state.into();
         Self {
-            state: state.into(),
+            sandbox_roots: state.join("sandbox-roots"),
+            state,
             workdir: None,
             environment: Environment::own(),
             provider: None,
@@ -63,7 +73,18 @@ impl Settings {
             mechanism: Mechanism::Clone3,
             reach: ReachChoice::Best,
             hidden: Vec::new(),
+            protected: Vec::new(),
+            homes: homes(),
             enforcement: EnforcementChoice::Best,
         }
     }
+}
+
+/// `HOME`, and the home folder from the user database.
+fn homes() -> Vec<PathBuf> {
+    let told = std::env::var_os("HOME").map(PathBuf::from);
+    let both = told.into_iter().chain(lastbyte_sys::user::home());
+    let mut homes: Vec<PathBuf> = both.filter(|home| home.is_absolute()).collect();
+    homes.dedup();
+    homes
 }

@@ -1,22 +1,25 @@
-//! Stopping a tree for sure: the stop signal, a grace, KILL, and a look at what is left.
+//! Stops a tree reliably: the stop signal, a grace period, KILL, and a check of what is left.
 
 mod round;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lastbyte_sys::Signal;
+use lastbyte_sys::procfs::Stat;
+use tokio::task::spawn_blocking;
 
-use crate::tree::{Reach, Tree};
+use crate::tree::{ForkChain, Reach, Target, Tree, View};
 use round::{Left, Round};
 
-/// How a command is asked to go.
+/// How a command is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopPolicy {
-    /// Sent first, to the whole tree, with CONT behind it so that stopped ones see it.
+    /// Sent first, to the whole tree, followed by CONT so that stopped processes see it.
     pub signal: Signal,
-    /// How long it has before KILL; zero means KILL at once.
+    /// How long to wait before KILL; zero means KILL at once.
     pub grace: Duration,
 }
 
@@ -24,24 +27,30 @@ pub struct StopPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Stop,
-    /// The engine, or the connection that started it, was closed.
+    /// The engine, or the connection that started the command, was closed.
     Close,
 }
 
-/// What became of a tree that was stopped.
+/// The outcome of stopping a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopProof {
     /// Every process that was sent a signal.
     pub signalled: Vec<i32>,
     /// Those of them that are gone. A zombie is gone.
     pub gone: Vec<i32>,
-    /// What still lives, or could not be shown to be gone.
+    /// The processes that are still alive, or could not be shown to be gone.
     pub left: Vec<i32>,
+    /// Those of `left` that may belong to another tree as well. It is unknown whose they are, so
+    /// they were not signalled.
+    pub unattributed: Vec<i32>,
     /// How the tree was reached.
     pub reach: Reach,
+    /// Whether the kernel confirms that nothing is left, and every descendant of this program is
+    /// accounted for. Otherwise a search found nothing, which is weaker.
+    pub proved: bool,
 }
 
-/// Whether KILL was needed; shared with the owner, which tells it in the ending.
+/// Whether KILL was needed. Shared with the owner, which reports it in the ending.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Escalation(Arc<AtomicBool>);
 
@@ -67,37 +76,100 @@ impl Escalation {
 }
 
 impl StopProof {
-    /// Nothing is known to be gone, the leader least of all.
+    /// Nothing is known to be gone, not even the leader.
     pub(crate) fn unproved(tree: &Tree) -> Self {
-        Self { signalled: vec![], gone: vec![], left: vec![tree.leader()], reach: tree.reach() }
+        Self::new(BTreeSet::new(), BTreeSet::from([tree.leader()]), tree.reach())
+    }
+
+    fn new(signalled: BTreeSet<i32>, left: BTreeSet<i32>, reach: Reach) -> Self {
+        let gone = signalled.difference(&left).copied().collect();
+        let (signalled, left) = (signalled.into_iter().collect(), left.into_iter().collect());
+        Self { signalled, gone, left, unattributed: vec![], reach, proved: false }
+    }
+
+    pub(crate) fn leave_out_unattributed(&mut self) {
+        let unattributed = std::mem::take(&mut self.unattributed);
+        self.left.retain(|pid| !unattributed.contains(pid));
+    }
+
+    /// Merges two stops of one tree with what a scan has found after both.
+    fn with(self, more: Option<Self>, after: After) -> Self {
+        let both = [Some(&self), more.as_ref()].into_iter().flatten();
+        let signalled = both.clone().flat_map(|proof| proof.signalled.iter().copied()).collect();
+        let mut left: BTreeSet<i32> = both.flat_map(|proof| proof.left.iter().copied()).collect();
+        let After { members, unattributed, complete } = after;
+        left.extend(members.iter().chain(&unattributed));
+        let proved = left.is_empty() && self.reach == Reach::Cgroup && complete;
+        Self { unattributed, proved, ..Self::new(signalled, left, self.reach) }
     }
 }
 
-/// Stops everything of the tree and says what became of it.
+/// What a scan of all processes has found alive after a stop.
+#[derive(Debug, Default)]
+struct After {
+    members: Vec<i32>,
+    unattributed: Vec<i32>,
+    /// The scan cannot have missed a process that may be left.
+    complete: bool,
+}
+
+/// Stops the whole tree and reports the outcome.
 pub(crate) async fn stop(tree: Tree, policy: StopPolicy, escalation: Escalation) -> StopProof {
-    let mut proof = stop_reached(tree.clone(), policy, &escalation).await;
-    // Who has the right can leave a leaf: a look by the cookie finds those.
-    if proof.left.is_empty()
-        && let Some(strays) = tree.strays().await
-    {
-        let more = stop_reached(strays, policy, &escalation).await;
-        proof.signalled.extend(more.signalled);
-        proof.gone.extend(more.gone);
-        proof.left.extend(more.left);
+    let proof = stop_target(Target::Tree(tree.clone()), policy, &escalation).await;
+    let mut after = scan_after(&tree).await;
+    let mut more = None;
+    // A process with the right to do so can leave a cgroup; the scan has found it.
+    if tree.reach() == Reach::Cgroup && !after.members.is_empty() {
+        let escapees = Target::Tree(tree.by_scan());
+        more = Some(stop_target(escapees, policy, &escalation).await);
+        after = scan_after(&tree).await;
     }
+    let proof = proof.with(more, after);
     if proof.left.is_empty() {
         tree.give_back_if_empty();
     }
     proof
 }
 
-async fn stop_reached(tree: Tree, policy: StopPolicy, escalation: &Escalation) -> StopProof {
-    let mut round = Round::new(tree);
+/// Stops the descendants of this program that belong to no process that can be stopped.
+pub(crate) async fn stop_unowned(policy: StopPolicy) -> StopProof {
+    stop_target(Target::Unowned, policy, &Escalation::default()).await
+}
+
+/// Scans all processes. Names only one link of a fork chain that is too short-lived for a scan.
+async fn scan_after(tree: &Tree) -> After {
+    // The processes that have left a cgroup. Without a cgroup, the stop itself has followed them.
+    let escapees = (tree.reach() == Reach::Cgroup).then(|| Target::Tree(tree.by_scan()));
+    let escapees = escapees.and_then(|escapees| escapees.fork_chain());
+    let unowned = Target::Unowned.fork_chain();
+    let Some(View { members, unattributed }) = tree.scan().await else { return After::default() };
+    let pids = |stats: Vec<Stat>| stats.into_iter().map(|stat| stat.pid).collect::<Vec<_>>();
+    let (mut members, mut unattributed) = (pids(members), pids(unattributed));
+    let mut complete = tree.is_below_us();
+    if complete {
+        complete &= add_appeared(escapees, &mut members).await;
+        complete &= add_appeared(unowned, &mut unattributed).await;
+    }
+    After { members, unattributed, complete }
+}
+
+/// Adds one of the orphans that have appeared since; `false` if that failed.
+async fn add_appeared(chain: Option<ForkChain>, found: &mut Vec<i32>) -> bool {
+    let Some(mut chain) = chain else { return true };
+    chain.saw(found.iter().copied());
+    match spawn_blocking(move || chain.follow(&[])).await {
+        Ok(Ok(caught)) => {
+            found.extend(caught.appeared.last());
+            true
+        }
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
+async fn stop_target(target: Target, policy: StopPolicy, escalation: &Escalation) -> StopProof {
+    let mut round = Round::new(target);
     let ask_first = policy.signal != Signal::KILL && !policy.grace.is_zero();
-    let mut left = match ask_first {
-        true => round.ask(policy).await,
-        false => Left::Somebody,
-    };
+    let mut left = if ask_first { round.ask(policy).await } else { Left::Somebody };
     if left == Left::Somebody {
         if ask_first {
             escalation.happens();

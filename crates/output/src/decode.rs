@@ -1,51 +1,50 @@
-//! Bytes into characters, whatever pieces they come in.
+//! Lossy UTF-8 decoding of bytes that arrive in chunks.
 //!
-//! A bad byte spoils nothing around it: each maximal run of bytes that starts like a character and
-//! is none becomes one U+FFFD, exactly as `String::from_utf8_lossy` does over the whole. A
-//! character that a chunk border falls into is held until its last byte is there.
+//! An invalid byte does not affect its neighbours: each maximal invalid sequence becomes one
+//! U+FFFD, exactly as `String::from_utf8_lossy` does for the whole input. A character split over
+//! two chunks is held back until its last byte arrives.
 
 use std::{ops::Range, str};
 
 /// The longest character in bytes.
 const LONGEST: usize = 4;
 
-/// Decodes lossily, chunk after chunk; any chunking gives the same text.
+/// Decodes lossily, chunk by chunk. The text does not depend on where the chunks are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
     assembler: Assembler,
 }
 
 impl Decoder {
-    /// Appends to `text` what `bytes` completes; an unfinished last character is held back.
+    /// Appends the characters that `bytes` completes; an unfinished last character is held back.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
         let mut rest = bytes;
         while self.assembler.is_holding()
             && let Some((&byte, after)) = rest.split_first()
         {
-            text.extend(self.assembler.take(byte).map(Decoded::character));
+            text.extend(self.assembler.push(byte).map(Decoded::character));
             rest = after;
         }
         let (whole, unfinished) = rest.split_at(rest.len() - unfinished(rest));
         text.push_str(&String::from_utf8_lossy(whole));
         for &byte in unfinished {
-            text.extend(self.assembler.take(byte).map(Decoded::character));
+            text.extend(self.assembler.push(byte).map(Decoded::character));
         }
     }
 
-    /// Says that no more will come: what is held back is bad.
+    /// Ends the input: bytes still held back are an invalid sequence.
     pub fn finish(mut self, text: &mut String) {
-        text.extend(self.assembler.give_up().map(Decoded::character));
+        text.extend(self.assembler.finish().map(Decoded::character));
     }
 }
 
-/// How many bytes at the end of `bytes` are the beginning of a character that may still be
-/// completed: 0 to 3.
+/// How many bytes at the end of `bytes` begin a character that more bytes could complete: 0 to 3.
 pub fn unfinished(bytes: &[u8]) -> usize {
     let from = bytes.len().saturating_sub(LONGEST - 1);
     (from..bytes.len()).find(|&at| is_beginning(&bytes[at..])).map_or(0, |at| bytes.len() - at)
 }
 
-/// The character that lies on both sides of a cut before `bytes[at]`, if there is one.
+/// The character that a cut before `bytes[at]` would split, if any.
 pub fn character_across(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     (at.saturating_sub(LONGEST - 1)..at).find_map(|start| {
         let end = start + width(bytes[start])?;
@@ -54,11 +53,10 @@ pub fn character_across(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     })
 }
 
-/// A step of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Char(char),
-    /// A bad sequence, by its first byte.
+    /// An invalid sequence, by its first byte.
     Bad(u8),
 }
 
@@ -71,7 +69,7 @@ impl Decoded {
     }
 }
 
-/// Puts characters together byte by byte. It holds only what may still become a character.
+/// Assembles characters byte by byte. It holds only bytes that may still become a character.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     held: [u8; LONGEST],
@@ -83,63 +81,53 @@ impl Assembler {
         self.len > 0
     }
 
-    /// What `byte` completes: a bad sequence that it does not go on with, itself, both or nothing.
-    pub(crate) fn take(&mut self, byte: u8) -> impl Iterator<Item = Decoded> + use<> {
+    /// What `byte` completes: the invalid sequence that it interrupts, a character (or invalid
+    /// sequence) of its own, both or nothing.
+    pub(crate) fn push(&mut self, byte: u8) -> impl Iterator<Item = Decoded> + use<> {
         if !self.is_holding() && byte.is_ascii() {
             return None.into_iter().chain(Some(Decoded::Char(char::from(byte))));
         }
         self.held[self.len] = byte;
         self.len += 1;
-        let (broken, own) = match self.look() {
-            // The byte before was a good beginning, so it is `byte` that does not belong to it.
-            Look::Bad if self.len > 1 => {
-                let broken = Decoded::Bad(self.held[0]);
+        let (interrupted, own) = match self.decoded() {
+            // The bytes before were a valid beginning, so it is `byte` that does not continue it.
+            Some(bad @ Decoded::Bad(_)) if self.len > 1 => {
                 (self.held[0], self.len) = (byte, 1);
-                (Some(broken), self.look())
+                (Some(bad), self.decoded())
             }
-            look => (None, look),
-        };
-        let own = match own {
-            Look::Beginning => None,
-            Look::Whole(character) => Some(Decoded::Char(character)),
-            Look::Bad => Some(Decoded::Bad(byte)),
+            own => (None, own),
         };
         if own.is_some() {
             self.len = 0;
         }
-        broken.into_iter().chain(own)
+        interrupted.into_iter().chain(own)
     }
 
-    /// What is held when no more will come, as the bad sequence that it then is.
-    pub(crate) fn give_up(&mut self) -> Option<Decoded> {
+    /// Ends the input: bytes still held are an invalid sequence.
+    pub(crate) fn finish(&mut self) -> Option<Decoded> {
         let first = self.is_holding().then_some(Decoded::Bad(self.held[0]));
         self.len = 0;
         first
     }
 
-    fn look(&self) -> Look {
+    /// The held bytes decoded; `None` if more bytes could complete a character.
+    fn decoded(&self) -> Option<Decoded> {
         let held = &self.held[..self.len];
         match str::from_utf8(held) {
-            Ok(text) => text.chars().next().map_or(Look::Beginning, Look::Whole),
-            Err(_) if is_beginning(held) => Look::Beginning,
-            Err(_) => Look::Bad,
+            Ok(text) => text.chars().next().map(Decoded::Char),
+            Err(_) if is_beginning(held) => None,
+            Err(_) => Some(Decoded::Bad(held[0])),
         }
     }
 }
 
-enum Look {
-    Beginning,
-    Whole(char),
-    Bad,
-}
-
-/// Whether more bytes could make one character of these.
+/// Whether more bytes could turn these into one character.
 fn is_beginning(bytes: &[u8]) -> bool {
     str::from_utf8(bytes)
         .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }
 
-/// How long a character is that starts with this byte; a continuation starts none.
+/// The length of a character that starts with this byte; `None` for a continuation byte.
 fn width(first: u8) -> Option<usize> {
     match first {
         0x00..0x80 => Some(1),
@@ -170,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_byte_spoils_nothing_around_it() {
+    fn an_invalid_byte_does_not_affect_its_neighbours() {
         assert_eq!(decode(&[b"a\xFFb"]), "a\u{FFFD}b");
         assert_eq!(decode(&[b"\xE2\x82", b"a"]), "\u{FFFD}a");
         assert_eq!(decode(&[b"\xE2", b"\xE2\x82\xAC"]), "\u{FFFD}€");
@@ -178,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_never_ends_is_one_bad_sequence() {
+    fn a_character_that_never_ends_is_one_invalid_sequence() {
         assert_eq!(decode(&[b"a\xF0\x9F", b"\x98"]), "a\u{FFFD}");
     }
 
     #[test]
-    fn an_unfinished_character_is_told_from_a_bad_one() {
+    fn an_unfinished_character_differs_from_an_invalid_one() {
         let cases: [(&[u8], usize); 7] = [
             (b"", 0),
             (b"abc", 0),
@@ -199,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_through_a_character_is_seen_and_one_through_bad_bytes_is_not() {
+    fn a_cut_within_a_character_is_seen_and_one_within_invalid_bytes_is_not() {
         assert_eq!(character_across("a€b".as_bytes(), 2), Some(1..4));
         assert_eq!(character_across("a€b".as_bytes(), 3), Some(1..4));
         assert_eq!(character_across("a€b".as_bytes(), 1), None);

@@ -1,4 +1,4 @@
-//! The log of a process and the views of it: no async, no serde.
+//! The log of a process and the views of it, without async and serde.
 
 pub mod decode;
 pub mod log;

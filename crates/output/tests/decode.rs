@@ -1,9 +1,9 @@
-//! Decoding in any chunks is decoding the whole.
+//! The decoded text does not depend on how the input is split into chunks.
 
 use lastbyte_output::decode::{Decoder, unfinished};
 use proptest::prelude::*;
 
-/// Bytes that are nearly text: whole characters, parts of characters and stray bytes.
+/// Bytes that are nearly text: whole characters, partial characters and stray bytes.
 fn nearly_text() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         any::<char>().prop_map(|character| character.to_string().into_bytes()),
@@ -35,7 +35,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_unfinished_decodes_alone(bytes in nearly_text(), more in nearly_text()) {
+    fn bytes_before_an_unfinished_character_decode_alone(bytes in nearly_text(), more in nearly_text()) {
         let (whole, held) = bytes.split_at(bytes.len() - unfinished(&bytes));
         let apart = String::from_utf8_lossy(whole).into_owned()
             + &String::from_utf8_lossy(&[held, more.as_slice()].concat());

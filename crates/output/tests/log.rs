@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use lastbyte_output::log::{
-    Extent, Horizon, Piece, Place, Pulled, Quota, Run, Stream, Streams, Writer,
+    Extent, Horizon, LogFile, Piece, Place, Pulled, Quota, Run, Stream, Streams, Writer,
 };
 use proptest::prelude::*;
 
@@ -40,18 +40,18 @@ fn pipe() -> (OwnedFd, File) {
 impl Fixture {
     fn new(streams: Streams, quota: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(folder.path(), "x");
+        let place = Place::new(folder.path(), 1);
         Self::at(place, streams, quota, folder)
     }
 
     /// A log that cannot be created, as on a disk that fails.
     fn without_a_disk(streams: Streams) -> Self {
-        let place = Place::new(Path::new("/no/such/folder"), "x");
+        let place = Place::new(Path::new("/no/such/folder"), 1);
         Self::at(place, streams, Quota::LEAST, tempfile::tempdir().unwrap())
     }
 
     fn at(place: Place, streams: Streams, quota: u64, folder: tempfile::TempDir) -> Self {
-        let writer = Writer::new(place, streams, Quota::new(quota).unwrap(), 5);
+        let writer = Writer::new(LogFile::at(place), streams, Quota::new(quota).unwrap(), 5);
         let published = Published(RefCell::default());
         Self { writer, published, out: pipe(), err: pipe(), _folder: folder }
     }
@@ -131,8 +131,8 @@ proptest! {
 #[test]
 fn a_byte_written_just_before_the_end_is_never_missed() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::new(folder.path(), "x");
-    let mut writer = Writer::new(place, Streams::Split, Quota::DEFAULT, 5);
+    let place = Place::new(folder.path(), 1);
+    let mut writer = Writer::new(LogFile::at(place), Streams::Split, Quota::DEFAULT, 5);
     let (sender, receiver) = channel::<File>();
     let peer = std::thread::spawn(move || {
         let mut delay = 1u32;
@@ -168,9 +168,29 @@ fn the_file_is_plain_bytes_for_this_user_alone() {
     use std::os::unix::fs::PermissionsExt;
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     fixture.append(Stream::Out, b"just bytes\n");
-    let path = fixture._folder.path().join("x.log");
+    let path = fixture._folder.path().join("1.log");
     assert_eq!(std::fs::read(&path).unwrap(), b"just bytes\n");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_file_that_somebody_made_shorter_is_an_error_and_not_the_end() {
+    let mut fixture = Fixture::new(Streams::One, 1 << 20);
+    fixture.append(Stream::Out, &[b'x'; 20_000]);
+    fixture.publish();
+    let (reader, extent) = (fixture.writer.reader(), fixture.published.extent());
+    File::options()
+        .write(true)
+        .open(fixture._folder.path().join("1.log"))
+        .unwrap()
+        .set_len(10_000)
+        .unwrap();
+    let mut into = [0; 20_000];
+    let there = reader.read(&extent, &fixture.published, 0, &mut into).unwrap();
+    assert_eq!(there, Piece::Bytes(10_000));
+    let error = reader.read(&extent, &fixture.published, 10_000, &mut into).unwrap_err();
+    assert_eq!(error.source.kind(), std::io::ErrorKind::UnexpectedEof);
+    assert_eq!(reader.read(&extent, &fixture.published, 20_000, &mut into).unwrap(), Piece::End);
 }
 
 #[test]

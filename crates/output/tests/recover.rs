@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use lastbyte_output::log::{
-    Dropped, Extent, Horizon, Piece, Place, Quota, Reader, ShortLog, Stream, Streams, Writer,
+    Dropped, Extent, Horizon, LogFile, Piece, Place, Quota, Reader, Stream, Streams, Writer,
 };
 
 struct Fixed(Extent);
@@ -27,8 +27,9 @@ struct Fixture {
 impl Fixture {
     fn new(streams: Streams) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(folder.path(), "x");
-        let writer = Writer::new(place.clone(), streams, Quota::new(Quota::LEAST).unwrap(), 5);
+        let place = Place::new(folder.path(), 1);
+        let writer =
+            Writer::new(LogFile::at(place.clone()), streams, Quota::new(Quota::LEAST).unwrap(), 5);
         let (read, write) = lastbyte_sys::pipe::pipe().unwrap();
         lastbyte_sys::pipe::set_nonblocking(&read).unwrap();
         Self { place, writer, pipe: (read, write.into()), _folder: folder }
@@ -67,15 +68,12 @@ impl Fixture {
 fn a_lost_log_goes_as_far_as_its_file_and_its_holes_are_what_was_dropped() {
     for streams in [Streams::One, Streams::Split] {
         let mut fixture = Fixture::new(streams);
-        assert_eq!(
-            fixture.place.recover_lost(ShortLog::default()).unwrap().extent,
-            Extent::default()
-        );
+        assert_eq!(fixture.place.recover(&Extent::default()).unwrap().extent, Extent::default());
         fixture.append(Stream::Out, 700_000);
         fixture.append(Stream::Out, 300_000);
         let published = fixture.writer.extent();
         assert!(!published.dropped.is_empty());
-        let recovered = fixture.place.recover_lost(ShortLog::default()).unwrap();
+        let recovered = fixture.place.recover(&Extent::default()).unwrap();
         assert_eq!(recovered.extent, published);
         assert!(recovered.disk_bytes.abs_diff(fixture.writer.kept()) < 8192, "{recovered:?}");
         let kept = published.len - published.dropped.bytes();
@@ -89,11 +87,11 @@ fn late_output_counts_with_what_was_dropped_of_it() {
     fixture.append(Stream::Out, 400_000);
     fixture.writer.finish();
     let ended = fixture.writer.extent();
-    assert_eq!(fixture.place.recover(&ended, ShortLog::default()).unwrap().extent, ended);
+    assert_eq!(fixture.place.recover(&ended).unwrap().extent, ended);
     fixture.append(Stream::Out, 400_000);
     let published = fixture.writer.extent();
     assert_eq!(published.dropped.ranges().len(), 2);
-    assert_eq!(fixture.place.recover(&ended, ShortLog::default()).unwrap().extent, published);
+    assert_eq!(fixture.place.recover(&ended).unwrap().extent, published);
 }
 
 #[test]
@@ -103,7 +101,7 @@ fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
     let ended = fixture.writer.extent();
     let check = |missing: std::ops::Range<u64>| {
         let dropped = Dropped::covering([missing]);
-        let recovered = fixture.place.recover(&ended, ShortLog::default()).unwrap().extent;
+        let recovered = fixture.place.recover(&ended).unwrap().extent;
         assert_eq!(recovered, Extent { len: 10_000, dropped });
         let kept = recovered.len - recovered.dropped.bytes();
         assert_eq!(fixture.readable(&recovered, Streams::One), kept);
@@ -113,7 +111,7 @@ fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
     check(3_000..10_000);
     fs::remove_file(fixture.place.log()).unwrap();
     check(0..10_000);
-    assert_eq!(fixture.place.recover_lost(ShortLog::default()).unwrap().extent, Extent::default());
+    assert_eq!(fixture.place.recover(&Extent::default()).unwrap().extent, Extent::default());
 }
 
 /// So nobody is told that all was standard output.
@@ -123,9 +121,9 @@ fn without_its_index_a_log_has_its_bytes_and_says_nothing_of_their_streams() {
     fixture.append(Stream::Out, 5_000);
     fixture.append(Stream::Err, 5_000);
     let index = fixture.place.index();
-    assert_eq!(index, fixture.place.log().with_file_name("x.index"));
+    assert_eq!(index, fixture.place.log().with_file_name("1.index"));
     fs::rename(&index, index.with_extension("elsewhere")).unwrap();
-    let extent = fixture.place.recover_lost(ShortLog::default()).unwrap().extent;
+    let extent = fixture.place.recover(&Extent::default()).unwrap().extent;
     assert_eq!(extent, fixture.writer.extent());
     let (live, mut chunk) = (Fixed(extent.clone()), vec![0; 20_000]);
     let reader = Reader::of_files(fixture.place.clone(), Streams::Split, 5);

@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use lastbyte_output::log::{
-    Extent, Horizon, Piece, Place, Pulled, Quota, RESOLUTION, Reader, Stamp, Stream, Streams,
-    Writer,
+    Extent, Horizon, LogFile, Piece, Place, Pulled, Quota, RESOLUTION, Reader, Stamp, Stream,
+    Streams, Writer,
 };
 use proptest::prelude::*;
 
@@ -48,11 +48,12 @@ struct Fixture {
 impl Fixture {
     fn new(streams: Streams, quota: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self::at(Place::new(folder.path(), "x"), streams, quota, folder)
+        Self::at(Place::new(folder.path(), 1), streams, quota, folder)
     }
 
     fn at(place: Place, streams: Streams, quota: u64, folder: tempfile::TempDir) -> Self {
-        let writer = Writer::new(place.clone(), streams, Quota::new(quota).unwrap(), STARTED);
+        let writer =
+            Writer::new(LogFile::at(place.clone()), streams, Quota::new(quota).unwrap(), STARTED);
         let (read, write) = lastbyte_sys::pipe::pipe().unwrap();
         lastbyte_sys::pipe::set_nonblocking(&read).unwrap();
         Self {
@@ -291,7 +292,7 @@ fn times_that_the_disk_does_not_take_cost_no_byte_and_are_known_all_the_same() {
 #[test]
 fn a_log_in_memory_knows_its_times_and_streams() {
     for streams in [Streams::One, Streams::Split] {
-        let place = Place::new(Path::new("/no/such/folder"), "x");
+        let place = Place::new(Path::new("/no/such/folder"), 1);
         let folder = tempfile::tempdir().unwrap();
         let mut fixture = Fixture::at(place, streams, Quota::LEAST, folder);
         for number in 0..50 {

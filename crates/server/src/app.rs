@@ -1,4 +1,4 @@
-//! What every door shares: the engine, the bounds and the wish to shut down.
+//! What every door shares: the engine, the limits and the request to shut down.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use lastbyte_wire::{Error, ErrorCode};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::doors::websocket::Messages;
 use crate::listen::Traffic;
 use crate::listen::body::collect;
 use crate::{Answers, Limits, Sandboxing};
@@ -28,8 +29,10 @@ pub struct App {
     pub answers: Arc<Answers>,
     waits: Arc<Semaphore>,
     searches: Arc<Semaphore>,
-    /// Room for bodies that are on their way, in KiB.
+    /// Memory for request bodies that are being received, in KiB.
     bodies: Arc<Semaphore>,
+    /// Memory for messages of attached clients.
+    pub(crate) messages: Messages,
     shutdown: Arc<Notify>,
 }
 
@@ -45,6 +48,7 @@ impl App {
             waits: Arc::new(Semaphore::new(limits.waits)),
             searches: Arc::new(Semaphore::new(limits.searches)),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
+            messages: Messages::new(&limits),
             shutdown: Arc::new(Notify::new()),
         }
     }
@@ -59,8 +63,8 @@ impl App {
         let parsed = id.parse::<Id>().ok().filter(|parsed| parsed.to_string() == id);
         let process = parsed.and_then(|id| self.engine.get(id));
         process.ok_or_else(|| {
-            Error::new(ErrorCode::ProcessNotFound, format!("there is no process {id}"))
-                .hint("GET /v1/processes lists those there are")
+            Error::new(ErrorCode::ProcessNotFound, format!("no process with the id {id}"))
+                .hint("list the processes with GET /v1/processes")
         })
     }
 
@@ -68,12 +72,12 @@ impl App {
     pub fn begin_wait(&self) -> Result<OwnedSemaphorePermit, Error> {
         Arc::clone(&self.waits).try_acquire_owned().map_err(|_| {
             let most = self.limits.waits;
-            let message = format!("{most} requests are waiting already, as many as are taken");
-            Error::new(ErrorCode::TooManyWaits, message).hint("ask again in a moment")
+            let message = format!("wait limit reached ({most} requests are waiting)");
+            Error::new(ErrorCode::TooManyWaits, message).hint("try again in a moment")
         })
     }
 
-    /// How many requests do.
+    /// How many requests are waiting.
     pub fn waits(&self) -> usize {
         self.limits.waits.saturating_sub(self.waits.available_permits())
     }
@@ -84,7 +88,7 @@ impl App {
         Arc::clone(&self.searches).acquire_owned().await.ok()
     }
 
-    /// The body of a request, when there is room for it beside the others that are on their way.
+    /// The body of a request, once there is memory for it beside the others being received.
     pub async fn body<B>(&self, body: B) -> Result<Bytes, Error>
     where
         B: Body<Data = Bytes>,
@@ -93,27 +97,27 @@ impl App {
         let hint = body.size_hint();
         // One that does not say may be as large as is taken.
         let bytes = usize::try_from(hint.upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-        let room = bytes.min(self.limits.body_bytes).min(self.limits.bodies_bytes) / KIB;
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let _room = match timeout(self.limits.body_time, self.bodies.acquire_many(room)).await {
-            Ok(room) => room.ok(),
-            Err(_) => return Err(self.no_room()),
+        let kib = bytes.min(self.limits.body_bytes).min(self.limits.bodies_bytes) / KIB;
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        let _permit = match timeout(self.limits.body_time, self.bodies.acquire_many(kib)).await {
+            Ok(permit) => permit.ok(),
+            Err(_) => return Err(self.too_many_bodies()),
         };
         collect(body, &self.limits).await
     }
 
-    fn no_room(&self) -> Error {
+    fn too_many_bodies(&self) -> Error {
         let most = self.limits.bodies_bytes;
-        let message = format!("bodies of {most} bytes are on their way already, as many as fit");
-        Error::new(ErrorCode::TooManyBodies, message).hint("ask again in a moment")
+        let message = format!("request body limit reached ({most} bytes are being received)");
+        Error::new(ErrorCode::TooManyBodies, message).hint("try again in a moment")
     }
 
-    /// Somebody asks the server to go.
+    /// A client asks the server to shut down.
     pub fn ask_for_shutdown(&self) {
         self.shutdown.notify_one();
     }
 
-    /// Waits until somebody does.
+    /// Waits until a client does.
     pub async fn shutdown_asked(&self) {
         self.shutdown.notified().await;
     }

@@ -3,7 +3,13 @@
 pub mod coder;
 pub mod codex;
 pub mod http;
-mod router;
-mod websocket;
+pub(crate) mod websocket;
 
-pub use router::router;
+use axum::Router;
+
+use crate::App;
+
+/// The native door, and the one for clients of Coder's agent in front of it.
+pub fn router(app: App) -> Router {
+    coder::router(app.clone()).merge(http::router(app))
+}

@@ -1,4 +1,4 @@
-//! A command of the operator's that says what environment commands get: `serve --env-hook`.
+//! The operator's command that prints the environment for commands: `serve --env-hook`.
 //!
 //! It runs at each start, by `sh`, with the server's environment, and prints a JSON object or
 //! `NAME=VALUE` with a NUL behind each, which takes the place of that environment. It runs in an
@@ -24,12 +24,12 @@ use tokio::time::timeout;
 
 pub use printed::BadEnvironment;
 
-/// How long a hook has, the start of it included.
+/// How long a hook may take, including its start.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// More than the kernel takes as an environment.
 const MOST: usize = 4 << 20;
-/// Of what it complains of.
+/// Stderr bytes quoted in an error.
 const MOST_OF_COMPLAINT: usize = 300;
 
 /// Runs the hook. Nothing of it is left when that is dropped with its runtime.
@@ -40,20 +40,20 @@ pub struct EnvHook {
     patience: Duration,
 }
 
-/// Why a hook gave no environment. The text is whole: it becomes a warning.
+/// Why a hook gave no environment. The text includes its cause: it becomes a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    #[error("the environment hook could not be started: {0}")]
+    #[error("cannot start the --env-hook command: {0}")]
     Start(StartError),
-    #[error("the environment hook took longer than {patience:?}")]
+    #[error("the --env-hook command timed out after {patience:?}")]
     TimedOut { patience: Duration },
-    #[error("the environment hook {how}: {complaint}")]
+    #[error("the --env-hook command {how}{complaint}")]
     Failed { how: String, complaint: String },
-    #[error("what the environment hook printed cannot be read: {0}")]
+    #[error("cannot read the output of the --env-hook command: {0}")]
     Unreadable(io::Error),
-    #[error("what the environment hook printed is no environment: {0}")]
+    #[error("the --env-hook command printed {0}")]
     Printed(BadEnvironment),
-    #[error("the environment hook's task broke down")]
+    #[error("internal error in the --env-hook command (please report it)")]
     Broken,
 }
 
@@ -71,7 +71,7 @@ impl EnvHook {
     }
 
     async fn ask(&self, own: &Environment) -> Result<Environment, HookError> {
-        // In a task of its own, which cleans up whether or not somebody still waits.
+        // In its own task, which cleans up even if the caller has stopped waiting.
         let running = tokio::spawn(run(self.engine.clone(), self.launch(own), self.patience));
         let late = |_| HookError::TimedOut { patience: self.patience };
         timeout(self.patience, running).await.map_err(late)?.unwrap_or(Err(HookError::Broken))
@@ -123,7 +123,10 @@ async fn judge(
         (Status::Lost(why), _) => format!("was lost ({why})"),
     };
     let complaint = read(process, Stream::Err, MOST_OF_COMPLAINT).await?;
-    let complaint = String::from_utf8_lossy(complaint.trim_ascii()).into_owned();
+    let complaint = match complaint.trim_ascii() {
+        [] => String::new(),
+        said => format!(": {}", String::from_utf8_lossy(said)),
+    };
     Err(HookError::Failed { how, complaint })
 }
 

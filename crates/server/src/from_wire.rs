@@ -1,4 +1,4 @@
-//! Words of the API as values of the engine.
+//! Types of the API as values of the engine.
 
 mod sandbox;
 
@@ -58,7 +58,7 @@ fn check_names(request: &wire::StartRequest) -> Result<(), Error> {
     let bytes: usize = request.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
     if request.labels.len() > MOST_LABELS || bytes > LABEL_BYTES {
         let most = format!("{MOST_LABELS} labels with {LABEL_BYTES} bytes in all");
-        return Err(invalid(format!("there are more than {most}")));
+        return Err(invalid(format!("too many labels: at most {most}")));
     }
     Ok(())
 }
@@ -68,9 +68,9 @@ fn program(request: &wire::StartRequest) -> Result<Program, Error> {
         (Some(argv), None) => Ok(Program::Argv(argv.iter().map(Into::into).collect())),
         (None, Some(text)) => Ok(Program::Shell(text.into())),
         (Some(_), Some(_)) => Err(invalid("both `command` and `shell` are given")
-            .hint("`command` is a program and its arguments, `shell` a text for sh -c")),
+            .hint("use `command` for a program and its arguments, or `shell` for a shell command")),
         (None, None) => Err(invalid("neither `command` nor `shell` is given")
-            .hint("give a program and its arguments as `command`, or a text as `shell`")),
+            .hint("use `command` for a program and its arguments, or `shell` for a shell command")),
     }
 }
 
@@ -97,7 +97,7 @@ fn stdin(asked: Option<&wire::Stdin>) -> Result<Stdin, Error> {
 fn streams(request: &wire::StartRequest) -> Result<Streams, Error> {
     match (request.tty, request.streams) {
         (Some(_), Some(wire::StreamsAsked::Split)) => {
-            Err(invalid("a terminal has one stream: `tty` and `streams: split` do not go together"))
+            Err(invalid("`tty` and `streams: split` cannot be combined: a terminal has one stream"))
         }
         (Some(wire::Tty { rows, cols }), _) => Ok(Streams::Pty(window_size(rows, cols)?)),
         (None, Some(wire::StreamsAsked::Split)) => Ok(Streams::Split),
@@ -107,12 +107,12 @@ fn streams(request: &wire::StartRequest) -> Result<Streams, Error> {
 
 pub(crate) fn window_size(rows: u16, cols: u16) -> Result<WindowSize, Error> {
     match (rows, cols) {
-        (0, _) | (_, 0) => Err(invalid("the size of a terminal must be greater than 0")),
+        (0, _) | (_, 0) => Err(invalid("`rows` and `cols` must be greater than 0")),
         (rows, cols) => Ok(WindowSize { rows, cols }),
     }
 }
 
-/// What is not said is as in `default`.
+/// Fields that are absent are taken from `default`.
 pub(crate) fn stop_policy(
     asked: Option<&wire::StopPolicy>,
     default: StopPolicy,
@@ -127,8 +127,8 @@ pub(crate) fn stop_policy(
 
 pub(crate) fn signal(text: &str) -> Result<Signal, Error> {
     text.parse().map_err(|_| {
-        invalid(format!("there is no signal {text:?}"))
-            .hint("give a name like TERM or SIGTERM, or a number")
+        invalid(format!("unknown signal {text:?}"))
+            .hint("use a name like TERM or SIGTERM, or a number")
     })
 }
 
@@ -137,6 +137,17 @@ const _: () = assert!(wire::StartRequest::LEAST_QUOTA == Quota::LEAST, "two word
 fn quota(bytes: Option<u64>) -> Result<Quota, Error> {
     let Some(bytes) = bytes else { return Ok(Quota::DEFAULT) };
     Quota::new(bytes).map_err(|error| invalid(error.to_string()))
+}
+
+/// A count that a request gives, between 1 and `most`.
+pub(crate) fn count(name: &str, given: u64, most: u64) -> Result<usize, Error> {
+    if given == 0 {
+        return Err(invalid(format!("`{name}` must be greater than 0")));
+    }
+    if given > most {
+        return Err(invalid(format!("`{name}` must be at most {most}")));
+    }
+    Ok(usize::try_from(given).unwrap_or(usize::MAX))
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {

@@ -1,7 +1,8 @@
 //! The verbs, and the doors to them.
 //!
-//! A verb takes the engine and the words of a request and gives the words of an answer; a door
-//! parses, calls a verb and renders, and holds no state but its connection.
+//! A verb takes a request of the API and gives its answer; a door parses, calls a verb and renders,
+//! and holds no state but its connection. `listen` is what comes before a door: sockets, limits and
+//! access; `from_wire` and `to_wire` convert between the API and the engine.
 
 mod app;
 pub mod doors;
@@ -19,4 +20,4 @@ pub use doors::router;
 pub use env_hook::{BadEnvironment, EnvHook, HookError, PATIENCE as ENV_HOOK_PATIENCE};
 pub use limits::Limits;
 pub use metrics::Answers;
-pub use sandboxing::{Ports, Sandboxing, WayRound};
+pub use sandboxing::{Ports, SandboxBypass, Sandboxing};

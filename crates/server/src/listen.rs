@@ -1,27 +1,33 @@
-//! Listening: sockets, connections and who may ask, before any route is looked for.
+//! Listening: sockets, connections and access, before a request is routed.
 //!
 //! ```text
 //! listener ─▶ connection ─▶ gate: peer, host, origin, token ─▶ router
 //!    bound        head, stall            refused with a reason
 //! ```
 //!
-//! Nothing here knows a verb: it takes a router and hands it the requests that may come through.
-//! Every bound is in [`Limits`](crate::Limits).
+//! Nothing here knows a verb: it takes a router and hands it the admitted requests.
+//! `listener` and `unix` accept, `server` and `slots` limit connections, `connection` speaks HTTP,
+//! `gate` calls the checks (`auth`, `confinement`, `host`, `origin`, `token`). `socket` has the
+//! timeouts of a connection (`stall`, `lingering_close`, `half_closed`, `request_state`); `body`
+//! collects request bodies. Every limit is in [`Limits`](crate::Limits).
 
-mod access_log;
 mod auth;
 pub mod body;
 mod confinement;
 mod connection;
 mod gate;
+mod half_closed;
 mod host;
-mod linger;
+mod lingering_close;
 mod listener;
+mod memory;
 mod origin;
 mod peer;
 mod phase;
 mod refusal;
+mod request_state;
 mod server;
+mod slots;
 mod socket;
 mod stall;
 mod token;

@@ -1,43 +1,43 @@
-//! What a server says to policies, whichever door they come by.
+//! The server's rules for sandbox policies, for every door.
 
 use lastbyte_engine::{Network, Sandbox, Workspace};
 use lastbyte_wire::{Error, ErrorCode};
 
-/// The server's own word on what commands may do.
+/// Which policy a command gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sandboxing {
-    /// For requests that name no policy. It is no bound: a request may name another.
+    /// For requests without a policy. It is not a limit: a request may choose any policy.
     pub default: Sandbox,
     pub ports: Ports,
 }
 
-/// Whether a command that has the network can have this server do anything.
+/// Whether a command with network access can use this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ports {
-    /// There is none, or whoever comes by one is asked for a token.
+    /// There is none, or it requires a token.
     #[default]
     Guarded,
-    /// Nobody is asked for anything.
+    /// No token is required.
     Open,
 }
 
 /// The command could ask this very server to run what its policy forbids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a sandboxed command that has the network could have this server do anything, since it listens \
-     on a port and asks nobody for a token; the command was not started"
+    "cannot start a sandboxed command with network access: it could ask this server, which listens \
+     on a port without a token, to run anything"
 )]
-pub struct WayRound;
+pub struct SandboxBypass;
 
 /// Of a policy. Each is a mount and a rule for the kernel.
 pub(crate) const MOST_PATHS: usize = 64;
 
 impl Sandboxing {
     /// The policy of a request, which may name none.
-    pub fn choose(&self, asked: Option<Sandbox>) -> Result<Sandbox, WayRound> {
+    pub fn choose(&self, asked: Option<Sandbox>) -> Result<Sandbox, SandboxBypass> {
         let sandbox = asked.unwrap_or_else(|| self.default.clone());
         match self.ports {
-            Ports::Open if reaches_ports(&sandbox) => Err(WayRound),
+            Ports::Open if reaches_ports(&sandbox) => Err(SandboxBypass),
             Ports::Open | Ports::Guarded => Ok(sandbox),
         }
     }
@@ -52,10 +52,11 @@ fn reaches_ports(sandbox: &Sandbox) -> bool {
     }
 }
 
-impl From<WayRound> for Error {
-    fn from(way: WayRound) -> Self {
-        Self::new(ErrorCode::SandboxUnavailable, way.to_string())
-            .hint("let the server ask for a token, or leave the command's network off")
+impl From<SandboxBypass> for Error {
+    fn from(way: SandboxBypass) -> Self {
+        Self::new(ErrorCode::SandboxUnavailable, way.to_string()).hint(
+            "start the server with a token (without --no-auth), or leave the command's network off",
+        )
     }
 }
 

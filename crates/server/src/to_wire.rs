@@ -1,21 +1,20 @@
-//! Values of the engine as words of the API.
-
-mod sandbox;
-
-pub use sandbox::sandbox;
+//! Values of the engine as types of the API.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
-    About, Cause, Closing, Delivery, Ending, Event, EventKind, Holders, Kept, Phase, Program,
-    Reach, Sandbox, Snapshot, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
+    Cause, Closing, Delivery, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
+    Phase, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status, StopProof,
+    Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
 
-/// A process at one instant.
-pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
+/// A process at the instant of this snapshot.
+pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
+    let about = process.about();
     let text = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
     let (command, shell) = match &about.program {
         Program::Argv(argv) => (Some(argv.iter().map(text).collect()), None),
@@ -42,8 +41,54 @@ pub fn process(about: &About, snapshot: &Snapshot) -> wire::Process {
         total: snapshot.extent.len,
         dropped: dropped(&snapshot.extent.dropped),
         log_open: snapshot.log_open,
+        log_file: process.log_file().map(|path| path.to_string_lossy().into_owned()),
         ending: snapshot.ending().map(|known| ending(known, &about.sandbox)),
+        recorded: process.is_recorded(),
     }
+}
+
+pub fn sandbox(sandbox: &Sandbox) -> wire::Sandbox {
+    match sandbox {
+        Sandbox::FullAccess => wire::Sandbox::FullAccess {},
+        Sandbox::External => wire::Sandbox::External {},
+        Sandbox::ReadOnly { network } => {
+            wire::Sandbox::ReadOnly { network: *network == Network::On }
+        }
+        Sandbox::WorkspaceWrite(known) => workspace(known),
+    }
+}
+
+fn workspace(known: &Workspace) -> wire::Sandbox {
+    let Workspace { cwd, roots, slash_tmp, tmpdir, protect, startup_files, network } = known;
+    wire::Sandbox::WorkspaceWrite {
+        writable: texts(roots),
+        protect: texts(protect),
+        network: *network == Network::On,
+        allow_startup_files: *startup_files == StartupFiles::Writable,
+        exclude_cwd: !cwd,
+        exclude_slash_tmp: !slash_tmp,
+        exclude_tmpdir: !tmpdir,
+    }
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// `None` where no journal is kept.
+pub fn journal(state: Option<JournalState>) -> wire::JournalHealth {
+    match state {
+        None => wire::JournalHealth::Off,
+        Some(JournalState { trouble: None, .. }) => wire::JournalHealth::Ok,
+        Some(JournalState { trouble: Some(why), waiting_bytes: bytes, .. }) => {
+            wire::JournalHealth::Waiting { why, bytes }
+        }
+    }
+}
+
+/// Why a command could not be started.
+pub fn start_error(error: &StartError) -> wire::Error {
+    crate::verbs::refusal::from_start(error)
 }
 
 pub fn phase(phase: &Phase) -> wire::Phase {
@@ -161,20 +206,21 @@ fn usage(usage: &Usage) -> wire::Usage {
 }
 
 pub fn stop_proof(proof: StopProof) -> wire::StopProof {
-    let StopProof { signalled, gone, left, reach: by } = proof;
-    wire::StopProof { signalled, gone, left, reach: reach(by) }
+    let StopProof { signalled, gone, left, unattributed, reach: by, proved } = proof;
+    wire::StopProof { signalled, gone, left, unattributed, reach: reach(by), proved }
 }
 
 pub fn reach(reach: Reach) -> wire::Reach {
     match reach {
-        Reach::Leaf => wire::Reach::Leaf,
+        Reach::Cgroup => wire::Reach::Leaf,
         Reach::Scan => wire::Reach::Scan,
         Reach::Group => wire::Reach::Group,
     }
 }
 
 pub fn survivor(survivor: Survivor) -> wire::Survivor {
-    wire::Survivor { pid: survivor.pid, name: survivor.name }
+    let Survivor { pid, name, unattributed } = survivor;
+    wire::Survivor { pid, name, unattributed }
 }
 
 pub fn delivered(delivery: Delivery) -> wire::Delivered {
@@ -199,7 +245,7 @@ pub fn event(event: &Event) -> wire::Event {
                 wire::EventKind::Ended { ending: Box::new(ending(known, &event.about.sandbox)) }
             }
             EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {
-                chats: touches.chats.clone(),
+                chats: touches.sessions.iter().map(|session| session.0.clone()).collect(),
                 paths: touches.paths.iter().map(|path| path.display().to_string()).collect(),
             },
             EventKind::Forgotten => wire::EventKind::Forgotten,

@@ -1,8 +1,8 @@
-//! A leader we started and have not reaped: it can be signalled safely, and is reaped last.
+//! A leader that we started and have not reaped. It can be signalled safely, and is reaped last.
 //!
-//! While the exited leader is an unreaped zombie the kernel reuses neither its pid nor its group
-//! id, so a signal cannot hit a stranger. [`Child::reap`] consumes the child, and with it the
-//! right to signal by number:
+//! The kernel reuses neither the pid nor the group id of an unreaped zombie, so a signal cannot hit
+//! an unrelated process. [`Child::reap`] consumes the child, and with it the right to signal by
+//! number:
 //!
 //! ```compile_fail
 //! fn signal_after_reaping(child: lastbyte_sys::Child) {
@@ -24,8 +24,8 @@ use crate::{Signal, leaders};
 
 /// An unreaped child that leads a session and a process group of its own.
 ///
-/// Dropped unreaped (a panic, a runtime that shuts down) it kills its group and is reaped by a
-/// thread made for that.
+/// Dropping it unreaped (a panic, a runtime shutdown) kills its group; a dedicated thread then
+/// reaps it.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
@@ -33,40 +33,41 @@ pub struct Child {
     pidfd: Option<Arc<OwnedFd>>,
 }
 
-/// The child's pidfd, for whoever waits for its exit: readable from then on. It stays open when the
-/// child is reaped, and can do nothing but be watched.
+/// The child's pidfd, for waiting until it exits: readable from then on. It stays open after the
+/// child is reaped, and can only be polled.
 #[derive(Debug)]
 pub struct ExitWatch {
     pidfd: Arc<OwnedFd>,
 }
 
-/// How a leader ended, as the kernel tells it.
+/// How a leader ended, as reported by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Exited(i32),
     Signalled { signal: Signal, core_dumped: bool },
 }
 
-/// Somebody else reaped the child and the kernel no longer knows its status.
+/// Something else reaped the child, and the kernel no longer knows its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the exit status was taken by another part of this program")]
+#[error("exit status lost: another part of this program reaped the child")]
 pub struct Lost;
 
-/// What a child used, as `waitid` counts it: itself and the children it waited for.
+/// Resource usage as counted by `waitid`: the child and the children it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub user: Duration,
     pub system: Duration,
-    /// Peak resident size in bytes. A child made with `CLONE_VM` starts with its spawner's peak,
-    /// so this is true only where it exceeds that.
+    /// Peak resident size in bytes. A child made with `CLONE_VM` starts with its spawner's peak, so
+    /// this is accurate only if it exceeds that.
     pub peak_memory: u64,
 }
 
-/// The answer to reaping.
+/// The result of reaping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reaped {
     pub status: Status,
-    /// `None` when the status came from a second source, which has no usage.
+    /// `None` if the status came from the pidfd after someone else reaped the child: that reports
+    /// no usage.
     pub usage: Option<Usage>,
 }
 
@@ -75,7 +76,6 @@ impl Child {
         Self { pid, pidfd: Some(Arc::new(pidfd)) }
     }
 
-    /// What its exit can be seen by.
     pub fn exit_watch(&self) -> ExitWatch {
         ExitWatch { pidfd: Arc::clone(self.pidfd()) }
     }
@@ -85,30 +85,30 @@ impl Child {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Its status if it has exited; it stays a zombie.
+    /// The status if the leader has exited. It stays a zombie.
     pub fn peek(&self) -> Result<Option<Status>, Lost> {
         match wait(self.as_fd(), libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) {
             Ok(answer) => Ok(answer.map(|(status, _)| status)),
-            Err(_) => second_source(self.as_fd()).map(Some),
+            Err(_) => status_from_pidfd(self.as_fd()).map(Some),
         }
     }
 
-    /// Sends a signal to the leader alone. `false` when it has been reaped behind our back.
+    /// Signals only the leader. `false` if something else already reaped it.
     pub fn signal(&self, signal: Signal) -> bool {
         send(self.as_fd(), signal).is_ok()
     }
 
-    /// Sends a signal to every member of its group. `false` when the group is empty, or when the
-    /// leader was reaped behind our back and its number may be somebody else's.
+    /// Signals every member of the group. `false` if the group is empty, or if something else
+    /// reaped the leader and its number may have been reused.
     ///
-    /// The kernel counts the unreaped leader as a member, so `true` does not mean that anybody
-    /// alive got it.
+    /// The kernel counts the unreaped leader as a member, so `true` does not mean that a live
+    /// process got the signal.
     pub fn signal_group(&self, signal: Signal) -> bool {
         self.unreaped() && signal_group(self.pid, signal)
     }
 
-    /// Whether the number still is its own: it is not where another part of the program waits for
-    /// children that are not its own, or ignores SIGCHLD.
+    /// Whether the pid is still ours. It is not if another part of the program waits for children
+    /// it did not start, or ignores SIGCHLD.
     fn unreaped(&self) -> bool {
         self.pidfd.as_ref().is_some_and(|pidfd| unreaped(pidfd.as_fd()))
     }
@@ -117,7 +117,7 @@ impl Child {
         self.pidfd.as_ref().expect("taken only by reap and drop")
     }
 
-    /// Waits for the exit if need be, takes the status and ends the zombie.
+    /// Waits for the exit if necessary, takes the status and removes the zombie.
     pub fn reap(mut self) -> Result<Reaped, Lost> {
         let pidfd = self.pidfd.take().expect("taken only here and in drop");
         reap(self.pid, pidfd.as_fd())
@@ -141,22 +141,22 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.signal_group(Signal::KILL);
         let Some(pidfd) = self.pidfd.take() else { return };
-        // A killed leader is gone at once, unless it hangs in the kernel: waiting is for a thread.
-        // Where none can be had the zombie stays until this program ends.
+        // A killed leader exits at once unless it hangs in the kernel, so a thread does the
+        // waiting. If no thread can be created, the zombie stays until this program ends.
         let pid = self.pid;
         _ = std::thread::Builder::new().spawn(move || reap(pid, pidfd.as_fd()));
     }
 }
 
-/// Kills and reaps a child of whom we have no pidfd, only the pid, which is ours until reaped.
+/// Kills and reaps a child without a pidfd. Its pid is ours until it is reaped.
 pub(crate) fn abandon(pid: Pid) {
     _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     let wait = move || {
-        // Whether by us or by others, it is reaped when this returns.
+        // When this returns the child is reaped, by us or by someone else.
         _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
         leaders::reaped(pid);
     };
-    // As in `drop`: without a thread the zombie stays until this program ends.
+    // As in `drop`: without a thread, the zombie stays until this program ends.
     _ = std::thread::Builder::new().spawn(wait);
 }
 
@@ -174,23 +174,23 @@ fn reap(pid: Pid, pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
     leaders::reaped(pid);
     match answer {
         Ok(Some((status, usage))) => Ok(Reaped { status, usage: Some(usage) }),
-        Ok(None) | Err(_) => second_source(pidfd).map(|status| Reaped { status, usage: None }),
+        Ok(None) | Err(_) => status_from_pidfd(pidfd).map(|status| Reaped { status, usage: None }),
     }
 }
 
-/// Waits for a child that sends no signal at its end, and ends the zombie.
+/// Waits for a child that sends no signal when it exits, and removes the zombie.
 pub(crate) fn wait_for_clone(pidfd: BorrowedFd<'_>) -> Option<Status> {
     let answer = wait(pidfd, libc::WEXITED | libc::__WALL);
     answer.ok().flatten().map(|(status, _)| status)
 }
 
-/// `waitid` on a pidfd with resource usage, which no safe wrapper offers.
+/// `waitid` on a pidfd with resource usage. No safe wrapper offers this.
 fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
         // SAFETY: both pointers are to live, writable values of the types the call fills, and the
-        // descriptor is borrowed for its duration.
+        // descriptor is borrowed for the duration of the call.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_waitid,
@@ -209,15 +209,15 @@ fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, 
             other => return Err(other.unwrap_or(Errno::CHILD)),
         }
     }
-    // SAFETY: all-zero is a valid siginfo_t, and the call has filled in what it had to say.
+    // SAFETY: all-zero is a valid siginfo_t, and the call has filled in its fields.
     let info = unsafe { info.assume_init() };
     // SAFETY: all-zero is a valid rusage, and the call has filled it in.
     let usage = unsafe { usage.assume_init() };
-    Ok(status_of(&info).map(|status| (status, usage_of(&usage))))
+    Ok(to_status(&info).map(|status| (status, Usage::from(&usage))))
 }
 
-fn status_of(info: &libc::siginfo_t) -> Option<Status> {
-    // SAFETY: waitid fills the SIGCHLD members, and they are zero where it had nothing to report.
+fn to_status(info: &libc::siginfo_t) -> Option<Status> {
+    // SAFETY: waitid fills the SIGCHLD members. They are zero if it had nothing to report.
     let pid = unsafe { info.si_pid() };
     if pid == 0 {
         return None;
@@ -233,44 +233,45 @@ fn status_of(info: &libc::siginfo_t) -> Option<Status> {
     })
 }
 
-fn usage_of(usage: &libc::rusage) -> Usage {
-    let time = |t: libc::timeval| {
-        Duration::new(t.tv_sec.unsigned_abs(), t.tv_usec.unsigned_abs() as u32 * 1000)
-    };
-    Usage {
-        user: time(usage.ru_utime),
-        system: time(usage.ru_stime),
-        peak_memory: usage.ru_maxrss.unsigned_abs() * 1024,
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Self {
+        let time = |t: libc::timeval| {
+            Duration::new(t.tv_sec.unsigned_abs(), t.tv_usec.unsigned_abs() as u32 * 1000)
+        };
+        Self {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            peak_memory: usage.ru_maxrss.unsigned_abs() * 1024,
+        }
     }
 }
 
-/// The exit status of a process that somebody else reaped, from its pidfd (Linux 6.15 and later).
-pub(crate) fn second_source(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
+/// The exit status of a process that something else reaped, from its pidfd (Linux 6.15 and later).
+pub(crate) fn status_from_pidfd(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
-    // _IOWR(0xFF, 11, struct pidfd_info) for the first published size, 64 bytes.
+    // `_IOWR(0xFF, 11, struct pidfd_info)` for the first published size, 64 bytes.
     const PIDFD_GET_INFO: u64 = 0xC040_FF0B;
-    // mask and cgroup id are 8 bytes each; eleven 4-byte ids; the exit code is the last word.
+    // The mask and cgroup id are 8 bytes each, then eleven 4-byte ids. The exit code is the last
+    // word.
     let mut info = [0u32; 16];
     info[0] = PIDFD_INFO_EXIT as u32;
-    // SAFETY: the request's number carries the size of the buffer, 64 bytes, which is live and
+    // SAFETY: the request number encodes the size of the buffer, 64 bytes, which is live and
     // writable; the descriptor is borrowed for the call.
     let answer = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as _, info.as_mut_ptr()) };
     if answer != 0 || u64::from(info[0]) & PIDFD_INFO_EXIT == 0 {
         return Err(Lost);
     }
     let code = info[15].cast_signed();
-    Ok(match libc::WIFEXITED(code) {
-        true => Status::Exited(libc::WEXITSTATUS(code)),
-        false => Status::Signalled {
-            signal: Signal::from_number(libc::WTERMSIG(code)).map_err(|_| Lost)?,
-            core_dumped: libc::WCOREDUMP(code),
-        },
-    })
+    if libc::WIFEXITED(code) {
+        return Ok(Status::Exited(libc::WEXITSTATUS(code)));
+    }
+    let signal = Signal::from_number(libc::WTERMSIG(code)).map_err(|_| Lost)?;
+    Ok(Status::Signalled { signal, core_dumped: libc::WCOREDUMP(code) })
 }
 
 /// `pidfd_send_signal`, for any signal number.
 pub(crate) fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
-    // SAFETY: the descriptor is borrowed for the call; a null siginfo means "as kill(2) would".
+    // SAFETY: the descriptor is borrowed for the call; a null siginfo means the same as kill(2).
     let answer = unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
@@ -286,9 +287,9 @@ pub(crate) fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
     }
 }
 
-/// Whether so many bytes are more than this program's own peak so far.
+/// Whether `bytes` exceeds this program's own peak memory so far.
 pub fn exceeds_own_peak(bytes: u64) -> bool {
-    /// A peak only grows: what did not exceed an earlier one needs no look at it.
+    /// The last known peak. A peak only grows, so smaller values need no system call.
     static EARLIER: AtomicU64 = AtomicU64::new(0);
     if bytes <= EARLIER.load(Ordering::Relaxed) {
         return false;
@@ -298,11 +299,11 @@ pub fn exceeds_own_peak(bytes: u64) -> bool {
     bytes > peak
 }
 
-/// What this program has used so far.
+/// The resource usage of this program so far.
 pub(crate) fn own_usage() -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a live, writable rusage.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
     // SAFETY: all-zero is a valid rusage, and the call fills it in.
-    usage_of(&unsafe { usage.assume_init() })
+    (&unsafe { usage.assume_init() }).into()
 }

@@ -1,28 +1,34 @@
-//! How many descriptors this program may have, and its children.
+//! Descriptor limits for this program and for its children.
 //!
-//! A server needs more than the usual soft limit, which is low for programs that wait by `select`.
-//! Its children are such programs: they get the limit that this one was started with.
+//! A server needs more than the usual soft limit, which is low for the sake of programs that use
+//! `select`. Its children may be such programs, so they get the limit this program was started
+//! with.
 
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// As the kernel takes it: soft and hard.
+/// Soft and hard limit, in the kernel's layout.
 pub(crate) type Limits = [u64; 2];
 
-/// What this program was started with, once it has raised it.
+/// The limits this program was started with, once it has raised them.
 static BEFORE: OnceLock<Limits> = OnceLock::new();
 
-/// Lets this program have as many as it may, and its children as many as before.
+/// Raises this program's soft limit to the hard limit. Its children keep the earlier limit.
 pub fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     BEFORE.get_or_init(|| [number(limit.current), number(limit.maximum)]);
-    // What is not allowed stays as it was.
+    // If the kernel refuses, the limit stays as it was.
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// What a child is to have; `None` for what this program has.
-pub(crate) fn of_children() -> Option<Limits> {
+/// The soft limit of this program.
+pub fn own() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The limits for a child; `None` if it inherits this program's.
+pub(crate) fn for_children() -> Option<Limits> {
     BEFORE.get().copied()
 }

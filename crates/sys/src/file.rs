@@ -1,25 +1,25 @@
-//! Files that give back their middle.
+//! Holes in files: punching them and finding them.
 
 use std::os::fd::AsFd;
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 
-/// Gives the blocks of a range back to the file system. The file keeps its length and offsets;
-/// the range reads as zeros from now on.
+/// Returns the blocks of a range to the file system. The file keeps its length and offsets; the
+/// range reads as zeros.
 pub fn punch_hole(file: impl AsFd, offset: u64, len: u64) -> Result<(), Errno> {
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
 }
 
-/// The first offset from `from` on that is not in a hole; `None` when only holes follow.
+/// The first offset at or after `from` that is not in a hole; `None` if only holes follow.
 ///
-/// Moves the position of the open file, which callers that read and write at offsets do not use.
+/// Moves the file position, which callers that read and write at offsets do not use.
 pub fn next_data(file: impl AsFd, from: u64) -> Result<Option<u64>, Errno> {
     sought(seek(file, SeekFrom::Data(from)))
 }
 
-/// The first offset from `from` on that is in a hole, the end of the file at the latest; `None`
-/// when `from` lies past that. Moves the position of the open file, as [`next_data`] does.
+/// The first offset at or after `from` that is in a hole, at the latest the end of the file; `None`
+/// if `from` is past the end. Moves the file position, as [`next_data`] does.
 pub fn next_hole(file: impl AsFd, from: u64) -> Result<Option<u64>, Errno> {
     sought(seek(file, SeekFrom::Hole(from)))
 }

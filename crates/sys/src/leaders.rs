@@ -1,36 +1,36 @@
-//! The leaders of this program that nobody has reaped yet, whichever spawner made them.
+//! The unreaped leaders of this program, from every spawner.
 //!
-//! A program that reaps the orphans it adopts must be able to tell them from leaders, whose
-//! status belongs to their owner, and at every instant: a leader may end before its spawner has
-//! learnt its pid. So the child itself says who it is, as the first thing it does.
+//! A program that reaps adopted orphans must never take a leader's status, which belongs to the
+//! leader's owner. It has to tell them apart at any moment, and a leader may exit before its
+//! spawner has learnt its pid. So the child itself announces its pid, as the first thing it does.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Pid;
 
-/// The pid of the child that a spawner is making, written by the child.
+/// The pid of the child that a spawner is creating, written by the child.
 #[derive(Debug, Default)]
 pub(crate) struct Birth(AtomicI32);
 
-/// One spawner's children, from their first instruction until they are on the list.
+/// One spawner's children, from their first instruction until they are in the list.
 #[derive(Debug)]
 pub(crate) struct Births {
     current: Arc<Birth>,
 }
 
-/// How often each pid is a leader's: twice for the moment in which one was reaped and its number
-/// was given to the next.
-static LEADERS: Mutex<Leaders> = Mutex::new(Leaders { births: Vec::new(), unreaped: None });
+/// Counts the leaders per pid: briefly two, when one was reaped and its pid was already reused.
+static LEADERS: Mutex<Leaders> =
+    Mutex::new(Leaders { births: Vec::new(), unreaped: BTreeMap::new() });
 
 struct Leaders {
     births: Vec<Arc<Birth>>,
-    unreaped: Option<HashMap<i32, usize>>,
+    unreaped: BTreeMap<i32, usize>,
 }
 
 impl Birth {
-    /// Runs in the child: one store, no allocation.
+    /// Runs in the child, so it only stores and does not allocate.
     pub(crate) fn announce(&self, pid: isize) {
         self.0.store(pid as i32, Ordering::SeqCst);
     }
@@ -43,21 +43,21 @@ impl Births {
         Self { current }
     }
 
-    /// Where the next child announces itself.
+    /// The slot in which the next child announces itself.
     pub(crate) fn next(&self) -> &Birth {
         self.current.0.store(0, Ordering::SeqCst);
         &self.current
     }
 
-    /// Whether the child has run at all.
+    /// Whether the child has started to run.
     pub(crate) fn announced(&self, pid: Pid) -> bool {
         self.current.0.load(Ordering::SeqCst) == pid.as_raw_nonzero().get()
     }
 
-    /// The spawner knows it too: from here to its reaping it is on the list.
+    /// Records the child once the spawner knows its pid, until it is reaped.
     pub(crate) fn born(&self, pid: Pid) {
         let mut leaders = leaders();
-        *leaders.unreaped().entry(pid.as_raw_nonzero().get()).or_default() += 1;
+        *leaders.unreaped.entry(pid.as_raw_nonzero().get()).or_default() += 1;
         self.current.0.store(0, Ordering::SeqCst);
     }
 }
@@ -68,33 +68,26 @@ impl Drop for Births {
     }
 }
 
-/// The leader with this pid was reaped.
+/// Removes a leader that was reaped.
 pub(crate) fn reaped(pid: Pid) {
     let pid = pid.as_raw_nonzero().get();
     let mut leaders = leaders();
-    let unreaped = leaders.unreaped();
-    if let Some(count) = unreaped.get_mut(&pid) {
+    if let Some(count) = leaders.unreaped.get_mut(&pid) {
         *count -= 1;
         if *count == 0 {
-            unreaped.remove(&pid);
+            leaders.unreaped.remove(&pid);
         }
     }
 }
 
-/// Whether this child of ours, which has run at least one instruction, is an unreaped leader.
+/// Whether this child is an unreaped leader. It must have run at least one instruction.
 pub(crate) fn is_leader(pid: i32) -> bool {
-    let mut leaders = leaders();
+    let leaders = leaders();
     let announced = |birth: &Arc<Birth>| birth.0.load(Ordering::SeqCst) == pid;
-    leaders.births.iter().any(announced) || leaders.unreaped().contains_key(&pid)
-}
-
-impl Leaders {
-    fn unreaped(&mut self) -> &mut HashMap<i32, usize> {
-        self.unreaped.get_or_insert_default()
-    }
+    leaders.births.iter().any(announced) || leaders.unreaped.contains_key(&pid)
 }
 
 fn leaders() -> MutexGuard<'static, Leaders> {
-    // Each change is complete in itself.
+    // Every update is complete in itself, so a poisoned lock is usable.
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }

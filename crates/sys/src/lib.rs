@@ -1,8 +1,8 @@
 //! System calls behind safe functions: spawning, pidfds, groups, pipes, `/proc`.
 //!
-//! Nothing but system calls lives here: no policy, no async, no formats. It is the one crate that
-//! may say `unsafe`, because a child between clone and exec, a private descriptor table and
-//! `waitid` with resource usage have no safe form elsewhere.
+//! This crate contains system calls and nothing else: no policy, no async, no formats. It alone may
+//! use `unsafe`, because a child between clone and exec, a private descriptor table and `waitid`
+//! with resource usage have no safe form elsewhere.
 #![allow(unsafe_code, reason = "this crate exists to wrap system calls")]
 
 #[cfg(not(target_os = "linux"))]
@@ -10,13 +10,14 @@ compile_error!("lastbyte runs on Linux; other systems need their own spawn, chil
 
 pub mod cgroup;
 mod child;
-pub mod child_ends;
+pub mod child_exits;
 pub mod confine;
 pub mod descriptor_limit;
 pub mod file;
-pub mod handed_over;
 mod leaders;
+pub mod listen_fds;
 pub mod listening;
+pub mod memory;
 pub mod orphans;
 mod own_program;
 pub mod own_signals;
@@ -26,9 +27,11 @@ pub mod procfs;
 pub mod pty;
 mod raw;
 pub mod readiness;
+pub mod resolve;
 mod signal;
 pub mod socket;
 pub mod spawn;
+pub mod tag;
 pub mod user;
 
 pub use child::{Child, ExitWatch, Lost, Reaped, Status, Usage, exceeds_own_peak};

@@ -1,24 +1,25 @@
-//! Who listens on a TCP port, as `/proc` tells it.
+//! Which sockets listen on a TCP port, according to `/proc`.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// Of `/proc/net/tcp`: a socket that listens.
+/// The state of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// The network that a process is in; two with the same one see the same ports.
+/// The network namespace of a process. Processes in the same one see the same ports.
 pub fn network_of(pid: i32) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/net"))
 }
 
-/// The sockets that listen on this port in the network of a process, as `/proc/PID/fd` shows them.
+/// The sockets that listen on this port in the process's network namespace, named as in
+/// `/proc/PID/fd`.
 pub fn on_port(pid: i32, port: u16) -> io::Result<Vec<PathBuf>> {
     let mut sockets = Vec::new();
     for table in ["tcp", "tcp6"] {
         match fs::read_to_string(format!("/proc/{pid}/net/{table}")) {
             Ok(text) => sockets.extend(listening(&text, port)),
-            // A kernel without the one version still has the other.
+            // The kernel may lack IPv4 or IPv6.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -26,7 +27,8 @@ pub fn on_port(pid: i32, port: u16) -> io::Result<Vec<PathBuf>> {
     Ok(sockets)
 }
 
-/// A line is: number, local address and port, remote ones, state, …, and inode as the tenth.
+/// The columns of a line: number, local address and port, remote address and port, state, …, with
+/// the inode as the tenth.
 fn listening(table: &str, port: u16) -> impl Iterator<Item = PathBuf> {
     table.lines().skip(1).filter_map(move |line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -61,7 +63,7 @@ mod tests {
     fn our_own_listener_is_found_and_is_ours_until_it_is_closed() {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            // A machine may be without the one version.
+            // The machine may lack IPv4 or IPv6.
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let port = listener.local_addr().unwrap().port();
             let sockets = on_port(own, port).unwrap();

@@ -1,21 +1,59 @@
-//! Orphans that a subreaper adopts, and their zombies.
+//! Orphans that a subreaper adopts, and reaping them.
 //!
-//! For programs of which every child is either a leader or an orphan; a library must leave the
-//! children of its program alone.
+//! Only for programs whose every child is either a leader or an orphan. A library must not touch
+//! the children of its program.
 
 use std::fs;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 
 use crate::{leaders, procfs};
 
-/// From now on whoever loses its parent below this program becomes its child.
+static ADOPTING: AtomicBool = AtomicBool::new(false);
+
+/// Makes this program the subreaper: processes below it that lose their parent become its children.
 pub fn adopt() -> Result<(), Errno> {
-    set_child_subreaper(Some(getpid()))
+    set_child_subreaper(Some(getpid()))?;
+    ADOPTING.store(true, Ordering::Relaxed);
+    Ok(())
 }
 
-/// Ends the zombies of adopted orphans, and tells how many. A leader's status is never taken.
+/// Whether this program adopts orphans, so that all members of its trees are its descendants.
+pub fn adopts() -> bool {
+    ADOPTING.load(Ordering::Relaxed)
+}
+
+/// Whether a child of this program is an orphan: neither a leader nor about to become one.
+///
+/// `stat` must describe a child that still exists after this call, see [`procfs::Stat::still_exists`].
+pub fn is_orphan(stat: &procfs::Stat) -> bool {
+    // A leader leaves our session only after it has announced itself, and no descendant of it can
+    // come back.
+    !leaders::is_leader(stat.pid) && stat.session != own_session()
+}
+
+/// The session of this program as `/proc` shows it. It is 0 if the session began outside our pid
+/// namespace, as after `docker exec`, which rustix treats as impossible.
+fn own_session() -> i32 {
+    // SAFETY: getsid(2) takes a number and accesses no memory of ours; 0 means this process, for
+    // which the call cannot fail.
+    unsafe { libc::getsid(0) }
+}
+
+/// The orphans among our children, zombies included, newest last. Much faster than listing all
+/// processes. It may miss one if others exit meanwhile; the next call finds it.
+pub fn adopted() -> io::Result<Vec<i32>> {
+    // The kernel reparents orphans to the first thread, which lives as long as the program.
+    let own = getpid().as_raw_nonzero();
+    let text = fs::read_to_string(format!("/proc/self/task/{own}/children"))?;
+    let pids = text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+    Ok(pids.filter(|pid| !leaders::is_leader(*pid)).collect())
+}
+
+/// Reaps the zombies of adopted orphans and returns how many. It never takes a leader's status.
 pub fn reap() -> usize {
     children().into_iter().filter(|pid| reap_if_orphan(*pid)).count()
 }
@@ -24,20 +62,20 @@ fn reap_if_orphan(pid: i32) -> bool {
     let Some(child) = Pid::from_raw(pid) else { return false };
     let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     let is_zombie = |options| matches!(waitid(WaitId::Pid(child), options), Ok(Some(_)));
-    // Judged only once it is seen to have exited: by then a leader has announced itself. The first
-    // question spares the others the call.
+    // Decide only after it is seen to have exited: by then a leader has announced itself. The first
+    // check only saves a system call.
     !leaders::is_leader(pid)
         && is_zombie(exited | WaitIdOptions::NOWAIT)
         && !leaders::is_leader(pid)
         && is_zombie(exited)
 }
 
-/// Our children, zombies included. One that is missed because others went away meanwhile is found
-/// by the next look, which its own end or theirs brings about.
+/// Our children, zombies included. It may miss one if others exit meanwhile; the next call finds
+/// it, and either exit triggers one.
 fn children() -> Vec<i32> {
     let own = getpid().as_raw_nonzero().get();
     by_thread().unwrap_or_else(|| {
-        // A kernel without CONFIG_PROC_CHILDREN.
+        // The kernel lacks CONFIG_PROC_CHILDREN.
         let all = procfs::all().into_iter().flatten();
         all.filter(|stat| stat.parent == own).map(|stat| stat.pid).collect()
     })
@@ -51,7 +89,7 @@ fn by_thread() -> Option<Vec<i32>> {
             Ok(text) => {
                 pids.extend(text.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()))
             }
-            // The thread has ended, or there are no such files at all.
+            // Either the thread has ended, or the kernel has no such files.
             Err(_) if path.parent().is_some_and(|thread| !thread.exists()) => {}
             Err(_) => return None,
         }

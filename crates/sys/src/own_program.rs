@@ -1,4 +1,4 @@
-//! What this very program takes of the machine.
+//! The resources this program itself uses.
 
 use std::fs;
 use std::io;
@@ -8,22 +8,22 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::child::own_usage;
 
-/// At one look.
+/// Resource usage at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnProgram {
-    /// In user and kernel mode, of all threads since it was started.
+    /// User and kernel time of all threads since the program started.
     pub processor_time: Duration,
     pub threads: u64,
     pub virtual_bytes: u64,
     pub resident_bytes: u64,
     pub open_descriptors: u64,
-    /// How many it may have; `None` for any number.
+    /// The limit on open descriptors; `None` if unlimited.
     pub most_descriptors: Option<u64>,
 }
 
 impl OwnProgram {
-    /// Takes time for each descriptor that is open.
-    pub fn look() -> io::Result<Self> {
+    /// Takes time proportional to the number of open descriptors.
+    pub fn read() -> io::Result<Self> {
         let status = fs::read_to_string("/proc/self/status")?;
         let missing = || io::Error::from(io::ErrorKind::InvalidData);
         let kib = |name| field(&status, name).map(|kib| kib * 1024).ok_or_else(missing);
@@ -33,14 +33,18 @@ impl OwnProgram {
             threads: field(&status, "Threads:").ok_or_else(missing)?,
             virtual_bytes: kib("VmSize:")?,
             resident_bytes: kib("VmRSS:")?,
-            // One of them is the look itself.
+            // One of them belongs to this directory listing.
             open_descriptors: fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64,
             most_descriptors: getrlimit(Resource::Nofile).current,
         })
     }
+    /// The resident memory; `None` without `/proc`.
+    pub fn resident_bytes() -> Option<u64> {
+        field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:").map(|kib| kib * 1024)
+    }
 }
 
-/// The number behind this name.
+/// The number after this field name.
 fn field(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()
@@ -60,10 +64,10 @@ mod tests {
 
     #[test]
     fn what_this_program_opens_is_seen() {
-        let before = OwnProgram::look().unwrap();
+        let before = OwnProgram::read().unwrap();
         let open: Vec<_> = (0..200).map(|_| fs::File::open("/dev/null").unwrap()).collect();
-        let after = OwnProgram::look().unwrap();
-        // Tests that run beside this one open and close files, too, and never so many.
+        let after = OwnProgram::read().unwrap();
+        // Tests that run in parallel also open and close files, but never this many.
         assert!(after.open_descriptors >= before.open_descriptors + 150, "{before:?} {after:?}");
         assert!(after.resident_bytes > 0 && after.virtual_bytes >= after.resident_bytes);
         assert!(after.processor_time >= before.processor_time && after.threads > 0);

@@ -1,27 +1,64 @@
-//! This program's own signals, as whoever started it left them.
+//! This program's own signals, as inherited from its parent.
 //!
-//! Masks and ignored signals survive exec, so a program may begin with signals it cannot get.
+//! Masks and ignored signals survive exec, so a program may start with signals it cannot receive.
 
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// For a program that starts children, before its first thread: it gets every signal, whatever it
-/// was started with; the kernel keeps the exit statuses of its children; and their ends interrupt
-/// nobody who does not ask for them ([`ChildEnds`](crate::child_ends::ChildEnds)).
-pub fn get_ready_for_children() {
+use crate::raw::syscall;
+
+/// Every signal that can be ignored, as a bit set: bit n - 1 is signal n.
+pub(crate) const ALL: u64 = !(1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1));
+
+/// The signals that this program may ignore.
+static MAY_BE_IGNORED: AtomicU64 = AtomicU64::new(ALL);
+
+/// Prepares a program that starts children; call it before the first thread starts. The program
+/// then receives every signal, whatever mask it inherited. The kernel keeps the exit statuses of
+/// its children. A child's exit interrupts only a thread that waits for it
+/// ([`ChildExits`](crate::child_exits::ChildExits)). A write past the file size limit is an error
+/// instead of a fatal signal.
+///
+/// After this call the program must not ignore any other signal: children get the default action
+/// only for the signals that are ignored now.
+pub fn prepare_for_children() {
     unblock_all();
     // SAFETY: SIGCHLD exists, and the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    leave_ends_of_children_alone();
+    // SAFETY: SIGXFSZ exists, and ignoring it runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    block_sigchld();
+    MAY_BE_IGNORED.store(ignored(), Ordering::Relaxed);
 }
 
-/// Lets the calling thread, and those it starts from now on, get every signal.
+/// The signals that a child of this program may inherit as ignored.
+pub(crate) fn may_be_ignored() -> u64 {
+    MAY_BE_IGNORED.load(Ordering::Relaxed)
+}
+
+fn ignored() -> u64 {
+    (1..=64).filter(|signal| is_ignored(*signal)).fold(0, |set, signal| set | 1 << (signal - 1))
+}
+
+/// Asks the kernel directly, because libc hides two signals that it reserves.
+fn is_ignored(signal: usize) -> bool {
+    // The kernel's struct sigaction: handler, flags, restorer, mask.
+    let mut action = [0u64; 4];
+    let place = action.as_mut_ptr() as usize;
+    // SAFETY: a null new action makes this a query; the old action is written to `action`, which
+    // has its size.
+    let answer = unsafe { syscall(libc::SYS_rt_sigaction, [signal, 0, place, size_of::<u64>()]) };
+    answer == 0 && action[0] == libc::SIG_IGN as u64
+}
+
+/// Unblocks every signal for the calling thread and the threads it starts later.
 pub fn unblock_all() {
     set_mask(libc::SIG_SETMASK, None);
 }
 
-/// The calling thread, and those it starts from now on, do not get SIGCHLD.
-pub fn leave_ends_of_children_alone() {
+/// Blocks SIGCHLD for the calling thread and the threads it starts later.
+pub fn block_sigchld() {
     set_mask(libc::SIG_BLOCK, Some(libc::SIGCHLD));
 }
 
@@ -35,10 +72,4 @@ fn set_mask(how: libc::c_int, signal: Option<libc::c_int>) {
     }
     // SAFETY: the set was filled in above; a null old set is allowed.
     unsafe { libc::pthread_sigmask(how, set.as_ptr(), ptr::null_mut()) };
-}
-
-/// Makes a write past this program's file size limit an error instead of a deadly signal.
-pub fn survive_file_size_limit() {
-    // SAFETY: SIGXFSZ exists, and ignoring it runs no code of ours.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

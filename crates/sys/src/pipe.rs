@@ -1,28 +1,39 @@
-//! Pipes: moving their bytes into a file without a copy in user space, and their size.
+//! Pipes: splicing their bytes into files without a copy in user space, and their size.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags};
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
 
-/// A pipe of which both ends are closed on exec and block.
+/// A pipe with both ends close-on-exec and blocking.
 pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
 }
 
-/// Makes this end answer `EAGAIN` instead of waiting.
+/// A pipe with both ends close-on-exec and non-blocking.
+pub(crate) fn nonblocking_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+}
+
+/// Makes a new end of a pipe blocking again.
+pub(crate) fn set_blocking(end: impl AsFd) -> Result<(), Errno> {
+    // A new end has no other flag set.
+    rustix::fs::fcntl_setfl(&end, OFlags::empty())
+}
+
+/// Makes this end non-blocking.
 pub fn set_nonblocking(end: impl AsFd) -> Result<(), Errno> {
     let flags = rustix::fs::fcntl_getfl(&end)?;
     rustix::fs::fcntl_setfl(&end, flags | OFlags::NONBLOCK)
 }
 
-/// Moves at most `most` ready bytes from `pipe` into `file` at `offset`; never waits for the pipe.
+/// Moves up to `most` ready bytes from `pipe` into `file` at `offset`. Never waits for the pipe.
 ///
-/// At every instant a byte is either still in the pipe or already in the file, so a crash of the
-/// caller loses none. `Ok(0)` is the end of the pipe, `EAGAIN` an empty one. The file must not be
-/// open with `O_APPEND` (`EINVAL`).
+/// At every moment a byte is either in the pipe or in the file, so a crash of the caller loses
+/// none. `Ok(0)` is the end of the pipe, `EAGAIN` means it is empty. The file must not be open with
+/// `O_APPEND` (`EINVAL`).
 pub fn splice_into_file(
     pipe: impl AsFd,
     file: impl AsFd,
@@ -34,17 +45,31 @@ pub fn splice_into_file(
     retry(|| rustix::pipe::splice(&pipe, None, &file, Some(&mut offset), most, flags))
 }
 
-/// Reads what is ready, without waiting. `Ok(0)` is the end, `EAGAIN` nothing yet.
+/// Reads what is ready, without waiting. `Ok(0)` is the end, `EAGAIN` means nothing yet.
+///
+/// A writer that sets `O_DIRECT` on its end writes packets, and read(2) discards the part of a
+/// packet that does not fit into the buffer. vmsplice(2) leaves it in the pipe. If a seccomp filter
+/// refuses vmsplice, read(2) has to do.
 pub fn read(pipe: impl AsFd, into: &mut [u8]) -> Result<usize, Errno> {
-    retry(|| rustix::io::read(&pipe, &mut *into))
+    match retry(|| splice_into_memory(&pipe, into)) {
+        Err(Errno::NOSYS | Errno::PERM) => retry(|| rustix::io::read(&pipe, &mut *into)),
+        answer => answer,
+    }
 }
 
-/// Writes what fits, without waiting. `EAGAIN` when the pipe is full.
+fn splice_into_memory(pipe: impl AsFd, into: &mut [u8]) -> Result<usize, Errno> {
+    let into = [IoSliceRaw::from_slice_mut(into)];
+    // SAFETY: on the reading end of a pipe the call copies into the buffer, which is live and
+    // borrowed for the duration; on any other descriptor it fails.
+    unsafe { rustix::pipe::vmsplice(pipe, &into, SpliceFlags::NONBLOCK) }
+}
+
+/// Writes what fits, without waiting. `EAGAIN` if the pipe is full.
 pub fn write(pipe: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     retry(|| rustix::io::write(&pipe, bytes))
 }
 
-/// What a read would meet.
+/// What a read would return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     Bytes,
@@ -52,18 +77,18 @@ pub enum Readiness {
     End,
 }
 
-/// Looks without taking a byte.
+/// Polls without taking a byte.
 pub fn readiness(pipe: impl AsFd) -> Result<Readiness, Errno> {
-    match look(&pipe)? {
-        // The kernel looks at the bytes first and at the writers second, without a lock: one that
-        // wrote and closed in between shows as an end with a byte still there. Without writers
-        // the second answer is final.
-        Readiness::End => look(&pipe),
+    match poll_once(&pipe)? {
+        // The kernel checks the bytes first and the writers second, without a lock. If a writer
+        // writes and closes in between, this looks like an end while a byte is still there. Without
+        // writers the second answer is final.
+        Readiness::End => poll_once(&pipe),
         answer => Ok(answer),
     }
 }
 
-fn look(pipe: impl AsFd) -> Result<Readiness, Errno> {
+fn poll_once(pipe: impl AsFd) -> Result<Readiness, Errno> {
     let mut polled = [PollFd::new(&pipe, PollFlags::IN)];
     retry(|| poll(&mut polled, Some(&Timespec::default())))?;
     let events = polled[0].revents();
@@ -74,22 +99,57 @@ fn look(pipe: impl AsFd) -> Result<Readiness, Errno> {
     })
 }
 
-/// How many bytes lie ready in the pipe.
+/// How many bytes are ready in the pipe.
 pub fn ready(pipe: impl AsFd) -> Result<u64, Errno> {
     rustix::io::ioctl_fionread(pipe)
 }
 
-/// Asks for a larger pipe buffer; the kernel may refuse (`EPERM` past the user's share).
+/// Asks for a larger pipe buffer. The kernel may refuse (`EPERM` above the user's quota).
 pub fn grow(pipe: impl AsFd, bytes: usize) -> Result<usize, Errno> {
     rustix::pipe::fcntl_setpipe_size(pipe, bytes)
 }
 
-/// Calls again when a signal came in between.
+/// Retries a call that a signal interrupted.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
             Err(Errno::INTR) => {}
             answer => return answer,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_does_not_fit_into_the_buffer_is_not_cut() {
+        for size in [1, 2, 1000, 4095, 4096] {
+            let (read_end, write_end) = pipe().unwrap();
+            let flags = rustix::fs::fcntl_getfl(&write_end).unwrap();
+            rustix::fs::fcntl_setfl(&write_end, flags | OFlags::DIRECT).unwrap();
+            for byte in 0..3 {
+                assert_eq!(write(&write_end, &vec![byte; size]), Ok(size));
+            }
+            drop(write_end);
+            let (mut bytes, mut buffer) = (Vec::<u8>::new(), [0; 1500]);
+            for most in (1..=buffer.len()).cycle() {
+                match read(&read_end, &mut buffer[..most]).unwrap() {
+                    0 => break,
+                    count => bytes.extend(&buffer[..count]),
+                }
+            }
+            let want = [vec![0; size], vec![1; size], vec![2; size]].concat();
+            assert!(bytes == want, "packets of {size} bytes");
+        }
+    }
+
+    #[test]
+    fn an_empty_pipe_says_so_and_one_without_writers_is_at_its_end() {
+        let (read_end, write_end) = pipe().unwrap();
+        assert_eq!(read(&read_end, &mut [0; 10]), Err(Errno::AGAIN));
+        drop(write_end);
+        assert_eq!(read(&read_end, &mut [0; 10]), Ok(0));
     }
 }

@@ -1,4 +1,4 @@
-//! What this kernel and this machine offer, found out by trying.
+//! Probes for what this kernel and machine support.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,27 +12,27 @@ use crate::file::punch_hole;
 use crate::pipe::{pipe, splice_into_file};
 use crate::spawn;
 
-/// The kernel's release, like `6.18.2`.
+/// The kernel release, like `6.18.2`.
 pub fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Whether processes can be held by descriptor, without which nothing works.
+/// Whether pidfds work. The engine cannot work without them.
 pub fn pidfd() -> Result<(), Errno> {
     pidfd_open(getpid(), PidfdFlags::empty()).map(drop)
 }
 
-/// Whether `clone3` is there; a container's filter may refuse it.
+/// Whether `clone3` works. A container's seccomp filter may refuse it.
 pub fn clone3() -> Result<(), Errno> {
     spawn::clone_with(0).map(drop)
 }
 
-/// Whether a pidfd still tells the exit status of a process that somebody else reaped.
+/// Whether a pidfd still reports the exit status of a process that something else reaped.
 pub fn exit_status_by_pidfd() -> bool {
-    spawn::clone_with(0).is_ok_and(|pidfd| crate::child::second_source(pidfd.as_fd()).is_ok())
+    spawn::clone_with(0).is_ok_and(|pidfd| crate::child::status_from_pidfd(pidfd.as_fd()).is_ok())
 }
 
-/// The version of Landlock's interface; `None` without Landlock.
+/// The version of the Landlock ABI; `None` without Landlock.
 pub fn landlock_abi() -> Option<u32> {
     const VERSION: u32 = 1;
     // SAFETY: with this flag the call takes no attributes: a null pointer and a size of 0.
@@ -47,12 +47,12 @@ pub fn landlock_abi() -> Option<u32> {
     u32::try_from(answer).ok()
 }
 
-/// Whether this user may make a user and a mount namespace.
+/// Whether this user may create user and mount namespaces.
 pub fn namespaces() -> Result<(), Errno> {
     spawn::clone_with(libc::CLONE_NEWUSER | libc::CLONE_NEWNS).map(drop)
 }
 
-/// Whether pipes can be spliced into files of this folder.
+/// Whether pipes can be spliced into files in this folder.
 pub fn splice(folder: &Path) -> io::Result<()> {
     let (read, write) = pipe()?;
     File::from(write).write_all(b"x")?;
@@ -61,26 +61,26 @@ pub fn splice(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether files of this folder can give back their middle.
+/// Whether holes can be punched into files in this folder.
 pub fn punch(folder: &Path) -> io::Result<()> {
     let file = scratch_file(folder)?;
     file.set_len(16 * 4096)?;
     Ok(punch_hole(&file, 4096, 4096)?)
 }
 
-/// The largest pipe, and how many pages a user may have in pipes before they shrink; `None` where
-/// the kernel does not say. 0 pages means as many as there are.
+/// The maximum pipe size, and how many pages a user may have in pipes before new ones shrink; 0
+/// pages means no limit. `None` if the kernel does not say.
 pub fn pipe_limits() -> Option<(u64, u64)> {
     let number = |name: &str| fs::read_to_string(name).ok()?.trim().parse().ok();
     Some((number("/proc/sys/fs/pipe-max-size")?, number("/proc/sys/fs/pipe-user-pages-soft")?))
 }
 
-/// How many descriptors this program may have open; `None` for no bound.
+/// The limit on open descriptors; `None` if unlimited.
 pub fn descriptor_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// A file without a name.
+/// An unnamed temporary file.
 fn scratch_file(folder: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;

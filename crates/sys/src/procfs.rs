@@ -1,7 +1,7 @@
-//! What `/proc` tells about processes: who descends from whom, who holds a pipe, who is alive.
+//! Facts from `/proc` about processes: ancestry, open pipes, liveness.
 //!
-//! A number read here may belong to another process a moment later. Whoever signals takes a
-//! [`Member`], which is a pidfd that was opened first and looked at again afterwards.
+//! A pid read here may belong to another process a moment later. To signal, use a [`Member`]: a
+//! pidfd that is opened first and verified afterwards.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,23 +17,23 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::Signal;
 use crate::child::send;
 
-/// One line of `/proc/PID/stat`, as far as it is used.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     pub pid: i32,
-    /// The first 15 bytes of the program's name, made readable.
+    /// The first 15 bytes of the program's name, lossily decoded.
     pub name: String,
     pub state: u8,
     pub parent: i32,
     pub group: i32,
     pub session: i32,
-    /// In clock ticks since boot: with the pid it names one process for ever.
+    /// In clock ticks since boot. Together with the pid this identifies a process for ever.
     pub start_time: u64,
-    /// How many threads it has; not more than one for a zombie.
+    /// The number of threads; at most one for a zombie.
     pub threads: u64,
 }
 
-/// A process that can be signalled without the risk of hitting a successor of its pid.
+/// A process that can be signalled without the risk of hitting a later process with its pid.
 #[derive(Debug)]
 pub struct Member {
     pub pid: i32,
@@ -41,30 +41,37 @@ pub struct Member {
 }
 
 impl Stat {
-    /// Not a zombie and not dead. A first thread that has exited before the others shows as a
-    /// zombie, too, and is none.
+    /// Neither a zombie nor dead. A main thread that exits before the others also shows as a
+    /// zombie, but its process is alive.
     pub fn alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x') || self.threads > 1
+    }
+
+    /// Whether this very process, not another with the same pid, still exists, as a zombie or
+    /// alive.
+    pub fn still_exists(&self) -> bool {
+        read_stat(self.pid).is_ok_and(|now| now.start_time == self.start_time)
     }
 }
 
 impl Member {
-    /// Takes hold of the process that `stat` describes; `None` when it is gone.
+    /// Opens the process that `stat` describes; `None` if it is gone.
     pub fn hold(stat: &Stat) -> Option<Self> {
         let member = Self::open(stat.pid)?;
-        // Opened first, looked at second: the descriptor is of the process that has this start.
+        // Opened first, verified second: so the descriptor refers to the process with this start
+        // time.
         let again = read_stat(stat.pid).ok()?;
         (again.start_time == stat.start_time).then_some(member)
     }
 
-    /// Takes hold of whoever has this number. The caller has to make sure, afterwards, that the
-    /// number still means whom he means.
+    /// Opens whichever process has this pid. The caller must verify afterwards that it is the
+    /// intended one.
     pub fn open(pid: i32) -> Option<Self> {
         let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         Some(Self { pid, pidfd })
     }
 
-    /// Sends a signal to this process and no other. `false` when it is gone or not ours to signal.
+    /// Signals this process and no other. `false` if it is gone or we may not signal it.
     pub fn signal(&self, signal: Signal) -> bool {
         send(self.pidfd.as_fd(), signal).is_ok()
     }
@@ -77,8 +84,8 @@ impl AsRawFd for Member {
     }
 }
 
-/// Every process there is. One that ends meanwhile is left out; any other failure is one of the
-/// whole look, so that nobody is taken for gone who could only not be seen.
+/// Every process. One that exits meanwhile is left out. Any other failure fails the whole call, so
+/// that no process is taken for gone just because it could not be read.
 pub fn all() -> io::Result<Vec<Stat>> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -92,15 +99,23 @@ pub fn all() -> io::Result<Vec<Stat>> {
     Ok(all)
 }
 
-/// One process.
+/// The current time in the unit of [`Stat::start_time`].
+pub fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let ticks = rustix::param::clock_ticks_per_second();
+    let part = now.tv_nsec.unsigned_abs() * ticks / 1_000_000_000;
+    now.tv_sec.unsigned_abs() * ticks + part
+}
+
+/// The stat of one process.
 pub fn read_stat(pid: i32) -> io::Result<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat"))?;
     parse_stat(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// The value that this variable had in the environment the process was started with. None for
-/// those that are gone or not ours to look at.
-pub fn started_with(pid: i32, name: &str) -> io::Result<Option<Vec<u8>>> {
+/// The value of this variable in the environment the process was started with. `None` if the
+/// process is gone or we may not read it.
+pub fn initial_env(pid: i32, name: &str) -> io::Result<Option<Vec<u8>>> {
     let environ = match fs::read(format!("/proc/{pid}/environ")) {
         Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(None);
@@ -112,11 +127,11 @@ pub fn started_with(pid: i32, name: &str) -> io::Result<Option<Vec<u8>>> {
     Ok(environ.split(|byte| *byte == 0).find_map(value))
 }
 
-fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 
-/// Whether the process has one of these files open, named as [`shown_as`] does.
+/// Whether the process has one of these files open, named as by [`link_target`].
 pub fn holds_any(pid: i32, files: &[PathBuf]) -> bool {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     entries
@@ -124,8 +139,9 @@ pub fn holds_any(pid: i32, files: &[PathBuf]) -> bool {
         .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| files.contains(&target)))
 }
 
-/// How `/proc/PID/fd` shows the other end of this: `pipe:[…]` for a pipe, its terminal for a pty.
-pub fn shown_as(ours: impl AsFd) -> Option<PathBuf> {
+/// How `/proc/PID/fd` shows the other end of this descriptor: `pipe:[…]` for a pipe, the terminal's
+/// path for a pty.
+pub fn link_target(ours: impl AsFd) -> Option<PathBuf> {
     let stat = fstat(&ours).ok()?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo => Some(format!("pipe:[{}]", stat.st_ino).into()),
@@ -136,7 +152,8 @@ pub fn shown_as(ours: impl AsFd) -> Option<PathBuf> {
     }
 }
 
-/// The name is in parentheses and may itself hold spaces and parentheses: the last one ends it.
+/// The name is in parentheses and may itself contain spaces and parentheses. The last parenthesis
+/// ends it.
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     let open = text.iter().position(|byte| *byte == b'(')?;
     let close = text.iter().rposition(|byte| *byte == b')')?;

@@ -1,17 +1,18 @@
-//! The two things that must be written in assembly: a system call that touches no `errno`, and a
-//! clone whose child starts in a function of ours on a stack of its own.
+//! The two operations that need assembly: a system call that does not touch `errno`, and a clone
+//! whose child starts in a function of ours on its own stack.
 //!
-//! A child made with `CLONE_VM` shares the parent's memory, thread-local `errno` included, so it
-//! may not go through libc. It is entered inside the assembly block: no Rust frame returns twice.
+//! A child made with `CLONE_VM` shares the parent's memory, including the thread-local `errno`, so
+//! it must not call libc. The child is entered inside the assembly block, so no Rust frame returns
+//! twice.
 
 use std::ffi::c_void;
 
 use rustix::io::Errno;
 
-/// What the child runs; it never returns.
+/// The child's entry point; it never returns.
 pub(crate) type Entry = unsafe extern "C" fn(*mut c_void) -> !;
 
-/// The kernel's answer as a result: values in `-4095..0` are error numbers.
+/// The kernel's return value as a result: values in `-4095..0` are error numbers.
 pub(crate) fn check(answer: isize) -> Result<usize, Errno> {
     match answer {
         -4095..=-1 => Err(Errno::from_raw_os_error(answer.unsigned_abs() as i32)),
@@ -19,16 +20,17 @@ pub(crate) fn check(answer: isize) -> Result<usize, Errno> {
     }
 }
 
-/// A system call with up to six arguments; those that are not given are 0.
+/// A system call with up to six arguments; missing ones are 0.
 ///
 /// # Safety
-/// The arguments fit the call, and what they point to is live as long as the call wants it.
+/// The arguments must be valid for the call, and what they point to must live as long as the call
+/// needs it.
 pub(crate) unsafe fn syscall<const N: usize>(number: i64, args: [usize; N]) -> isize {
     let mut all = [0; 6];
     for (place, arg) in all.iter_mut().zip(args) {
         *place = arg;
     }
-    // SAFETY: the caller's contract is that of this call.
+    // SAFETY: the caller upholds the contract of this call.
     unsafe { arch::syscall6(number, all) }
 }
 
@@ -40,8 +42,8 @@ mod arch {
 
     pub(super) unsafe fn syscall6(number: i64, args: [usize; 6]) -> isize {
         let answer: isize;
-        // SAFETY: the instruction clobbers rcx and r11 only, which are declared; what the call
-        // itself does with the arguments is the caller's contract.
+        // SAFETY: the instruction clobbers only rcx and r11, which are declared; what the call does
+        // with the arguments is the caller's contract.
         unsafe {
             asm!("syscall", inlateout("rax") number as isize => answer,
                 in("rdi") args[0], in("rsi") args[1], in("rdx") args[2], in("r10") args[3],
@@ -58,8 +60,8 @@ mod arch {
     ) -> isize {
         let answer: isize;
         // SAFETY: the parent falls through with only rax, rcx and r11 changed. The child has rax 0
-        // and an aligned stack of its own (the caller's contract) and leaves into `entry`, which
-        // never returns, so nothing of this frame is used twice.
+        // and its own aligned stack (the caller's contract) and jumps to `entry`, which never
+        // returns, so nothing in this frame is used twice.
         unsafe {
             asm!("syscall", "test rax, rax", "jnz 2f",
                 "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
@@ -79,7 +81,7 @@ mod arch {
         pass: u64,
     ) -> isize {
         let answer: isize;
-        // SAFETY: as in `clone3`; rdx is the place of the pidfd, r10 and r8 are unused.
+        // SAFETY: as in `clone3`; rdx points to the pidfd, r10 and r8 are unused.
         unsafe {
             asm!("syscall", "test rax, rax", "jnz 2f",
                 "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
@@ -100,8 +102,8 @@ mod arch {
 
     pub(super) unsafe fn syscall6(number: i64, args: [usize; 6]) -> isize {
         let answer: isize;
-        // SAFETY: the instruction changes x0 only; what the call itself does with the arguments is
-        // the caller's contract.
+        // SAFETY: the instruction changes only x0; what the call does with the arguments is the
+        // caller's contract.
         unsafe {
             asm!("svc #0", in("x8") number, inlateout("x0") args[0] => answer,
                 in("x1") args[1], in("x2") args[2], in("x3") args[3],
@@ -116,8 +118,8 @@ mod arch {
         pass: u64,
     ) -> isize {
         let answer: isize;
-        // SAFETY: the parent falls through with only x0 changed. The child has x0 0 and an aligned
-        // stack of its own (the caller's contract) and leaves into `entry`, which never returns.
+        // SAFETY: the parent falls through with only x0 changed. The child has x0 0 and its own
+        // aligned stack (the caller's contract) and jumps to `entry`, which never returns.
         unsafe {
             asm!("svc #0", "cbnz x0, 2f",
                 "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
@@ -136,7 +138,7 @@ mod arch {
         pass: u64,
     ) -> isize {
         let answer: isize;
-        // SAFETY: as in `clone3`; x2 is the place of the pidfd, x3 and x4 are unused.
+        // SAFETY: as in `clone3`; x2 points to the pidfd, x3 and x4 are unused.
         unsafe {
             asm!("svc #0", "cbnz x0, 2f",
                 "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",

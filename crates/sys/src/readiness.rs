@@ -1,30 +1,23 @@
-//! Descriptors under the runtime's watch.
+//! Registering descriptors with the async runtime.
 //!
-//! Registering one is unsafe because a type could answer with another descriptor than the one it
-//! was registered with. Ours cannot: each owns one descriptor for as long as it lives.
+//! Registration is unsafe because a type could later return a different descriptor than the one it
+//! registered. Ours cannot: each owns one descriptor for its whole lifetime.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 pub use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::ExitWatch;
-use crate::procfs::Member;
-use crate::spawn::Answers;
-
 /// A value that owns one descriptor and never changes it.
 pub trait OneDescriptor: AsRawFd + sealed::Sealed {}
 
-impl OneDescriptor for OwnedFd {}
-impl OneDescriptor for ExitWatch {}
-impl OneDescriptor for Member {}
-impl OneDescriptor for Answers {}
+impl<T: AsRawFd + sealed::Sealed> OneDescriptor for T {}
 
-/// Lets the current runtime watch the descriptor. Panics outside a runtime.
+/// Registers the descriptor with the current runtime. Panics outside a runtime.
 pub fn watch<T: OneDescriptor>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    // SAFETY: `inner` owns its descriptor and keeps it open and the same until it is dropped, which
-    // the trait's implementors above do by construction.
+    // SAFETY: `inner` owns its descriptor and keeps it open and unchanged until it is dropped; the
+    // types below guarantee this by construction.
     let registered = unsafe { AsyncFd::register_with_interest(inner, interest) };
     registered.map_err(|error| error.into_parts().1)
 }

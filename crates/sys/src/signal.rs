@@ -1,4 +1,4 @@
-//! A signal by number, with the names people type.
+//! A signal by number, and the names people type.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signal(i32);
 
-/// The text or number names no signal.
+/// The text or number is not a signal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a signal: use a name like TERM or a number from 1 to 64")]
 pub struct UnknownSignal(pub String);
@@ -23,7 +23,7 @@ impl Signal {
     pub const STOP: Self = Self(libc::SIGSTOP);
     pub const SYS: Self = Self(libc::SIGSYS);
 
-    /// The signal with this number, if there is one.
+    /// The signal with this number, if it exists.
     pub fn from_number(number: i32) -> Result<Self, UnknownSignal> {
         match number {
             1..=64 => Ok(Self(number)),
@@ -31,7 +31,6 @@ impl Signal {
         }
     }
 
-    /// Its number.
     pub fn number(self) -> i32 {
         self.0
     }
@@ -60,7 +59,7 @@ impl fmt::Debug for Signal {
 impl FromStr for Signal {
     type Err = UnknownSignal;
 
-    /// Accepts `TERM`, `SIGTERM` in any letter case, and numbers.
+    /// Accepts `TERM` and `SIGTERM` in any letter case, and numbers.
     fn from_str(text: &str) -> Result<Self, UnknownSignal> {
         let unknown = || UnknownSignal(text.to_owned());
         if let Ok(number) = text.parse::<i32>() {

@@ -1,15 +1,17 @@
-//! What a socket has on its way, and who is at its other end.
+//! Socket queries: unsent bytes, hangup, and the process at the other end.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt;
 
-/// How many bytes were written that the other end has not taken yet: for TCP those that were not
-/// acknowledged, for a unix socket the memory of those that were not read.
+/// How many written bytes the other end has not taken yet: for TCP the unacknowledged ones, for a
+/// unix socket the memory of the unread ones.
 pub fn unsent(socket: impl AsFd) -> Result<u64, Errno> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int to a live, writable place.
+    // SAFETY: SIOCOUTQ, which equals TIOCOUTQ, writes one int to a live, writable place.
     let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     match answer {
         0 => Ok(u64::try_from(bytes).unwrap_or(0)),
@@ -17,14 +19,32 @@ pub fn unsent(socket: impl AsFd) -> Result<u64, Errno> {
     }
 }
 
-/// The process at the other end of a unix socket, by a descriptor that no other process can take
-/// over as it can a number.
+/// Whether the socket is closed in both directions. A peer that has only shut down its own side
+/// still reads.
+pub fn is_hung_up(socket: impl AsFd) -> bool {
+    let mut polled = [PollFd::new(&socket, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // Hangups and errors are always reported.
+    matches!(poll(&mut polled, Some(&now)), Ok(1..))
+}
+
+/// Enables TCP keepalive probes after this much silence. The connection fails if the peer refuses a
+/// probe, or does not answer four.
+pub fn set_keepalive(socket: impl AsFd, after: Duration) -> Result<(), Errno> {
+    sockopt::set_tcp_keepidle(&socket, after)?;
+    sockopt::set_tcp_keepintvl(&socket, after)?;
+    sockopt::set_tcp_keepcnt(&socket, 4)?;
+    sockopt::set_socket_keepalive(&socket, true)
+}
+
+/// The process at the other end of a unix socket, by pidfd: unlike a pid, it cannot come to mean
+/// another process.
 #[derive(Debug)]
 pub struct PeerProcess(OwnedFd);
 
 impl PeerProcess {
-    /// `NOPROTOOPT` before Linux 6.5; another error if it is gone.
-    pub fn of(socket: impl AsFd) -> Result<Self, Errno> {
+    /// Fails with `NOPROTOOPT` before Linux 6.5, and with another error if the peer is gone.
+    pub fn from_socket(socket: impl AsFd) -> Result<Self, Errno> {
         let mut pidfd: libc::c_int = -1;
         let mut size = size_of::<libc::c_int>() as libc::socklen_t;
         // SAFETY: the kernel writes at most `size` bytes to a live int, and the size to another.
@@ -38,17 +58,17 @@ impl PeerProcess {
             )
         };
         match answer {
-            // SAFETY: the kernel made this descriptor for us in the call above.
+            // SAFETY: the kernel created this descriptor for us in the call above.
             0 => Ok(Self(unsafe { OwnedFd::from_raw_fd(pidfd) })),
             _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         }
     }
 
-    /// Whether it has exited, and its number may be another's.
+    /// Whether it has exited, so its pid may be reused.
     pub fn is_gone(&self) -> bool {
         let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Who cannot be looked at is not known to be there.
+        // If poll fails, the process counts as gone.
         !matches!(poll(&mut ready, Some(&now)), Ok(0))
     }
 }
@@ -82,7 +102,7 @@ mod tests {
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let _here = UnixStream::connect(&path).unwrap();
         let (accepted, _) = listener.accept().unwrap();
-        assert!(!PeerProcess::of(&accepted).unwrap().is_gone());
+        assert!(!PeerProcess::from_socket(&accepted).unwrap().is_gone());
 
         let connect = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); \
                        sys.stdin.read()";
@@ -93,7 +113,7 @@ mod tests {
             .spawn()
             .unwrap();
         let (accepted, _) = listener.accept().unwrap();
-        let peer = PeerProcess::of(&accepted).unwrap();
+        let peer = PeerProcess::from_socket(&accepted).unwrap();
         assert!(!peer.is_gone());
         drop(child.stdin.take());
         child.wait().unwrap();

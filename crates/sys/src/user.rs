@@ -6,14 +6,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
 
-/// The home directory that the user database names, if any.
+/// The home directory from the user database, if it has one.
 pub fn home() -> Option<PathBuf> {
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
     let mut text = vec![0; 16 * 1024];
     let mut found = ptr::null_mut();
-    // SAFETY: getuid(2) takes nothing and cannot fail.
+    // SAFETY: getuid(2) takes no argument and cannot fail.
     let uid = unsafe { libc::getuid() };
-    // SAFETY: all four places are live and writable, and the text buffer's true length is given.
+    // SAFETY: all four pointers are to live, writable memory, and the length of the text buffer is
+    // correct.
     let error = unsafe {
         libc::getpwuid_r(uid, entry.as_mut_ptr(), text.as_mut_ptr(), text.len(), &raw mut found)
     };
@@ -22,17 +23,17 @@ pub fn home() -> Option<PathBuf> {
     }
     // SAFETY: a result that is not null means that the entry was filled in.
     let folder = unsafe { entry.assume_init() }.pw_dir;
-    // SAFETY: the entry's strings are NUL-terminated and lie in `text`, which is still here.
+    // SAFETY: the entry's strings are NUL-terminated and point into `text`, which is still alive.
     let folder = unsafe { CStr::from_ptr(folder) };
     Some(PathBuf::from(OsStr::from_bytes(folder.to_bytes())))
 }
 
-/// Whether this program is user 0.
+/// Whether this program runs as user 0.
 pub fn is_user_0() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether this program has this capability in effect, by its number.
+/// Whether this program has the capability with this number in its effective set.
 pub fn effective_capability(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

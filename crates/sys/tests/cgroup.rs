@@ -1,13 +1,17 @@
-//! Leaves of our own cgroup. Where the machine cannot make any, these fail.
+//! Cgroups below our own cgroup, where this user can make any.
 
 use std::ffi::CString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lastbyte_sys::cgroup::{self, Branch, Claims, Leaf, State, read_state, wait_until_empty};
-use lastbyte_sys::spawn::{Failure, Mechanism, Output, Request, Spawned, Spawners, Stdin, Step};
-use lastbyte_sys::{Errno, Status};
+use lastbyte_sys::cgroup::{
+    self, Cgroup, Claims, ParentCgroup, State, read_state, wait_until_empty,
+};
+use lastbyte_sys::spawn::{
+    Failure, Mechanism, Output, Request, Spawned, Spawners, Stdin, Step, open_ends,
+};
+use lastbyte_sys::{Child, Errno, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,11 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Ground(PathBuf);
 
 impl Ground {
-    fn new() -> Self {
-        let own = cgroup::probe().expect("this machine can make leaves");
+    /// `None` where this user cannot make cgroups, after saying so.
+    fn new() -> Option<Self> {
+        if !lastbyte_testkit::has_cgroups("cgroups") {
+            return None;
+        }
+        let own = cgroup::probe().expect("this user can make cgroups");
         let folder = own.join(format!("test-{}", std::process::id()));
         fs::create_dir(&folder).expect("as the probe did");
-        Self(folder)
+        Some(Self(folder))
     }
 }
 
@@ -32,7 +40,7 @@ impl Drop for Ground {
     }
 }
 
-fn spawn(argv: &[&str], leaf: &Leaf, mechanism: Mechanism) -> Result<Spawned, Failure> {
+fn spawn(argv: &[&str], cgroup: &Cgroup, mechanism: Mechanism) -> Result<Child, Failure> {
     let string = |text: &&str| CString::new(*text).expect("no NUL");
     let request = Request {
         programs: vec![string(&argv[0])],
@@ -41,13 +49,20 @@ fn spawn(argv: &[&str], leaf: &Leaf, mechanism: Mechanism) -> Result<Spawned, Fa
         cwd: c"/".into(),
         stdin: Stdin::Null,
         output: Output::Merged,
-        leaf: Some(leaf.path()),
+        cgroup: Some(cgroup.path()),
+        tag: None,
         confinement: None,
+        gate: None,
     };
     let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
-    assert!(spawners.submit(7, request));
+    let (_ours, childs) = open_ends(request.stdin, request.output).expect("there is room");
+    spawners.submit(7, request, &childs).expect("a spawner lives");
     poll(&mut [PollFd::new(&answers, PollFlags::IN)], None).expect("poll");
-    answers.receive().expect("socket").expect("a spawner lives").result
+    let answer = answers.receive().expect("socket").expect("a spawner lives");
+    answer.result.map(|spawned| match spawned {
+        Spawned::Held(child) => child,
+        Spawned::Unheld(_) | Spawned::Lost => panic!("{spawned:?}"),
+    })
 }
 
 fn state(populated: bool) -> State {
@@ -55,86 +70,86 @@ fn state(populated: bool) -> State {
 }
 
 #[test]
-fn a_child_is_born_in_its_leaf_and_killed_with_it() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
-    let leaf = branch.leaf(0).unwrap();
-    assert_eq!(leaf.state().unwrap(), state(false));
-    // A session of its own does not take anybody out of a leaf.
+fn a_child_is_born_in_its_cgroup_and_killed_with_it() {
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
+    let cgroup = parent.cgroup(0).unwrap();
+    assert_eq!(cgroup.state().unwrap(), state(false));
+    // A session of its own does not take anybody out of a cgroup.
     let script = "setsid sleep 60 & exec sleep 60";
-    let spawned = spawn(&["/bin/sh", "-c", script], &leaf, Mechanism::Clone3).unwrap();
-    lastbyte_testkit::eventually("both are there", || leaf.members().unwrap().len() == 2);
-    assert!(leaf.members().unwrap().contains(&spawned.child.pid()));
-    let events = leaf.events().unwrap();
+    let child = spawn(&["/bin/sh", "-c", script], &cgroup, Mechanism::Clone3).unwrap();
+    lastbyte_testkit::eventually("both are there", || cgroup.members().unwrap().len() == 2);
+    assert!(cgroup.members().unwrap().contains(&child.pid()));
+    let events = cgroup.events().unwrap();
     assert_eq!(read_state(&events).unwrap(), state(true));
-    leaf.kill().unwrap();
-    assert!(wait_until_empty(leaf.events().unwrap(), PATIENCE).unwrap());
+    cgroup.kill().unwrap();
+    assert!(wait_until_empty(cgroup.events().unwrap(), PATIENCE).unwrap());
     // The leader is an unreaped zombie, which counts for nothing.
-    assert_eq!((read_state(&events).unwrap(), leaf.members().unwrap()), (state(false), vec![]));
-    leaf.remove().unwrap();
-    assert!(!leaf.folder().exists());
+    assert_eq!((read_state(&events).unwrap(), cgroup.members().unwrap()), (state(false), vec![]));
+    cgroup.remove().unwrap();
+    assert!(!cgroup.folder().exists());
 }
 
 #[test]
-fn a_leaf_in_which_somebody_lives_is_not_removed_nor_reused() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
-    let leaf = branch.leaf(0).unwrap();
-    let spawned = spawn(&["/bin/sleep", "60"], &leaf, Mechanism::Clone3).unwrap();
-    assert_eq!(leaf.remove().map_err(|e| Errno::from_io_error(&e)), Err(Some(Errno::BUSY)));
-    assert!(!leaf.reusable(leaf.state().unwrap()));
-    assert!(!wait_until_empty(leaf.events().unwrap(), Duration::ZERO).unwrap());
-    drop(spawned);
-    assert!(wait_until_empty(leaf.events().unwrap(), PATIENCE).unwrap());
-    leaf.remove().unwrap();
+fn a_cgroup_in_which_somebody_lives_is_not_removed_nor_reused() {
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
+    let cgroup = parent.cgroup(0).unwrap();
+    let child = spawn(&["/bin/sleep", "60"], &cgroup, Mechanism::Clone3).unwrap();
+    assert_eq!(cgroup.remove().map_err(|e| Errno::from_io_error(&e)), Err(Some(Errno::BUSY)));
+    assert!(!cgroup.reusable(cgroup.state().unwrap()));
+    assert!(!wait_until_empty(cgroup.events().unwrap(), Duration::ZERO).unwrap());
+    drop(child);
+    assert!(wait_until_empty(cgroup.events().unwrap(), PATIENCE).unwrap());
+    cgroup.remove().unwrap();
 }
 
 #[test]
-fn what_a_tree_made_of_its_leaf_goes_with_it() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
-    let leaf = branch.leaf(0).unwrap();
-    fs::create_dir_all(leaf.folder().join("a/b")).unwrap();
-    assert!(!leaf.reusable(leaf.state().unwrap()));
-    let inner = leaf.folder().join("a/b/cgroup.procs");
+fn what_a_tree_made_of_its_cgroup_goes_with_it() {
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
+    let cgroup = parent.cgroup(0).unwrap();
+    fs::create_dir_all(cgroup.folder().join("a/b")).unwrap();
+    assert!(!cgroup.reusable(cgroup.state().unwrap()));
+    let inner = cgroup.folder().join("a/b/cgroup.procs");
     let script = format!("echo $$ > {}; exec sleep 60", inner.display());
-    let spawned = spawn(&["/bin/sh", "-c", &script], &leaf, Mechanism::Clone3).unwrap();
+    let child = spawn(&["/bin/sh", "-c", &script], &cgroup, Mechanism::Clone3).unwrap();
     lastbyte_testkit::eventually("it has moved", || !fs::read(&inner).unwrap().is_empty());
-    assert_eq!(leaf.members().unwrap(), [spawned.child.pid()]);
-    leaf.kill().unwrap();
-    assert!(wait_until_empty(leaf.events().unwrap(), PATIENCE).unwrap());
-    leaf.remove().unwrap();
+    assert_eq!(cgroup.members().unwrap(), [child.pid()]);
+    cgroup.kill().unwrap();
+    assert!(wait_until_empty(cgroup.events().unwrap(), PATIENCE).unwrap());
+    cgroup.remove().unwrap();
 }
 
 #[test]
-fn a_frozen_leaf_is_not_reused() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
-    let leaf = branch.leaf(0).unwrap();
-    assert!(leaf.reusable(leaf.state().unwrap()));
-    fs::write(leaf.folder().join("cgroup.freeze"), "1").unwrap();
-    assert!(!leaf.reusable(leaf.state().unwrap()), "the next tree would never run");
-    leaf.remove().unwrap();
+fn a_frozen_cgroup_is_not_reused() {
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
+    let cgroup = parent.cgroup(0).unwrap();
+    assert!(cgroup.reusable(cgroup.state().unwrap()));
+    fs::write(cgroup.folder().join("cgroup.freeze"), "1").unwrap();
+    assert!(!cgroup.reusable(cgroup.state().unwrap()), "the next tree would never run");
+    cgroup.remove().unwrap();
 }
 
 #[test]
-fn what_cannot_be_born_in_its_leaf_is_not_born_elsewhere() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
-    let leaf = branch.leaf(0).unwrap();
-    let refused = spawn(&["/bin/true"], &leaf, Mechanism::Clone).map(drop);
-    assert_eq!(refused, Err(Failure { step: Step::Leaf, errno: Errno::NOSYS }));
-    leaf.remove().unwrap();
-    let missing = spawn(&["/bin/true"], &leaf, Mechanism::Clone3).map(drop);
-    assert_eq!(missing, Err(Failure { step: Step::Leaf, errno: Errno::NOENT }));
+fn what_cannot_be_born_in_its_cgroup_is_not_born_elsewhere() {
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
+    let cgroup = parent.cgroup(0).unwrap();
+    let refused = spawn(&["/bin/true"], &cgroup, Mechanism::Clone).map(drop);
+    assert_eq!(refused, Err(Failure { step: Step::Cgroup, errno: Errno::NOSYS }));
+    cgroup.remove().unwrap();
+    let missing = spawn(&["/bin/true"], &cgroup, Mechanism::Clone3).map(drop);
+    assert_eq!(missing, Err(Failure { step: Step::Cgroup, errno: Errno::NOENT }));
 }
 
 #[test]
 fn what_a_dead_run_left_is_swept_and_what_a_live_one_has_is_not() {
-    let ground = Ground::new();
+    let Some(ground) = Ground::new() else { return };
     let own = &ground.0;
-    let live = Branch::make(own).unwrap();
-    let (free, used) = (live.leaf(0).unwrap(), live.leaf(1).unwrap());
+    let live = ParentCgroup::make(own).unwrap();
+    let (free, used) = (live.cgroup(0).unwrap(), live.cgroup(1).unwrap());
     let dead = own.join("lastbyte-1-0");
     fs::create_dir_all(dead.join("7/inner")).unwrap();
     let foreign = own.join("foreign");
@@ -146,60 +161,60 @@ fn what_a_dead_run_left_is_swept_and_what_a_live_one_has_is_not() {
     free.remove().unwrap();
     let folder = live.folder().to_owned();
     drop(live);
-    assert!(folder.exists(), "it has a leaf");
+    assert!(folder.exists(), "it has a cgroup");
     cgroup::sweep(own).unwrap();
     assert!(!folder.exists());
 }
 
 #[test]
 fn a_dead_run_in_which_somebody_lives_is_swept_when_he_is_gone() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
     let own = &ground.0;
-    let leaf = branch.leaf(0).unwrap();
-    let spawned = spawn(&["/bin/sleep", "60"], &leaf, Mechanism::Clone3).unwrap();
-    drop(branch);
+    let cgroup = parent.cgroup(0).unwrap();
+    let child = spawn(&["/bin/sleep", "60"], &cgroup, Mechanism::Clone3).unwrap();
+    drop(parent);
     cgroup::sweep(own).unwrap();
-    assert!(leaf.folder().exists());
-    drop(spawned);
-    assert!(wait_until_empty(leaf.events().unwrap(), PATIENCE).unwrap());
+    assert!(cgroup.folder().exists());
+    drop(child);
+    assert!(wait_until_empty(cgroup.events().unwrap(), PATIENCE).unwrap());
     cgroup::sweep(own).unwrap();
-    assert!(!leaf.folder().exists());
+    assert!(!cgroup.folder().exists());
 }
 
 /// The kernel kills whoever is born in a cgroup that was killed before: that must not look like
 /// the end of a command.
 #[test]
-fn a_leaf_that_was_killed_is_not_used_again() {
-    let ground = Ground::new();
-    let branch = Branch::make(&ground.0).unwrap();
-    let leaf = branch.leaf(0).unwrap();
-    assert!(leaf.reusable(leaf.state().unwrap()));
-    leaf.kill().unwrap();
-    assert!(!leaf.reusable(leaf.state().unwrap()));
-    match spawn(&["/bin/true"], &leaf, Mechanism::Clone3) {
-        Ok(spawned) => assert_eq!(spawned.child.reap().unwrap().status, Status::Exited(0)),
-        Err(failure) => assert_eq!(failure, Failure { step: Step::Leaf, errno: Errno::CANCELED }),
+fn a_cgroup_that_was_killed_is_not_used_again() {
+    let Some(ground) = Ground::new() else { return };
+    let parent = ParentCgroup::make(&ground.0).unwrap();
+    let cgroup = parent.cgroup(0).unwrap();
+    assert!(cgroup.reusable(cgroup.state().unwrap()));
+    cgroup.kill().unwrap();
+    assert!(!cgroup.reusable(cgroup.state().unwrap()));
+    match spawn(&["/bin/true"], &cgroup, Mechanism::Clone3) {
+        Ok(child) => assert_eq!(child.reap().unwrap().status, Status::Exited(0)),
+        Err(failure) => assert_eq!(failure, Failure { step: Step::Cgroup, errno: Errno::CANCELED }),
     }
-    leaf.remove().unwrap();
+    cgroup.remove().unwrap();
 }
 
 #[test]
-fn a_leaf_of_a_dead_run_is_claimed_only_while_somebody_lives_in_it() {
-    let ground = Ground::new();
+fn a_cgroup_of_a_dead_run_is_claimed_only_while_somebody_lives_in_it() {
+    let Some(ground) = Ground::new() else { return };
     let own = &ground.0;
-    let branch = Branch::make(own).unwrap();
-    let (used, empty) = (branch.leaf(0).unwrap(), branch.leaf(1).unwrap());
-    let spawned = spawn(&["/bin/sleep", "60"], &used, Mechanism::Clone3).unwrap();
-    let claim = |leaf: &Leaf| Claims::default().claim(leaf.folder());
-    assert!(claim(&used).is_none(), "its branch has an owner");
-    drop(branch);
+    let parent = ParentCgroup::make(own).unwrap();
+    let (used, empty) = (parent.cgroup(0).unwrap(), parent.cgroup(1).unwrap());
+    let child = spawn(&["/bin/sleep", "60"], &used, Mechanism::Clone3).unwrap();
+    let claim = |cgroup: &Cgroup| Claims::default().claim(cgroup.folder());
+    assert!(claim(&used).is_none(), "its parent has an owner");
+    drop(parent);
     assert!(claim(&empty).is_none(), "nobody lives in it");
     let claimed = claim(&used).expect("left behind with somebody in it");
     assert!(claim(&used).is_none(), "it has an owner again");
     assert!(!claimed.reusable(claimed.state().unwrap()));
-    // A sweep of others leaves a branch alone that was claimed, so that its name is not used again.
-    drop(spawned);
+    // A sweep of others leaves a parent alone that was claimed, so that its name is not used again.
+    drop(child);
     assert!(wait_until_empty(claimed.events().unwrap(), PATIENCE).unwrap());
     cgroup::sweep(own).unwrap();
     assert!(claimed.folder().exists());

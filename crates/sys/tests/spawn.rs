@@ -4,14 +4,23 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use lastbyte_sys::confine::{Confinement, Filter, Readable, Root, Ruleset, Traffic, Upkeep};
+use lastbyte_sys::confine::{
+    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Readable, Root, Ruleset,
+    Traffic, probe,
+};
+use lastbyte_sys::own_signals::prepare_for_children;
+use lastbyte_sys::resolve::{FileId, resolve};
 use lastbyte_sys::spawn::{
     Answers, Failure, Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, Step,
+    open_ends,
 };
-use lastbyte_sys::{Errno, Signal, Status};
+use lastbyte_sys::{Child, Errno, Signal, Status};
+use lastbyte_testkit::SignalSets;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const BOTH: [Mechanism; 2] = [Mechanism::Clone3, Mechanism::Clone];
 
@@ -24,8 +33,10 @@ fn request(argv: &[&str]) -> Request {
         cwd: c"/".into(),
         stdin: Stdin::Null,
         output: Output::Merged,
-        leaf: None,
+        cgroup: None,
+        tag: None,
         confinement: None,
+        gate: None,
     }
 }
 
@@ -33,17 +44,33 @@ fn wait_for(fd: impl AsFd, flags: PollFlags) {
     poll(&mut [PollFd::new(&fd, flags)], None).expect("poll");
 }
 
-fn spawn(request: Request, mechanism: Mechanism) -> Result<Spawned, Failure> {
-    let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
-    assert!(spawners.submit(7, request));
-    receive(&answers)
+/// A child, and our ends of its output.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    output: OutputEnds,
 }
 
-fn receive(answers: &Answers) -> Result<Spawned, Failure> {
+fn spawn(request: Request, mechanism: Mechanism) -> Result<Running, Failure> {
+    let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
+    let output = submit(&spawners, request);
+    receive(&answers).map(|child| Running { child, output })
+}
+
+fn submit(spawners: &Spawners, request: Request) -> OutputEnds {
+    let (ours, childs) = open_ends(request.stdin, request.output).expect("there is room");
+    spawners.submit(7, request, &childs).expect("a spawner lives");
+    ours.output
+}
+
+fn receive(answers: &Answers) -> Result<Child, Failure> {
     wait_for(answers, PollFlags::IN);
     let answer = answers.receive().expect("socket").expect("a spawner lives");
     assert_eq!(answer.id, 7);
-    answer.result
+    answer.result.map(|spawned| match spawned {
+        Spawned::Held(child) => child,
+        Spawned::Unheld(_) | Spawned::Lost => panic!("{spawned:?}"),
+    })
 }
 
 fn read_all(end: OwnedFd) -> String {
@@ -78,6 +105,25 @@ fn a_child_writes_into_our_pipe_and_its_status_waits_for_us() {
         let reaped = spawned.child.reap().expect("ours to reap");
         assert_eq!(reaped.status, Status::Exited(7));
         assert!(reaped.usage.is_some());
+    }
+}
+
+/// Rust's own start-up ignores SIGPIPE, so there is something to inherit; a program that says that
+/// it will ignore nothing else has children that reset no more than that.
+#[test]
+fn a_child_ignores_blocks_and_catches_nothing() {
+    let signal_sets = |mechanism| {
+        let spawned = spawn(request(&["/bin/cat", "/proc/self/status"]), mechanism);
+        SignalSets::from_status(&read_all(merged(spawned.expect("cat starts").output)))
+    };
+    let own = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    assert!(!SignalSets::from_status(&own).ignored.is_empty(), "{own}");
+    for mechanism in BOTH {
+        assert_eq!(signal_sets(mechanism), SignalSets::default());
+    }
+    prepare_for_children();
+    for mechanism in BOTH {
+        assert_eq!(signal_sets(mechanism), SignalSets::default());
     }
 }
 
@@ -145,7 +191,7 @@ fn a_status_that_somebody_else_took_is_still_known_or_said_to_be_lost() {
 #[test]
 fn a_child_whose_answer_nobody_takes_is_killed() {
     let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
-    assert!(spawners.submit(7, request(&["/bin/sleep", "60"])));
+    submit(&spawners, request(&["/bin/sleep", "60"]));
     wait_for(&answers, PollFlags::IN);
     drop(answers);
     lastbyte_testkit::eventually("no child is left", || {
@@ -170,36 +216,141 @@ fn confined_by(filter: &Arc<Filter>) -> Request {
         readable: Readable::Everything,
         traffic: Traffic::Barred,
     };
-    let (mounts, root, filter) = (None, Root::of_own_children(), Arc::clone(filter));
-    let confinement = Some(Arc::new(Confinement { mounts, ruleset, filter, root }));
+    let (mounts, root, filter) = (None, Root::for_own_children(), Arc::clone(filter));
+    let confinement = Some(Arc::new(Confinement { mounts, ruleset, cwd: None, filter, root }));
     Request { confinement, ..request(&["/bin/grep", "Seccomp:", "/proc/self/status"]) }
 }
 
 #[test]
 fn a_confined_child_is_born_with_its_filter() {
-    let filter = Filter::of(Traffic::Barred, Upkeep::Barred);
+    let filter = Filter::get(Traffic::Barred, MetadataChanges::Barred);
     for mechanism in BOTH {
         let made = Spawners::start(1, mechanism, Some(Arc::clone(&filter)));
         let (spawners, answers) = made.expect("threads");
-        assert!(spawners.submit(7, confined_by(&filter)));
-        let spawned = receive(&answers).expect("grep starts");
-        assert_eq!(read_all(merged(spawned.output)), "Seccomp:\t2\n");
+        let output = submit(&spawners, confined_by(&filter));
+        let _child = receive(&answers).expect("grep starts");
+        assert_eq!(read_all(merged(output)), "Seccomp:\t2\n");
     }
 }
 
 /// A spawner that took whatever comes would start a command without its filter.
 #[test]
 fn a_spawner_makes_only_children_that_want_its_own_filter() {
-    let own = Filter::of(Traffic::Barred, Upkeep::Barred);
-    let other = Filter::of(Traffic::Free, Upkeep::Barred);
+    let own = Filter::get(Traffic::Barred, MetadataChanges::Barred);
+    let other = Filter::get(Traffic::Free, MetadataChanges::Barred);
     let refused = Some(Failure { step: Step::Filter, errno: Errno::INVAL });
     let check = |filter: Option<&Arc<Filter>>, request: Request| {
         let made = Spawners::start(1, Mechanism::Clone3, filter.cloned());
         let (spawners, answers) = made.expect("threads");
-        assert!(spawners.submit(7, request));
+        submit(&spawners, request);
         assert_eq!(receive(&answers).err(), refused);
     };
     check(None, confined_by(&own));
     check(Some(&other), confined_by(&own));
     check(Some(&own), request(&["/bin/true"]));
+}
+
+/// Of the 64 that this program may have from now on.
+fn take_all_descriptors() -> Vec<File> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..limit }).expect("fewer");
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
+/// The child's own ends keep a place for its pidfd although everything else is taken.
+#[test]
+fn a_child_is_held_in_the_place_of_its_ends() {
+    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
+    let (ours, childs) = open_ends(Stdin::Null, Output::Merged).expect("there is room");
+    spawners.submit(7, request(&["/bin/sleep", "60"]), &childs).expect("a spawner lives");
+    let hog = take_all_descriptors();
+    wait_for(&answers, PollFlags::IN);
+    let answer = answers.receive().expect("socket").expect("a spawner lives");
+    let Ok(Spawned::Unheld(unheld)) = answer.result else { panic!("{answer:?}") };
+    let Spawned::Unheld(unheld) = unheld.hold() else { panic!("there is no room") };
+    drop(childs);
+    let Spawned::Held(child) = unheld.hold() else { panic!("there is room") };
+    drop(hog);
+    assert_eq!(child.peek(), Ok(None), "it runs");
+    drop(ours);
+}
+
+#[test]
+fn a_child_that_is_never_held_is_killed() {
+    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
+    let (_ours, childs) = open_ends(Stdin::Null, Output::Merged).expect("there is room");
+    spawners.submit(7, request(&["/bin/sleep", "60"]), &childs).expect("a spawner lives");
+    let hog = take_all_descriptors();
+    wait_for(&answers, PollFlags::IN);
+    drop(answers.receive().expect("socket").expect("a spawner lives"));
+    drop(hog);
+    lastbyte_testkit::eventually("no child is left", || {
+        lastbyte_testkit::children_of(std::process::id()).is_empty()
+    });
+}
+
+/// What was there is told by a number, and another file by the same name is not touched: somebody
+/// may put one there between the look and the start.
+#[test]
+fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = CString::new(folder.path().as_os_str().as_bytes()).expect("no NUL");
+    let right = Place { path, file: resolve(folder.path()).expect("there").file };
+    let wrong = Place { file: FileId::default(), ..right.clone() };
+    let root = Kept { from: right.clone(), to: right.clone() };
+    let plain = || Mounts {
+        namespaces: Namespaces::for_own_user(),
+        kept: vec![root.clone()],
+        immovable: vec![],
+        protected: vec![],
+        hidden: vec![],
+        empty: right.path.clone(),
+    };
+    if let Err(failure) = start_with(plain(), Some(right.clone())) {
+        assert_eq!(failure.step, Step::Clone, "{failure:?}");
+        return lastbyte_testkit::not_run("user namespaces are refused here");
+    }
+    let stale = |step| Err(Failure { step, errno: Errno::STALE });
+    let kept = |from, to| Mounts { kept: vec![Kept { from, to }], ..plain() };
+    assert_eq!(start_with(kept(wrong.clone(), right.clone()), None), stale(Step::Kept));
+    assert_eq!(start_with(kept(right.clone(), wrong.clone()), None), stale(Step::Kept));
+    let immovable = Mounts { immovable: vec![wrong.clone()], ..plain() };
+    assert_eq!(start_with(immovable, None), stale(Step::Protected));
+    let protected = Mounts { protected: vec![wrong.clone()], ..plain() };
+    assert_eq!(start_with(protected, None), stale(Step::Protected));
+    let hidden = Mounts { hidden: vec![wrong.clone()], ..plain() };
+    assert_eq!(start_with(hidden, None), stale(Step::Hidden));
+    assert_eq!(start_with(plain(), Some(wrong)), stale(Step::Cwd));
+}
+
+fn start_with(mounts: Mounts, cwd: Option<Place>) -> Result<(), Failure> {
+    let ruleset = Ruleset {
+        folders: vec![],
+        devices: vec![],
+        readable: Readable::Everything,
+        traffic: Traffic::Barred,
+    };
+    let filter = Filter::get(Traffic::Barred, MetadataChanges::Free);
+    let confinement =
+        Confinement { mounts: Some(mounts), ruleset, cwd, filter, root: Root::Disarm };
+    probe(Arc::new(confinement), Mechanism::Clone3)
+}
+
+/// The command runs only if its child removes the gate before the next server does.
+#[test]
+fn a_child_runs_only_if_it_removes_its_gate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = folder.path().join("gate");
+    let gated = || {
+        let path = CString::new(gate.to_str().expect("UTF-8")).expect("no NUL");
+        Request { gate: Some(path), ..request(&["/bin/true"]) }
+    };
+    for mechanism in BOTH {
+        File::create(&gate).expect("a gate");
+        let spawned = spawn(gated(), mechanism).expect("it starts");
+        assert!(!gate.exists());
+        assert_eq!(spawned.child.reap().expect("ours").status, Status::Exited(0));
+        let kept_out = spawn(gated(), mechanism).expect_err("the gate is gone");
+        assert_eq!(kept_out, Failure { step: Step::Gate, errno: Errno::NOENT });
+    }
 }

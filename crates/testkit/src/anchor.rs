@@ -1,8 +1,8 @@
-//! What helpers hold on to, so that they end with their test.
+//! A socket that ties helper processes to their test.
 //!
-//! A helper connects to the anchor's socket and waits on it. When the [`Anchor`] is dropped, or
-//! the test dies in whatever way, the kernel closes the socket and the helper ends. One thread
-//! accepts helpers and notices those that go; nobody else changes the list.
+//! A helper connects to the anchor's socket and waits on it. When the [`Anchor`] is dropped, or the
+//! test dies, the kernel closes the socket and the helper exits. One thread accepts helpers and
+//! removes those that exit; nothing else changes the list.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,13 +17,13 @@ use rustix::process::{Pid, Signal};
 
 use crate::PATIENCE;
 
-/// The environment variable that tells `testchild` where its anchor is.
+/// The environment variable with the path of the anchor's socket.
 pub const ANCHOR_VARIABLE: &str = "TESTCHILD_ANCHOR";
 
-/// What a helper waits for before it believes that it holds on.
+/// Sent to a helper once it is in the list.
 const WELCOME: &[u8] = b"\n";
 
-/// A socket that the helpers of one test hold on to; dropping it ends them all.
+/// The socket that the helpers of one test are connected to; dropping it ends them all.
 #[derive(Debug)]
 pub struct Anchor {
     folder: tempfile::TempDir,
@@ -34,53 +34,55 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Begins to listen for helpers, in a folder of its own.
+    /// Listens for helpers in a new temporary folder.
     pub fn listen() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let listener = UnixListener::bind(socket_in(folder.path())).expect("a socket in it too");
-        let (stop, stopped) = UnixStream::pair().expect("a socket pair can be made");
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
+        let listener = UnixListener::bind(socket_in(folder.path())).expect("it can hold a socket");
+        let (stop, stopped) = UnixStream::pair().expect("a socket pair can be created");
         let helpers = Arc::new(Helpers::default());
         let thread = {
             let helpers = Arc::clone(&helpers);
-            std::thread::spawn(move || helpers.attend(&listener, &stopped))
+            std::thread::spawn(move || helpers.serve(&listener, &stopped))
         };
         Self { folder, helpers, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// The variable to set in the environment of whatever becomes, or begets, a helper.
+    /// The variable to set in the environment of a helper or its ancestor.
     pub fn env(&self) -> (&'static str, OsString) {
         (ANCHOR_VARIABLE, socket_in(self.folder.path()).into_os_string())
     }
 
-    /// How many helpers hold on at this moment.
+    /// How many helpers are connected.
     pub fn count(&self) -> usize {
         self.helpers.lock().len()
     }
 
-    /// The pids of the helpers that hold on at this moment, in order.
+    /// The pids of the connected helpers, sorted.
     pub fn pids(&self) -> Vec<u32> {
         self.helpers.lock().keys().copied().collect()
     }
 
-    /// Waits until at least `count` helpers hold on; their pids.
+    /// Waits until at least `count` helpers are connected; returns their pids.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<u32> {
-        self.wait_until(&format!("{count} helpers are there"), |present| present >= count)
+        self.wait_until(&format!("{count} helpers are connected"), |present| present >= count)
     }
 
-    /// Waits until at most `count` helpers still hold on; their pids.
+    /// Waits until at most `count` helpers are connected; returns their pids.
     #[track_caller]
     pub fn wait_for_at_most(&self, count: usize) -> Vec<u32> {
-        self.wait_until(&format!("at most {count} helpers are left"), |present| present <= count)
+        self.wait_until(&format!("at most {count} helpers are connected"), |present| {
+            present <= count
+        })
     }
 
-    /// Makes every helper that holds on perform one action with at most one argument:
+    /// Makes every connected helper perform one action with at most one argument:
     /// `print TEXT`, `eprint TEXT`, `write-bytes N`, `listen PORT`, `kill-self N`, `exit N`.
     pub fn tell(&self, action: &str) {
-        assert!(!action.contains('\n'), "a line is one action; write a newline as \\n");
+        assert!(!action.contains('\n'), "one action per line; write a newline as \\n");
         let line = format!("{action}\n");
         for connection in self.helpers.lock().values() {
-            // A helper that has just died cannot be told anything, and need not be.
+            // Writing to a helper that has just died fails, which is fine.
             _ = (&**connection).write_all(line.as_bytes());
         }
     }
@@ -94,24 +96,27 @@ impl Anchor {
             .wait_timeout_while(guard, PATIENCE, |present| !enough(present.len()))
             .unwrap_or_else(PoisonError::into_inner);
         let pids: Vec<u32> = guard.keys().copied().collect();
-        assert!(!waited.timed_out(), "waited {PATIENCE:?} in vain: {what}, there are {pids:?}");
+        assert!(
+            !waited.timed_out(),
+            "timed out after {PATIENCE:?}: {what}, connected are {pids:?}"
+        );
         pids
     }
 }
 
 impl Drop for Anchor {
     fn drop(&mut self) {
-        // A stopped helper cannot see the socket close. While its connection is in the list its
-        // pid is its own, or at worst that of a zombie.
+        // A stopped helper does not see the socket close. As long as its connection is in the list,
+        // its pid is not reused.
         for pid in self.pids() {
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                // It may have ended between the two lines.
+                // It may have ended meanwhile.
                 _ = rustix::process::kill_process(pid, Signal::CONT);
             }
         }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been printed already, and a drop must not add another.
+            // A panic in it has already been printed, and drop must not panic again.
             _ = thread.join();
         }
         self.helpers.lock().clear();
@@ -134,10 +139,10 @@ impl Helpers {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Accepts and dismisses helpers until `stopped` is closed at its other end.
-    fn attend(&self, listener: &UnixListener, stopped: &UnixStream) {
+    /// Accepts and removes helpers until the other end of `stopped` is closed.
+    fn serve(&self, listener: &UnixListener, stopped: &UnixStream) {
         loop {
-            // A copy, so that nobody waits for the list while this thread waits for an event.
+            // A copy, so that the lock is not held while this thread waits for an event.
             let watched = self.lock().clone();
             let events = wait(listener, stopped, watched.values());
             if events.stopped {
@@ -154,20 +159,20 @@ impl Helpers {
         }
     }
 
-    /// Puts a helper into the list and then lets it go on, so that whoever hears of it from the
-    /// helper finds it here.
+    /// Adds a helper to the list before letting it continue, so that anything it causes happens
+    /// after it is listed.
     fn welcome(&self, connection: UnixStream) {
         let connection = Arc::new(connection);
         self.lock().insert(peer_pid(&connection), Arc::clone(&connection));
-        // It may be dead already; the next wait notices.
+        // It may already be dead; the next wait notices that.
         _ = (&*connection).write_all(WELCOME);
     }
 }
 
-struct Events {
+struct AnchorEvents {
     stopped: bool,
     arrival: bool,
-    /// For each helper whether it is gone. They send nothing, so any event is their end.
+    /// For each helper, whether it is gone. Helpers send nothing, so any event is their end.
     gone: Vec<bool>,
 }
 
@@ -175,7 +180,7 @@ fn wait<'a>(
     listener: &UnixListener,
     stopped: &UnixStream,
     helpers: impl Iterator<Item = &'a Arc<UnixStream>>,
-) -> Events {
+) -> AnchorEvents {
     let mut polled =
         vec![PollFd::new(stopped, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
     polled.extend(helpers.map(|helper| PollFd::new(&**helper, PollFlags::IN)));
@@ -183,14 +188,14 @@ fn wait<'a>(
         assert_eq!(error, rustix::io::Errno::INTR, "poll fails only when interrupted");
     }
     let mut happened = polled.iter().map(|fd| !fd.revents().is_empty());
-    Events {
-        stopped: happened.next().expect("the first of two"),
-        arrival: happened.next().expect("the second of two"),
+    AnchorEvents {
+        stopped: happened.next().expect("the first descriptor"),
+        arrival: happened.next().expect("the second descriptor"),
         gone: happened.collect(),
     }
 }
 
-/// The kernel's word for who connected: nothing to parse, and true whatever the helper says.
+/// The pid of the peer according to the kernel.
 fn peer_pid(connection: &UnixStream) -> u32 {
     let credentials =
         rustix::net::sockopt::socket_peercred(connection).expect("a unix socket has a peer");

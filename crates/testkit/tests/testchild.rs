@@ -1,5 +1,5 @@
-//! What other tests lean on when they run `testchild`.
-#![expect(clippy::disallowed_methods, reason = "the child under test is not lastbyte's")]
+//! What other tests rely on when they run `testchild`.
+#![expect(clippy::disallowed_methods, reason = "lastbyte does not start the child under test")]
 #![expect(clippy::unwrap_used, reason = "a failure in a test's own plumbing fails the test")]
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use lastbyte_testkit::{
     Anchor, children_of, eventually, is_alive, pattern_bytes, script, testchild,
 };
 
-/// A `testchild` with the given script, piped and held by the anchor.
+/// Starts `testchild` with this script, its streams piped, connected to the anchor.
 fn start(anchor: &Anchor, actions: &str) -> Child {
     Command::new(testchild())
         .args(&script(actions)[1..])
@@ -23,7 +23,7 @@ fn start(anchor: &Anchor, actions: &str) -> Child {
         .unwrap()
 }
 
-/// Runs a script that leaves nobody behind.
+/// Runs a script that leaves no process behind.
 fn run(actions: &str) -> Output {
     start(&Anchor::listen(), actions).wait_with_output().unwrap()
 }
@@ -34,8 +34,8 @@ fn pids_printed(child: &mut Child, count: usize) -> BTreeSet<u32> {
     lines.take(count).map(|line| line.unwrap().parse().unwrap()).collect()
 }
 
-/// The session of a process as `/proc` tells it: 0 where its leader is outside our pid namespace,
-/// for which rustix' `getsid` has no value.
+/// The session of a process from `/proc`, which shows 0 for a leader outside our pid namespace;
+/// `getsid` of rustix cannot return 0.
 fn session_of(pid: u32) -> u32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit_once(") ").unwrap().1;
@@ -43,7 +43,7 @@ fn session_of(pid: u32) -> u32 {
 }
 
 #[test]
-fn actions_are_performed_in_order_and_the_exit_code_is_the_one_asked_for() {
+fn actions_run_in_order_and_exit_sets_the_exit_code() {
     let output = run(r"print a\n\xff\0 then eprint b then print c then exit 3 then print d");
     assert_eq!(output.stdout, b"a\n\xff\0c");
     assert_eq!(output.stderr, b"b");
@@ -51,21 +51,21 @@ fn actions_are_performed_in_order_and_the_exit_code_is_the_one_asked_for() {
 }
 
 #[test]
-fn written_bytes_are_the_pattern_on_each_stream_whatever_the_pieces() {
+fn written_bytes_are_the_pattern_on_each_stream_in_any_writes() {
     let output = run("write-bytes 70000 then alternate 3 then write-bytes 100 err");
     assert_eq!(output.stdout, pattern_bytes(0..70_003));
     assert_eq!(output.stderr, pattern_bytes(0..103));
 }
 
 #[test]
-fn an_abort_in_the_middle_leaves_half_of_the_bytes_and_a_signal() {
+fn an_aborted_write_leaves_half_of_the_bytes_and_a_signal() {
     let output = run("abort-mid-write 1000");
     assert_eq!(output.stdout, pattern_bytes(0..500));
     assert_eq!(output.status.signal(), Some(9));
 }
 
 #[test]
-fn a_signal_to_itself_kills_also_where_the_runtime_handles_it() {
+fn a_signal_to_itself_kills_even_if_the_runtime_handles_it() {
     for signal in [1, 6, 7, 11, 13, 15] {
         let output = run(&format!("kill-self {signal} then exit 0"));
         assert_eq!(output.status.signal(), Some(signal));
@@ -73,7 +73,7 @@ fn a_signal_to_itself_kills_also_where_the_runtime_handles_it() {
 }
 
 #[test]
-fn a_write_that_nobody_reads_kills() {
+fn a_write_to_a_closed_pipe_kills() {
     let anchor = Anchor::listen();
     let mut child = start(&anchor, "await-eof then print x then exit 0");
     drop(child.stdout.take());
@@ -82,7 +82,7 @@ fn a_write_that_nobody_reads_kills() {
 }
 
 #[test]
-fn an_ignored_signal_does_nothing_and_a_trapped_one_what_was_asked() {
+fn an_ignored_signal_does_nothing_and_a_trapped_one_runs_its_action() {
     let output = run("ignore 15 2 then kill-self 15 then kill-self 2 then print alive");
     assert_eq!(output.stdout, b"alive");
 
@@ -98,7 +98,7 @@ fn an_ignored_signal_does_nothing_and_a_trapped_one_what_was_asked() {
 }
 
 #[test]
-fn a_tree_prints_its_pids_when_all_hold_on() {
+fn a_tree_prints_its_pids_when_all_are_connected() {
     for (actions, count) in [("tree 7 mixed", 7), ("tree 3 double", 3), ("stubborn-tree 4", 4)] {
         let anchor = Anchor::listen();
         let mut child = start(&anchor, &format!("{actions} then hold"));
@@ -125,7 +125,7 @@ fn a_mixed_tree_has_children_sessions_and_orphans() {
 }
 
 #[test]
-fn a_stubborn_tree_survives_what_can_be_ignored_and_ends_with_its_anchor() {
+fn a_stubborn_tree_survives_signals_and_ends_with_its_anchor() {
     let anchor = Anchor::listen();
     let mut child = start(&anchor, "stubborn-tree 3 then exit 0");
     let pids = pids_printed(&mut child, 3);
@@ -148,12 +148,12 @@ fn a_fork_bomb_stops_at_its_limit() {
     child.wait().unwrap();
     let bombs = anchor.wait_for(10);
     assert_eq!(bombs.len(), 10);
-    // Each of the ten begat its share before it held on, so whoever is still to come is there.
+    // Each of the ten started its children before it connected, so no more can come.
     assert!(bombs.iter().flat_map(|bomb| children_of(*bomb)).all(|pid| bombs.contains(&pid)));
 }
 
 #[test]
-fn a_left_tail_comes_after_the_exit_and_its_holder_can_still_write() {
+fn a_tail_arrives_after_the_exit_and_its_holder_can_still_write() {
     let anchor = Anchor::listen();
     let mut child = start(&anchor, "leave-tail");
     assert!(child.wait().unwrap().success());
@@ -171,11 +171,11 @@ fn a_left_tail_comes_after_the_exit_and_its_holder_can_still_write() {
     assert_eq!(line, "later output\n");
     anchor.tell("exit 0");
     assert!(anchor.wait_for_at_most(0).is_empty());
-    assert_eq!(stdout.read_line(&mut line).unwrap(), 0, "nobody holds stdout any more");
+    assert_eq!(stdout.read_line(&mut line).unwrap(), 0, "stdout is closed");
 }
 
 #[test]
-fn a_chatty_holder_goes_on_with_the_pattern() {
+fn a_chatty_holder_continues_the_pattern() {
     let anchor = Anchor::listen();
     let mut child = start(&anchor, "write-bytes 20 then leave-chatty-holder 1");
     assert!(child.wait().unwrap().success());
@@ -196,7 +196,7 @@ fn a_stopped_helper_ends_with_its_anchor_too() {
 }
 
 #[test]
-fn a_report_tells_what_the_process_was_given() {
+fn a_report_shows_what_the_process_inherited() {
     let anchor = Anchor::listen();
     let mut child = start(&anchor, "setsid-background report end then exit 0");
     let mut line = String::new();
@@ -207,7 +207,7 @@ fn a_report_tells_what_the_process_was_given() {
     };
     assert_eq!(number("pid"), number("sid"));
     assert_eq!(number("pid"), number("pgid"));
-    // More than these three may come down from whoever started the tests.
+    // The test runner may pass on more descriptors than these three.
     assert!(line.contains("\"fds\":[0,1,2"), "{line}");
     assert!(line.contains("\"has_ctty\":false,"), "{line}");
     assert!(line.contains("\"TESTCHILD_ANCHOR\""), "{line}");
@@ -216,7 +216,7 @@ fn a_report_tells_what_the_process_was_given() {
 }
 
 #[test]
-fn stdin_is_read_as_far_as_asked() {
+fn stdin_is_read_no_further_than_requested() {
     use std::io::Write;
     let anchor = Anchor::listen();
     let mut child = start(&anchor, "read-exactly 3 then print | then cat then print |");
@@ -225,12 +225,12 @@ fn stdin_is_read_as_far_as_asked() {
 }
 
 #[test]
-fn nonsense_is_told_and_exits_with_120() {
+fn an_invalid_action_is_reported_and_exits_with_120() {
     for (actions, complaint) in [
-        ("prnt x", "testchild: prnt: there is no such action\n"),
-        ("print", "testchild: print: TEXT is missing\n"),
-        ("exit 0 1", "testchild: exit: 1 is too much\n"),
-        ("background hold", "testchild: background: its `end` is missing\n"),
+        ("prnt x", "testchild: prnt: no such action\n"),
+        ("print", "testchild: print: missing TEXT\n"),
+        ("exit 0 1", "testchild: exit: unexpected argument 1\n"),
+        ("background hold", "testchild: background: missing `end`\n"),
         ("tree 3 bushy", "testchild: tree: a tree is plain, setsid, double or mixed\n"),
         ("ignore 9", "testchild: ignore: signal 9 cannot be caught\n"),
     ] {

@@ -1,59 +1,59 @@
 //! `GET /v1/processes/{id}/attach`: input and output of a process over one WebSocket.
 //!
-//! Binary messages are bytes: from the client for standard input, from the server those of the
-//! log, in order and without a gap but where one is told. Text messages are the words below.
+//! Binary messages are bytes: from the client for standard input, from the server the bytes of the
+//! log, in order and without gaps other than those announced. Text messages are the types below.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Ending, Error, Range};
 
-/// Where the output begins, and how far it goes.
+/// Where the output starts, and when it stops.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AttachQuery {
-    /// The cursor to begin at; negative counts from the end. The beginning unless given.
+    /// The cursor to start at; a negative one counts from the end. The default is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
-    /// Go on after the ending, with what survivors write, until the log closes.
+    /// Continue after the ending, with output of surviving processes, until the log closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
-    /// Nobody else writes: the first byte of input is the one at `accepted`, and what an earlier
-    /// connection still brings is not written twice.
+    /// No other client writes: input continues at offset `accepted`, and bytes that an earlier
+    /// connection sent are not written twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_writer: Option<bool>,
 }
 
-/// What a client says besides input.
+/// A message of the client other than input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AttachRequest {
-    /// The terminal has another size.
+    /// Resize the terminal.
     Resize {
         #[schemars(range(min = 1))]
         rows: u16,
         #[schemars(range(min = 1))]
         cols: u16,
     },
-    /// No more input comes.
+    /// Close standard input.
     CloseStdin,
 }
 
-/// What the server says besides output.
+/// A message of the server other than output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AttachNotice {
-    /// The first message: the cursor of the first byte that follows.
+    /// The first message: the cursor of the first byte of output.
     Attached {
         cursor: u64,
-        /// How many bytes of input were accepted so far, from whomever; absent when none is taken.
+        /// How many bytes of input have been accepted so far, from all clients; absent if input is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         accepted: Option<u64>,
     },
-    /// The bytes of this range are gone, and the next message goes on behind them.
+    /// The bytes of this range were dropped; the output continues after them.
     Dropped { range: Range },
-    /// The output proper is complete.
+    /// The output is complete.
     Ending { ending: Box<Ending> },
-    /// Something the client sent was not done.
+    /// A message of the client was refused.
     Refused { error: Error },
 }

@@ -12,13 +12,13 @@ pub struct Ending {
     pub cause: Cause,
     pub closing: Closing,
     pub kept: Kept,
-    /// The length of the output proper; what follows in the log is late output.
+    /// The length of the output; what follows in the log is late output.
     pub final_len: u64,
     pub times: Times,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The sandbox ended it, as far as a status can tell: a program that calls the kernel as another
-    /// processor does is killed. Whatever else is refused is an error to the program.
+    /// The sandbox killed it, as far as a status can tell: for system calls of another architecture.
+    /// Everything else that a sandbox denies is an error to the program.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sandbox_denied: bool,
 }
@@ -35,19 +35,19 @@ pub enum Status {
         name: String,
         core_dumped: bool,
     },
-    /// Not known, and never guessed.
+    /// The status is unknown.
     Lost {
         why: String,
     },
 }
 
-/// Whose doing the end was.
+/// What made the process end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Cause {
-    /// Its own, or that of somebody outside.
+    /// It ended by itself, or something outside the server ended it.
     Own,
-    /// `escalated` when the stop signal did not do and KILL followed.
+    /// `escalated`: the stop signal did not end it, so KILL followed.
     TimedOut {
         which: TimeoutKind,
         escalated: bool,
@@ -58,7 +58,7 @@ pub enum Cause {
     },
 }
 
-/// Which clock ran out.
+/// Which timeout passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutKind {
@@ -71,17 +71,17 @@ pub enum TimeoutKind {
 #[serde(rename_all = "snake_case")]
 pub enum StopVerb {
     Stop,
-    /// The server, or the connection that it belonged to, went away.
+    /// The server shut down, or the connection it belonged to closed.
     Close,
 }
 
-/// How the output came to its end.
+/// How the output ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Closing {
     /// Every writer closed it.
     Eof,
-    /// Somebody still holds it open; absent holders are not known.
+    /// Other processes still hold it open; `holders` is absent if they are not known.
     Held {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holders: Option<Vec<Holder>>,
@@ -104,7 +104,7 @@ pub enum Kept {
     Dropped {
         dropped: Vec<Range>,
     },
-    /// The disk did not take it from `at` on; the newest bytes are in memory.
+    /// Writing to the disk failed at offset `at`; the newest bytes are in memory.
     Failed {
         errno: i32,
         at: u64,
@@ -112,7 +112,7 @@ pub enum Kept {
     },
 }
 
-/// `_unix_ns` since 1970, `_ns` by a clock that is never set.
+/// `_unix_ns` is time since 1970; `_ns` is measured by a monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     pub started_unix_ns: u64,
@@ -124,12 +124,12 @@ pub struct Times {
     pub drained_ns: u64,
 }
 
-/// What the leader and the children it waited for have used.
+/// Resources used by the leader and the children it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     pub user_ns: u64,
     pub system_ns: u64,
-    /// In bytes; only where it is known to be the command's own.
+    /// In bytes; absent if it cannot be told apart from that of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
 }

@@ -11,18 +11,18 @@ use crate::{Ending, TimeoutKind};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EventsQuery {
-    /// Of this session's processes only.
+    /// Only events of processes of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Those that name this chat of Coder's agent only.
+    /// Only events that name this chat of Coder's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
-    /// Those behind this one, for whoever cannot say so in a head.
+    /// Only events after this one, for clients that cannot send the header `Last-Event-ID`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<String>,
 }
 
-/// Something that happened to a process. The event's id is the feed's own and resumes it.
+/// Something that happened to a process. The id of the event resumes the feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// The process.
@@ -40,7 +40,7 @@ pub struct Event {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventKind {
     Started,
-    /// It has written its first byte.
+    /// It wrote its first byte.
     FirstOutput,
     TimedOut {
         which: TimeoutKind,
@@ -48,7 +48,7 @@ pub enum EventKind {
     Ended {
         ending: Box<Ending>,
     },
-    /// A command of these chats may have changed files: under these paths, or anywhere.
+    /// A command of these chats may have changed files: below these paths, or anywhere if there are none.
     WorkspaceTouched {
         chats: Vec<String>,
         paths: Vec<String>,
@@ -56,7 +56,7 @@ pub enum EventKind {
     Forgotten,
 }
 
-/// Events between the one that was seen last and the next are not kept any more.
+/// Events between the last one seen and the next one are no longer kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {}
 

@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Range, Stream};
 
-/// Where to begin, and how far to go.
+/// Where to start, and when to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FollowQuery {
-    /// The cursor to begin at; negative counts from the end. The beginning unless given.
+    /// The cursor to start at; a negative one counts from the end. The default is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
-    /// Go on after the ending, with what survivors write, until the log closes.
+    /// Continue after the ending, with output of surviving processes, until the log closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
-    /// Say when each piece came. Pieces are then cut where that changes, be it inside a character.
+    /// Add the time of each piece of output. Pieces then end where the time changes, even inside a character.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<bool>,
 }
@@ -28,16 +28,16 @@ pub struct FollowQuery {
 pub struct FollowOutput {
     /// Where they lie in the log.
     pub range: Range,
-    /// Which of split streams they are of; absent where streams are not told apart.
+    /// Which stream wrote them; absent if the streams are not split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// When they came, or up to a tenth of a second before that; absent unless asked for.
+    /// When they were written, or up to a tenth of a second earlier; only with `times`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_unix_ns: Option<u64>,
     pub content: Bytes,
 }
 
-/// Bytes: as they are where they are UTF-8, which then ends with a whole character.
+/// Bytes: as text if they are UTF-8, which then ends with a whole character, else as base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bytes {
@@ -45,7 +45,7 @@ pub enum Bytes {
     Base64(String),
 }
 
-/// The data of `dropped`: these bytes are gone, because the follower was slower than the quota.
+/// The data of `dropped`: these bytes were dropped by the quota before the follower read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FollowDropped {
     pub range: Range,
@@ -58,6 +58,6 @@ pub mod follow_events {
     /// Its data is the ending.
     pub const ENDING: &str = "ending";
     pub const LATE: &str = "late";
-    /// The log cannot be read any more; its data is an error. The last event.
+    /// The log can no longer be read; its data is an error. The last event.
     pub const FAILED: &str = "failed";
 }

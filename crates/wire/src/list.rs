@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Phase, Process};
 
-/// Which processes, newest first.
+/// Which processes to list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListQuery {
@@ -17,26 +17,26 @@ pub struct ListQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "="))]
     pub label: Option<String>,
-    /// Those started before the process with this id: `next` of the page before.
+    /// Only processes started before the one with this id: `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uuid"))]
     pub before: Option<String>,
-    /// 100 unless given.
+    /// How many processes to list. The default is 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MOST))]
     pub limit: Option<u64>,
 }
 
 impl ListQuery {
-    /// How long a page can be.
+    /// The most processes on one page.
     pub const MOST: u64 = 1000;
 }
 
-/// A page of them.
+/// A page of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListAnswer {
     pub processes: Vec<Process>,
-    /// `before` of the next page; absent on the last one.
+    /// `before` of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

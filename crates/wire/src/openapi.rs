@@ -1,4 +1,4 @@
-//! The OpenAPI document: every route of the native API, in the words of these types.
+//! The OpenAPI document: every route of the native API.
 
 mod operation;
 mod refusals;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::ErrorCode::{
     BadCwd, Failed, InvalidPattern, KeyConflict, NoTerminal, NotEnded, OutputHeld, ProcessExited,
-    ProcessNotFound, ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable,
-    StdinFull, StdinGap, StdinNotOpen, TooManyWaits,
+    ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable, StdinFull,
+    StdinGap, StdinNotOpen, TooManyWaits,
 };
-use crate::integers::with_ends;
+use crate::schema::with_ends;
 use crate::{
     AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery,
     Output, OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
@@ -31,16 +31,15 @@ pub fn openapi() -> Value {
     let mut schemas = settings.into_generator();
     schemas.subschema_for::<ErrorBody>();
     let mut paths = Map::new();
-    let operations = general().into_iter().chain(of_a_process()).chain(of_an_output());
-    for (path, method, operation) in operations {
-        let methods = paths.entry(path).or_insert_with(|| json!({}));
-        methods[method] = operation.document(path, &mut schemas);
+    for operation in operations() {
+        let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
+        methods[operation.method] = operation.document(&mut schemas);
     }
     with_ends(json!({
         "openapi": "3.1.0",
         "info": {
             "title": "lastbyte",
-            "description": "Runs commands and tells the truth about them.",
+            "description": "Runs commands, keeps their output and reports how they ended.",
             "version": env!("CARGO_PKG_VERSION"),
         },
         "paths": paths,
@@ -48,202 +47,160 @@ pub fn openapi() -> Value {
             "schemas": schemas.take_definitions(true),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
-        // On a unix socket nobody asks for it.
+        // A unix socket requires none.
         "security": [{}, { "token": [] }],
     }))
 }
 
-type Route = (&'static str, &'static str, Operation);
-
-const PROCESSES: &str = "/v1/processes";
-const PROCESS: &str = "/v1/processes/{id}";
-
-fn general() -> Vec<Route> {
-    let metrics = Operation::new("tellMetrics", "Numbers in the text format of Prometheus");
+fn operations() -> Vec<Operation> {
+    const PROCESSES: &str = "/v1/processes";
+    const PROCESS: &str = "/v1/processes/{id}";
     vec![
-        ("/v1", "get", Operation::new("tellVersion", "What this is").json::<Root>(200)),
-        (
-            "/healthz",
-            "get",
-            Operation::new("tellHealth", "Whether it works").json::<Health>(200).for_anybody(),
-        ),
-        ("/metrics", "get", metrics.content(200, "text/plain; version=0.0.4; charset=utf-8")),
-        (
-            PROCESSES,
-            "get",
-            Operation::new("listProcesses", "Processes, newest first")
-                .query::<ListQuery>()
-                .json::<ListAnswer>(200),
-        ),
-        (
-            PROCESSES,
-            "post",
-            Operation::new("startProcess", "Start a command, and wait for it if asked to")
-                .body::<StartRequest>()
-                .json::<StartAnswer>(200)
-                .json::<StartAnswer>(201)
-                .refused(&[InvalidPattern, KeyConflict, BadCwd, SandboxUnavailable])
-                .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
-        ),
-        (
-            "/v1/events",
-            "get",
-            Operation::new("readEvents", "What happens to all processes, as it happens")
-                .query::<EventsQuery>()
-                .head(&[LAST_EVENT_ID])
-                .content(200, "text/event-stream")
-                .refused(&[TooManyWaits]),
-        ),
-        ("/v1/shutdown", "post", Operation::new("shutDown", "Stop everything and end").empty(202)),
-        (
-            "/openapi.json",
-            "get",
-            Operation::new("tellApi", "This document").content(200, "application/json"),
-        ),
-    ]
-}
-
-fn of_a_process() -> Vec<Route> {
-    vec![
-        (
-            PROCESS,
-            "get",
-            Operation::new("showProcess", "One process")
-                .json::<Process>(200)
-                .refused(&[ProcessNotFound]),
-        ),
-        (
-            PROCESS,
-            "delete",
-            Operation::new("forgetProcess", "Forget an ended process and its output")
-                .query::<ForgetQuery>()
-                .empty(204)
-                .refused(&[ProcessNotFound, NotEnded, OutputHeld, Failed]),
-        ),
-        (
+        Operation::get("/v1", "tellVersion", "Name and version of the server").json::<Root>(200),
+        Operation::get("/healthz", "tellHealth", "Health of the server")
+            .json::<Health>(200)
+            .for_anybody(),
+        Operation::get("/metrics", "tellMetrics", "Metrics in the Prometheus text format")
+            .content(200, "text/plain; version=0.0.4; charset=utf-8"),
+        Operation::get("/openapi.json", "tellApi", "This document")
+            .content(200, "application/json"),
+        Operation::post("/v1/shutdown", "shutDown", "Stop all processes and shut down").empty(202),
+        Operation::get(PROCESSES, "listProcesses", "List processes, newest first")
+            .query::<ListQuery>()
+            .json::<ListAnswer>(200),
+        Operation::post(PROCESSES, "startProcess", "Start a command, and optionally wait for it")
+            .body::<StartRequest>()
+            .json::<StartAnswer>(200)
+            .json::<StartAnswer>(201)
+            .refused(&[InvalidPattern, KeyConflict, BadCwd, SandboxUnavailable])
+            .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
+        Operation::get("/v1/events", "readEvents", "Events of all processes, as they happen")
+            .query::<EventsQuery>()
+            .head(&[LAST_EVENT_ID])
+            .content(200, "text/event-stream")
+            .refused(&[TooManyWaits]),
+        Operation::get(PROCESS, "showProcess", "Show a process").json::<Process>(200),
+        Operation::delete(PROCESS, "forgetProcess", "Forget an ended process and its output")
+            .query::<ForgetQuery>()
+            .empty(204)
+            .refused(&[NotEnded, OutputHeld, Failed]),
+        Operation::get(
             "/v1/processes/{id}/survivors",
-            "get",
-            Operation::new("listSurvivors", "Who lives of its tree")
-                .json::<Vec<Survivor>>(200)
-                .refused(&[ProcessNotFound]),
-        ),
-        (
+            "listSurvivors",
+            "List the live processes of its tree",
+        )
+        .json::<Vec<Survivor>>(200),
+        Operation::post(
             "/v1/processes/{id}/wait",
-            "post",
-            Operation::new("waitForProcess", "Wait for the first of several things")
-                .body::<Wait>()
-                .json::<WaitAnswer>(200)
-                .refused(&[ProcessNotFound, InvalidPattern, TooManyWaits, Failed]),
-        ),
-        (
+            "waitForProcess",
+            "Wait for the first of several conditions",
+        )
+        .body::<Wait>()
+        .json::<WaitAnswer>(200)
+        .refused(&[InvalidPattern, TooManyWaits, Failed]),
+        Operation::post(
             "/v1/processes/{id}/stdin",
-            "post",
-            Operation::new("writeToProcess", "Write to its standard input")
-                .query::<WriteQuery>()
-                .bytes()
-                .json::<WriteAnswer>(200)
-                .refused(&[ProcessNotFound, ProcessExited, StdinNotOpen, StdinGap, StdinFull]),
-        ),
-        (
+            "writeToProcess",
+            "Write to its standard input",
+        )
+        .query::<WriteQuery>()
+        .bytes()
+        .json::<WriteAnswer>(200)
+        .refused(&[ProcessExited, StdinNotOpen, StdinGap, StdinFull]),
+        Operation::post(
             "/v1/processes/{id}/signal",
-            "post",
-            Operation::new("signalProcess", "Signal its group")
-                .body::<SignalRequest>()
-                .json::<SignalAnswer>(200)
-                .refused(&[ProcessNotFound, Failed]),
-        ),
-        (
+            "signalProcess",
+            "Send a signal to its process group",
+        )
+        .body::<SignalRequest>()
+        .json::<SignalAnswer>(200)
+        .refused(&[Failed]),
+        Operation::post(
             "/v1/processes/{id}/stop",
-            "post",
-            Operation::new("stopProcess", "Stop its whole tree, with proof")
-                .optional_body::<StopRequest>()
-                .json::<StopProof>(200)
-                .refused(&[ProcessNotFound]),
-        ),
-        (
+            "stopProcess",
+            "Stop its whole tree, with proof",
+        )
+        .optional_body::<StopRequest>()
+        .json::<StopProof>(200),
+        Operation::post(
             "/v1/processes/{id}/resize",
-            "post",
-            Operation::new("resizeTerminal", "Change the size of its terminal")
-                .body::<ResizeRequest>()
-                .empty(204)
-                .refused(&[ProcessNotFound, NoTerminal, ProcessExited, Failed]),
-        ),
-    ]
-}
-
-fn of_an_output() -> Vec<Route> {
-    vec![
-        (
+            "resizeTerminal",
+            "Change the size of its terminal",
+        )
+        .body::<ResizeRequest>()
+        .empty(204)
+        .refused(&[NoTerminal, ProcessExited, Failed]),
+        Operation::get(
             "/v1/processes/{id}/output",
-            "get",
-            Operation::new("readOutput", "A view of its output, or the bytes themselves")
-                .query::<OutputQuery>()
-                .head(&PARTS)
-                .json::<Output>(200)
-                .content(200, "application/octet-stream")
-                .content(206, "application/octet-stream")
-                .empty(304)
-                .answer_head(200, &RAW)
-                .answer_head(206, &RAW)
-                .refused(&[ProcessNotFound, RangeNotSatisfiable, TooManyWaits, Failed]),
-        ),
-        (
-            "/v1/processes/{id}/output/search",
-            "get",
-            Operation::new("searchOutput", "Lines that match")
-                .query::<SearchQuery>()
-                .json::<SearchAnswer>(200)
-                .refused(&[ProcessNotFound, InvalidPattern, TooManyWaits, Failed]),
-        ),
-        (
+            "readOutput",
+            "Read its output, as a view or as raw bytes",
+        )
+        .query::<OutputQuery>()
+        .head(&PARTS)
+        .json::<Output>(200)
+        .content(200, "application/octet-stream")
+        .content(206, "application/octet-stream")
+        .empty(304)
+        .answer_head(200, &RAW)
+        .answer_head(206, &RAW)
+        .refused(&[RangeNotSatisfiable, TooManyWaits, Failed]),
+        Operation::get("/v1/processes/{id}/output/search", "searchOutput", "Search its output")
+            .query::<SearchQuery>()
+            .json::<SearchAnswer>(200)
+            .refused(&[InvalidPattern, TooManyWaits, Failed]),
+        Operation::get(
             "/v1/processes/{id}/output/times",
-            "get",
-            Operation::new("tellTimes", "When its output came")
-                .query::<TimesQuery>()
-                .json::<TimesAnswer>(200)
-                .refused(&[ProcessNotFound, Failed]),
-        ),
-        (
+            "tellTimes",
+            "When its output was written",
+        )
+        .query::<TimesQuery>()
+        .json::<TimesAnswer>(200)
+        .refused(&[Failed]),
+        Operation::get(
             "/v1/processes/{id}/follow",
-            "get",
-            Operation::new("followOutput", "Its output as it comes")
-                .query::<FollowQuery>()
-                .head(&[LAST_EVENT_ID])
-                .content(200, "text/event-stream")
-                .empty(204)
-                .refused(&[ProcessNotFound, TooManyWaits]),
-        ),
-        (
+            "followOutput",
+            "Follow its output as server-sent events",
+        )
+        .query::<FollowQuery>()
+        .head(&[LAST_EVENT_ID])
+        .content(200, "text/event-stream")
+        .empty(204)
+        .refused(&[TooManyWaits]),
+        Operation::get(
             "/v1/processes/{id}/attach",
-            "get",
-            Operation::new("attachToProcess", "Its input and output as a WebSocket")
-                .query::<AttachQuery>()
-                .empty(101)
-                .refused(&[ProcessNotFound, TooManyWaits]),
-        ),
+            "attachToProcess",
+            "Its input and output over a WebSocket",
+        )
+        .query::<AttachQuery>()
+        .empty(101)
+        .refused(&[TooManyWaits]),
     ]
 }
 
 const LAST_EVENT_ID: (&str, &str) =
-    (head::LAST_EVENT_ID, "The id of the event that was seen last, to go on behind it.");
+    (head::LAST_EVENT_ID, "The id of the last event seen, to continue after it.");
 
-/// Of a request for an answer that does not change any more.
+/// Headers of a request for output that is complete.
 const PARTS: [(&str, &str); 3] = [
     ("range", "Which bytes of a raw answer: `bytes=FIRST-LAST`."),
-    ("if-range", "Only if the answer has this tag, else all of it."),
-    ("if-none-match", "Nothing if the answer has one of these tags."),
+    ("if-range", "Answer with the range only if the ETag is this one, else with everything."),
+    ("if-none-match", "Answer with 304 if the ETag is one of these."),
 ];
 
-/// Of a raw answer.
+/// Headers of a raw answer.
 const RAW: [Field; 9] = [
-    ("etag", "string", "Of an answer that does not change any more."),
-    (head::FROM, "integer", "Where the bytes begin in the log."),
-    (head::NEXT, "integer", "The cursor to go on from."),
-    (head::TOTAL, "integer", "How many bytes the log has, late output included."),
-    (head::DROPPED, "string", "The ranges of the log that are gone, as `start-end`."),
-    (head::PHASE, "string", "Where in its life the process is."),
-    (head::LOG_OPEN, "boolean", "Whether more can come."),
-    (head::FINAL_LEN, "integer", "Where the output proper ends, once that is known."),
+    ("etag", "string", "Only if the output is complete."),
+    (head::FROM, "integer", "The offset of the first byte in the log."),
+    (head::NEXT, "integer", "The cursor to continue from."),
+    (head::TOTAL, "integer", "The length of the log in bytes, including late output."),
+    (head::DROPPED, "string", "The ranges of the log that were dropped, as `start-end`."),
+    (head::PHASE, "string", "The state of the process."),
+    (head::LOG_OPEN, "boolean", "Whether more output can come."),
+    (
+        head::FINAL_LEN,
+        "integer",
+        "Where the output ends and late output starts, once that is known.",
+    ),
     (head::ENDING, "string", "The ending as JSON in ASCII."),
 ];
 

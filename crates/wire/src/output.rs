@@ -3,35 +3,35 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Phase, Range};
+use crate::{Ending, Phase};
 
 /// What to show of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputQuery {
-    /// `raw` unless given.
+    /// The default is `raw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,
-    /// The cursor to begin at; negative counts from the end. Not for `lines`.
+    /// The cursor to start at; a negative one counts from the end. Not for `lines`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_bytes: Option<u64>,
-    /// Only this one of split streams.
+    /// Only this stream, if the streams are split.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// Show late output too: what survivors wrote after the ending.
+    /// Include late output: what surviving processes wrote after the ending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
-    /// Wait so long for something past `from`, or until nothing more can come: until the ending,
-    /// or with `late` until the log closes.
+    /// Wait up to this long for output past `from`, or until no more can come: until the ending, or
+    /// with `late` until the log closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// Of `lines`: so many from the beginning.
+    /// For `lines`: how many lines to show from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// Of `lines`: so many from the end; 100 unless something else is asked for.
+    /// For `lines`: how many lines to show from the end. The default is 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
 }
@@ -40,11 +40,11 @@ pub struct OutputQuery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// The bytes themselves.
+    /// The bytes as they are.
     Raw,
-    /// Escape sequences removed, overwritten lines resolved, repeated ones folded.
+    /// Text without escape sequences, with overwritten lines resolved and repeated lines folded.
     Text,
-    /// The beginning and the end, with the range that was left out.
+    /// The start and the end, and the range left out between them.
     HeadTail,
     Lines,
 }
@@ -57,21 +57,21 @@ pub enum Stream {
     Stderr,
 }
 
-/// A view and what it is a view of, all of one instant.
+/// A view of the log, with the state of the process at the same instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Output {
-    /// Where the view begins.
+    /// Where the view starts.
     pub from: u64,
-    /// The cursor to go on from.
+    /// The cursor to continue from.
     pub next: u64,
-    /// How many bytes the log has, late output included.
+    /// The length of the log in bytes, including late output.
     pub total: u64,
-    /// The ranges of the log that are gone.
+    /// The ranges of the log that were dropped.
     pub dropped: Vec<Range>,
     pub phase: Phase,
-    /// Whether more can come.
+    /// Whether more output can come.
     pub log_open: bool,
-    /// Where the output proper ends and late output begins, once that is known.
+    /// Where the output ends and late output starts, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_len: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct Output {
     pub content: Content,
 }
 
-/// The view itself. Bytes that are no UTF-8 are shown as U+FFFD in all but `raw`.
+/// The view. Bytes that are not UTF-8 are shown as U+FFFD, except in `raw`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "view", rename_all = "snake_case")]
 pub enum Content {
@@ -89,10 +89,10 @@ pub enum Content {
     Text {
         lines: Vec<TextLine>,
     },
-    /// If all of it fits, all of it is the head.
+    /// If everything fits, it is all in `head`.
     HeadTail {
         head: String,
-        /// What lies between head and tail.
+        /// The range between head and tail.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         omitted: Option<Range>,
         tail: String,
@@ -102,20 +102,20 @@ pub enum Content {
     },
 }
 
-/// A line as text, and how often it came in a row.
+/// A line as text, and how often it was repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextLine {
     pub text: String,
-    /// The bytes that it was made of.
+    /// The bytes it was made from.
     pub range: Range,
-    /// The range to fetch if the text has not all of it.
+    /// The range to read if the text is incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Range>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Fold>,
 }
 
-/// Lines that read the same as the one before them.
+/// Repetitions of the line before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fold {
     pub count: u64,
@@ -126,22 +126,29 @@ pub struct Fold {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     pub text: String,
-    /// Where it lies, newline included.
+    /// Its bytes in the log, including the newline.
     pub range: Range,
-    /// The part of the range that is not in the text because it did not fit.
+    /// The part of the range that did not fit into the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Range>,
 }
 
-/// Names of header fields. A raw answer says in its head what others say in JSON; its body is the
+/// The bytes of the log from `start` up to, not with, `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Range {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Names of header fields. A raw answer has in its head what others have in JSON; its body is the
 /// bytes from `FROM` up to `NEXT`.
 pub mod head {
-    /// Of a request for events: the id of the one that was seen last.
+    /// In a request for events: the id of the last event seen.
     pub const LAST_EVENT_ID: &str = "last-event-id";
     pub const FROM: &str = "lastbyte-from";
     pub const NEXT: &str = "lastbyte-next";
     pub const TOTAL: &str = "lastbyte-total";
-    /// Ranges as `start-end`, separated by commas; absent when nothing is gone.
+    /// Ranges as `start-end`, separated by commas; absent if nothing was dropped.
     pub const DROPPED: &str = "lastbyte-dropped";
     pub const PHASE: &str = "lastbyte-phase";
     /// `true` or `false`.

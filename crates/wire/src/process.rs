@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ending, Range, Sandbox};
 
-/// One command from start to end; all of it is of one instant.
+/// A process at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     pub id: String,
-    /// The leader's.
+    /// The process id of the leader.
     pub pid: i32,
-    /// The program and its arguments, if it was given so.
+    /// The program and its arguments, if it was started with `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// The text for `sh -c`, if it was given so.
+    /// The shell command, if it was started with `shell`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
-    /// The directory it was started in.
+    /// Its working directory.
     pub cwd: String,
     pub streams: Streams,
     /// What it and all its children may do.
@@ -31,28 +31,36 @@ pub struct Process {
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     pub started_unix_ns: u64,
-    /// When its time was over, if it was.
+    /// When its timeout passed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out_at_unix_ns: Option<u64>,
     pub phase: Phase,
-    /// How many bytes the log has, late output included.
+    /// The length of the log in bytes, including late output.
     pub total: u64,
-    /// The ranges of the log that are gone.
+    /// The ranges of the log that were dropped.
     pub dropped: Vec<Range>,
-    /// Whether more can come: after the ending, late output.
+    /// Whether more output can come; after the ending, late output.
     pub log_open: bool,
+    /// The file on the server that has the output, dropped ranges as holes. Absent if little output
+    /// of an ended process is kept without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// Whether all of this is in the journal on disk. If `false`, because the disk is full or the state
+    /// directory is gone, it is lost when the server is killed. Absent if the server keeps no journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<bool>,
 }
 
-/// Where in its life a process is.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     Running,
     /// The leader has exited; its last bytes are being stored.
     Draining,
-    /// Complete: the ending has the length of the output.
+    /// Everything is stored, and there is an ending.
     Ended,
 }
 

@@ -3,34 +3,38 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A policy. The same words ask for it and show it; a member that does not belong to the kind is
-/// refused like any unknown one. Paths are absolute.
+/// A policy, in requests and in answers. A field that does not belong to the kind is an error, as any
+/// unknown field is. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sandbox {
     // Members in braces, though there are none: serde ignores unknown ones beside a bare word.
-    /// Whatever the server's user may do.
+    /// Everything that the server's user may do.
     FullAccess {},
-    /// The same: somebody outside has put up a sandbox already.
+    /// The same: there is a sandbox around it already.
     External {},
-    /// Everything can be read; nothing can be written but `/dev/null`, terminals and the like.
+    /// Can read everything and write nothing, except `/dev/null`, terminals and the like.
     ReadOnly {
-        /// Whether it can reach anybody: other hosts, this one, unix sockets.
+        /// Whether it can connect anywhere: other hosts, this one, unix sockets.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         network: bool,
     },
-    /// As `read_only`, but its own directory, `/tmp`, `$TMPDIR` and some more can be written.
+    /// Like `read_only`, but can write below its directory, `/tmp`, `$TMPDIR` and `writable`.
     WorkspaceWrite {
-        /// What else can be written, with all that is below.
+        /// More directories that it can write below.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schemars(inner(regex(pattern = "^/")))]
         writable: Vec<String>,
-        /// What stays as it is inside of what can be written.
+        /// Paths below them that it cannot write.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schemars(inner(regex(pattern = "^/")))]
         protect: Vec<String>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         network: bool,
+        /// Let it write startup files in a home directory (`.bashrc`, `.ssh`, `.config` …), which other
+        /// programs run outside of the sandbox.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        allow_startup_files: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         exclude_cwd: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -59,7 +63,7 @@ mod tests {
             json!({"kind": "read_only", "network": true}),
             json!({"kind": "workspace_write"}),
             json!({"kind": "workspace_write", "writable": ["/w"], "protect": ["/w/p"],
-                "network": true, "exclude_cwd": true, "exclude_slash_tmp": true,
+                "network": true, "allow_startup_files": true, "exclude_cwd": true, "exclude_slash_tmp": true,
                 "exclude_tmpdir": true}),
         ] {
             assert_eq!(

@@ -3,7 +3,6 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::integers::with_ends;
 use crate::{
     AttachNotice, AttachQuery, AttachRequest, ErrorBody, Event, EventsQuery, FollowDropped,
     FollowOutput, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery,
@@ -15,41 +14,46 @@ use crate::{
 /// All of it, under `$defs`.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    generator.subschema_for::<StartRequest>();
-    generator.subschema_for::<StartAnswer>();
-    generator.subschema_for::<WaitAnswer>();
-    generator.subschema_for::<ListQuery>();
-    generator.subschema_for::<ListAnswer>();
-    generator.subschema_for::<OutputQuery>();
-    generator.subschema_for::<WriteQuery>();
-    generator.subschema_for::<WriteAnswer>();
-    generator.subschema_for::<SignalRequest>();
-    generator.subschema_for::<SignalAnswer>();
-    generator.subschema_for::<StopRequest>();
-    generator.subschema_for::<StopProof>();
-    generator.subschema_for::<Survivor>();
-    generator.subschema_for::<ResizeRequest>();
-    generator.subschema_for::<ForgetQuery>();
-    generator.subschema_for::<EventsQuery>();
-    generator.subschema_for::<Event>();
-    generator.subschema_for::<FollowQuery>();
-    generator.subschema_for::<FollowOutput>();
-    generator.subschema_for::<FollowDropped>();
-    generator.subschema_for::<SearchQuery>();
-    generator.subschema_for::<SearchAnswer>();
-    generator.subschema_for::<TimesQuery>();
-    generator.subschema_for::<TimesAnswer>();
-    generator.subschema_for::<AttachQuery>();
-    generator.subschema_for::<AttachRequest>();
-    generator.subschema_for::<AttachNotice>();
-    generator.subschema_for::<Root>();
-    generator.subschema_for::<Health>();
-    generator.subschema_for::<ErrorBody>();
+    macro_rules! add {
+        ($($type:ident)*) => { $(generator.subschema_for::<$type>();)* };
+    }
+    add! {
+        StartRequest StartAnswer WaitAnswer ListQuery ListAnswer OutputQuery WriteQuery
+        WriteAnswer SignalRequest SignalAnswer StopRequest StopProof Survivor ResizeRequest
+        ForgetQuery EventsQuery Event FollowQuery FollowOutput FollowDropped SearchQuery
+        SearchAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice Root Health
+        ErrorBody
+    }
     with_ends(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "lastbyte",
         "$defs": generator.take_definitions(true),
     }))
+}
+
+/// Adds the bounds of each integer of 64 bits, which schemars leaves to the name of its format.
+pub(crate) fn with_ends(mut document: Value) -> Value {
+    add_ends(&mut document);
+    document
+}
+
+fn add_ends(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let ends = match members.get("format").and_then(Value::as_str) {
+                Some("uint64") => Some((json!(u64::MIN), json!(u64::MAX))),
+                Some("int64") => Some((json!(i64::MIN), json!(i64::MAX))),
+                _ => None,
+            };
+            if let Some((minimum, maximum)) = ends {
+                members.entry("minimum").or_insert(minimum);
+                members.entry("maximum").or_insert(maximum);
+            }
+            members.values_mut().for_each(add_ends);
+        }
+        Value::Array(values) => values.iter_mut().for_each(add_ends),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -60,5 +64,16 @@ mod tests {
     fn the_committed_schema_is_the_one_of_the_types() {
         let committed: Value = serde_json::from_str(include_str!("../schema.json")).unwrap();
         assert!(committed == schema(), "run `cargo xtask schema` and look at what it changes");
+    }
+
+    #[test]
+    fn an_end_is_said_where_none_is() {
+        let document =
+            json!([{ "format": "uint64", "minimum": 1 }, { "a": { "format": "int64" } }]);
+        let want = json!([
+            { "format": "uint64", "minimum": 1, "maximum": u64::MAX },
+            { "a": { "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX } },
+        ]);
+        assert_eq!(with_ends(document), want);
     }
 }

@@ -5,76 +5,76 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Phase, Range, Stream};
 
-/// What to look for, and how far to go.
+/// What to search for, and how far.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchQuery {
     /// A regular expression; a match lies within one line.
     pub pattern: String,
-    /// The cursor to begin at: `next` of the search before. The beginning unless given.
+    /// The cursor to start at: `next` of the previous search. The default is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// Only in this one of split streams.
+    /// Only in this stream, if the streams are split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// In late output too: what survivors wrote after the ending.
+    /// Include late output: what surviving processes wrote after the ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
-    /// How many lines to show before a line that matches; none unless given.
+    /// How many lines to show before a matching line. The default is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u8>,
-    /// How many lines to show after it.
+    /// How many lines to show after a matching line. The default is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u8>,
-    /// How many lines that match to show: 100 unless given.
+    /// How many matching lines to show. The default is 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MOST_MATCHES))]
     pub max_matches: Option<u64>,
 }
 
 impl SearchQuery {
-    /// How many lines that match one answer shows at most.
+    /// The most matching lines in one answer.
     pub const MOST_MATCHES: u64 = 10_000;
 }
 
-/// What was found, all of one instant.
+/// What was found, with the state of the process at the same instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchAnswer {
     pub matches: Vec<SearchMatch>,
-    /// Why it went no further.
+    /// Why the search stopped.
     pub stopped: SearchStopped,
-    /// The cursor to go on from. A last line that did not match and may still grow lies behind it.
+    /// The cursor to continue from: before a last line that does not match but may still grow.
     pub next: u64,
-    /// The ranges that could not be looked at, because they are gone.
+    /// The ranges that could not be searched because they were dropped.
     pub dropped: Vec<Range>,
-    /// How many bytes the log has, late output included.
+    /// The length of the log in bytes, including late output.
     pub total: u64,
     pub phase: Phase,
-    /// Whether more can come.
+    /// Whether more output can come.
     pub log_open: bool,
 }
 
-/// Why a search went no further.
+/// Why a search stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStopped {
-    /// There is no more.
+    /// The end of the log.
     End,
-    /// So many were asked for.
+    /// `max_matches` lines were found.
     Matches,
-    /// The answer is as long as one may be.
+    /// The answer has its largest size.
     Bytes,
-    /// As much was read as one search may.
+    /// One search may read no more of the log.
     Work,
 }
 
-/// A line that matches. A line of context is shown once, with the match before it if it can be.
+/// A matching line. Each line of context is shown once, after the previous match if possible.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchMatch {
-    /// How many lines lie between the start of the search and this one.
+    /// How many lines there are between the start of the search and this line.
     pub number: u64,
     pub line: SearchLine,
-    /// Where in the log the pattern matches: the first 64 places of the line.
+    /// Where in the log the pattern matches: the first 64 matches in the line.
     pub hits: Vec<Range>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<SearchLine>,
@@ -82,10 +82,10 @@ pub struct SearchMatch {
     pub after: Vec<SearchLine>,
 }
 
-/// A line without its end. Bytes that are no UTF-8 are shown as U+FFFD.
+/// A line without its newline. Bytes that are not UTF-8 are shown as U+FFFD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchLine {
     pub text: String,
-    /// Where it lies, newline included.
+    /// Its bytes in the log, including the newline.
     pub range: Range,
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::object::object_or_null;
 use crate::{Met, Output, Process, Sandbox, View, Wait};
 
-/// What to run: exactly one of `command` and `shell`; all else has a default.
+/// What to run: exactly one of `command` and `shell`. Everything else is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("oneOf" = [only("command", "array", "shell"), only("shell", "string", "command")]))]
@@ -18,12 +18,12 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
-    /// Run by `sh -c`.
+    /// A shell command, run by `sh -c`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// A string sets a variable, null takes it out of the server's environment.
+    /// Changes to the server's environment: a string sets a variable, null removes it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,29 +33,29 @@ pub struct StartRequest {
     pub tty: Option<Tty>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsAsked>,
-    /// Stop it this long after its start.
+    /// Stop it after this long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Stop it when it has written nothing for this long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
-    /// What happens then; `stop` unless given.
+    /// What to do when a timeout passes. The default is `stop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub stop: Option<StopPolicy>,
-    /// How much of its output is kept.
+    /// How many bytes of its output to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = Self::LEAST_QUOTA))]
     pub quota_bytes: Option<u64>,
-    /// What it may do; the server's default unless given.
+    /// What it may do. The default is the server's `--default-sandbox`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub sandbox: Option<Sandbox>,
-    /// The isolation boundary it belongs to.
+    /// The session it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = Self::LONGEST_NAME))]
     pub session: Option<String>,
-    /// A start with the same key and the same launch is the same process.
+    /// A second start with the same key and the same command finds the same process.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = Self::LONGEST_NAME))]
     pub key: Option<String>,
@@ -65,10 +65,10 @@ pub struct StartRequest {
     /// Wait for this before answering.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub wait: Option<Wait>,
-    /// How the answer to a wait shows the output; `head_tail` unless given.
+    /// How to show the output after the wait. The default is `head_tail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,
-    /// How much of the output it shows.
+    /// How many bytes of the output to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_bytes: Option<u64>,
@@ -81,14 +81,14 @@ fn only(this: &str, kind: &str, other: &str) -> Value {
 }
 
 impl StartRequest {
-    /// How long a name may be that is kept with every event, a session or a key, in bytes.
+    /// The longest session or key, in bytes: they are kept with every event.
     pub const LONGEST_NAME: usize = 1024;
     pub const MOST_LABELS: usize = 64;
-    /// Less would keep neither a beginning nor an end.
+    /// Less would keep neither the start nor the end of the output.
     pub const LEAST_QUOTA: u64 = 128 * 1024;
 }
 
-/// What the command reads: nothing, what is written to it later, or this and then its end.
+/// What the command reads: nothing, what is written to it later, or the given bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
@@ -108,7 +108,7 @@ pub struct Tty {
     pub cols: u16,
 }
 
-/// One pipe for both streams, in exact order, or one for each, told apart.
+/// One pipe for both streams, which keeps their order, or one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamsAsked {
@@ -116,36 +116,36 @@ pub enum StreamsAsked {
     Split,
 }
 
-/// What happens to a command whose time is over.
+/// What to do with a command whose timeout has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
-    /// It is stopped with all it has started.
+    /// Stop it with its whole tree.
     Stop,
-    /// That is told, and it runs on.
+    /// Report it, and let it run.
     Background,
 }
 
-/// How a command is stopped: a signal, then KILL after the grace.
+/// How to stop a command: a signal, then KILL after the grace period.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StopPolicy {
-    /// A name like `INT`, or a number. TERM unless given.
+    /// A name like `INT`, or a number. The default is TERM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// 5000 unless given; 0 kills at once.
+    /// The default is 5000; 0 kills at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
 }
 
-/// 201 with a process that was started, 200 with one that the key had started before.
+/// 201 if the process was started, 200 if the key had started it before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartAnswer {
     pub process: Process,
-    /// It was there already, under the same key.
+    /// The key had started it before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attached: bool,
-    /// What was not as asked, though it started.
+    /// What could not be done as requested, though the command was started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,18 +10,18 @@ use crate::object::object_or_null;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WriteQuery {
-    /// Where in the input the bytes belong: what was accepted before is not written again.
+    /// The offset of the bytes in the input: bytes accepted before are not written again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Close standard input behind them.
+    /// Close standard input after the bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub close: Option<bool>,
 }
 
-/// The bytes are queued.
+/// The bytes were queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteAnswer {
-    /// How many bytes were accepted in all: the offset of the next write.
+    /// How many bytes have been accepted in total: the offset of the next write.
     pub accepted: u64,
 }
 
@@ -33,26 +33,26 @@ pub struct SignalRequest {
     pub signal: String,
 }
 
-/// Whom a signal reached.
+/// Which processes a signal reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SignalAnswer {
     pub delivered: Delivered,
 }
 
-/// Whom a signal reached.
+/// Which processes a signal reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "to", rename_all = "snake_case")]
 pub enum Delivered {
     /// The leader and its group.
     Group,
-    /// So many that are left of the group.
+    /// The remaining members of the group, after the leader has exited.
     Survivors {
         count: u64,
     },
     Nobody,
 }
 
-/// `POST …/stop`: another policy than the launch's, if any.
+/// `POST …/stop`, with a policy to use instead of the one of the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StopRequest {
@@ -60,19 +60,28 @@ pub struct StopRequest {
     pub stop: Option<StopPolicy>,
 }
 
-/// What became of a tree that was stopped.
+/// The result of stopping a process with its tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopProof {
-    /// Every process that was sent a signal.
+    /// The processes that were sent a signal.
     pub signalled: Vec<i32>,
-    /// Those of them that are gone. A zombie is gone.
+    /// The ones of them that have exited; zombies count as exited.
     pub gone: Vec<i32>,
-    /// What still lives, or could not be shown to be gone.
+    /// The processes that are alive, or may be.
     pub left: Vec<i32>,
+    /// The ones of `left` that may belong to another command, so they were not signalled. They are
+    /// stopped when the server ends.
+    #[serde(default)]
+    pub unattributed: Vec<i32>,
     pub reach: Reach,
+    /// Whether it is proved that nothing is left: the cgroup is empty, and the server knows to which
+    /// command each of its descendants belongs. `false` with an empty `left` means that a search found
+    /// nothing.
+    #[serde(default)]
+    pub proved: bool,
 }
 
-/// How a tree is found and ended, best first.
+/// How the processes of a tree are found, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
@@ -80,15 +89,18 @@ pub enum Reach {
     Leaf,
     /// By looking through all processes.
     Scan,
-    /// The leader's group alone.
+    /// Only the process group of the leader.
     Group,
 }
 
-/// A live process of a tree.
+/// A live process of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Survivor {
     pub pid: i32,
     pub name: String,
+    /// It may belong to another command.
+    #[serde(default)]
+    pub unattributed: bool,
 }
 
 /// `POST …/resize`.
@@ -105,12 +117,12 @@ pub struct ResizeRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ForgetQuery {
-    /// Stop it first, if anything of it lives.
+    /// Stop it first, with its whole tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<bool>,
 }
 
-/// `GET /v1`: who answers.
+/// `GET /v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Root {
     pub name: String,
@@ -126,4 +138,36 @@ pub struct Health {
     pub processes: u64,
     pub running: u64,
     pub reach: Reach,
+    /// Earlier versions of the server send neither this nor `journal`.
+    #[serde(default)]
+    pub status: HealthStatus,
+    #[serde(default)]
+    pub journal: JournalHealth,
+}
+
+/// Whether the server works fully.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthStatus {
+    #[default]
+    Ok,
+    /// Commands run, but there is a problem: see `journal`.
+    Degraded,
+}
+
+/// Whether all records are on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum JournalHealth {
+    /// The server keeps no journal.
+    #[default]
+    Off,
+    /// Everything is on disk.
+    Ok,
+    /// Records are waiting in memory, and are lost if the server is killed.
+    Waiting {
+        /// What is wrong with the disk or the state directory.
+        why: String,
+        bytes: u64,
+    },
 }

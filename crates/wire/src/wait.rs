@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Process, Range};
 
-/// At least one condition; the first that holds answers. When nothing more can come, that is
-/// answered as `exit`, whatever was asked for.
+/// What to wait for: at least one condition, of which the first that holds is answered. When no more
+/// output can come, the answer is `exit`, whatever the conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wait {
@@ -19,17 +19,17 @@ pub struct Wait {
     /// A line of the output matches this regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Where the pattern is looked for from; the beginning of the log unless given.
+    /// The cursor to search for the pattern from. The default is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// The process, or whoever descends from it, listens on this TCP port.
+    /// The process or one of its descendants listens on this TCP port.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub port: Option<u16>,
-    /// Nothing was written for so long, counted from the request or the last byte after it.
+    /// It wrote nothing for this long, counted from the request or the last byte after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
-    /// So much time has passed.
+    /// This much time has passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -42,7 +42,7 @@ pub enum Met {
     OutputPast {
         total: u64,
     },
-    /// Where the first match lies, and its text.
+    /// Where the first match is, and its text.
     Pattern {
         range: Range,
         text: String,

@@ -1,4 +1,4 @@
-//! The daemon as a client of Coder's workspace agent sees it.
+//! The daemon through the API of Coder's workspace agent.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::cost::Cost;
-use super::daemon::{Daemon, Floor};
-use super::samples::{Samples, timed};
+use super::daemon::{Daemon, EmptyRoute};
+use super::samples::{WARM_UP, in_turn, timed};
 use super::spawn::plain;
+use super::usage::ProcessUsage;
 use super::wire::{self, Address, Connection, rate};
 
 const ROUNDS: usize = 1000;
@@ -31,17 +31,10 @@ pub(super) fn run() -> Result<()> {
 
 fn start_and_wait(address: &Address) -> Result<()> {
     let mut coder = Coder::open(address)?;
-    let (mut runs, mut floors, mut shells) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..ROUNDS + 50 {
+    let [run, floor, shell] = in_turn(WARM_UP, ROUNDS, || {
         let run = timed(|| coder.start("/bin/true").and_then(|id| coder.wait(&id)))?;
-        let (floor, shell) = (plain()?, timed(through_shell)?);
-        if round >= 50 {
-            runs.push(run);
-            floors.push(floor);
-            shells.push(shell);
-        }
-    }
-    let (run, floor, shell) = (Samples::new(runs), Samples::new(floors), Samples::new(shells));
+        Ok([run, plain()?, timed(through_shell)?])
+    })?;
     println!(
         "coder: start, then output?wait=true, of /bin/true, over TCP, in turn with posix_spawn"
     );
@@ -49,7 +42,7 @@ fn start_and_wait(address: &Address) -> Result<()> {
     println!("  by sh  {shell}");
     println!("  run    {run}");
     println!(
-        "  ratio  {:.2} gross, both calls included; {:.2} to the floor by sh, which is what is run",
+        "  ratio  {:.2} gross, both calls included; {:.2} to the floor by sh, which the agent runs too",
         run.ratio_to(&floor),
         run.ratio_to(&shell)
     );
@@ -63,13 +56,13 @@ fn through_shell() -> Result<()> {
 }
 
 fn polls(daemon: &Daemon) -> Result<()> {
-    let (floor, mut coder) = (Floor::start()?, Coder::open(&daemon.tcp())?);
+    let (floor, mut coder) = (EmptyRoute::start()?, Coder::open(&daemon.tcp())?);
     let small = coder.start("echo hello")?;
-    // In lines: longer ones are cut.
+    // In short lines, because longer ones are cut.
     let large = coder.start(&format!("yes {} | head -c 32768", "x".repeat(63)))?;
     coder.wait(&small)?;
     coder.wait(&large)?;
-    println!("coder: polls a second, {CLIENTS} clients over TCP, {} s each", FOR.as_secs());
+    println!("coder: polls per second, {CLIENTS} clients over TCP, {} s each", FOR.as_secs());
     let none = rate(&floor.address(), "/", (CLIENTS, FOR))?;
     println!("  {none:6.0}  an empty route of axum alone");
     for (what, id) in [("output of 6 bytes", small), ("output of 32 KiB", large)] {
@@ -80,24 +73,22 @@ fn polls(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// From a kill to the answer of who waits, in turn with a child of our own.
+/// From a kill to the answer of the waiting client, in turn with a child of this process.
 fn exits(daemon: &Daemon) -> Result<()> {
     let (mut coder, mut waiter) = (Coder::open(&daemon.unix())?, Coder::open(&daemon.unix())?);
-    let (mut answers, mut floors) = (Vec::new(), Vec::new());
-    for _ in 0..KILLS {
+    let [answer, floor] = in_turn(0, KILLS, || {
         let id = coder.start(SLEEP)?;
         let pid = coder.pid(&id)?;
         waiter.ask_to_wait(&id)?;
         settle();
-        answers.push(timed(|| {
+        let answered = timed(|| {
             kill_process(pid, Signal::KILL)?;
             waiter.0.answer()
-        })?);
-        floors.push(floor_kill()?);
-    }
-    let (answer, floor) = (Samples::new(answers), Samples::new(floors));
-    println!("coder: from the kill of a process to the answer of who waits for it, unix socket");
-    println!("  floor  {floor}, a child of our own");
+        })?;
+        Ok([answered, floor_kill()?])
+    })?;
+    println!("coder: from the kill of a process to the answer of its waiter, unix socket");
+    println!("  floor  {floor}, a child of this process");
     println!("  answer {answer}");
     let over = |share| {
         let (answer, floor) = (answer.quantile(share), floor.quantile(share));
@@ -107,7 +98,7 @@ fn exits(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// Whoever waits, or sleeps, does so by then: what is measured is a wake from there.
+/// Lets waiters and sleepers block first, so that waking them is measured.
 fn settle() {
     thread::sleep(Duration::from_millis(2));
 }
@@ -121,12 +112,12 @@ fn floor_kill() -> Result<Duration> {
     })
 }
 
-/// Many who run, each with somebody who waits; the list of them; and then the end of all.
+/// Many processes, each with a waiter: memory, the list of them, and killing them all.
 fn many(daemon: &Daemon) -> Result<()> {
     let mut coder = Coder::open(&daemon.unix())?;
-    let before = Cost::of(daemon.pid())?;
+    let before = ProcessUsage::read(daemon.pid())?;
     let ids: Vec<String> = (0..MANY).map(|_| coder.start(SLEEP)).collect::<Result<_>>()?;
-    let running = Cost::of(daemon.pid())?;
+    let running = ProcessUsage::read(daemon.pid())?;
     let mut waiting = Vec::new();
     for id in &ids {
         let mut waiter = Coder::open(&daemon.unix())?;
@@ -134,10 +125,10 @@ fn many(daemon: &Daemon) -> Result<()> {
         waiting.push(waiter.0);
     }
     let each = (running.memory - before.memory) as f64 / MANY as f64 / 1e3;
-    println!("coder: {MANY} processes that sleep, {MANY} clients that wait for them");
+    println!("coder: {MANY} sleeping processes, {MANY} clients waiting for them");
     println!("  before   {before}");
     println!("  running  {running}: {each:.1} KB each");
-    println!("  waited   {}", Cost::of(daemon.pid())?);
+    println!("  waited   {}", ProcessUsage::read(daemon.pid())?);
     lists(daemon)?;
     let begun = Instant::now();
     let answered = thread::scope(|scope| -> Result<Vec<Instant>> {
@@ -147,28 +138,28 @@ fn many(daemon: &Daemon) -> Result<()> {
         }
         reader.join().expect("a reader panicked")
     })?;
-    let last = answered.iter().max().context("nobody was answered")?.duration_since(begun);
+    let last = answered.iter().max().context("no answer")?.duration_since(begun);
     drop(waiting);
-    println!("  all killed, one call after the other: {} answered in {last:.2?}", answered.len());
-    println!("  after    {}", Cost::of(daemon.pid())?);
+    println!("  all killed in sequence: {} answered in {last:.2?}", answered.len());
+    println!("  after    {}", ProcessUsage::read(daemon.pid())?);
     Ok(())
 }
 
 fn lists(daemon: &Daemon) -> Result<()> {
     let list = rate(&daemon.tcp(), "/api/v0/processes/list", (1, FOR))?;
-    println!("  list     {list:.0} a second, {:.2} ms each, one client", 1e3 / list);
+    println!("  list     {list:.0} per second, {:.2} ms each, one client", 1e3 / list);
     Ok(())
 }
 
 /// A connection that speaks Coder's process API.
-struct Coder(Connection);
+pub(super) struct Coder(Connection);
 
 impl Coder {
-    fn open(address: &Address) -> Result<Self> {
+    pub(super) fn open(address: &Address) -> Result<Self> {
         Connection::open(address).map(Self)
     }
 
-    fn start(&mut self, command: &str) -> Result<String> {
+    pub(super) fn start(&mut self, command: &str) -> Result<String> {
         let body = serde_json::json!({ "command": command }).to_string();
         let answer: Value =
             serde_json::from_slice(&self.0.post("/api/v0/processes/start", &body)?)?;
@@ -179,7 +170,7 @@ impl Coder {
         self.0.send("GET", &format!("/api/v0/processes/{id}/output?wait=true"), "")
     }
 
-    fn wait(&mut self, id: &str) -> Result<()> {
+    pub(super) fn wait(&mut self, id: &str) -> Result<()> {
         self.ask_to_wait(id)?;
         self.0.answer().map(drop)
     }
@@ -188,7 +179,7 @@ impl Coder {
         self.0.post(&format!("/api/v0/processes/{id}/signal"), r#"{"signal":"kill"}"#).map(drop)
     }
 
-    /// Coder does not tell it; the native API does.
+    /// Taken from the native API, because that of Coder does not have it.
     fn pid(&mut self, id: &str) -> Result<Pid> {
         let shown: Value = serde_json::from_slice(&self.0.get(&format!("/v1/processes/{id}"))?)?;
         let pid = shown["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));

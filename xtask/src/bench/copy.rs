@@ -1,7 +1,6 @@
-//! 1 GiB of output: through pump and log, and through a bare splice loop into a file.
+//! 1 GiB of output: through pump and log, compared with a bare splice loop into a file.
 
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,8 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use lastbyte_engine::{Engine, Launch, Settings};
 use lastbyte_output::log::Quota;
+use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 
-use super::samples::Samples;
+use super::samples::{Samples, in_turn};
 
 const BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 7;
@@ -19,20 +19,15 @@ pub(super) fn run() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Runtime::new()?;
     let engine = runtime.block_on(async { Engine::new(Settings::new(folder.path())) })?;
-    let (mut engine_times, mut quota_times, mut floor_times) = (vec![], vec![], vec![]);
-    for _ in 0..ROUNDS {
-        floor_times.push(bare(folder.path())?);
-        let unbounded = Quota::new(u64::MAX / 4)?;
-        engine_times.push(runtime.block_on(through_engine(&engine, unbounded))?);
-        quota_times.push(runtime.block_on(through_engine(&engine, Quota::DEFAULT))?);
-    }
-    let floor = Samples::new(floor_times);
+    let unbounded = Quota::new(u64::MAX / 4)?;
+    let copy = |quota| runtime.block_on(through_engine(&engine, quota));
+    let [floor, engine_times, quota_times] =
+        in_turn(0, ROUNDS, || Ok([bare(folder.path())?, copy(unbounded)?, copy(Quota::DEFAULT)?]))?;
     println!(
         "copy: 1 GiB from a child that writes 64 KiB at a time, in turn with a bare splice loop"
     );
     println!("  floor           {}", rate(&floor));
     for (name, times) in [("engine", engine_times), ("engine, 64 MiB", quota_times)] {
-        let times = Samples::new(times);
         println!(
             "  {name:15} {}, {:.2} of the floor's rate",
             rate(&times),
@@ -66,22 +61,13 @@ fn bare(folder: &Path) -> Result<Duration> {
     let mut command = Command::new(WRITER[0]);
     let mut child =
         command.args(&WRITER[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-    let pipe = child.stdout.take().expect("it was asked for");
-    rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20)?;
+    let pipe = child.stdout.take().expect("stdout is piped");
+    fcntl_setpipe_size(&pipe, 1 << 20)?;
     let mut offset = 0;
-    while splice(pipe.as_fd(), file.as_fd(), &mut offset)? > 0 {}
+    while splice(&pipe, None, &file, Some(&mut offset), 1 << 20, SpliceFlags::MOVE)? > 0 {}
     child.wait()?;
     let time = begun.elapsed();
     ensure!(offset == BYTES, "{offset} bytes instead of {BYTES}");
     std::fs::remove_file(path)?;
     Ok(time)
-}
-
-fn splice(
-    pipe: std::os::fd::BorrowedFd<'_>,
-    file: std::os::fd::BorrowedFd<'_>,
-    offset: &mut u64,
-) -> Result<usize> {
-    let flags = rustix::pipe::SpliceFlags::MOVE;
-    Ok(rustix::pipe::splice(pipe, None, file, Some(offset), 1 << 20, flags)?)
 }

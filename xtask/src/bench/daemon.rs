@@ -1,4 +1,4 @@
-//! The servers that are measured: the daemon, and a route that does nothing.
+//! The measured servers: the daemon, and a route that does nothing.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -11,49 +11,55 @@ use tempfile::TempDir;
 use super::wire::Address;
 use crate::bench::program;
 
-/// `lastbyte serve` of this build, in a state folder of its own.
+/// `lastbyte serve` of this build, with a state folder of its own.
 pub(super) struct Daemon {
-    child: Child,
+    child: KilledOnDrop,
     unix: PathBuf,
     tcp: SocketAddr,
     _state: TempDir,
 }
 
-/// A plain axum server with one empty route, in a program of its own.
-pub(super) struct Floor {
-    child: Child,
+/// A plain axum server with one empty route, in its own process.
+pub(super) struct EmptyRoute {
+    _child: KilledOnDrop,
     address: SocketAddr,
 }
 
 impl Daemon {
     pub(super) fn start() -> Result<Self> {
+        Self::start_with(Command::new(program::lastbyte()?))
+    }
+
+    /// Starts `lastbyte` with this command, which may wrap it or change its environment.
+    pub(super) fn start_with(mut command: Command) -> Result<Self> {
         let state = tempfile::tempdir()?;
-        let mut child = Command::new(program::lastbyte()?)
+        let child = command
             .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
             .arg(state.path())
             .args(["--socket".as_ref(), state.path().join("socket").as_os_str()])
             .env("LASTBYTE_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()?;
-        let lines = BufReader::new(child.stdout.take().context("no stdout")?).lines();
+        let mut child = KilledOnDrop(child);
+        let lines = BufReader::new(child.0.stdout.take().context("no stdout")?).lines();
         let (mut unix, mut tcp) = (None, None);
         for line in lines {
             let line = line?;
-            let place = line.strip_prefix("listening on ").unwrap_or(&line);
-            match (place.strip_prefix("unix:"), place.strip_prefix("http://")) {
+            let address = line.strip_prefix("listening on ").unwrap_or(&line);
+            match (address.strip_prefix("unix:"), address.strip_prefix("http://")) {
                 (Some(path), _) => unix = Some(PathBuf::from(path)),
                 (None, Some(address)) => tcp = Some(address.parse()?),
-                (None, None) => bail!("the daemon says {line:?}"),
+                (None, None) => bail!("unexpected output of the daemon: {line:?}"),
             }
             if let (Some(unix), Some(tcp)) = (&unix, tcp) {
                 return Ok(Self { child, unix: unix.clone(), tcp, _state: state });
             }
         }
-        bail!("the daemon went before it listened")
+        bail!("the daemon exited before it listened")
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub(super) fn unix(&self) -> Address {
@@ -65,15 +71,13 @@ impl Daemon {
     }
 }
 
-impl Floor {
+impl EmptyRoute {
     pub(super) fn start() -> Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg("empty-route")
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().context("no stdout")?).read_line(&mut line)?;
-        Ok(Self { child, address: line.trim().parse()? })
+        let mut command = Command::new(std::env::current_exe()?);
+        let child = command.arg("empty-route").stdout(Stdio::piped()).spawn()?;
+        let (mut child, mut line) = (KilledOnDrop(child), String::new());
+        BufReader::new(child.0.stdout.take().context("no stdout")?).read_line(&mut line)?;
+        Ok(Self { _child: child, address: line.trim().parse()? })
     }
 
     pub(super) fn address(&self) -> Address {
@@ -81,14 +85,14 @@ impl Floor {
     }
 }
 
-/// Serves an empty answer until it is killed; `cargo xtask bench` calls it.
+/// Serves an empty answer until it is killed; `cargo xtask bench` runs it.
 pub(crate) fn empty_route() -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
         let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
-            // A stream that cannot is measured as it is.
+            // Without it the measurement is slower, but still valid.
             _ = stream.set_nodelay(true);
         });
         let route = axum::routing::get(async || "");
@@ -97,20 +101,13 @@ pub(crate) fn empty_route() -> Result<()> {
     })
 }
 
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        end(&mut self.child);
-    }
-}
+/// A child that is killed and reaped when dropped.
+pub(super) struct KilledOnDrop(pub(super) Child);
 
-impl Drop for Floor {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
-        end(&mut self.child);
+        // It may have exited already.
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
-}
-
-fn end(child: &mut Child) {
-    // One that has gone already is ended.
-    _ = child.kill();
-    _ = child.wait();
 }

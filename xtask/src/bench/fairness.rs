@@ -1,13 +1,13 @@
-//! How long a look and a signal take while four processes flood: against an idle engine, and
-//! against an engine that is idle itself while four floods that are none of its business keep the
-//! machine as busy.
+//! How long a snapshot and a signal take while four processes flood, compared with an idle engine
+//! and with an idle engine on a machine that four other floods keep busy.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use lastbyte_engine::{Engine, Launch, Process, Settings, Signal, StopPolicy, Survivors};
 
+use super::daemon::KilledOnDrop;
 use super::samples::Samples;
 
 const ROUNDS: usize = 2000;
@@ -20,10 +20,9 @@ pub(super) fn run() -> Result<()> {
         let engine = Engine::new(Settings::new(state.path()))?;
         let quiet = start(&engine, &["sleep", "600"]).await?;
         let idle = measure(&quiet).await?;
-        let strangers: Vec<Stranger> =
-            (0..FLOODS).map(|_| Stranger::flood()).collect::<Result<_>>()?;
+        let others = (0..FLOODS).map(|_| other_flood()).collect::<Result<Vec<_>>>()?;
         let floor = measure(&quiet).await?;
-        drop(strangers);
+        drop(others);
         let mut floods = Vec::new();
         for _ in 0..FLOODS {
             floods.push(start(&engine, &["cat", "/dev/zero"]).await?);
@@ -53,26 +52,13 @@ fn print(what: &str, [idle, floor, loaded]: [&Samples; 3]) {
     );
 }
 
-/// A flood that the engine has nothing to do with: a writer, and a reader that copies as ours does.
-struct Stranger(Vec<Child>);
-
-impl Stranger {
-    fn flood() -> Result<Self> {
-        let mut writer = Command::new("cat").arg("/dev/zero").stdout(Stdio::piped()).spawn()?;
-        let pipe = writer.stdout.take().expect("it was asked for");
-        let reader = Command::new("cat").stdin(pipe).stdout(Stdio::null()).spawn()?;
-        Ok(Self(vec![writer, reader]))
-    }
-}
-
-impl Drop for Stranger {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // One that has ended is as good as killed.
-            _ = child.kill();
-            _ = child.wait();
-        }
-    }
+/// A flood outside the engine: a writer, and a reader that copies as the engine does.
+fn other_flood() -> Result<[KilledOnDrop; 2]> {
+    let writer = Command::new("cat").arg("/dev/zero").stdout(Stdio::piped()).spawn()?;
+    let mut writer = KilledOnDrop(writer);
+    let pipe = writer.0.stdout.take().expect("stdout is piped");
+    let reader = Command::new("cat").stdin(pipe).stdout(Stdio::null()).spawn()?;
+    Ok([writer, KilledOnDrop(reader)])
 }
 
 async fn start(engine: &Engine, argv: &[&str]) -> Result<Process> {
@@ -84,7 +70,7 @@ fn total(processes: &[Process]) -> u64 {
     processes.iter().map(|process| process.snapshot().extent.len).sum()
 }
 
-/// A look is made by a task of its own, as a server would for a request.
+/// Takes each snapshot in its own task, as a server does for a request.
 async fn measure(process: &Process) -> Result<(Samples, Samples)> {
     let (mut looks, mut signals) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -99,6 +85,6 @@ async fn measure(process: &Process) -> Result<(Samples, Samples)> {
 async fn look(process: Process) -> Result<Duration> {
     let begun = Instant::now();
     let snapshot = tokio::spawn(async move { process.snapshot() }).await?;
-    ensure!(snapshot.ending().is_none(), "it runs");
+    ensure!(snapshot.ending().is_none(), "the process has ended");
     Ok(begun.elapsed())
 }

@@ -1,4 +1,4 @@
-//! The daemon over its sockets: a run in one call, small answers, and many who wait for one ending.
+//! The daemon over its sockets: a run in one call, small answers, and many waiters for one ending.
 
 use std::sync::Barrier;
 use std::thread;
@@ -6,16 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::daemon::{Daemon, Floor};
-use super::samples::{Samples, timed};
+use super::daemon::{Daemon, EmptyRoute};
+use super::samples::{WARM_UP, in_turn, timed};
 use super::spawn::plain;
-use super::wire::{self, Address, Connection, rate};
+use super::wire::{self, Address, Connection, RUN_TRUE, rate};
 
 const ROUNDS: usize = 1000;
 const CLIENTS: usize = 8;
 const WAITERS: usize = 1000;
 const FOR: Duration = Duration::from_secs(3);
-const RUN: &str = r#"{"command":["/bin/true"],"wait":{"exit":true}}"#;
 
 pub(super) fn run() -> Result<()> {
     let daemon = Daemon::start()?;
@@ -30,42 +29,27 @@ pub(super) fn run() -> Result<()> {
 
 fn one_call(address: &Address) -> Result<()> {
     let mut connection = Connection::open(address)?;
-    let (mut runs, mut empties, mut floors) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..ROUNDS + 50 {
-        let times = [
-            timed(|| connection.post("/v1/processes", RUN))?,
-            timed(|| connection.get("/v1"))?,
-            plain()?,
-        ];
-        if round >= 50 {
-            runs.push(times[0]);
-            empties.push(times[1]);
-            floors.push(times[2]);
-        }
-    }
-    let (run, empty) = (Samples::new(runs), Samples::new(empties));
-    let floor = Samples::new(floors);
-    let net = run.median().saturating_sub(empty.median());
+    let [run, empty, floor] = in_turn(WARM_UP, ROUNDS, || {
+        let run = timed(|| connection.post("/v1/processes", RUN_TRUE))?;
+        Ok([run, timed(|| connection.get("/v1"))?, plain()?])
+    })?;
     println!("  {address}");
     println!("    floor  {floor}");
     println!("    empty  {empty}");
     println!("    run    {run}");
-    let ratio = net.as_secs_f64() / floor.median().as_secs_f64();
-    println!(
-        "    ratio  {ratio:.2} net, {:.2} gross (aim: at most 1.25 net)",
-        run.ratio_to(&floor)
-    );
+    let (net, gross) = (run.net_ratio_to(&floor, &empty), run.ratio_to(&floor));
+    println!("    ratio  {net:.2} net, {gross:.2} gross (aim: at most 1.25 net)");
     Ok(())
 }
 
-/// Requests a second by several clients, each on a connection of its own.
+/// Requests per second of several clients, each with its own connection.
 fn answers(daemon: &Daemon) -> Result<()> {
-    let floor = Floor::start()?;
+    let floor = EmptyRoute::start()?;
     let mut connection = Connection::open(&daemon.tcp())?;
     let small = connection.start(r#"{"shell":"echo hello","wait":{"exit":true}}"#)?;
     let large = r#"{"shell":"head -c 32768 /dev/zero | tr '\\0' x","wait":{"exit":true}}"#;
     let large = connection.start(large)?;
-    println!("http: requests a second, {CLIENTS} clients over TCP, {} s each", FOR.as_secs());
+    println!("http: requests per second, {CLIENTS} clients over TCP, {} s each", FOR.as_secs());
     let none = rate(&floor.address(), "/", (CLIENTS, FOR))?;
     println!("  {none:6.0}  an empty route of axum alone");
     for (what, path) in [
@@ -79,7 +63,7 @@ fn answers(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// How far apart those are answered who wait for the same ending.
+/// How far apart the answers to waiters for the same ending are.
 fn waiters(daemon: &Daemon) -> Result<()> {
     let mut control = Connection::open(&daemon.unix())?;
     let id = control.start(r#"{"shell":"read line","stdin":"open"}"#)?;
@@ -101,9 +85,9 @@ fn waiters(daemon: &Daemon) -> Result<()> {
         control.post(&format!("/v1/processes/{id}/stdin"), "\n")?;
         Ok((told, reader.join().expect("a reader panicked")?))
     })?;
-    let first = answered.iter().min().context("nobody was answered")?.duration_since(told);
-    let last = answered.iter().max().context("nobody was answered")?.duration_since(told);
-    println!("http: {WAITERS} who wait for one ending, over the unix socket");
+    let first = answered.iter().min().context("no answer")?.duration_since(told);
+    let last = answered.iter().max().context("no answer")?.duration_since(told);
+    println!("http: {WAITERS} waiters for one ending, over the unix socket");
     println!("  first answered {:.2} ms after its input", first.as_secs_f64() * 1e3);
     println!("  last  answered {:.2} ms after its input", last.as_secs_f64() * 1e3);
     Ok(())

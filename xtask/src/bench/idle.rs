@@ -1,9 +1,9 @@
-//! What a running process costs while it is silent: memory, threads, descriptors.
+//! What a silent running process costs: memory, threads, descriptors.
 
 use anyhow::Result;
 use lastbyte_engine::{Engine, Launch, Settings, StopPolicy, Survivors};
 
-use super::cost::Cost;
+use super::usage::ProcessUsage;
 
 const SLEEPERS: usize = 2000;
 
@@ -12,11 +12,11 @@ pub(super) fn run() -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let engine = Engine::new(Settings::new(state.path()))?;
-        // What is made once is made before the count.
+        // One-time allocations happen before the count.
         start(&engine, 50).await?;
-        let before = Cost::of(std::process::id())?;
+        let before = ProcessUsage::read(std::process::id())?;
         start(&engine, SLEEPERS).await?;
-        let after = Cost::of(std::process::id())?;
+        let after = ProcessUsage::read(std::process::id())?;
         println!("idle: {SLEEPERS} silent `sleep`, merged output, closed stdin");
         let each = |now: u64, then: u64| now.saturating_sub(then) as f64 / SLEEPERS as f64;
         println!(

@@ -1,9 +1,9 @@
-//! `cargo xtask bench`: what the promises cost, each against a floor taken in the same run.
+//! `cargo xtask bench`: measures what lastbyte costs, compared with a floor in the same run.
 //!
-//! The machines these run on are noisy, so nothing here asserts a time: a figure is a ratio of
-//! two medians whose samples were taken in turn.
-#![expect(clippy::print_stdout, reason = "figures are the result")]
-#![expect(clippy::disallowed_methods, reason = "the floor is what std does")]
+//! The machines are noisy, so no time is asserted: a figure is a ratio of two medians whose samples
+//! were taken in turn.
+#![expect(clippy::print_stdout, reason = "prints figures")]
+#![expect(clippy::disallowed_methods, reason = "the floor uses std")]
 
 mod coder;
 mod codex;
@@ -14,41 +14,48 @@ mod fairness;
 mod http;
 mod idle;
 mod neglect;
+mod overload;
 mod program;
 mod samples;
 mod sandbox;
 mod spawn;
 mod tree;
+mod usage;
 mod wire;
 
 use anyhow::{Result, bail};
 
 pub(crate) use codex::encode_and_write;
+pub(crate) use cost::cost;
 pub(crate) use daemon::empty_route;
+
+type Benchmark = (&'static str, fn() -> Result<()>);
+
+const ALL: [Benchmark; 11] = [
+    ("spawn", spawn::run),
+    ("copy", copy::run),
+    ("idle", idle::run),
+    ("fairness", fairness::run),
+    ("tree", tree::run),
+    ("sandbox", sandbox::run),
+    ("http", http::run),
+    ("neglect", neglect::run),
+    ("overload", overload::run),
+    ("coder", coder::run),
+    ("codex", codex::run),
+];
 
 /// Runs the named benchmarks, or all.
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    let all = [
-        "spawn", "copy", "idle", "fairness", "tree", "sandbox", "http", "neglect", "coder", "codex",
-    ];
-    let chosen: Vec<&str> = match names {
-        [] => all.to_vec(),
-        names => names.iter().map(String::as_str).collect(),
-    };
-    for name in chosen {
-        match name {
-            "spawn" => spawn::run()?,
-            "copy" => copy::run()?,
-            "idle" => idle::run()?,
-            "fairness" => fairness::run()?,
-            "tree" => tree::run()?,
-            "sandbox" => sandbox::run()?,
-            "http" => http::run()?,
-            "neglect" => neglect::run()?,
-            "coder" => coder::run()?,
-            "codex" => codex::run()?,
-            other => bail!("there is no benchmark {other:?}: there are {}", all.join(", ")),
-        }
+    // As our programs do, before the first thread.
+    lastbyte_sys::own_signals::prepare_for_children();
+    if names.is_empty() {
+        return ALL.iter().try_for_each(|(_, run)| run());
     }
-    Ok(())
+    names.iter().try_for_each(|name| match ALL.iter().find(|(known, _)| known == name) {
+        Some((_, run)) => run(),
+        None => {
+            bail!("no benchmark {name:?}: choose from {}", ALL.map(|(name, _)| name).join(", "))
+        }
+    })
 }

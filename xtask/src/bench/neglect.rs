@@ -1,32 +1,29 @@
-//! Followers that never read, while a process writes 1 GiB: what everybody else notices of them.
+//! Followers that never read while a process writes 1 GiB: how they affect other clients.
 //!
-//! Two daemons, of which one has the followers. They write and are asked in turn, so that what is
-//! compared was taken at about the same time; each has the memory that its own rounds have made.
+//! Two daemons, one of which has the followers, are measured in turn, so that the compared figures
+//! are taken at about the same time and each daemon's memory comes from its own rounds.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::cost::Cost;
 use super::daemon::Daemon;
 use super::samples::{Samples, timed};
-use super::wire::Connection;
+use super::usage::ProcessUsage;
+use super::wire::{Connection, RUN_TRUE, UPGRADE};
 
 const ROUNDS: usize = 6;
 const BYTES: u64 = 1 << 30;
-/// Of each kind: by server-sent events and by WebSocket.
+/// Of each kind: server-sent events and WebSocket.
 const FOLLOWERS: usize = 10;
-/// Text, as followers get most: zeros would take six times their length in an event.
+/// Text, as is usual: zero bytes would take six times their length in an event.
 const WRITER: &str = "{\"stdin\":\"open\",\"shell\":\"read line; yes 'a line of some build' | \
                       dd bs=64k count=16384 iflag=fullblock status=none\"}";
-const RUN: &str = r#"{"command":["/bin/true"],"wait":{"exit":true}}"#;
-const UPGRADE: &str = "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: bGFzdGJ5dGUgaXMgaGVyZQ==\r\n";
 
-/// What the others of one daemon have seen.
+/// What the other clients of one daemon measured.
 #[derive(Default)]
-struct Seen {
+struct Measured {
     runs: Vec<Duration>,
     looks: Vec<Duration>,
     polls: Vec<Duration>,
@@ -36,17 +33,20 @@ struct Seen {
 
 pub(super) fn run() -> Result<()> {
     let daemons = [Daemon::start()?, Daemon::start()?];
-    let at_rest = [Cost::of(daemons[0].pid())?.memory, Cost::of(daemons[1].pid())?.memory];
-    let mut seen = [Seen::default(), Seen::default()];
+    let at_rest = [
+        ProcessUsage::read(daemons[0].pid())?.memory,
+        ProcessUsage::read(daemons[1].pid())?.memory,
+    ];
+    let mut seen = [Measured::default(), Measured::default()];
     for _ in 0..ROUNDS {
         for ((daemon, seen), followers) in daemons.iter().zip(&mut seen).zip([0, FOLLOWERS]) {
             round(daemon, seen, followers)?;
         }
     }
     println!(
-        "neglect: 1 GiB with {FOLLOWERS} who follow and {FOLLOWERS} who are attached and never read, in turn"
+        "neglect: 1 GiB with {FOLLOWERS} followers and {FOLLOWERS} attached clients that never read, in turn"
     );
-    println!("         with nobody, {ROUNDS} rounds of each; others meanwhile, over TCP");
+    println!("         with none, {ROUNDS} rounds of each; other clients meanwhile, over TCP");
     let [alone, neglected] = seen;
     let memory = [alone.peak_memory, neglected.peak_memory];
     print("run of true", alone.runs, neglected.runs);
@@ -54,10 +54,10 @@ pub(super) fn run() -> Result<()> {
     print("output of 6 bytes", alone.polls, neglected.polls);
     print_writer(alone.writes, neglected.writes);
     for (who, memory, at_rest) in
-        [("nobody", memory[0], at_rest[0]), ("followers", memory[1], at_rest[1])]
+        [("none", memory[0], at_rest[0]), ("followers", memory[1], at_rest[1])]
     {
         let (memory, at_rest) = (memory as f64 / 1e6, at_rest as f64 / 1e6);
-        println!("  memory with {who:9}  {memory:.1} MB at the most, {at_rest:.1} at rest");
+        println!("  memory with {who:9}  peak {memory:.1} MB, {at_rest:.1} at rest");
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ fn print(what: &str, alone: Vec<Duration>, neglected: Vec<Duration>) {
     let (alone, neglected) = (Samples::new(alone), Samples::new(neglected));
     let p99 = |samples: &Samples| samples.quantile(0.99).as_secs_f64();
     println!("  {what}");
-    println!("    with nobody     {alone}");
+    println!("    with none       {alone}");
     println!("    with followers  {neglected}");
     println!(
         "    ratio           {:.2} at p50, {:.2} at p99 (aim: 1)",
@@ -79,13 +79,13 @@ fn print_writer(alone: Vec<Duration>, neglected: Vec<Duration>) {
     let (alone, neglected) = (Samples::new(alone), Samples::new(neglected));
     let rate = |samples: &Samples| BYTES as f64 / samples.median().as_secs_f64() / 1e6;
     println!("  the writer, median of {ROUNDS}");
-    println!("    with nobody     {:.0} MB/s", rate(&alone));
+    println!("    with none       {:.0} MB/s", rate(&alone));
     println!("    with followers  {:.0} MB/s", rate(&neglected));
     println!("    ratio           {:.2} (aim: 1)", 1.0 / neglected.ratio_to(&alone));
 }
 
-/// Lets a process write while so many of each kind follow and never read, and others ask.
-fn round(daemon: &Daemon, seen: &mut Seen, followers: usize) -> Result<()> {
+/// Lets a process write while `followers` of each kind never read and other clients ask.
+fn round(daemon: &Daemon, seen: &mut Measured, followers: usize) -> Result<()> {
     let mut control = Connection::open(&daemon.tcp())?;
     let small = control.start(r#"{"shell":"echo hello","wait":{"exit":true}}"#)?;
     let writer = control.start(WRITER)?;
@@ -102,38 +102,37 @@ fn round(daemon: &Daemon, seen: &mut Seen, followers: usize) -> Result<()> {
         });
         while !writing.is_finished() {
             ask(&mut others, &small, seen)?;
-            seen.peak_memory = seen.peak_memory.max(Cost::of(daemon.pid())?.memory);
+            seen.peak_memory = seen.peak_memory.max(ProcessUsage::read(daemon.pid())?.memory);
         }
         let (answer, took) = writing.join().expect("the waiter panicked")?;
         let answer: serde_json::Value = serde_json::from_slice(&answer)?;
         let len = answer["process"]["ending"]["final_len"].as_u64();
-        ensure!(len == Some(BYTES), "not all of it was written: {answer}");
+        ensure!(len == Some(BYTES), "not all bytes were written: {answer}");
         seen.writes.push(took);
         Ok(())
     })?;
     drop(idle);
-    // Its log is not for the next round to be measured with.
+    // So that its log does not affect the next round.
     control.delete(&format!("/v1/processes/{writer}?stop=true"))
 }
 
-/// Connections that follow the process and never read a byte, once each is being answered.
+/// Opens connections that follow the process and never read; each answer has begun.
 fn follow(daemon: &Daemon, id: &str, count: usize) -> Result<Vec<Connection>> {
     let mut idle = Vec::new();
     for _ in 0..count {
-        // A process that has written nothing: an attachment begins with words, a follower with a
-        // head.
+        // The process has written nothing yet, but the answer begins with a head.
         for (below, fields) in [("follow", ""), ("attach", UPGRADE)] {
             let mut connection = Connection::open(&daemon.tcp())?;
             connection.send_with("GET", &format!("/v1/processes/{id}/{below}"), fields, "")?;
-            connection.until_something_comes().context("no answer")?;
+            connection.wait_readable().context("no answer")?;
             idle.push(connection);
         }
     }
     Ok(idle)
 }
 
-fn ask(others: &mut Connection, small: &str, seen: &mut Seen) -> Result<()> {
-    seen.runs.push(timed(|| others.post("/v1/processes", RUN))?);
+fn ask(others: &mut Connection, small: &str, seen: &mut Measured) -> Result<()> {
+    seen.runs.push(timed(|| others.post("/v1/processes", RUN_TRUE))?);
     for _ in 0..4 {
         seen.looks.push(timed(|| others.get(&format!("/v1/processes/{small}")))?);
         seen.polls.push(timed(|| others.get(&format!("/v1/processes/{small}/output")))?);

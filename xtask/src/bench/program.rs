@@ -1,19 +1,29 @@
-//! The program `lastbyte` as it is released.
+//! Builds `lastbyte`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, ensure};
 
-/// Builds it and says where it is.
+/// Builds it as packages do and returns its path.
 pub(super) fn lastbyte() -> Result<PathBuf> {
+    build(&["--profile", "dist", "--package", "lastbyte-cli"], "dist/lastbyte")
+}
+
+/// Builds it as `./test` does and returns its path.
+pub(super) fn lastbyte_for_tests() -> Result<PathBuf> {
+    build(&["--workspace", "--bins"], "debug/lastbyte")
+}
+
+fn build(what: &[&str], path: &str) -> Result<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "lastbyte-cli"])
+        .args(["build", "--quiet"])
+        .args(what)
         .current_dir(workspace)
         .status()?;
-    if !built.success() {
-        bail!("the program does not build");
-    }
-    Ok(std::env::current_exe()?.with_file_name("lastbyte"))
+    ensure!(built.success(), "cannot build lastbyte");
+    let this = std::env::current_exe()?;
+    let target = this.ancestors().nth(2).context("this program is not in a target folder")?;
+    Ok(target.join(path))
 }

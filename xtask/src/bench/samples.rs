@@ -1,11 +1,14 @@
-//! Times of the same thing done many times.
+//! Measured times.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// Samples in order of size.
+/// Rounds before the measured ones, for short measurements.
+pub(super) const WARM_UP: usize = 50;
+
+/// Sorted times of the same operation.
 pub(super) struct Samples(Vec<Duration>);
 
 impl Samples {
@@ -14,7 +17,6 @@ impl Samples {
         Self(samples)
     }
 
-    /// The sample below which this share of all lie.
     pub(super) fn quantile(&self, share: f64) -> Duration {
         let last = self.0.len().saturating_sub(1);
         self.0[((last as f64) * share).round() as usize]
@@ -24,9 +26,15 @@ impl Samples {
         self.quantile(0.5)
     }
 
-    /// How many times as long as the other, by the medians.
+    /// The ratio of the medians.
     pub(super) fn ratio_to(&self, floor: &Self) -> f64 {
         self.median().as_secs_f64() / floor.median().as_secs_f64()
+    }
+
+    /// The ratio of the medians, with the median of `empty` subtracted from this one.
+    pub(super) fn net_ratio_to(&self, floor: &Self, empty: &Self) -> f64 {
+        let net = self.median().saturating_sub(empty.median());
+        net.as_secs_f64() / floor.median().as_secs_f64()
     }
 }
 
@@ -38,7 +46,22 @@ impl fmt::Display for Samples {
     }
 }
 
-/// How long it took.
+/// Repeats a round of several measurements and returns the samples of each.
+pub(super) fn in_turn<const N: usize>(
+    warm_up: usize,
+    rounds: usize,
+    mut round: impl FnMut() -> Result<[Duration; N]>,
+) -> Result<[Samples; N]> {
+    let mut times = [const { Vec::new() }; N];
+    for number in 0..warm_up + rounds {
+        let measured = round()?;
+        if number >= warm_up {
+            times.iter_mut().zip(measured).for_each(|(times, time)| times.push(time));
+        }
+    }
+    Ok(times.map(Samples::new))
+}
+
 pub(super) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<Duration> {
     let begun = Instant::now();
     work()?;

@@ -1,7 +1,7 @@
-//! What a sandbox policy adds to a start, by each way to enforce it, in turn with none.
+//! What a sandbox policy adds to a start, by each enforcement, in turn with none.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use lastbyte_engine::{
@@ -9,13 +9,13 @@ use lastbyte_engine::{
 };
 use tokio::runtime::Runtime;
 
-use super::samples::Samples;
+use super::samples::{Samples, WARM_UP};
+use super::spawn::start_and_wait;
 
 const ROUNDS: usize = 800;
-const WARM_UP: usize = 50;
 
-/// One thing to start, again and again.
-struct Entry {
+/// A launch to measure.
+struct Case {
     name: String,
     engine: Engine,
     launch: Launch,
@@ -24,31 +24,27 @@ struct Entry {
 
 pub(super) fn run() -> Result<()> {
     let runtime = Runtime::new()?;
-    // Not in /tmp, which is part of a workspace.
+    // Not in /tmp, which a workspace policy includes.
     let state = tempfile::tempdir_in("/var/tmp")?;
     let cwd = state.path().join("work");
     std::fs::create_dir(&cwd)?;
-    let mut entries = entries(&runtime, &state, &cwd)?;
+    let mut cases = cases(&runtime, &state, &cwd)?;
     for round in 0..WARM_UP + ROUNDS {
-        // Whoever comes next pays for what the one before has left to clean up.
-        let count = entries.len();
-        for entry in (0..count).map(|turn| (turn * 3 + round) % count) {
-            let entry = &mut entries[entry];
-            let time = runtime.block_on(start(&entry.engine, entry.launch.clone()))?;
+        // The order changes, because a start also pays for the cleanup after the one before.
+        let count = cases.len();
+        for case in (0..count).map(|turn| (turn * 3 + round) % count) {
+            let case = &mut cases[case];
+            let time = runtime.block_on(start_and_wait(&case.engine, case.launch.clone()))?;
             if round >= WARM_UP {
-                entry.times.push(time);
+                case.times.push(time);
             }
         }
     }
-    report(entries);
+    report(cases);
     Ok(())
 }
 
-fn entries(
-    runtime: &Runtime,
-    state: &tempfile::TempDir,
-    cwd: &std::path::Path,
-) -> Result<Vec<Entry>> {
+fn cases(runtime: &Runtime, state: &tempfile::TempDir, cwd: &std::path::Path) -> Result<Vec<Case>> {
     let engine = |name: &str, enforcement| {
         let enforcement = EnforcementChoice::Only(enforcement);
         let settings = Settings { enforcement, ..Settings::new(state.path().join(name)) };
@@ -56,40 +52,33 @@ fn entries(
     };
     let launch =
         |sandbox| Launch { sandbox, cwd: Some(PathBuf::from(cwd)), ..Launch::argv(["/bin/true"]) };
-    let entry = |name: String, engine: &Engine, sandbox| Entry {
+    let case = |name: String, engine: &Engine, sandbox| Case {
         name,
         engine: engine.clone(),
         launch: launch(sandbox),
         times: Vec::new(),
     };
     let free = engine("free", Enforcement::Landlock)?;
-    let mut entries = vec![entry("none".to_owned(), &free, Sandbox::FullAccess)];
+    let mut cases = vec![case("none".to_owned(), &free, Sandbox::FullAccess)];
     for enforcement in Enforcement::ALL {
         let name = format!("{enforcement:?}");
         let engine = engine(&name, enforcement)?;
         let read_only = Sandbox::ReadOnly { network: Network::Off };
         let workspace = Sandbox::WorkspaceWrite(Workspace::default());
-        entries.push(entry(format!("{name}, read-only"), &engine, read_only));
-        entries.push(entry(format!("{name}, workspace-write"), &engine, workspace));
+        cases.push(case(format!("{name}, read-only"), &engine, read_only));
+        cases.push(case(format!("{name}, workspace-write"), &engine, workspace));
     }
-    Ok(entries)
+    Ok(cases)
 }
 
-fn report(entries: Vec<Entry>) {
+fn report(cases: Vec<Case>) {
     println!("sandbox: start + wait of /bin/true, in turn");
     let mut floor = None;
-    for entry in entries {
-        let times = Samples::new(entry.times);
+    for case in cases {
+        let times = Samples::new(case.times);
         let median = times.median().as_secs_f64() * 1e6;
         let more = median - *floor.get_or_insert(median);
-        println!("  {:28} {times}, {more:+.0} µs", entry.name);
+        println!("  {:28} {times}, {more:+.0} µs", case.name);
     }
     println!("  (aims: at most +450 µs, by Landlock at most +200 µs)");
-}
-
-async fn start(engine: &Engine, launch: Launch) -> Result<Duration> {
-    let begun = Instant::now();
-    let started = engine.start(launch).await?;
-    started.process.ended().await;
-    Ok(begun.elapsed())
 }

@@ -1,4 +1,4 @@
-//! Killing a tree of a thousand, by each way to reach it; and what a leaf costs each start.
+//! Killing a tree of a thousand processes by each reach; and what a leaf cgroup costs each start.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use lastbyte_engine::{Engine, Launch, Reach, ReachChoice, Settings, StopPolicy, 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
 
-use super::samples::Samples;
+use super::samples::{Samples, WARM_UP, in_turn};
+use super::spawn::start_and_wait;
 
 const KILLS: usize = 5;
 const STARTS: usize = 1000;
 const ENDED: usize = 1000;
 
-/// A third of them plain, a third in sessions of their own, a third orphans as well.
+/// A third plain, a third in their own sessions, a third also orphaned.
 const TREE: &str = "i=0; while [ $i -lt 333 ]; do \
                     sleep 600 & setsid sleep 600 & (setsid sleep 600 &); \
                     i=$((i+1)); done; exec sleep 600";
@@ -32,8 +33,8 @@ fn engine(runtime: &Runtime, state: &tempfile::TempDir, reach: Reach) -> Result<
 }
 
 fn kills(runtime: &Runtime) -> Result<()> {
-    println!("tree: KILL of {MEMBERS} processes, until the proof is there, {KILLS} times");
-    for reach in [Reach::Leaf, Reach::Scan, Reach::Group] {
+    println!("tree: KILL of {MEMBERS} processes, until all are proven dead, {KILLS} times");
+    for reach in [Reach::Cgroup, Reach::Scan, Reach::Group] {
         let state = tempfile::tempdir()?;
         let engine = engine(runtime, &state, reach)?;
         let (mut times, mut left) = (Vec::new(), Vec::new());
@@ -59,7 +60,7 @@ async fn kill(engine: &Engine) -> Result<(Duration, usize)> {
     let proof = process.stop(Verb::Stop).await;
     let time = begun.elapsed();
     for pid in proof.left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-        kill_process(pid, Signal::KILL)?; // still what was named: they sleep
+        kill_process(pid, Signal::KILL)?; // the pid is not reused: it still sleeps
     }
     process.ended().await;
     while !process.survivors().await.is_empty() {}
@@ -69,16 +70,9 @@ async fn kill(engine: &Engine) -> Result<(Duration, usize)> {
 fn starts(runtime: &Runtime) -> Result<()> {
     let state = tempfile::tempdir()?;
     let (with, without) =
-        (engine(runtime, &state, Reach::Leaf)?, engine(runtime, &state, Reach::Scan)?);
-    let (mut with_times, mut without_times) = (Vec::new(), Vec::new());
-    for round in 0..STARTS + 50 {
-        let times = (runtime.block_on(start(&without))?, runtime.block_on(start(&with))?);
-        if round >= 50 {
-            without_times.push(times.0);
-            with_times.push(times.1);
-        }
-    }
-    let (with, without) = (Samples::new(with_times), Samples::new(without_times));
+        (engine(runtime, &state, Reach::Cgroup)?, engine(runtime, &state, Reach::Scan)?);
+    let [without, with] =
+        in_turn(WARM_UP, STARTS, || Ok([start(runtime, &without)?, start(runtime, &with)?]))?;
     println!("tree: start + wait of /bin/true, in turn");
     println!("  without a leaf  {without}");
     println!("  with a leaf     {with}");
@@ -86,20 +80,17 @@ fn starts(runtime: &Runtime) -> Result<()> {
     Ok(())
 }
 
-async fn start(engine: &Engine) -> Result<Duration> {
-    let begun = Instant::now();
-    let started = engine.start(Launch::argv(["/bin/true"])).await?;
-    started.process.ended().await;
-    Ok(begun.elapsed())
+fn start(runtime: &Runtime, engine: &Engine) -> Result<Duration> {
+    runtime.block_on(start_and_wait(engine, Launch::argv(["/bin/true"])))
 }
 
 fn closes(runtime: &Runtime) -> Result<()> {
-    println!("tree: close of an engine with {ENDED} ended processes, survivors to be stopped");
-    for reach in [Reach::Leaf, Reach::Scan] {
+    println!("tree: close of an engine with {ENDED} ended processes, stopping survivors");
+    for reach in [Reach::Cgroup, Reach::Scan] {
         let state = tempfile::tempdir()?;
         let engine = engine(runtime, &state, reach)?;
         for _ in 0..ENDED {
-            runtime.block_on(start(&engine))?;
+            start(runtime, &engine)?;
         }
         let begun = Instant::now();
         runtime.block_on(engine.close(Survivors::Stop));

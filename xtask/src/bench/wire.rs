@@ -1,4 +1,4 @@
-//! As little of HTTP as it takes, so that what is measured is the server.
+//! A minimal HTTP client, so that the measurements show the server.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -12,6 +12,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 
+/// Starts `/bin/true` and waits for its exit.
+pub(super) const RUN_TRUE: &str = r#"{"command":["/bin/true"],"wait":{"exit":true}}"#;
+/// The header fields that open a WebSocket.
+pub(super) const UPGRADE: &str = "Connection: upgrade\r\nUpgrade: websocket\r\n\
+                                  Sec-WebSocket-Version: 13\r\n\
+                                  Sec-WebSocket-Key: bGFzdGJ5dGUgaXMgaGVyZQ==\r\n";
+
 /// Where a server listens.
 #[derive(Clone)]
 pub(super) enum Address {
@@ -19,25 +26,25 @@ pub(super) enum Address {
     Tcp(SocketAddr),
 }
 
-/// A connection, with what came and was not read yet.
+/// A connection and the bytes received but not yet used.
 pub(super) struct Connection {
-    stream: Stream,
+    stream: Box<dyn Socket>,
     buffer: Vec<u8>,
 }
 
-enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
+trait Socket: Read + Write + AsFd + Send {}
+
+impl Socket for UnixStream {}
+impl Socket for TcpStream {}
 
 impl Connection {
     pub(super) fn open(address: &Address) -> Result<Self> {
-        let stream = match address {
-            Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+        let stream: Box<dyn Socket> = match address {
+            Address::Unix(path) => Box::new(UnixStream::connect(path)?),
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address)?;
                 stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
+                Box::new(stream)
             }
         };
         Ok(Self { stream, buffer: Vec::new() })
@@ -69,7 +76,7 @@ impl Connection {
         self.send_with(method, path, "", body)
     }
 
-    /// With further fields, each with the end of its line.
+    /// With more header fields, each ending with `\r\n`.
     pub(super) fn send_with(
         &mut self,
         method: &str,
@@ -81,30 +88,27 @@ impl Connection {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
         );
-        match &mut self.stream {
-            Stream::Unix(stream) => stream.write_all(request.as_bytes())?,
-            Stream::Tcp(stream) => stream.write_all(request.as_bytes())?,
-        }
+        Ok(self.stream.write_all(request.as_bytes())?)
+    }
+
+    /// Waits until there is something to read, without reading it.
+    pub(super) fn wait_readable(&self) -> Result<()> {
+        poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)], None)?;
         Ok(())
     }
 
-    /// Waits until there is something to read, and leaves it where it is.
-    pub(super) fn until_something_comes(&self) -> Result<()> {
-        poll(&mut [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)], None)?;
-        Ok(())
-    }
-
-    /// The body of an answer that says its length.
+    /// Reads the body of an answer with a `Content-Length`.
     pub(super) fn answer(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 let (head, from) = (String::from_utf8_lossy(&self.buffer[..end]), end + 4);
                 if !head.starts_with("HTTP/1.1 2") {
-                    bail!("refused: {head}");
+                    bail!("request failed: {head}");
                 }
-                let length = match head.starts_with("HTTP/1.1 204") {
-                    true => 0,
-                    false => length_in(&head).with_context(|| format!("no length: {head}"))?,
+                let length = if head.starts_with("HTTP/1.1 204") {
+                    0
+                } else {
+                    length_in(&head).with_context(|| format!("no length: {head}"))?
                 };
                 while self.buffer.len() < from + length {
                     self.fill()?;
@@ -119,10 +123,7 @@ impl Connection {
 
     fn fill(&mut self) -> Result<()> {
         let mut chunk = [0; 64 * 1024];
-        let count = match &mut self.stream {
-            Stream::Unix(stream) => stream.read(&mut chunk)?,
-            Stream::Tcp(stream) => stream.read(&mut chunk)?,
-        };
+        let count = self.stream.read(&mut chunk)?;
         if count == 0 {
             bail!("the server closed the connection");
         }
@@ -131,13 +132,15 @@ impl Connection {
     }
 }
 
-/// When each of these was answered, as far as one thread can tell.
+/// When each connection was answered, as seen by one thread.
 pub(super) fn answered(connections: &mut [Connection]) -> Result<Vec<Instant>> {
     let mut times = Vec::new();
     let mut left: Vec<&mut Connection> = connections.iter_mut().collect();
     while !left.is_empty() {
-        let mut fds: Vec<PollFd<'_>> =
-            left.iter().map(|one| PollFd::from_borrowed_fd(one.fd(), PollFlags::IN)).collect();
+        let mut fds: Vec<PollFd<'_>> = left
+            .iter()
+            .map(|one| PollFd::from_borrowed_fd(one.stream.as_fd(), PollFlags::IN))
+            .collect();
         poll(&mut fds, None)?;
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
@@ -159,15 +162,6 @@ pub(super) fn answered(connections: &mut [Connection]) -> Result<Vec<Instant>> {
     Ok(times)
 }
 
-impl Connection {
-    fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        match &self.stream {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
-        }
-    }
-}
-
 fn length_in(head: &str) -> Option<usize> {
     head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
@@ -184,7 +178,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// How many answers of this path so many clients get in a second, each on a connection of its own.
+/// How many answers per second several clients get, each with its own connection.
 pub(super) fn rate(
     address: &Address,
     path: &str,

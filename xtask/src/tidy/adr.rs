@@ -1,4 +1,4 @@
-//! Decisions are numbered without a gap and listed in ARCHITECTURE.md.
+//! Decision records are numbered without gaps and listed in ARCHITECTURE.md.
 
 use super::workspace::{Violation, Workspace};
 
@@ -9,11 +9,11 @@ pub(super) fn numbered_and_listed(workspace: &Workspace) -> Vec<Violation> {
     let list = workspace.texts.get(LIST).map(String::as_str).unwrap_or_default();
     let mut violations = Vec::new();
     let decisions = workspace.texts_ending(".md").filter(|(path, _)| path.starts_with(FOLDER));
-    // The texts are in order of their paths, and so are their numbers.
+    // The texts are sorted by path, and so by number.
     for ((path, _), number) in decisions.zip(1..) {
         let begin = format!("{FOLDER}{number:04}-");
         if !path.starts_with(&begin) {
-            let what = format!("the decision in this place begins with {begin}: renumber it");
+            let what = format!("the name must begin with {begin}: renumber it");
             violations.push(Violation::new(path, 1, what));
         }
         if !list.contains(path) {

@@ -1,41 +1,57 @@
-//! Rust source without its comments and without what its literals say.
+//! Removes comments and the contents of literals from Rust source.
 
-/// `source` with every comment, and the inside of every string and character literal, made
-/// blank; the lines stay where they are.
+/// `source` with every comment, string and character literal replaced by blanks; line numbers stay
+/// the same.
 pub(super) fn code_of(source: &str) -> String {
+    blank_out(source, |_| true)
+}
+
+/// `source` with every comment replaced by blanks; line numbers stay the same.
+pub(super) fn without_comments(source: &str) -> String {
+    blank_out(source, |text| text.starts_with('/'))
+}
+
+/// Replaces the comments and literals that `is_blank` selects by blanks.
+fn blank_out(source: &str, is_blank: impl Fn(&str) -> bool) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
-        let Token { kept, blank } = token(first, rest);
-        code.push_str(&rest[..kept]);
-        code.extend(rest[kept..kept + blank].chars().map(|c| if c == '\n' { c } else { ' ' }));
-        rest = &rest[kept + blank..];
+        let SourceToken { kept, blank } = token(first, rest);
+        let (kept, after) = rest.split_at(kept);
+        let (text, after) = after.split_at(blank);
+        code.push_str(kept);
+        if is_blank(text) {
+            code.extend(text.chars().map(|c| if c == '\n' { c } else { ' ' }));
+        } else {
+            code.push_str(text);
+        }
+        rest = after;
     }
     code
 }
 
-/// How many bytes of a token stay, and how many after them become blank.
-struct Token {
+/// How many bytes of a token are kept, and how many after them are a comment or literal.
+struct SourceToken {
     kept: usize,
     blank: usize,
 }
 
-fn token(first: char, text: &str) -> Token {
+fn token(first: char, text: &str) -> SourceToken {
     if text.starts_with("//") {
-        Token { kept: 0, blank: text.find('\n').unwrap_or(text.len()) }
+        SourceToken { kept: 0, blank: text.find('\n').unwrap_or(text.len()) }
     } else if text.starts_with("/*") {
-        Token { kept: 0, blank: block_comment(text) }
+        SourceToken { kept: 0, blank: block_comment(text) }
     } else if first == '"' {
-        Token { kept: 0, blank: string(text) }
+        SourceToken { kept: 0, blank: string(text) }
     } else if first == '\''
         && let Some(blank) = character(text)
     {
-        Token { kept: 0, blank }
+        SourceToken { kept: 0, blank }
     } else if is_of_a_word(first) {
         let (word, after) = text.split_at(word(text));
-        Token { kept: word.len(), blank: raw_string(word, after) }
+        SourceToken { kept: word.len(), blank: raw_string(word, after) }
     } else {
-        Token { kept: first.len_utf8(), blank: 0 }
+        SourceToken { kept: first.len_utf8(), blank: 0 }
     }
 }
 
@@ -91,7 +107,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a character literal; none if the quote begins a lifetime.
+/// The length of a character literal; `None` if the quote begins a lifetime.
 fn character(text: &str) -> Option<usize> {
     let mut inside = text.char_indices().skip(1);
     let (_, first) = inside.next()?;
@@ -104,7 +120,7 @@ fn character(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::code_of;
+    use super::{code_of, without_comments};
 
     fn check(source: &str, want: &str) {
         let code = code_of(source);
@@ -120,6 +136,14 @@ mod tests {
         check("f(b\"b\", c\"c\", d)", "f(b , c , d)");
         check("f(r#\"b \" c\"#, br\"d\\\", e)", "f(r , br , e)");
         check(r"f('b', '\'', '\u{1f}', '\\', c)", "f( , , , , c)");
+    }
+
+    #[test]
+    fn comments_alone_become_blank() {
+        assert_eq!(
+            without_comments("f(\"// a\"); // b\n'/' /* c */"),
+            "f(\"// a\");     \n'/'        "
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Every dependency on somebody else's code has a use, and its reason in docs/dependencies.md.
+//! Every foreign dependency is used, and its reason is in docs/dependencies.md.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::workspace::{Violation, Workspace};
 
 const REASONS: &str = "docs/dependencies.md";
 
-/// The manifest's list and the document's are the same.
+/// The manifest and the document list the same dependencies.
 pub(super) fn each_has_a_reason(workspace: &Workspace) -> Vec<Violation> {
     let declared = declared(workspace);
     let explained = explained(workspace);
@@ -24,7 +24,7 @@ pub(super) fn each_has_a_reason(workspace: &Workspace) -> Vec<Violation> {
     without.chain(stale).collect()
 }
 
-/// No dependency of the workspace is without a crate that has it.
+/// Every dependency of the workspace is used by a crate.
 pub(super) fn each_is_used(workspace: &Workspace) -> Vec<Violation> {
     let used = |name: &str| {
         let mut dependencies = workspace.crates.iter().flat_map(|member| &member.dependencies);
@@ -39,7 +39,7 @@ pub(super) fn each_is_used(workspace: &Workspace) -> Vec<Violation> {
         .collect()
 }
 
-/// The foreign dependencies of the workspace's manifest, with their lines.
+/// The foreign dependencies in the root manifest, with their line numbers.
 fn declared(workspace: &Workspace) -> BTreeMap<&str, usize> {
     let manifest = workspace.texts.get("Cargo.toml").map(String::as_str).unwrap_or_default();
     let lines = manifest.lines().enumerate();
@@ -53,7 +53,7 @@ fn declared(workspace: &Workspace) -> BTreeMap<&str, usize> {
         .collect()
 }
 
-/// The dependencies that the document explains, with their lines: "- `name`: why".
+/// The dependencies that the document explains ("- `name`: why"), with their line numbers.
 fn explained(workspace: &Workspace) -> BTreeMap<&str, usize> {
     let document = workspace.texts.get(REASONS).map(String::as_str).unwrap_or_default();
     document
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_reason_and_a_reason_without_one_are_found() {
+    fn a_missing_and_a_stale_reason_are_found() {
         let document = "# Dependencies\n\n- `regex`: searches.\n- `tokio`: waits.\n";
         let workspace = Workspace::of(&[("Cargo.toml", MANIFEST), (REASONS, document)]);
         let found = each_has_a_reason(&workspace);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_use_is_found() {
+    fn an_unused_dependency_is_found() {
         let workspace = Workspace::of(&[("Cargo.toml", MANIFEST)])
             .with_crate("lastbyte-sys", &[("libc", Purpose::Crate)]);
         assert_eq!(paths(&each_is_used(&workspace)), [("Cargo.toml", 5)]);

@@ -1,4 +1,4 @@
-//! Relative links in documents lead somewhere.
+//! Relative links in documents resolve.
 
 use super::workspace::{Violation, Workspace};
 
@@ -6,8 +6,8 @@ pub(super) fn resolve(workspace: &Workspace) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in workspace.texts_ending(".md") {
         for (line, target) in links(text) {
-            if !leads_somewhere(workspace, path, target) {
-                let what = format!("the link to {target} leads nowhere: correct it");
+            if !resolves(workspace, path, target) {
+                let what = format!("broken link to {target}: correct it");
                 violations.push(Violation::new(path, line, what));
             }
         }
@@ -15,17 +15,17 @@ pub(super) fn resolve(workspace: &Workspace) -> Vec<Violation> {
     violations
 }
 
-fn leads_somewhere(workspace: &Workspace, document: &str, target: &str) -> bool {
+fn resolves(workspace: &Workspace, document: &str, target: &str) -> bool {
     let target = target.split('#').next().unwrap_or_default();
-    let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
-    if is_elsewhere || target.is_empty() {
+    let is_external = target.contains("://") || target.starts_with("mailto:");
+    if is_external || target.is_empty() {
         return true;
     }
     let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
     joined(folder, target).is_some_and(|path| path.is_empty() || workspace.paths.contains(&path))
 }
 
-/// `target` seen from `folder`; none if it leaves the root.
+/// `target` relative to `folder`; `None` if it leaves the root.
 fn joined(folder: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {
@@ -38,7 +38,7 @@ fn joined(folder: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The targets of `[text](target)` with their lines, code blocks and code words left out.
+/// The targets of `[text](target)` outside of code, with their line numbers.
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     let prose = text.lines().enumerate().filter(move |(_, line)| {
@@ -47,8 +47,8 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
         !fence && !in_code
     });
     prose.flat_map(|(index, line)| {
-        let outside_code_words = line.split('`').step_by(2);
-        let targets = outside_code_words
+        let outside_code = line.split('`').step_by(2);
+        let targets = outside_code
             .flat_map(|piece| piece.split("](").skip(1))
             .filter_map(|rest| Some(rest.split_once(')')?.0));
         targets.map(move |target| (index + 1, target))
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_found() {
+    fn a_broken_link_is_found() {
         check("a\n[b](adr/0002-b.md) [c](../README.md)", &[2]);
         check("[`b`](0001-b.md)", &[1]);
         check("[b](../../README.md)", &[1]);

@@ -1,45 +1,41 @@
-//! What a compiler does not check: the shape of the tree and of its documents.
+//! Checks that the compiler does not do: the shape of the tree and of its documents.
 //!
-//! A check is a function from the [`Workspace`] to its violations, in a file of its own, with
-//! tests that show a violation found. None of them changes a file.
+//! A check is a function from the [`Workspace`] to its violations, with a test that finds one. No
+//! check changes a file. [`tree_size`] only counts.
 
 mod adr;
 mod code;
+mod crates;
 mod dependencies;
-mod direction;
-mod file_names;
 mod links;
-mod lints;
-mod locked;
-mod markers;
-mod permissions;
-mod tables_of_contents;
-mod unsafe_code;
-mod versions;
+mod manifests;
+mod size;
+mod sources;
 mod workspace;
 
 use std::process::ExitCode;
 
+pub(crate) use size::tree_size;
 use workspace::{Violation, Workspace};
 
 const CHECKS: [fn(&Workspace) -> Vec<Violation>; 13] = [
     adr::numbered_and_listed,
     dependencies::each_has_a_reason,
     dependencies::each_is_used,
-    direction::one_way,
-    file_names::say_what_is_inside,
+    crates::point_one_way,
+    crates::use_only_permitted,
     links::resolve,
-    lints::are_the_workspaces,
-    locked::are_few,
-    markers::are_absent,
-    permissions::are_kept,
-    tables_of_contents::are_short,
-    unsafe_code::is_in_sys_alone,
-    versions::stand_in_one_place,
+    manifests::inherit_lints,
+    manifests::inherit_shared_values,
+    manifests::lock_few_packages,
+    sources::have_clear_names,
+    sources::have_no_markers,
+    sources::have_short_contents,
+    sources::use_unsafe_only_in_sys,
 ];
 
 /// Prints each violation, or how many checks passed.
-#[expect(clippy::print_stdout, reason = "its result")]
+#[expect(clippy::print_stdout, reason = "prints its result")]
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let workspace = Workspace::read()?;
     let violations: Vec<_> = CHECKS.iter().flat_map(|check| check(&workspace)).collect();

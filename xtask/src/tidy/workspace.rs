@@ -1,4 +1,4 @@
-//! What the checks look at, read once.
+//! The files and crates of the workspace, read once for all checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// The files of the workspace and what cargo says of its crates. Paths are relative to the root
+/// The files of the workspace, and its crates according to cargo. Paths are relative to the root
 /// and use `/`.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
@@ -19,7 +19,6 @@ pub(super) struct Workspace {
     pub(super) crates: Vec<Crate>,
 }
 
-/// A crate of the workspace.
 #[derive(Debug)]
 pub(super) struct Crate {
     pub(super) name: String,
@@ -41,7 +40,7 @@ pub(super) enum Purpose {
     Tests,
 }
 
-/// Something to repair: where it is, what it is and what to do.
+/// Something to repair: where it is, what is wrong and what to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) path: String,
@@ -62,7 +61,7 @@ impl Violation {
 }
 
 impl Workspace {
-    /// Reads the workspace that this program was built in.
+    /// Reads the workspace of this program.
     pub(super) fn read() -> anyhow::Result<Self> {
         let metadata = metadata()?;
         let root = metadata["workspace_root"].as_str().context("cargo metadata has no root")?;
@@ -71,7 +70,14 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The texts of the files whose path ends so.
+    /// Reads the files of a checkout, but not its crates.
+    pub(super) fn read_files(root: &Path) -> anyhow::Result<Self> {
+        let mut workspace = Self::default();
+        workspace.read_folder(root, "")?;
+        Ok(workspace)
+    }
+
+    /// The paths and texts of the files whose path ends with `end`.
     pub(super) fn texts_ending<'a>(
         &'a self,
         end: &'a str,
@@ -80,7 +86,7 @@ impl Workspace {
         texts.filter(move |(path, _)| path.ends_with(end))
     }
 
-    /// The first line of a file that begins with `start`; the first line of all if none does.
+    /// The number of the first line that begins with `start`; 1 if there is none.
     pub(super) fn line_of(&self, path: &str, start: &str) -> usize {
         let lines = self.texts.get(path).map(|text| text.lines());
         lines.and_then(|mut lines| lines.position(|line| line.starts_with(start))).unwrap_or(0) + 1
@@ -108,7 +114,7 @@ impl Workspace {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "cargo is asked before anything of ours is built")]
+#[expect(clippy::disallowed_methods, reason = "cargo is not a command of lastbyte")]
 fn metadata() -> anyhow::Result<Value> {
     let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let output = Command::new(cargo)
@@ -124,7 +130,7 @@ fn metadata() -> anyhow::Result<Value> {
 fn crates(metadata: &Value, root: &str) -> Vec<Crate> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let crate_of = |package: &Value| Crate {
+    let from_package = |package: &Value| Crate {
         name: text(&package["name"]),
         manifest: text(&package["manifest_path"])
             .trim_start_matches(root)
@@ -141,12 +147,12 @@ fn crates(metadata: &Value, root: &str) -> Vec<Crate> {
             })
             .collect(),
     };
-    list(&metadata["packages"]).iter().map(crate_of).collect()
+    list(&metadata["packages"]).iter().map(from_package).collect()
 }
 
 #[cfg(test)]
 impl Workspace {
-    /// A workspace of these files and no crates.
+    /// A workspace with these files and no crates.
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let mut workspace = Self::default();
         for (path, text) in files {
@@ -157,7 +163,7 @@ impl Workspace {
         workspace
     }
 
-    /// With one more crate.
+    /// Adds a crate.
     pub(super) fn with_crate(mut self, name: &str, dependencies: &[(&str, Purpose)]) -> Self {
         let dependency =
             |&(name, purpose): &(&str, Purpose)| Dependency { name: name.into(), purpose };

@@ -31,7 +31,8 @@ impl Keys {
         Self { detach, held: Vec::new() }
     }
 
-    /// What was held back comes when it turns out to be no detach key; what is behind one is gone.
+    /// Held keys are released if they turn out not to be the detach key; input after it is
+    /// dropped.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) -> Typed {
         let DetachKey(wanted) = &self.detach;
         let mut input = Vec::new();
@@ -104,12 +105,14 @@ impl FromStr for DetachKey {
         let keys = text.split(',').map(key).collect::<Option<Vec<u8>>>();
         match keys.filter(|keys| keys[0] < b' ') {
             Some(keys) if keys.contains(&ESC) => {
-                Err("ctrl-[ is Escape, and with that every arrow key begins".into())
+                Err("ctrl-[ is Escape, which also starts every arrow key".into())
             }
             Some(keys) => Ok(Self(keys)),
-            None => Err("give ctrl- and a letter or one of @ \\ ] ^ _, further keys after commas \
+            None => {
+                Err("expected ctrl- and a letter or one of @ \\ ] ^ _, further keys after commas \
                          (ctrl-p,ctrl-q), or none"
-                .into()),
+                    .into())
+            }
         }
     }
 }
@@ -217,7 +220,10 @@ mod tests {
             ["", "d", "ctrl-", "ctrl-ab", "ctrl-ä", "ctrl-a,", "q,ctrl-a", "alt-x", "ctrl-1"]
         {
             let error = text.parse::<DetachKey>().unwrap_err();
-            assert!(error.starts_with("give ctrl- and a letter or one of @ \\ ] ^ _, "), "{text}");
+            assert!(
+                error.starts_with("expected ctrl- and a letter or one of @ \\ ] ^ _, "),
+                "{text}"
+            );
         }
     }
 
@@ -227,6 +233,6 @@ mod tests {
             assert!(text.parse::<DetachKey>().is_err(), "{text}");
         }
         let error = "ctrl-[".parse::<DetachKey>().unwrap_err();
-        assert_eq!(error, "ctrl-[ is Escape, and with that every arrow key begins");
+        assert_eq!(error, "ctrl-[ is Escape, which also starts every arrow key");
     }
 }

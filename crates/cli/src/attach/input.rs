@@ -5,7 +5,7 @@ use std::io;
 use tokio::sync::{mpsc, oneshot};
 
 use super::detach_key::{Keys, Typed};
-use crate::own_streams;
+use crate::stdio;
 
 /// What is for the process.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum Input {
 
 /// Why nothing more is read, where that ends more than the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum Leave {
     Detached,
     /// The terminal is gone.
     HungUp,
@@ -42,17 +42,17 @@ pub(crate) enum Pass {
 /// Read at once.
 const PIECE: usize = 64 << 10;
 /// Pieces that may wait: a few keys, or as much of a pipe as keeps it moving.
-const MOST_WAITING: usize = 4;
+const MAX_WAITING: usize = 4;
 
 /// Begins to read. The thread may wait for input for ever; it does not keep the program from exiting.
 pub(crate) fn start(
     source: Source,
     pass: Pass,
-) -> io::Result<(mpsc::Receiver<Input>, oneshot::Receiver<Left>)> {
-    let (input, taken) = mpsc::channel(MOST_WAITING);
+) -> io::Result<(mpsc::Receiver<Input>, oneshot::Receiver<Leave>)> {
+    let (input, taken) = mpsc::channel(MAX_WAITING);
     let (left, heard) = oneshot::channel();
     match (&source, pass) {
-        // Nobody wants it, so it is left to whoever comes after us.
+        // Not needed, so it is left for the next program.
         (Source::Stream, Pass::Nothing) => {}
         (Source::Stream, Pass::On) | (Source::Keys(_), _) => {
             let read = move || {
@@ -67,17 +67,17 @@ pub(crate) fn start(
     Ok((taken, heard))
 }
 
-/// Until there is no more, or nobody takes it.
-fn read(mut source: Source, pass: Pass, to: &mpsc::Sender<Input>) -> Option<Left> {
+/// Until the input ends or is no longer taken.
+fn read(mut source: Source, pass: Pass, to: &mpsc::Sender<Input>) -> Option<Leave> {
     let mut buffer = vec![0; PIECE];
     loop {
-        // What cannot be read is as good as empty.
-        let count = own_streams::read_stdin(&mut buffer).unwrap_or(0);
+        // A read error counts as the end of input.
+        let count = stdio::read_stdin(&mut buffer).unwrap_or(0);
         let (bytes, left) = match &mut source {
-            Source::Keys(_) if count == 0 => return Some(Left::HungUp),
+            Source::Keys(_) if count == 0 => return Some(Leave::HungUp),
             Source::Keys(keys) => match keys.take(&buffer[..count]) {
                 Typed::Input(bytes) => (bytes, None),
-                Typed::Detach(bytes) => (bytes, Some(Left::Detached)),
+                Typed::Detach(bytes) => (bytes, Some(Leave::Detached)),
             },
             Source::Stream => (buffer[..count].to_vec(), None),
         };
@@ -87,7 +87,7 @@ fn read(mut source: Source, pass: Pass, to: &mpsc::Sender<Input>) -> Option<Left
             return left;
         }
         if let (false, Source::Stream) = (taken, &source) {
-            own_streams::let_stdin_go();
+            stdio::release_stdin();
             return None;
         }
     }

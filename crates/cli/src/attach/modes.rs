@@ -1,4 +1,4 @@
-//! What a program has made of the terminal it writes to: another screen, a mouse that reports, a
+//! What a program has made of the terminal it writes to: the alternate screen, a mouse that reports, a
 //! hidden cursor.
 //!
 //! A terminal that shows a program from the middle of its output has to be brought to where the
@@ -7,14 +7,13 @@
 
 use std::collections::BTreeSet;
 
-use super::colours::Colours;
 use super::sequences::Item;
 
 /// All that was changed; the default is a terminal as a shell has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// The mode by which the other screen was entered.
-    other_screen: Option<u16>,
+    /// The mode by which the alternate screen was entered.
+    alternate_screen: Option<u16>,
     /// Of the private modes below, which are not as usual.
     changed: BTreeSet<u16>,
     switched: BTreeSet<Switch>,
@@ -26,12 +25,12 @@ pub(crate) struct Modes {
     key_flags: Vec<u16>,
 }
 
-/// What is on or off and has sequences of its own.
+/// Switches that have their own sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Switch {
     /// The keypad sends sequences.
     Keypad,
-    /// Text moves what is behind it.
+    /// Insert mode: text moves what follows it.
     Insert,
     /// The first character set is not the usual one.
     LineDrawing,
@@ -44,26 +43,26 @@ enum Switch {
 pub(crate) enum Drawing {
     /// Line after line, as a shell does.
     Lines,
-    /// It has the whole of another screen, and draws it again when it is given another size.
+    /// It has the whole of the alternate screen, and draws it again when it is given another size.
     Screen,
 }
 
-const OTHER_SCREEN: [u16; 3] = [47, 1047, 1049];
+const ALTERNATE_SCREEN: [u16; 3] = [47, 1047, 1049];
 /// Wrapping at the end of a line, and the cursor.
-const USUALLY_ON: [u16; 2] = [7, 25];
+const DEFAULT_ON: [u16; 2] = [7, 25];
 /// Cursor keys, reverse, origin; mouse reports and their forms; focus; pasting; updates that are
 /// shown at once; light and dark.
-const USUALLY_OFF: [u16; 16] =
+const DEFAULT_OFF: [u16; 16] =
     [1, 5, 6, 9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031];
 /// An update that is held back is over when its program is left, and is not begun for it.
 const SYNCHRONISED: u16 = 2026;
 /// As many as Kitty itself keeps, or more.
-const MOST_KEY_FLAGS: usize = 16;
+const MAX_KEY_FLAGS: usize = 16;
 
 impl Modes {
-    pub(crate) fn see(&mut self, item: Item<'_>) {
+    pub(crate) fn apply(&mut self, item: Item<'_>) {
         match item {
-            Item::Csi(all) => self.see_csi(&Csi::of(all)),
+            Item::Csi(all) => self.apply_csi(&Csi::parse(all)),
             Item::Escape(b"\x1b=") => self.turn(Switch::Keypad, true),
             Item::Escape(b"\x1b>") => self.turn(Switch::Keypad, false),
             Item::Escape([0x1b, b'(', set]) => self.turn(Switch::LineDrawing, *set == b'0'),
@@ -73,10 +72,10 @@ impl Modes {
     }
 
     pub(crate) fn drawing(&self) -> Drawing {
-        self.other_screen.map_or(Drawing::Lines, |_| Drawing::Screen)
+        self.alternate_screen.map_or(Drawing::Lines, |_| Drawing::Screen)
     }
 
-    fn see_csi(&mut self, csi: &Csi<'_>) {
+    fn apply_csi(&mut self, csi: &Csi<'_>) {
         let first = csi.numbers().next().flatten();
         match (csi.prefix, csi.between, csi.last) {
             (Some(b'?'), b"", on @ (b'h' | b'l')) => {
@@ -85,7 +84,7 @@ impl Modes {
             (None, b"", on @ (b'h' | b'l')) if csi.numbers().any(|mode| mode == Some(4)) => {
                 self.turn(Switch::Insert, on == b'h');
             }
-            (None, b"", b'm') => self.colours.see(csi.numbers),
+            (None, b"", b'm') => self.colours.apply(csi.numbers),
             (None, b"", b'r') => self.turn(Switch::Region, first.is_some()),
             (None, b" ", b'q') => self.cursor_style = first.filter(|style| *style > 0),
             (None, b"!", b'p') => self.soft_reset(),
@@ -106,25 +105,27 @@ impl Modes {
     }
 
     fn switch(&mut self, mode: u16, on: bool) {
-        if OTHER_SCREEN.contains(&mode) {
-            self.other_screen = on.then_some(mode);
-        } else if USUALLY_ON.contains(&mode) || USUALLY_OFF.contains(&mode) {
-            match on == USUALLY_ON.contains(&mode) {
-                true => self.changed.remove(&mode),
-                false => self.changed.insert(mode),
+        if ALTERNATE_SCREEN.contains(&mode) {
+            self.alternate_screen = on.then_some(mode);
+        } else if DEFAULT_ON.contains(&mode) || DEFAULT_OFF.contains(&mode) {
+            if on == DEFAULT_ON.contains(&mode) {
+                self.changed.remove(&mode)
+            } else {
+                self.changed.insert(mode)
             };
         }
     }
 
     fn turn(&mut self, switch: Switch, on: bool) {
-        match on {
-            true => self.switched.insert(switch),
-            false => self.switched.remove(&switch),
+        if on {
+            self.switched.insert(switch)
+        } else {
+            self.switched.remove(&switch)
         };
     }
 
     fn push_key_flags(&mut self, flags: u16) {
-        if self.key_flags.len() < MOST_KEY_FLAGS {
+        if self.key_flags.len() < MAX_KEY_FLAGS {
             self.key_flags.push(flags);
         }
     }
@@ -138,12 +139,12 @@ impl Modes {
     /// What brings a terminal as a shell has it to here.
     pub(crate) fn turn_on(&self) -> String {
         let mut text = String::new();
-        if let Some(mode) = self.other_screen {
+        if let Some(mode) = self.alternate_screen {
             // Not every way to get there clears it.
             text += &format!("\x1b[?{mode}h\x1b[H\x1b[2J");
         }
         for mode in self.changed.iter().filter(|mode| **mode != SYNCHRONISED) {
-            text += &private(*mode, !USUALLY_ON.contains(mode));
+            text += &private(*mode, !DEFAULT_ON.contains(mode));
         }
         self.switched.iter().for_each(|switch| text += switch.on());
         if let Some(style) = self.cursor_style {
@@ -156,21 +157,21 @@ impl Modes {
         text
     }
 
-    /// What brings it back. The usual screen comes with what was saved when it was left, colours and
+    /// What brings it back. The main screen comes with what was saved when it was left, colours and
     /// all, and so before the rest; keys are reported for each screen apart.
     pub(crate) fn turn_off(&self) -> String {
         let mut text = String::new();
         if !self.key_flags.is_empty() {
             text += &format!("\x1b[<{}u", self.key_flags.len());
         }
-        if let Some(mode) = self.other_screen {
+        if let Some(mode) = self.alternate_screen {
             text += &private(mode, false);
         }
         text += self.modify_other_keys.map_or("", |_| "\x1b[>4m");
         text += self.cursor_style.map_or("", |_| "\x1b[0 q");
         self.switched.iter().for_each(|switch| text += switch.off());
-        self.changed.iter().for_each(|mode| text += &private(*mode, USUALLY_ON.contains(mode)));
-        let usual = self.colours.are_usual() && self.other_screen.is_none();
+        self.changed.iter().for_each(|mode| text += &private(*mode, DEFAULT_ON.contains(mode)));
+        let usual = self.colours.are_default() && self.alternate_screen.is_none();
         text + if usual { "" } else { "\x1b[m" }
     }
 }
@@ -210,7 +211,7 @@ struct Csi<'a> {
 }
 
 impl<'a> Csi<'a> {
-    fn of(all: &'a [u8]) -> Self {
+    fn parse(all: &'a [u8]) -> Self {
         let (last, body) = all.split_last().unwrap_or((&0, &[]));
         let body = body.strip_prefix(b"\x1b[").unwrap_or(body);
         let (prefix, body) = match body {
@@ -222,10 +223,71 @@ impl<'a> Csi<'a> {
         Self { prefix, numbers, between, last: *last }
     }
 
-    /// `None` for one that is left out, or is none.
+    /// `None` for one that is left out or invalid.
     fn numbers(&self) -> impl Iterator<Item = Option<u16>> + use<'a> {
         let numbers = self.numbers.split(|byte| *byte == b';');
         numbers.map(|number| std::str::from_utf8(number).ok()?.parse().ok())
+    }
+}
+
+/// What is not as usual, each by the number that puts it back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Colours(BTreeSet<u16>);
+
+impl Colours {
+    pub(crate) fn are_default(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The numbers of one sequence, with what is between them.
+    pub(crate) fn apply(&mut self, numbers: &[u8]) {
+        let mut numbers = numbers.split(|byte| *byte == b';');
+        while let Some(number) = numbers.next() {
+            // Behind a colon: which colour, or which kind of line.
+            let parts: Vec<_> = number.split(|byte| *byte == b':').map(value).collect();
+            self.set(parts[0]);
+            if let ([38 | 48 | 58], Some(form)) = (parts.as_slice(), colour_numbers(&numbers)) {
+                numbers.by_ref().take(form).for_each(drop);
+            }
+        }
+    }
+
+    fn set(&mut self, number: u16) {
+        let put_back_by = match number {
+            0 => return self.0.clear(),
+            22..=25 | 27..=29 | 39 | 49 | 59 => {
+                self.0.remove(&number);
+                return;
+            }
+            1 | 2 => 22,
+            3 => 23,
+            4 | 21 => 24,
+            5 | 6 => 25,
+            7..=9 => number + 20,
+            30..=38 | 90..=97 => 39,
+            40..=48 | 100..=107 => 49,
+            58 => 59,
+            // Only by all at once.
+            _ => 0,
+        };
+        self.0.insert(put_back_by);
+    }
+}
+
+/// One that is left out is 0.
+fn value(number: &[u8]) -> u16 {
+    match number {
+        b"" => 0,
+        _ => std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(u16::MAX),
+    }
+}
+
+/// How many follow that say which colour: of a table, or red, green and blue.
+fn colour_numbers<'a>(rest: &(impl Iterator<Item = &'a [u8]> + Clone)) -> Option<usize> {
+    match rest.clone().next() {
+        Some(b"5") => Some(2),
+        Some(b"2") => Some(4),
+        _ => None,
     }
 }
 
@@ -238,7 +300,7 @@ mod tests {
         let (mut sequences, mut modes) = (Sequences::default(), Modes::default());
         for byte in bytes.bytes() {
             if let Some(item) = sequences.take(byte) {
-                modes.see(item);
+                modes.apply(item);
             }
         }
         modes
@@ -262,7 +324,7 @@ mod tests {
         let again = after(&busy.turn_on());
         assert!(busy.switched.remove(&Switch::Region));
         // Colours are the program's, too.
-        assert!(!std::mem::take(&mut busy.colours).are_usual());
+        assert!(!std::mem::take(&mut busy.colours).are_default());
         assert_eq!(again, busy);
     }
 
@@ -273,7 +335,7 @@ mod tests {
         assert_eq!(after("\x1b[0m\x1b[1;31m").turn_off(), "\x1b[m");
         assert_eq!(after("\x1b[?25l\x1b[?2004h\x1b[?25h\x1b[?2004l").turn_off(), "");
         assert_eq!(after(&format!("{BUSY}\x1bc")), Modes::default());
-        // Colours that were saved with the usual screen are back with it.
+        // Colours that were saved with the main screen are back with it.
         assert_eq!(after("\x1b[31m\x1b[?1049h").turn_off(), "\x1b[?1049l\x1b[m");
         // The cursor's blinking is the user's own choice.
         assert_eq!(after("\x1b[?12h"), Modes::default());
@@ -284,6 +346,31 @@ mod tests {
         assert_eq!(after("\x1b[>1u\x1b[>5u\x1b[<u").key_flags, [1]);
         assert_eq!(after("\x1b[>1u\x1b[=7u").key_flags, [7]);
         assert!(after("\x1b[<9u").key_flags.is_empty());
-        assert_eq!(after(&"\x1b[>1u".repeat(1000)).key_flags.len(), MOST_KEY_FLAGS);
+        assert_eq!(after(&"\x1b[>1u".repeat(1000)).key_flags.len(), MAX_KEY_FLAGS);
+    }
+
+    #[test]
+    fn what_was_put_back_one_by_one_or_at_once_is_as_usual() {
+        for (sequences, usual) in [
+            ("31 39", true),
+            ("1;31;44 22;39;49", true),
+            ("1;31 39", false),
+            ("31 0;0", true),
+            ("31 ;", true),
+            ("31 ", true),
+            ("0;1", false),
+            ("4:3 24", true),
+            ("38;5;0", false),
+            ("38;5;1 39", true),
+            ("48;2;0;0;0", false),
+            ("38:2::0:0:0", false),
+            ("38:2::0:0:0 39", true),
+            ("53 39", false),
+            ("99999 0", true),
+        ] {
+            let mut colours = Colours::default();
+            sequences.split(' ').for_each(|numbers| colours.apply(numbers.as_bytes()));
+            assert_eq!(colours.are_default(), usual, "{sequences:?}");
+        }
     }
 }

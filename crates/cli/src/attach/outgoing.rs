@@ -12,7 +12,7 @@ pub(crate) struct Outgoing {
     pub(crate) input: mpsc::Receiver<Input>,
     /// `None` when the process is not to be told.
     pub(crate) sizes: Option<watch::Receiver<WindowSize>>,
-    /// How many bytes of input went over the connection that is there now.
+    /// How many bytes of input were sent over the current connection.
     sent: u64,
     /// The end of the input went over one, and may not have arrived.
     end: End,
@@ -20,7 +20,7 @@ pub(crate) struct Outgoing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// There is none yet, or it has arrived.
+    /// Not sent yet, or it has arrived.
     Settled,
     Sent,
 }
@@ -33,8 +33,8 @@ impl Outgoing {
         Self { input, sizes, sent: 0, end: End::Settled }
     }
 
-    /// A connection is there, before which so much input was accepted; `None` when none is taken,
-    /// and then its end was heard.
+    /// A new connection, with the input accepted before it; `None` if the process takes no input,
+    /// and then its end has arrived.
     pub(crate) fn begin(&mut self, accepted: Option<u64>) {
         self.sent = 0;
         if accepted.is_none() {
@@ -52,7 +52,8 @@ impl Outgoing {
         mut to: AttachedWriter,
     ) -> Result<AttachedWriter, ClientError> {
         if self.end == End::Sent {
-            // By a connection that broke. An input that is open has not come to its end.
+            // It was sent by a connection that broke; the input is still open, so it did not
+            // arrive.
             to.request(AttachRequest::CloseStdin).await?;
         }
         let mut more_input = true;

@@ -2,12 +2,16 @@
 //!
 //! They are shown as text with colours and what moves within lines, and no more: an old question to
 //! the terminal would be answered into the program's input, an old title or clipboard would be set
-//! again. What a program drew on the other screen is left out, for it draws that itself.
+//! again. What a program drew on the alternate screen is left out, for it draws that itself.
 
 use std::collections::VecDeque;
 
+use lastbyte_client::wire::OutputQuery;
+use lastbyte_client::{Client, ClientError};
+
 use super::modes::{Drawing, Modes};
 use super::sequences::{Item, Sequences};
+use crate::stdio;
 
 /// The last lines of an output, while it is read.
 #[derive(Debug)]
@@ -16,12 +20,12 @@ pub(crate) struct Replay {
     modes: Modes,
     lines: VecDeque<Vec<u8>>,
     most_lines: usize,
-    /// How many bytes the character goes on with that has not come to its end.
+    /// How many bytes are missing of a character that is incomplete.
     missing: u8,
 }
 
 /// Of one line; a bar that is drawn over and over is one.
-const MOST_OF_A_LINE: usize = 8 << 10;
+const MAX_LINE_BYTES: usize = 8 << 10;
 
 impl Replay {
     pub(crate) fn new(most_lines: usize) -> Self {
@@ -37,7 +41,7 @@ impl Replay {
 
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
         while let Some(first) = bytes.first() {
-            let (text, rest) = bytes.split_at(self.sequences.before_next(bytes));
+            let (text, rest) = bytes.split_at(self.sequences.text_len(bytes));
             if text.is_empty() {
                 self.take_byte(*first);
                 bytes = &bytes[1..];
@@ -48,7 +52,7 @@ impl Replay {
         }
     }
 
-    /// Bytes are missing here: neither a line nor a sequence goes on behind them.
+    /// Bytes are missing here: no line and no sequence continues after them.
     pub(crate) fn gap(&mut self) {
         self.sequences = Sequences::default();
         self.missing = 0;
@@ -60,19 +64,19 @@ impl Replay {
 
     fn take_byte(&mut self, byte: u8) {
         let Some(item) = self.sequences.take(byte) else { return };
-        self.modes.see(item);
+        self.modes.apply(item);
         if self.modes.drawing() == Drawing::Screen {
             return;
         }
         let lines = &mut self.lines;
         match item {
-            Item::Csi(all) if is_of_lines(all) => {
+            Item::Csi(all) if is_line_edit(all) => {
                 self.missing = 0;
                 add(lines, all, self.most_lines);
             }
             Item::Text(all) => add_text(lines, all, self.most_lines, &mut self.missing),
             Item::Control(byte) => add_text(lines, &[byte], self.most_lines, &mut self.missing),
-            // A character does not go on behind one.
+            // A character does not continue after one.
             Item::Csi(_) | Item::Escape(_) | Item::String => self.missing = 0,
         }
     }
@@ -91,14 +95,14 @@ impl Replay {
         add_text(&mut self.lines, text, self.most_lines, &mut self.missing);
     }
 
-    /// The lines, what the program has made of the terminal, and the beginning of a sequence that
-    /// what follows goes on with.
+    /// The lines, what the program has made of the terminal, and an incomplete sequence that later
+    /// output continues.
     pub(crate) fn finish(self) -> (Vec<u8>, Modes, Vec<u8>) {
         let text = match self.modes.drawing() {
             Drawing::Screen => Vec::new(),
             Drawing::Lines => self.lines.into_iter().flatten().collect(),
         };
-        (text, self.modes, self.sequences.begun().to_vec())
+        (text, self.modes, self.sequences.incomplete().to_vec())
     }
 }
 
@@ -127,7 +131,7 @@ fn is_text(byte: u8, missing: &mut u8) -> bool {
 fn add(lines: &mut VecDeque<Vec<u8>>, shown: &[u8], most_lines: usize) {
     let Some(line) = lines.back_mut() else { return };
     line.extend_from_slice(shown);
-    if line.len() > MOST_OF_A_LINE {
+    if line.len() > MAX_LINE_BYTES {
         halve(line);
     }
     if shown == b"\n" {
@@ -146,7 +150,7 @@ fn halve(line: &mut Vec<u8>) {
 }
 
 /// Colours, erasing, and moving by so many columns or lines.
-fn is_of_lines(csi: &[u8]) -> bool {
+fn is_line_edit(csi: &[u8]) -> bool {
     let plain = csi[2..csi.len() - 1].iter().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'));
     match csi.last() {
         Some(b'm' | b'K' | b'P' | b'@' | b'X' | b'A'..=b'D' | b'G') => plain,
@@ -154,6 +158,54 @@ fn is_of_lines(csi: &[u8]) -> bool {
         Some(b'J') => matches!(csi, b"\x1b[J" | b"\x1b[0J"),
         _ => false,
     }
+}
+
+/// The first byte that is shown as it comes, and what is shown before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InitialOutput {
+    pub(crate) cursor: i64,
+    pub(crate) shown: Vec<u8>,
+    pub(crate) drawing: Drawing,
+}
+
+impl InitialOutput {
+    /// At exactly this byte.
+    pub(crate) fn at(cursor: i64) -> Self {
+        Self { cursor, shown: Vec::new(), drawing: Drawing::Lines }
+    }
+}
+
+/// How far back to read for changes to the terminal.
+const LOOK_BACK: i64 = 16 << 20;
+/// Asked for at once.
+const PIECE: u64 = 1 << 20;
+
+/// As if our terminal had been there all the time, as far as that can be had: the last screen of
+/// lines, or for a program that has the whole screen the screen that it draws on.
+pub(crate) async fn last_screen(client: &Client, id: &str) -> Result<InitialOutput, ClientError> {
+    let rows = stdio::size().rows.saturating_sub(1).max(1);
+    let mut replay = Replay::new(rows.into());
+    let mut cursor = -LOOK_BACK;
+    let mut end = None;
+    loop {
+        let query =
+            OutputQuery { from: Some(cursor), max_bytes: Some(PIECE), ..OutputQuery::default() };
+        let piece = client.raw(id, &query).await?;
+        if u64::try_from(cursor).is_ok_and(|cursor| piece.from > cursor) {
+            replay.gap();
+        }
+        replay.take(&piece.bytes);
+        cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
+        // What comes meanwhile is not run after.
+        let end = *end.get_or_insert(piece.final_len.unwrap_or(piece.total));
+        if piece.next >= end || piece.bytes.is_empty() {
+            break;
+        }
+    }
+    let (mut shown, modes, begun) = replay.finish();
+    shown.extend(modes.turn_on().into_bytes());
+    shown.extend(begun);
+    Ok(InitialOutput { cursor, shown, drawing: modes.drawing() })
 }
 
 #[cfg(test)]
@@ -295,8 +347,8 @@ mod tests {
     fn a_line_without_an_end_is_bounded_and_not_cut_in_a_sequence() {
         let bar = "\r\x1b[38;5;200m#####\x1b[0m 50%".repeat(10_000);
         let shown = replayed(bar.as_bytes());
-        assert!(shown.len() <= MOST_OF_A_LINE && bar.ends_with(&shown), "{}", shown.len());
+        assert!(shown.len() <= MAX_LINE_BYTES && bar.ends_with(&shown), "{}", shown.len());
         assert!(shown.starts_with(['\r', '\x1b', ' ']), "{shown:?}");
-        assert_eq!(replayed(&[b'x'; 3 * MOST_OF_A_LINE]).trim_matches('x'), "");
+        assert_eq!(replayed(&[b'x'; 3 * MAX_LINE_BYTES]).trim_matches('x'), "");
     }
 }

@@ -20,8 +20,8 @@ pub(crate) enum Item<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
     state: State,
-    /// From the first byte of the one that has not come to its end.
-    begun: Vec<u8>,
+    /// The bytes of the sequence that is incomplete.
+    incomplete: Vec<u8>,
     /// The last one that has.
     ended: Vec<u8>,
 }
@@ -33,7 +33,7 @@ enum State {
     Escape,
     Csi,
     String,
-    /// In a string, behind the `ESC` that may begin its end.
+    /// In a string, after an `ESC` that may start its end.
     StringEscape,
     /// Behind the byte that begins a control character of the second kind (U+0080 to U+009F), which
     /// is another way to write `ESC` and a letter, or a character like ©.
@@ -42,7 +42,7 @@ enum State {
 }
 
 /// No sequence that means anything is longer, but strings may be; of those the beginning is enough.
-const MOST_BEGUN: usize = 4096;
+const MAX_INCOMPLETE: usize = 4096;
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
@@ -50,7 +50,7 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 /// What U+0080 to U+00BF begin with in UTF-8.
 const LEAD: u8 = 0xc2;
-/// How U+009C, which ends a string, goes on.
+/// The second byte of U+009C, which ends a string.
 const STRING_END: u8 = 0x9c;
 
 impl Sequences {
@@ -78,7 +78,7 @@ impl Sequences {
             (State::StringEscape, b'\\') | (State::String, BEL) => self.end(Item::String),
             (State::String, _) => self.go_on(byte, State::String),
             (_, ESC) => {
-                self.begun.clear();
+                self.incomplete.clear();
                 self.go_on(byte, State::Escape)
             }
             (State::Text | State::Escape | State::Csi, 0..=0x1f | 0x7f) => {
@@ -97,7 +97,7 @@ impl Sequences {
     }
 
     /// How many of these bytes come before the next sequence; none in the middle of one.
-    pub(crate) fn before_next(&self, bytes: &[u8]) -> usize {
+    pub(crate) fn text_len(&self, bytes: &[u8]) -> usize {
         match self.state {
             State::Text => {
                 let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
@@ -108,21 +108,21 @@ impl Sequences {
         }
     }
 
-    /// The beginning of a sequence that has not come to its end.
-    pub(crate) fn begun(&self) -> &[u8] {
-        &self.begun
+    /// The bytes of a sequence that is incomplete.
+    pub(crate) fn incomplete(&self) -> &[u8] {
+        &self.incomplete
     }
 
     fn take_after_escape(&mut self, byte: u8) -> Option<Item<'_>> {
-        self.begun = vec![ESC];
+        self.incomplete = vec![ESC];
         self.state = State::Escape;
         self.take(byte)
     }
 
     fn go_on(&mut self, byte: u8, state: State) -> Option<Item<'_>> {
         self.state = state;
-        if self.begun.len() < MOST_BEGUN {
-            self.begun.push(byte);
+        if self.incomplete.len() < MAX_INCOMPLETE {
+            self.incomplete.push(byte);
         }
         None
     }
@@ -139,15 +139,15 @@ impl Sequences {
     ) -> Option<Item<'a>> {
         self.state = State::Text;
         // Both keep their room, for most of what ends is a byte of text.
-        std::mem::swap(&mut self.begun, &mut self.ended);
-        self.begun.clear();
+        std::mem::swap(&mut self.incomplete, &mut self.ended);
+        self.incomplete.clear();
         self.ended.push(byte);
         Some(item(&self.ended))
     }
 
     fn forget(&mut self) -> Option<Item<'_>> {
         self.state = State::Text;
-        self.begun.clear();
+        self.incomplete.clear();
         None
     }
 }
@@ -204,10 +204,10 @@ mod tests {
         for byte in b"a\x1b[m\x1b[38;5" {
             sequences.take(*byte);
         }
-        assert_eq!(sequences.begun(), b"\x1b[38;5");
+        assert_eq!(sequences.incomplete(), b"\x1b[38;5");
         for byte in std::iter::repeat_n(b'0', 10_000) {
             sequences.take(byte);
         }
-        assert_eq!(sequences.begun().len(), MOST_BEGUN);
+        assert_eq!(sequences.incomplete().len(), MAX_INCOMPLETE);
     }
 }

@@ -1,6 +1,5 @@
-//! What happens to our window, and the size that the process is told of.
+//! Events of our window, and the size that the process is given.
 
-use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::modes::Drawing;
-use crate::terminal;
+use crate::stdio;
 
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -21,38 +20,38 @@ pub(crate) struct Window {
     /// `None` when the process is to be told no more.
     sizes: Option<watch::Sender<WindowSize>>,
     /// When a size that was told only to be different is put right.
-    put_right: Option<Pin<Box<Sleep>>>,
+    correct_at: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WindowEvent {
     Resized,
-    /// We are to stop; nobody has stopped yet.
+    /// We are asked to stop (SIGTSTP).
     Stopped,
     Continued,
 }
 
-/// How long a program has to see the size that is not the right one.
+/// How long the wrong size stays, so that a program notices it.
 const DIFFERENT: Duration = Duration::from_millis(50);
 
 impl Window {
     /// Must be called on a runtime.
-    pub(crate) fn listen() -> io::Result<(Self, watch::Receiver<WindowSize>)> {
-        let (sizes, told) = watch::channel(terminal::size());
+    pub(crate) fn listen() -> anyhow::Result<(Self, watch::Receiver<WindowSize>)> {
+        let (sizes, told) = watch::channel(stdio::size());
         let window = Self {
-            resized: terminal::size_changes()?,
+            resized: stdio::size_changes()?,
             stopped: signal(SignalKind::from_raw(ToSelf::TSTP.as_raw()))?,
             continued: signal(SignalKind::from_raw(ToSelf::CONT.as_raw()))?,
             sizes: Some(sizes),
-            put_right: None,
+            correct_at: None,
         };
         Ok((window, told))
     }
 
     /// Waits for what happens. Cancel-safe.
     pub(crate) async fn next(&mut self) -> WindowEvent {
-        let put_right = async {
-            match &mut self.put_right {
+        let correct_at = async {
+            match &mut self.correct_at {
                 Some(time) => time.await,
                 None => std::future::pending().await,
             }
@@ -61,49 +60,49 @@ impl Window {
             _ = self.stopped.recv() => WindowEvent::Stopped,
             _ = self.continued.recv() => WindowEvent::Continued,
             _ = self.resized.recv() => WindowEvent::Resized,
-            () = put_right => WindowEvent::Resized,
+            () = correct_at => WindowEvent::Resized,
         }
     }
 
     /// Tells the process the size of our window.
-    pub(crate) fn tell_size(&mut self) {
-        self.put_right = None;
-        self.tell(terminal::size());
+    pub(crate) fn send_size(&mut self) {
+        self.correct_at = None;
+        self.send(stdio::size());
     }
 
     /// The same to a program that our window is new to.
-    pub(crate) fn tell_size_anew(&mut self, drawing: Drawing) {
+    pub(crate) fn resend_size(&mut self, drawing: Drawing) {
         match drawing {
-            Drawing::Lines => self.tell_size(),
-            Drawing::Screen => self.make_it_draw(),
+            Drawing::Lines => self.send_size(),
+            Drawing::Screen => self.force_redraw(),
         }
     }
 
-    /// Only another size makes every program draw all of its screen, so it is told of one and then
-    /// of the right one.
-    fn make_it_draw(&mut self) {
-        let WindowSize { rows, cols } = terminal::size();
-        self.tell(WindowSize { rows: if rows > 1 { rows - 1 } else { 2 }, cols });
-        self.put_right = Some(Box::pin(sleep_until(Instant::now() + DIFFERENT)));
+    /// Only a changed size makes every program redraw its whole screen, so a wrong size is sent
+    /// first and then the right one.
+    fn force_redraw(&mut self) {
+        let WindowSize { rows, cols } = stdio::size();
+        self.send(WindowSize { rows: if rows > 1 { rows - 1 } else { 2 }, cols });
+        self.correct_at = Some(Box::pin(sleep_until(Instant::now() + DIFFERENT)));
     }
 
-    /// The process is told no more, and is not left with a size that is wrong.
+    /// Sends no more sizes, and does not leave the process with a wrong one.
     pub(crate) fn close(&mut self) {
-        if self.put_right.is_some() {
-            self.tell_size();
+        if self.correct_at.is_some() {
+            self.send_size();
         }
         self.sizes = None;
     }
 
-    fn tell(&self, size: WindowSize) {
+    fn send(&self, size: WindowSize) {
         if let Some(sizes) = &self.sizes {
             sizes.send_replace(size);
         }
     }
 }
 
-/// Stops this program as if nobody had listened; returns when it is continued.
+/// Stops this program, as SIGTSTP would have; returns when it is continued.
 pub(crate) fn stop_self() {
-    // It cannot fail: everybody may stop himself.
+    // It cannot fail: a process may always stop itself.
     _ = kill_process(getpid(), ToSelf::STOP);
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::future::ready;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -10,7 +11,7 @@ use std::pin::pin;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use lastbyte_engine::{Engine, OrphanReaper, Settings, Survivors};
+use lastbyte_engine::{Engine, OrphanReaper, Survivors};
 use lastbyte_server::doors::codex::{self, Door};
 use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
@@ -21,28 +22,28 @@ use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, own_streams, places, tell};
+use crate::{exit_code, print, stdio};
 
 /// Serve clients of Codex's app-server: command/exec and process/*
 ///
-/// One client on standard input and output, a JSON message a line; or, with --listen, any number of
-/// them, each over a WebSocket. What a client has started ends with its connection.
+/// Serves one client on standard input and output, one JSON message per line; with --listen, any
+/// number of clients over WebSockets. When a client disconnects, what it started is stopped.
 ///
-/// The end of standard input ends the server: what still runs is stopped, and the answers of
-/// commands that had ended are delivered. SIGINT, SIGTERM and SIGHUP do the same for all clients.
+/// When standard input ends, the server stops: running commands are stopped, and the results of
+/// commands that have ended are delivered. SIGINT, SIGTERM and SIGHUP do the same for all clients.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Where clients come to: stdio://, ws://IP:PORT (this machine's own addresses),
-    /// ws://localhost:PORT, which is 127.0.0.1, or unix://PATH
+    /// Listen here: stdio://, ws://IP:PORT (loopback addresses only), ws://localhost:PORT (127.0.0.1)
+    /// or unix://PATH
     #[arg(long, value_name = "URL", default_value_t = Listen::Stdio)]
     listen: Listen,
 
-    /// The same as --listen stdio://
+    /// Same as --listen stdio://
     #[arg(long, conflicts_with = "listen")]
     stdio: bool,
 
-    /// The sandbox of commands that name none; they may name any
+    /// Run commands in this sandbox unless they choose one; they may choose any
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
 }
@@ -56,45 +57,41 @@ enum Listen {
 
 fn exit_codes() -> String {
     help::list([
-        (Code::Is(0), "standard input has ended"),
-        help::SENSELESS,
+        (Code::OK, "standard input ended"),
+        help::INVALID_ARGS,
         (
-            Code::Is(exit_code::OWN_FAILURE),
-            "it cannot serve: the address is taken or not this machine's own, no place for its files",
+            Code::FAILURE,
+            "cannot serve: address in use or not loopback, or cannot create its state directory",
         ),
-        (Code::OfSignal, "it was ended by signal N"),
+        (Code::Signal, "ended by signal N"),
     ])
 }
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
-    lastbyte_sys::own_signals::get_ready_for_children();
-    lastbyte_sys::own_signals::survive_file_size_limit();
+    lastbyte_sys::own_signals::prepare_for_children();
     // Each command takes some.
     lastbyte_sys::descriptor_limit::raise();
     let runtime =
         Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-    let listening = runtime.enter();
     // Before anything exists that a deadly signal would leave behind.
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
-    drop(listening);
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     let folder = StateFolder::create()?;
-    let code = runtime.block_on(args.carry_out(&folder, &mut signals));
-    // Nobody waits for a read of standard input that is still under way.
+    let code = runtime.block_on(args.execute(&folder, &mut signals));
+    // Does not wait for a read of standard input in progress.
     runtime.shutdown_background();
     code
 }
 
 impl Args {
-    async fn carry_out(&self, folder: &StateFolder, signals: &mut Signals) -> anyhow::Result<u8> {
-        let settings = Settings { hidden: places::hidden(), ..Settings::new(folder.path()) };
-        let engine = Engine::new(settings).context("cannot start the engine")?;
-        // Nothing that a command starts can leave its tree, and no zombie of it stays.
+    async fn execute(&self, folder: &StateFolder, signals: &mut Signals) -> anyhow::Result<u8> {
+        let engine = Engine::new(folder.settings()).context("cannot prepare to run commands")?;
+        // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         // A directory that was removed has no name any more, but is still the current one.
         let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let sandboxing = self.sandboxing();
-        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, folder.path()) };
+        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(folder)) };
         let door = Door::new(engine.clone(), settings);
         let code = self.serve_until_signalled(&door, signals).await;
         engine.close(Survivors::Stop).await;
@@ -123,10 +120,10 @@ impl Args {
         };
         tokio::select! {
             (served, ()) = async { tokio::join!(served, door.close()) } => served?,
-            // Who says it twice does not want to wait for clients.
+            // A second signal means not to wait for clients.
             _ = signals.next() => {}
         }
-        Ok(exit_code::of_signal(signal))
+        Ok(exit_code::from_signal(signal))
     }
 
     async fn serve(&self, door: &Door) -> anyhow::Result<()> {
@@ -142,22 +139,30 @@ impl Args {
             Listen::WebSocket(address) => Listener::tcp(*address, Access::Open)?,
             Listen::Unix(path) => Listener::unix(path)?,
         };
-        tell_address(&listener.to_string());
-        let server = Server::new(vec![listener], Hosts::default(), Limits::default());
+        print_address(&listener.to_string());
+        let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
+        let server = Server::new(vec![listener], Hosts::default(), limits);
         server.run(codex::router(door.clone()), door.closed(), ready(())).await;
         Ok(())
     }
 }
 
+/// What clients are told as Codex's folder: the one that they have chosen for it, if there is one.
+fn home(folder: &StateFolder) -> PathBuf {
+    let chosen = env::var_os("CODEX_HOME").filter(|chosen| !chosen.is_empty());
+    let chosen = chosen.and_then(|chosen| fs::canonicalize(chosen).ok());
+    chosen.unwrap_or_else(|| folder.path().to_owned())
+}
+
 /// In the lines that clients of Codex look for.
-fn tell_address(listener: &str) {
+fn print_address(listener: &str) {
     let Some(address) = listener.strip_prefix("http://") else {
-        return tell::line(format_args!("app-server listening on {listener}"));
+        return print::message(format_args!("app-server listening on {listener}"));
     };
-    tell::line("app-server (WebSockets)");
-    tell::line(format_args!("  listening on: ws://{address}"));
-    tell::line(format_args!("  readyz: http://{address}/readyz"));
-    tell::line(format_args!("  healthz: http://{address}/healthz"));
+    print::message("app-server (WebSockets)");
+    print::message(format_args!("  listening on: ws://{address}"));
+    print::message(format_args!("  readyz: http://{address}/readyz"));
+    print::message(format_args!("  healthz: http://{address}/healthz"));
 }
 
 impl FromStr for Listen {
@@ -192,13 +197,13 @@ struct StandardOutput;
 
 impl Read for StandardInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(own_streams::read_stdin(into)?)
+        Ok(stdio::read_stdin(into)?)
     }
 }
 
 impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(own_streams::write_stdout(bytes)?)
+        Ok(stdio::write_some(bytes)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -5,29 +5,29 @@ use lastbyte_client::{Attached, Client};
 use rustix::stdio::stdout;
 use rustix::termios::isatty;
 
-use crate::attach::begin::{Begin, last_screen};
-use crate::attach::conversation::{Conversation, Parting};
 use crate::attach::detach_key::{DetachKey, Keys};
 use crate::attach::input::Pass;
-use crate::attach::opening::Wanted;
+use crate::attach::replay::{InitialOutput, last_screen};
+use crate::attach::session::SessionOptions;
+use crate::attach::session::{Session, SessionEnd};
 use crate::exit_code::help::{self, Code};
-use crate::process_args::ProcessArgs;
+use crate::process_args::{ProcessArgs, short_id};
 use crate::signals::Interrupted;
-use crate::{exit_code, in_words, own_streams, process_id, tell};
+use crate::{exit_code, format, print, stdio};
 
-/// Attach to a process: see what it writes, and type what it reads
+/// Attach to a process: see its output and type its input
 ///
-/// For a process on a terminal (`start --tty`) our own is passed through: every key goes to it,
-/// Ctrl-C too, and it follows the size of our window. The detach key leaves it running; after
-/// that, as after its end or the loss of the server, the terminal is as it was. Any number may be
-/// attached to one process; the process has the size of the window that changed last.
+/// For a process on a terminal (`start --tty`), your terminal is connected to it: every key goes to the
+/// process, including Ctrl-C, and it follows the size of your window. The detach key leaves it running.
+/// When you detach, the process ends or the connection is lost, your terminal is restored. Several
+/// terminals can be attached to one process, which gets the size of the window that changed last.
 ///
-/// On a terminal the output begins with the last screen of lines, as text and colours. A program
-/// that has the whole screen, like an editor, draws it again instead. Into a pipe or a file it begins
-/// with the first byte. Input is sent only to a process started with --stdin-open or -i.
+/// On a terminal, output starts with the last screen of lines, as text and colours. A full-screen
+/// program, like an editor, redraws its screen instead. In a pipe or file, output starts at the first
+/// byte. Input is sent only to a process started with --stdin-open or -i.
 ///
-/// From a pipe or a file standard input is passed on, and its end too: on a terminal as Ctrl-D. For
-/// a process without a terminal lines are sent as they are typed, and Ctrl-C leaves it running.
+/// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. For
+/// a process without a terminal, lines are sent as you type them, and Ctrl-C leaves it running.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
@@ -35,42 +35,38 @@ pub(crate) struct Args {
     process: ProcessArgs,
 
     #[command(flatten)]
-    how: How,
+    how: AttachArgs,
 }
 
-/// How to attach to a process that is known.
+/// How to attach to a process.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct How {
-    /// Begin at exactly this byte of the output; a negative number counts from the end. A terminal is
-    /// shown the bytes as they are, with every old question and title among them
+pub(crate) struct AttachArgs {
+    /// Start at exactly this byte of the output; a negative number counts from the end. A terminal gets
+    /// the bytes unchanged, including old queries and titles
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     from: Option<i64>,
 
-    /// What detaches: keys like ctrl-], several with commas like ctrl-p,ctrl-q, the first with ctrl;
-    /// `none` for no detach key. They do not reach the process; `lastbyte write` sends what cannot be
-    /// typed
+    /// Detach with these keys, like ctrl-] or ctrl-p,ctrl-q (the first with ctrl); `none` for no detach
+    /// key. They do not reach the process; send them with `lastbyte write`
     #[arg(long, value_name = "KEYS", default_value_t)]
     detach_key: DetachKey,
 
-    /// Send nothing: no key, no size
+    /// Send neither input nor window size
     #[arg(long)]
     read_only: bool,
 }
 
 fn exit_codes() -> String {
     help::list([
-        (Code::OfCommand, "the command's own exit code, when it has ended"),
-        (Code::Is(0), "detached; the command runs on"),
-        help::UNUSABLE,
-        help::OUT_OF_TIME,
+        (Code::Command, "the command's own exit code"),
+        (Code::OK, "detached; the command keeps running"),
+        help::INVALID_ARGS_OR_SETTINGS,
+        help::COMMAND_TIMED_OUT,
         (
-            Code::Is(exit_code::OWN_FAILURE),
-            "no server is running, there is no such process, it cannot do this, or the server has gone",
+            Code::FAILURE,
+            "no server is running, no such process, the server refused the request or went away",
         ),
-        (
-            Code::OfSignal,
-            "the command was ended by signal N, or lastbyte was and the command runs on",
-        ),
+        (Code::Signal, "signal N ended the command, or lastbyte while the command keeps running"),
     ])
 }
 
@@ -82,9 +78,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     args.how.attach(&client, &process).await
 }
 
-impl How {
-    /// For whoever has seen nothing of it.
-    pub(crate) fn from_the_first_byte() -> Self {
+impl AttachArgs {
+    /// For a process whose output was not shown yet.
+    pub(crate) fn from_first_byte() -> Self {
         Self { from: Some(0), ..Self::default() }
     }
 
@@ -93,78 +89,85 @@ impl How {
         let query = AttachQuery { from: Some(begin.cursor), ..AttachQuery::default() };
         let attached = client.attach(&process.id, &query).await?;
         let wanted = self.wanted(process, &attached);
-        if process.phase != Phase::Ended {
-            self.tell_how(process, &wanted);
+        // A process that has ended meanwhile takes no input either, which is not worth a word.
+        let has_ended = match wanted.pass {
+            Pass::On => process.phase == Phase::Ended,
+            Pass::Nothing => client.show(&process.id).await?.phase == Phase::Ended,
+        };
+        if !has_ended {
+            self.print_hint(process, &wanted);
         }
         let is_person = wanted.keys.is_some();
-        let (mut conversation, mut outgoing) = Conversation::open(client, &process.id, wanted)?;
-        conversation.begin(begin);
-        let parting = conversation.until_parting(attached, &mut outgoing).await;
-        // Keys are still heard, though nobody takes them.
+        let (mut session, mut outgoing) = Session::open(client, &process.id, wanted)?;
+        session.begin(begin);
+        let end = session.until_end(attached, &mut outgoing).await;
+        // The detach key still works, but input is not sent any more.
         drop(outgoing);
-        match parting {
-            Ok(Parting::Ended(_)) | Err(_) => conversation.let_all_be_seen().await,
-            Ok(Parting::Detached | Parting::Interrupted(_) | Parting::ReaderGone) => {}
+        match end {
+            Ok(SessionEnd::Ended(_)) | Err(_) => session.flush_terminal().await,
+            Ok(SessionEnd::Detached | SessionEnd::Interrupted(_) | SessionEnd::ReaderGone) => {}
         }
-        conversation.finish();
-        report(&process.id, parting?, is_person)
+        session.finish();
+        report(&process.id, end?, is_person)
     }
 
-    async fn begin(&self, client: &Client, id: &str) -> anyhow::Result<Begin> {
+    async fn begin(&self, client: &Client, id: &str) -> anyhow::Result<InitialOutput> {
         Ok(match self.from {
-            Some(cursor) => Begin::at(cursor),
+            Some(cursor) => InitialOutput::at(cursor),
             None if isatty(stdout()) => last_screen(client, id).await?,
-            None => Begin::at(0),
+            None => InitialOutput::at(0),
         })
     }
 
-    fn wanted(&self, process: &Process, attached: &Attached) -> Wanted {
+    fn wanted(&self, process: &Process, attached: &Attached) -> SessionOptions {
         let on_terminal = process.streams == Streams::Tty;
-        let keys = on_terminal && own_streams::stdin_is_a_terminal();
-        Wanted {
+        let keys = on_terminal && stdio::stdin_is_terminal();
+        SessionOptions {
             keys: keys.then(|| Keys::new(self.detach_key.clone())),
             pass: match attached.accepted() {
                 Some(_) if !self.read_only => Pass::On,
                 Some(_) | None => Pass::Nothing,
             },
-            tell_size: on_terminal && !self.read_only && (keys || isatty(stdout())),
+            send_size: on_terminal && !self.read_only && (keys || isatty(stdout())),
         }
     }
 
-    /// One line of what a person can do; nothing to a program whose input is taken.
-    fn tell_how(&self, process: &Process, wanted: &Wanted) {
-        let id = process_id::short(&process.id);
+    /// Prints a hint for people; nothing when standard input is a program.
+    fn print_hint(&self, process: &Process, wanted: &SessionOptions) {
+        let id = short_id(&process.id);
         let only = match wanted.pass {
             Pass::On => "",
-            Pass::Nothing if self.read_only => ", to look only",
+            Pass::Nothing if self.read_only => ", read-only",
             Pass::Nothing => ", which takes no input",
         };
-        let leave = match (&wanted.keys, own_streams::stdin_is_a_terminal()) {
+        let leave = match (&wanted.keys, stdio::stdin_is_terminal()) {
             (Some(_), _) if self.detach_key.is_none() => " until it ends".into(),
             (Some(_), _) => format!("; {} detaches", self.detach_key),
             (None, true) => "; Ctrl-C leaves it running".into(),
             (None, false) if only.is_empty() || self.read_only => return,
             (None, false) => String::new(),
         };
-        tell::line(format_args!("attached to {id}{only}{leave}"));
+        print::message(format_args!("attached to {id}{only}{leave}"));
     }
 }
 
 /// Says how it ended, to a person; returns the exit code.
-fn report(id: &str, parting: Parting, is_person: bool) -> anyhow::Result<u8> {
-    match parting {
-        Parting::Detached => {
-            let id = process_id::short(id);
-            tell::line(format_args!("detached; it runs on, and `lastbyte attach {id}` comes back"));
+fn report(id: &str, end: SessionEnd, is_person: bool) -> anyhow::Result<u8> {
+    match end {
+        SessionEnd::Detached => {
+            let id = short_id(id);
+            print::message(format_args!(
+                "detached; the process keeps running; return with `lastbyte attach {id}`"
+            ));
             Ok(0)
         }
-        Parting::ReaderGone => Ok(0),
-        Parting::Interrupted(signal) => Err(Interrupted { signal, what: "attach" }.into()),
-        Parting::Ended(ending) => {
+        SessionEnd::ReaderGone => Ok(0),
+        SessionEnd::Interrupted(signal) => Err(Interrupted::while_running(signal).into()),
+        SessionEnd::Ended(ending) => {
             if is_person {
-                tell::line(format_args!("the process has ended: {}", in_words::ending(&ending)));
+                print::message(format_args!("the process has ended: {}", format::ending(&ending)));
             }
-            exit_code::of_wire_ending(&ending)
+            exit_code::from_ending(&ending)
         }
     }
 }

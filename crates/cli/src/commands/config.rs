@@ -3,18 +3,18 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args as _, Command};
+use clap::{Args as _, Command, FromArgMatches};
 use serde_json::{Value, json};
 
 use crate::commands::serve;
-use crate::config::{self, Choice, ConfigError, Given, Kind, Origin, Setting};
+use crate::config::{self, Choice, Given, Kind, Origin, Setting};
 use crate::exit_code::help;
 use crate::server_args::ServerArgs;
-use crate::table::table;
-use crate::{places, tell};
+use crate::{format, paths, print};
 
-/// Show what is set, and where
+/// Show settings and where they come from
 #[derive(Debug, clap::Args)]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: ConfigCommand,
@@ -25,14 +25,15 @@ enum ConfigCommand {
     Show(ShowArgs),
 }
 
-/// Print every setting, with the place that it comes from
+/// Print every setting and where it comes from
 ///
-/// A flag wins over a variable, a variable over the file, the file over what is usual. This is what
-/// holds for a call without flags. What may have a secret in it is not printed.
+/// Flags override environment variables, variables override the file, and the file overrides the
+/// defaults. Shows what a command or a server started now without flags would use; a running server
+/// keeps the settings it was started with. Secrets are not printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 struct ShowArgs {
-    /// Write it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 
@@ -41,7 +42,7 @@ struct ShowArgs {
 }
 
 fn exit_codes() -> String {
-    help::list([help::DONE, help::UNUSABLE, help::NOT_WRITTEN])
+    help::list([help::SUCCESS, help::INVALID_ARGS_OR_SETTINGS, help::NOT_WRITTEN])
 }
 
 /// Returns the exit code.
@@ -49,23 +50,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let ConfigCommand::Show(args) = &args.command;
     let choice = Choice::load(args.config.as_deref())?;
     check(&choice)?;
-    match args.json {
-        true => tell::json_result(&in_json(&choice)),
-        false => tell::result(in_words(&choice)),
+    if args.json {
+        print::json_result(&in_json(&choice))
+    } else {
+        print::result(in_words(&choice))
     }?;
     Ok(0)
 }
 
-/// Whether those would start who are given these settings.
-fn check(choice: &Choice) -> Result<(), ConfigError> {
-    for command in [
-        serve::Args::augment_args(Command::new("serve")),
-        ServerArgs::augment_args(Command::new("client")),
-    ] {
+/// Checks that `serve` and clients accept these settings.
+fn check(choice: &Choice) -> anyhow::Result<()> {
+    let parse = |command| {
         let parsed = config::filled(command, choice).try_get_matches_from(["lastbyte"]);
-        parsed.map_err(|error| config::explain(&error, choice))?;
-    }
-    Ok(())
+        parsed.map_err(|error| config::explain(&error, choice))
+    };
+    parse(ServerArgs::augment_args(Command::new("client")))?;
+    let serve = parse(serve::Args::augment_args(Command::new("serve")))?;
+    Ok(serve::Args::from_arg_matches(&serve)?.check([])?)
 }
 
 fn in_words(choice: &Choice) -> String {
@@ -74,17 +75,17 @@ fn in_words(choice: &Choice) -> String {
         None => "file: none\n\n".to_owned(),
     };
     let row = |setting: Setting| {
-        let given = choice.of(setting.name);
+        let given = choice.get(setting.name);
         let from = given.map_or("default".into(), |given| given.origin.to_string());
         [setting.name.to_owned(), from, value_in_words(&value(setting, given, choice))]
     };
-    file + &table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None)
+    file + &format::table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None)
 }
 
 fn value_in_words(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
-        Value::String(text) => crate::in_words::one_line(text),
+        Value::String(text) => format::one_line(text),
         Value::Array(items) if items.is_empty() => "-".into(),
         Value::Array(items) => items.iter().map(value_in_words).collect::<Vec<_>>().join(", "),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
@@ -93,7 +94,7 @@ fn value_in_words(value: &Value) -> String {
 
 fn in_json(choice: &Choice) -> Value {
     let settings = config::ALL.map(|setting| {
-        let given = choice.of(setting.name);
+        let given = choice.get(setting.name);
         json!({
             "name": setting.name,
             "value": value(setting, given, choice),
@@ -126,11 +127,11 @@ fn value(setting: Setting, given: Option<&Given>, choice: &Choice) -> Value {
 
 /// What holds where nothing is set.
 fn usual(setting: Setting, choice: &Choice) -> Value {
-    let state = choice.of("state").and_then(|given| given.values.first()).map(Path::new);
+    let state = choice.get("state").and_then(|given| given.values.first()).map(Path::new);
     match (setting.name, setting.kind) {
         // Without a home there is none.
-        ("state", _) => places::state_dir(None).ok().map(in_text).into(),
-        ("socket", _) => places::socket_path(state, None).ok().map(in_text).into(),
+        ("state", _) => paths::state_dir(None).ok().map(in_text).into(),
+        ("socket", _) => paths::socket_path(state, None).ok().map(in_text).into(),
         ("default-sandbox", _) => "full-access".into(),
         ("log", _) => "info".into(),
         (_, Kind::List) => json!([]),

@@ -1,44 +1,151 @@
 //! `lastbyte doctor`: what this machine offers and what lastbyte makes of it.
 
-use crate::doctor::Diagnosis;
+mod checks;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use lastbyte_engine::set_aside_folders;
+use serde::Serialize;
+
 use crate::exit_code::help::{self, Code};
 use crate::state_folder::StateFolder;
-use crate::{exit_code, tell};
+use crate::{exit_code, paths, print};
 
-/// Say what this machine offers and what lastbyte makes of it
+/// Check what this machine supports and how lastbyte uses it
 ///
-/// Everything is found out by trying it, as lastbyte itself would when it runs a command. The exit
-/// code is 0 when commands can be run here, and 1 when something that they need is missing.
+/// Everything is checked by trying it, as lastbyte does when it runs a command. The exit code is 0 if
+/// commands can run here and 1 if something they need is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Write it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 fn exit_codes() -> String {
     help::list([
-        (Code::Is(0), "commands can be run here"),
-        (Code::Is(exit_code::NOT_MET), "something that they need is missing"),
-        help::SENSELESS,
-        (
-            Code::Is(exit_code::OWN_FAILURE),
-            "lastbyte itself failed: no place for its files, output not written",
-        ),
+        (Code::OK, "commands can run here"),
+        (Code::NOT_MET, "something they need is missing"),
+        help::INVALID_ARGS,
+        (Code::FAILURE, "lastbyte failed: cannot create its state directory, cannot write output"),
     ])
 }
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let folder = StateFolder::create()?;
-    let diagnosis = Diagnosis::of_this_machine(folder.path());
-    match args.json {
-        true => tell::result(format!("{}\n", serde_json::to_string_pretty(&diagnosis)?))?,
-        false => tell::result(diagnosis.to_string())?,
+    let state = paths::state_dir(None).ok();
+    let diagnosis = Diagnosis::run(folder.path(), state.as_deref());
+    if args.json {
+        print::result(format!("{}\n", serde_json::to_string_pretty(&diagnosis)?))?
+    } else {
+        print::result(diagnosis.to_string())?
     }
-    Ok(match diagnosis.can_run() {
-        true => 0,
-        false => exit_code::NOT_MET,
-    })
+    Ok(if diagnosis.can_run() { 0 } else { exit_code::NOT_MET })
+}
+
+/// All that was found.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    kernel: String,
+    findings: Vec<Finding>,
+    /// How the whole tree of a command is reached when it is stopped.
+    stops_by: &'static str,
+    /// How policies are enforced; absent where none can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandboxes_by: Option<&'static str>,
+    /// Folders with output that the server found and its journal does not name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_aside: Vec<PathBuf>,
+    /// How many silent commands can run at once; absent where nothing bounds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most_processes: Option<u64>,
+}
+
+/// One thing, whether it is there, and what that means.
+#[derive(Debug, Serialize)]
+struct Finding {
+    name: &'static str,
+    verdict: Verdict,
+    meaning: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Yes,
+    /// It is not there, and lastbyte does without.
+    No,
+    /// It is not there, and commands cannot be run without it.
+    Needed,
+}
+
+impl Diagnosis {
+    /// Tries everything; files are tried in this folder. The server's is the one of `state`.
+    fn run(folder: &Path, state: Option<&Path>) -> Self {
+        let leaf = lastbyte_sys::cgroup::probe();
+        let tried = checks::try_all();
+        Self {
+            kernel: lastbyte_sys::probe::kernel(),
+            stops_by: match leaf {
+                Ok(_) => "leaf",
+                Err(_) => "scan",
+            },
+            sandboxes_by: checks::enforced_by(&tried),
+            // One that is not there has none.
+            set_aside: state.and_then(|state| set_aside_folders(state).ok()).unwrap_or_default(),
+            most_processes: checks::most_processes(),
+            findings: checks::all(folder, leaf, &tried),
+        }
+    }
+
+    fn can_run(&self) -> bool {
+        self.findings.iter().all(|finding| finding.verdict != Verdict::Needed)
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "Linux {}\n", self.kernel)?;
+        for Finding { name, verdict, meaning } in &self.findings {
+            let verdict = match verdict {
+                Verdict::Yes => "yes",
+                Verdict::No => "no",
+                Verdict::Needed => "MISSING",
+            };
+            writeln!(out, "  {verdict:7}  {name:16}  {meaning}")?;
+        }
+        writeln!(out)?;
+        if !self.can_run() {
+            return writeln!(out, "Commands cannot run here: see MISSING above.");
+        }
+        match self.stops_by {
+            "leaf" => {
+                writeln!(out, "A stop ends a command and everything it started, and proves it.")?
+            }
+            _ => writeln!(
+                out,
+                "A stop searches for everything a command started and ends what it finds."
+            )?,
+        }
+        match self.sandboxes_by {
+            Some(_) => writeln!(out, "A sandbox applies to a command and everything it starts.")?,
+            None => {
+                writeln!(out, "Sandboxes are not available: commands that need one are refused.")?
+            }
+        }
+        for folder in &self.set_aside {
+            let folder = folder.display();
+            writeln!(
+                out,
+                "Output that the server's journal does not name was set aside in {folder}."
+            )?;
+        }
+        match self.most_processes {
+            Some(most) => writeln!(out, "About {most} commands can run at once."),
+            None => writeln!(out, "There is no limit on how many commands can run at once."),
+        }
+    }
 }

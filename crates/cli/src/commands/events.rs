@@ -2,26 +2,28 @@
 
 use std::pin::pin;
 
+use anyhow::bail;
 use lastbyte_client::News;
 use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
-use lastbyte_sys::Errno;
 
 use crate::exit_code::help::{self, Code};
-use crate::server_args::ServerArgs;
-use crate::{in_words, own_streams, process_id, rfc3339, tell};
+use crate::process_args::short_id;
+use crate::server_args::{ServerArgs, is_not_running};
+use crate::stdio::{self, Reader};
+use crate::{format, print, timestamp};
 
-/// Print what happens to processes from now on, a line for each event
+/// Print an event per line as things happen to processes
 ///
-/// Goes on until it is interrupted or the server ends. A connection that breaks is made again
-/// behind the last event; what was missed all the same is told on standard error.
+/// Runs until interrupted or until the server stops. If the connection breaks, it reconnects and
+/// continues after the last event; if events were missed, standard error says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Only events of this session
+    /// Print only events of this session
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// Write each event as a line of JSON
+    /// Print each event as a line of JSON
     #[arg(long)]
     json: bool,
 
@@ -30,49 +32,49 @@ pub(crate) struct Args {
 }
 
 fn exit_codes() -> String {
-    let read = (Code::Is(0), "the reader of its output has gone");
-    let ended = (Code::OfSignal, "it was ended by signal N: 130 for Ctrl-C");
-    help::list([read, help::UNUSABLE, help::NO_SERVER, ended])
+    let read = (Code::OK, "the reader of its output is gone");
+    let ended = (Code::Signal, "ended by signal N: 130 for Ctrl-C");
+    let stopped =
+        (Code::FAILURE, "no server is running, it refused the request, or it has stopped");
+    help::list([read, help::INVALID_ARGS_OR_SETTINGS, stopped, ended])
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let mut events = args.server.client().await?.events(args.session.as_deref()).await?;
-    let mut reader_gone = pin!(own_streams::stdout_reader_gone());
+    let mut reader_gone = pin!(stdio::stdout_reader_gone());
     loop {
         let news = tokio::select! {
-            news = events.next() => news?,
-            // Nobody reads, so nobody wants more.
+            news = events.next() => match news {
+                Err(error) if is_not_running(&error) => bail!("the server has stopped"),
+                news => news?,
+            },
+            // Without a reader there is nothing more to print.
             () = &mut reader_gone => return Ok(0),
         };
         let line = match news {
             News::Gap => {
-                tell::line("events are missing here");
+                print::message("some events were missed");
                 continue;
             }
             News::Event { event, .. } if args.json => serde_json::to_string(&event)?,
             News::Event { event, .. } => line(&event),
         };
-        let line = format!("{line}\n");
-        match own_streams::write_all(rustix::stdio::stdout(), line.as_bytes()) {
-            Ok(()) => {}
-            Err(Errno::PIPE) => return Ok(0),
-            Err(errno) => {
-                return Err(anyhow::Error::new(errno).context("cannot write to standard output"));
-            }
+        if stdio::write_stdout(format!("{line}\n").as_bytes())? == Reader::Gone {
+            return Ok(0);
         }
     }
 }
 
 fn line(event: &Event) -> String {
-    let (time, id) = (rfc3339::seconds(event.at_unix_ns), process_id::short(&event.process));
+    let (time, id) = (timestamp::seconds(event.at_unix_ns), short_id(&event.process));
     let name = event.event.name();
     let more = match &event.event {
         EventKind::Started | EventKind::FirstOutput | EventKind::Forgotten => String::new(),
-        EventKind::TimedOut { which: TimeoutKind::Wall } => "its time is over".into(),
-        EventKind::TimedOut { which: TimeoutKind::Idle } => "it was idle too long".into(),
-        EventKind::Ended { ending } => in_words::ending(ending),
-        EventKind::WorkspaceTouched { paths, .. } => in_words::one_line(&paths.join(" ")),
+        EventKind::TimedOut { which: TimeoutKind::Wall } => "time limit reached".into(),
+        EventKind::TimedOut { which: TimeoutKind::Idle } => "no output for too long".into(),
+        EventKind::Ended { ending } => format::ending(ending),
+        EventKind::WorkspaceTouched { paths, .. } => format::one_line(&paths.join(" ")),
     };
     format!("{time}  {id}  {name:12}  {more}").trim_end().to_owned()
 }

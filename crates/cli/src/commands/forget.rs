@@ -1,22 +1,23 @@
 //! `lastbyte forget`: an ended process and its output, removed.
 
-use lastbyte_client::wire::ForgetQuery;
+use lastbyte_client::ClientError;
+use lastbyte_client::wire::{ErrorCode, ForgetQuery};
 
-use crate::process_args::ProcessArgs;
-use crate::{exit_code, tell};
+use crate::process_args::{ProcessArgs, short_id};
+use crate::{exit_code, print};
 
-/// Forget a process that has ended, with its output
+/// Forget a process that has ended and delete its output
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking_about_one())]
+#[command(after_help = exit_code::help::process_query_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
 
-    /// Stop it first, if anything of it lives
+    /// Stop it first if anything of it is still running
     #[arg(long)]
     stop: bool,
 
-    /// Write the id of what was forgotten as JSON
+    /// Print the id of the forgotten process as JSON
     #[arg(long)]
     json: bool,
 }
@@ -24,9 +25,25 @@ pub(crate) struct Args {
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find().await?;
-    client.forget(&id, &ForgetQuery { stop: args.stop.then_some(true) }).await?;
+    let query = ForgetQuery { stop: args.stop.then_some(true) };
+    client.forget(&id, &query).await.map_err(|error| advised(error, short_id(&id)))?;
     if args.json {
-        tell::json_result(&serde_json::json!({ "forgotten": id }))?;
+        print::json_result(&serde_json::json!({ "forgotten": id }))?;
     }
     Ok(0)
+}
+
+/// With the call that would succeed.
+fn advised(error: ClientError, id: &str) -> ClientError {
+    let stop = format!("`lastbyte forget --stop {id}` stops it first");
+    match error {
+        ClientError::Refused(refusal) if refusal.code == ErrorCode::NotEnded => {
+            ClientError::Refused(refusal.hint(stop))
+        }
+        ClientError::Refused(refusal) if refusal.code == ErrorCode::OutputHeld => {
+            let show = format!("`lastbyte show {id}` says which process holds it, and {stop}");
+            ClientError::Refused(refusal.hint(show))
+        }
+        other => other,
+    }
 }

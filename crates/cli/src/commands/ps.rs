@@ -2,48 +2,51 @@
 
 mod watch;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use lastbyte_client::wire::{ListAnswer, ListQuery, Phase, Process};
 
 use crate::exit_code::help::{self, Code};
+use crate::process_args::short_id;
 use crate::server_args::ServerArgs;
-use crate::table::table;
-use crate::{duration, in_words, process_id, tell, terminal};
+use crate::{format, print, stdio, units};
 
-/// List the processes that the server knows, newest first
+/// List the processes the server knows, newest first
 ///
-/// An id is shown by its last eight characters, which every command takes for it. On a terminal
-/// the command is cut to the width of the line; into a pipe it is written out.
+/// Ids are shown by their last eight characters, which every command accepts. On a terminal, each line
+/// is cut to the width of the window; in a pipe, commands are shown whole.
+///
+/// The phase is `running`, `draining` (the command has ended and the last of its output is being
+/// read) or `ended`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Only those that are running, draining or ended
-    #[arg(long, value_parser = parse_phase)]
+    /// Show only processes in this phase: running, draining or ended
+    #[arg(long, value_parser = |text: &str| format::parse_word::<Phase>(text, "running, draining or ended"))]
     phase: Option<Phase>,
 
-    /// Only those of this session
+    /// Show only processes of this session
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// Only those with this label
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// Show only processes with this label; at most one
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
     label: Option<String>,
 
-    /// At most so many; 100 unless given
-    #[arg(long, value_name = "COUNT")]
+    /// Show at most COUNT processes, from 1 to 1000 [default: 100]
+    #[arg(long, value_name = "COUNT", value_parser = |text: &str| units::parse_count(text, 1000))]
     limit: Option<u64>,
 
-    /// Write them as JSON, a process to a line
+    /// Print JSON, one process per line
     #[arg(long)]
     json: bool,
 
-    /// Draw the list again whenever something happens, until it is interrupted; on a terminal
+    /// Redraw the list on every change until interrupted; needs a terminal
     #[arg(long, conflicts_with = "json")]
     watch: bool,
 
-    /// With --watch: draw it at least this often
-    #[arg(long, value_name = "TIME", requires = "watch", default_value = "1s", value_parser = duration::parse)]
+    /// With --watch: redraw at least this often
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "1s", value_parser = units::parse_duration)]
     interval: Duration,
 
     #[command(flatten)]
@@ -51,8 +54,8 @@ pub(crate) struct Args {
 }
 
 fn exit_codes() -> String {
-    let watched = (Code::OfSignal, "--watch was ended by signal N: 130 for Ctrl-C");
-    help::list([help::DONE, help::UNUSABLE, help::NO_SERVER, watched])
+    let watched = (Code::Signal, "--watch was ended by signal N: 130 for Ctrl-C");
+    help::list([help::SUCCESS, help::INVALID_ARGS_OR_SETTINGS, help::NO_SERVER, watched])
 }
 
 /// Returns the exit code.
@@ -63,14 +66,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let page = args.server.client().await?.list(&args.query()).await?;
     if args.json {
         for process in &page.processes {
-            tell::json_result(process)?;
+            print::json_result(process)?;
         }
     } else {
-        tell::result(listing(&page))?;
+        print::result(listing(&page))?;
     }
     if page.next.is_some() {
         let count = page.processes.len();
-        tell::line(format_args!("these are the newest {count}; --limit takes up to 1000"));
+        print::message(format_args!("showing the newest {count}; use --limit (max 1000)"));
     }
     Ok(0)
 }
@@ -87,32 +90,25 @@ impl Args {
     }
 }
 
+fn parse_label(text: &str) -> Result<String, String> {
+    if text.contains('=') { Ok(text.to_owned()) } else { Err("expected NAME=VALUE".into()) }
+}
+
 /// The table, as wide as the terminal.
 fn listing(page: &ListAnswer) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let rows: Vec<_> = page.processes.iter().map(|process| row(process, now)).collect();
+    let rows: Vec<_> = page.processes.iter().map(row).collect();
     let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "COMMAND"];
-    table(heading, &rows, terminal::width_of_stdout())
+    format::table(heading, &rows, stdio::width_of_stdout())
 }
 
-fn row(process: &Process, now: Duration) -> [String; 7] {
-    let age = now.saturating_sub(Duration::from_nanos(process.started_unix_ns));
+fn row(process: &Process) -> [String; 7] {
     [
-        process_id::short(&process.id).to_owned(),
-        in_words::age(age),
-        in_words::phase(process.phase).to_owned(),
-        process.ending.as_ref().map(in_words::ending).unwrap_or_default(),
-        in_words::size(process.total),
-        in_words::sandbox_kind(&process.sandbox).to_owned(),
-        in_words::command(process),
+        short_id(&process.id).to_owned(),
+        format::age(process),
+        format::phase(process.phase).to_owned(),
+        process.ending.as_ref().map(format::ending).unwrap_or_default(),
+        format::size(process.total),
+        format::sandbox_kind(&process.sandbox).to_owned(),
+        format::command(process),
     ]
-}
-
-fn parse_phase(text: &str) -> Result<Phase, String> {
-    match text {
-        "running" => Ok(Phase::Running),
-        "draining" => Ok(Phase::Draining),
-        "ended" => Ok(Phase::Ended),
-        _ => Err("a phase is running, draining or ended".into()),
-    }
 }

@@ -1,76 +1,79 @@
 //! `lastbyte run`: a command in the foreground, without a daemon.
 
+use std::fmt;
+use std::time::Duration;
+
 use anyhow::Context;
+use lastbyte_client::wire::{Closing, Ending};
 use lastbyte_engine::{
-    Ending, Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
+    Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
     Survivors, Timeouts,
 };
 use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
 use tokio::runtime::Builder;
 
-use crate::attend::attend;
 use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
-use crate::sandbox_args::tell_if_external;
+use crate::sandbox_args::warn_if_external;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, feed, own_streams, places, size, summary, tell, terminal, usage};
+use crate::{exit_code, foreground, format, print, stdio, units};
 
-/// Run a command and wait for its end
+/// Run a command and wait for it to end
 ///
-/// The command is one shell text, run by `sh -c`, or a program and its arguments after `--`.
+/// The command is one quoted shell command, run by `sh -c`, or a program and its arguments after `--`.
 ///
-/// Its output appears as it comes: standard output on standard output, standard error on
-/// standard error. The exit code is the command's own. A background process that the command
-/// leaves behind is not waited for and goes on running.
+/// Its output appears as it is written: standard output on standard output, standard error on
+/// standard error. The exit code is the command's own. A background process that the command leaves
+/// behind is not waited for and keeps running, but its output is closed: its next write fails.
 ///
-/// Standard input is passed on to the command unless it is a terminal. It is read ahead of the
-/// command, so give a command in a loop that reads the same input its own: `</dev/null`.
+/// Standard input is passed on to the command unless it is a terminal. lastbyte reads ahead of the
+/// command, so in a loop that reads the same input, give the command its own: `</dev/null`.
 ///
-/// The command runs in a session of its own. SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are
-/// passed on to it; the second one kills it with everything it has started. A signal that was
-/// ignored when lastbyte started, as under nohup, stays ignored.
+/// The command runs in its own session. SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on
+/// to it; a second signal kills it and everything it started. A signal that was ignored when lastbyte
+/// started, as under nohup, stays ignored.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
     #[command(flatten)]
     launch: LaunchArgs,
 
-    /// Run the command on a terminal of its own, which is ours passed through: every key goes to
-    /// it, Ctrl-C too, and it follows the size of ours
+    /// Run the command on its own terminal, connected to yours: every key goes to the command,
+    /// including Ctrl-C, and it follows the size of your window
     #[arg(long)]
     tty: bool,
 
-    /// Let the command wait when this much of its output is unread, like 64MiB (the default)
-    #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
+    /// Pause the command while this much of its output is unread, like 64MiB (the default)
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_quota, allow_hyphen_values = true)]
     quota: Option<Quota>,
 
-    /// At the end, say in a line on standard error how it went
+    /// Print a one-line summary on standard error at the end
     #[arg(long)]
     summary: bool,
 
-    /// At the end, write the process as the API shows it, a line of JSON, the last on standard error
+    /// Print the process as JSON, as the API shows it, as the last line on standard error
     #[arg(long)]
     json: bool,
 }
 
-const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL TEXT'
+const USAGE: &str = "lastbyte run [OPTIONS] 'SHELL COMMAND'
        lastbyte run [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 fn exit_codes() -> String {
     help::list([
-        (Code::OfCommand, "the command's own exit code"),
-        help::SENSELESS,
-        help::OUT_OF_TIME,
+        (Code::Command, "the command's own exit code"),
+        help::INVALID_ARGS,
+        help::COMMAND_TIMED_OUT,
         (
-            Code::Is(exit_code::OWN_FAILURE),
-            "lastbyte itself failed: no such directory, no place for its files, output not written",
+            Code::FAILURE,
+            "lastbyte failed: no such directory, cannot create its state directory, cannot write output",
         ),
-        help::CANNOT_BE_RUN,
-        help::NO_PROGRAM,
+        help::NOT_EXECUTABLE,
+        help::PROGRAM_NOT_FOUND,
         (
-            Code::OfSignal,
+            Code::Signal,
             "the command was ended by signal N: 130 for SIGINT, 137 for SIGKILL, 143 for SIGTERM",
         ),
     ])
@@ -79,52 +82,48 @@ fn exit_codes() -> String {
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let launch = args.launch()?;
-    tell_if_external(Some(&launch.sandbox));
-    lastbyte_sys::own_signals::get_ready_for_children();
-    lastbyte_sys::own_signals::survive_file_size_limit();
-    // The engine's tasks fit one thread; what blocks has threads of its own.
+    warn_if_external(Some(&launch.sandbox));
+    lastbyte_sys::own_signals::prepare_for_children();
+    // One thread is enough for the engine's tasks; blocking work has its own threads.
     let runtime =
         Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
-    let listening = runtime.enter();
     // Before anything exists that a deadly signal would leave behind.
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
-    drop(listening);
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     let folder = StateFolder::create()?;
-    let code = runtime.block_on(args.carry_out(launch, &folder, &mut signals));
-    // Nobody waits for a look at /proc that is still under way.
+    let code = runtime.block_on(args.execute(launch, &folder, &mut signals));
+    // Does not wait for a scan of /proc in progress.
     runtime.shutdown_background();
     code
 }
 
 impl Args {
-    async fn carry_out(
+    async fn execute(
         &self,
         launch: Launch,
         folder: &StateFolder,
         signals: &mut Signals,
     ) -> anyhow::Result<u8> {
-        let settings =
-            Settings { spawners: 1, hidden: places::hidden(), ..Settings::new(folder.path()) };
-        let engine = Engine::new(settings).context("cannot start the engine")?;
-        // Nothing that the command starts can leave its tree, and no zombie of it stays.
+        let settings = Settings { spawners: 1, ..folder.settings() };
+        let engine = Engine::new(settings).context("cannot prepare to run commands")?;
+        // Adopts orphans, so that nothing the command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         let streams = launch.streams;
-        let started = engine.start(launch).await?;
+        let started = engine.start(launch).await.map_err(|error| to_wire::start_error(&error))?;
         for warning in started.warnings {
-            tell::line(format_args!("warning: {warning}"));
+            print::message(format_args!("warning: {warning}"));
         }
         let process = started.process;
-        feed::start(&process).context("cannot start a thread for standard input")?;
-        // Put back before anything is said, and whatever attending comes to.
-        let raw = matches!(streams, Streams::Pty(_)).then(terminal::Raw::enter);
-        let finished = attend(&process, streams, signals).await;
+        foreground::pass_stdin_on(&process).context("cannot start a thread for standard input")?;
+        // Restored before any message, and on errors, too.
+        let raw = matches!(streams, Streams::Pty(_)).then(stdio::Raw::enter);
+        let finished = foreground::run_to_end(&process, streams, signals).await;
         drop(raw);
         let finished = finished?;
         let code = finished.exit_code().unwrap_or_else(|error| {
-            tell::line(format_args!("{error:#}"));
+            print::message(format_args!("{error:#}"));
             exit_code::OWN_FAILURE
         });
-        // Waits for a stop that has not come to its end yet.
+        // Waits for a stop in progress.
         engine.close(Survivors::Leave).await;
         self.report(&process, &finished.ending).await;
         Ok(code)
@@ -132,18 +131,17 @@ impl Args {
 
     /// What is to be said at the end.
     async fn report(&self, process: &Process, ending: &Ending) {
-        if process.about().sandbox.denied(ending.status) {
-            tell::line("the sandbox ended the command");
+        if ending.sandbox_denied {
+            print::message("the sandbox killed the command");
         }
-        let left = summary::still_running(process, ending).await;
-        if let Some(left) = &left {
-            tell::line(left);
+        if let Some(left) = find_holders(process, ending).await {
+            print::message(left);
         }
         if self.summary {
-            tell::line(summary::Summary { ending, left: left.as_ref() });
+            print::message(Summary { ending });
         }
         if self.json {
-            tell::json(&to_wire::process(process.about(), &process.snapshot()));
+            print::json_message(&to_wire::process(process, &process.snapshot()));
         }
     }
 
@@ -151,12 +149,13 @@ impl Args {
         Ok(Launch {
             cwd: Some(self.launch.directory()),
             env: self.launch.env_edits()?,
-            stdin: match own_streams::stdin_is_a_terminal() && !self.tty {
-                true => Stdin::Closed,
-                false => Stdin::Open,
+            stdin: if stdio::stdin_is_terminal() && !self.tty {
+                Stdin::Closed
+            } else {
+                Stdin::Open
             },
-            streams: match own_streams::are_the_same_file() {
-                _ if self.tty => Streams::Pty(terminal::size()),
+            streams: match stdio::stdout_is_stderr() {
+                _ if self.tty => Streams::Pty(stdio::size()),
                 true => Streams::Merged,
                 false => Streams::Split,
             },
@@ -169,7 +168,79 @@ impl Args {
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,
             sandbox: self.launch.sandbox.sandbox()?.unwrap_or_default(),
-            ..Launch::new(self.launch.program(usage::Verb::Run)?)
+            ..Launch::new(self.launch.program("run")?)
         })
+    }
+}
+
+/// Processes that outlive the command and hold its output open; empty if none was found.
+#[derive(Debug)]
+struct Holders(Vec<Named>);
+
+#[derive(Debug)]
+struct Named {
+    pid: i32,
+    name: String,
+}
+
+/// Searches for processes only if something holds the output open, which is rare.
+async fn find_holders(process: &Process, ending: &Ending) -> Option<Holders> {
+    match &ending.closing {
+        Closing::Eof => None,
+        // They were there at the ending, but a stop has ended them since, or they went by themselves.
+        Closing::Held { .. } if !process.snapshot().log_open => None,
+        Closing::Held { .. } => {
+            let survivors = process.survivors().await.into_iter();
+            Some(Holders(survivors.map(|left| Named { pid: left.pid, name: left.name }).collect()))
+        }
+    }
+}
+
+impl Holders {
+    fn who(&self) -> String {
+        if self.0.is_empty() {
+            return "an unknown process that holds the output open".into();
+        }
+        // A process chooses its name; it does not get to write to the terminal.
+        let named = |left: &Named| format!("{} (pid {})", format::one_line(&left.name), left.pid);
+        self.0.iter().map(named).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Holders {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (who, whose) = (self.who(), if self.0.len() > 1 { "their" } else { "its" });
+        write!(
+            out,
+            "still running: {who}; {whose} output is closed; {whose} next write will fail (use \
+             `lastbyte start`)"
+        )
+    }
+}
+
+/// How it went, in one line.
+#[derive(Debug)]
+struct Summary<'a> {
+    ending: &'a Ending,
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ending { final_len, times, usage, .. } = self.ending;
+        let (ending, ran) = (format::ending(self.ending), Seconds(times.ran_ns));
+        write!(out, "{ending}, after {ran}; {final_len} bytes of output")?;
+        if let Some(usage) = usage {
+            let (user, system) = (Seconds(usage.user_ns), Seconds(usage.system_ns));
+            write!(out, "; cpu {user} user, {system} system")?;
+        }
+        Ok(())
+    }
+}
+
+struct Seconds(u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.3}s", Duration::from_nanos(self.0).as_secs_f64())
     }
 }

@@ -5,52 +5,50 @@ use std::fmt::Write;
 use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use crate::exit_code::help::{self, Code};
-use crate::output_args::OutputArgs;
+use crate::process_args::OutputArgs;
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, in_words, tell};
+use crate::{exit_code, format, print, units};
 
-/// Print the lines of an output that match a regular expression
+/// Print the lines of a process's output that match a regular expression
 ///
-/// Each line comes behind the byte it begins at, which `logs --from` takes. The exit code is 1 when
-/// nothing matches. A search that went no further than it may says so on standard error.
+/// Each line is prefixed with its byte offset, for `logs --from`. The exit code is 1 if nothing matches.
+/// If the search stops before the end of the output, standard error says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
 
-    /// What to look for within a line
+    /// Regular expression to search each line for
     #[arg(value_name = "REGEX")]
     pattern: String,
 
-    /// Begin at this byte
+    /// Start at this byte
     #[arg(long, value_name = "CURSOR", default_value_t = 0)]
     from: u64,
 
-    /// Also print so many lines before and after each that matches
+    /// Also print this many lines before and after each match, at most 255
     #[arg(short = 'C', long, value_name = "LINES", default_value_t = 0)]
     context: u8,
 
-    /// Print at most so many lines that match
+    /// Print at most COUNT matching lines, from 1 to 10000
     #[arg(short, long, value_name = "COUNT", default_value_t = 100)]
+    #[arg(value_parser = |text: &str| units::parse_count(text, SearchQuery::MOST_MATCHES))]
     max: u64,
 
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Write the server's answer as JSON
+    /// Print the server's answer as JSON
     #[arg(long)]
     json: bool,
 }
 
 fn exit_codes() -> String {
     help::list([
-        (Code::Is(0), "something matches"),
-        (Code::Is(exit_code::NOT_MET), "nothing matches"),
-        (
-            Code::Is(exit_code::USAGE),
-            "the call of lastbyte makes no sense, its settings cannot be used, or the pattern is none",
-        ),
+        (Code::OK, "at least one line matches"),
+        (Code::NOT_MET, "no line matches"),
+        (Code::USAGE, "invalid arguments, settings or pattern"),
         help::NO_PROCESS,
     ])
 }
@@ -68,15 +66,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         max_matches: Some(args.max),
     };
     let answer = client.search(&id, &query).await?;
-    match args.json {
-        true => tell::json_result(&answer)?,
-        false => tell::result(page(&answer))?,
+    if args.json {
+        print::json_result(&answer)?
+    } else {
+        print::result(page(&answer))?
     }
-    tell_stopped(&answer);
+    report_stopped(&answer);
     Ok(if answer.matches.is_empty() { exit_code::NOT_MET } else { 0 })
 }
 
-/// As grep has it: a colon behind the place of a match, a dash behind that of its context.
+/// Like grep: a colon after the offset of a match, a dash after that of its context.
 fn page(answer: &SearchAnswer) -> String {
     let mut page = String::new();
     for SearchMatch { line, before, after, .. } in &answer.matches {
@@ -88,21 +87,21 @@ fn page(answer: &SearchAnswer) -> String {
 }
 
 fn add(page: &mut String, line: &SearchLine, mark: char) {
-    let text = in_words::one_line(&line.text);
+    let text = format::one_line(&line.text);
     // A string takes whatever is written to it.
     _ = writeln!(page, "{}{mark}{text}", line.range.start);
 }
 
-fn tell_stopped(answer: &SearchAnswer) {
+fn report_stopped(answer: &SearchAnswer) {
     let SearchAnswer { next, dropped, stopped, .. } = answer;
     for range in dropped {
-        tell::line(format_args!("the bytes {}-{} were dropped", range.start, range.end));
+        print::message(format_args!("bytes {}-{} were dropped", range.start, range.end));
     }
     let why = match stopped {
         SearchStopped::End => return,
-        SearchStopped::Matches => "so many were asked for",
-        SearchStopped::Bytes => "the answer is as long as one may be",
-        SearchStopped::Work => "as much was read as one search may",
+        SearchStopped::Matches => "found as many as requested",
+        SearchStopped::Bytes => "the answer reached its size limit",
+        SearchStopped::Work => "the search reached its work limit",
     };
-    tell::line(format_args!("there may be more, {why}: go on with --from {next}"));
+    print::message(format_args!("there may be more matches ({why}): continue with --from {next}"));
 }

@@ -18,69 +18,70 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::daemon::address::{self, AddressFile};
 use crate::daemon::closing;
+use crate::daemon::instance::{self, AddressFile, StateLock};
+use crate::daemon::journal_watch;
 use crate::daemon::listen;
-use crate::daemon::lock::StateLock;
 use crate::daemon::log::{self, Log};
-use crate::daemon::supervisor::{self, HandedOver, State};
+use crate::daemon::supervisor::{self, HandedOver};
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
-use crate::{config, exit_code, places, tell, usage};
+use crate::{config, exit_code, paths, print, usage};
 
-/// Run commands for those who ask over HTTP, until it is stopped
+/// Run the server: run commands for clients over HTTP until stopped
 ///
-/// For each address a line on standard output says when it can be asked there; nothing else is
-/// written to it. The log is on standard error, as JSON unless that is a terminal.
+/// Prints a line on standard output for each address that is ready, and nothing else. The log goes to
+/// standard error, as JSON unless that is a terminal; lines for people start with `lastbyte: `.
 ///
-/// Every option can be a line of the configuration file, or a variable: LASTBYTE_LISTEN for
-/// --listen. `lastbyte config show` says what is set and where.
+/// Every option can also be set in the configuration file or by an environment variable:
+/// LASTBYTE_LISTEN for --listen. `lastbyte config show` prints what is set and where.
 ///
-/// The socket is for this user alone. Whoever comes by TCP needs the token that is made on the
-/// first start and kept in the state folder.
+/// Only this user can use the socket. TCP clients need the token, which is created on the first start
+/// and kept in the state directory.
 ///
-/// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop it with everything it has started, and it ends
-/// with 0; the second one kills, and it ends with 128 and its number.
+/// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop the server and everything it started, and the
+/// exit code is 0; a second signal kills, and the exit code is 128 plus its number.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Keep output and token here [default: $XDG_STATE_HOME/lastbyte or ~/.local/state/lastbyte]
+    /// Keep output and the token in this directory
+    /// [default: $XDG_STATE_HOME/lastbyte or ~/.local/state/lastbyte]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
-    /// Listen on this unix socket [default: $XDG_RUNTIME_DIR/lastbyte/socket; in the state folder
+    /// Listen on this unix socket [default: $XDG_RUNTIME_DIR/lastbyte/socket; in the state directory
     /// if that is not set or --state is given]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Listen on this address too, like 127.0.0.1:8722 or localhost:8722, which is the same; port 0
-    /// is one that is free; can be repeated
+    /// Also listen on this TCP address, like 127.0.0.1:8722 or localhost:8722 (the same); port 0 picks
+    /// a free port; repeatable
     #[arg(long, value_name = "IP:PORT", value_parser = listen::parse)]
     listen: Vec<SocketAddr>,
 
-    /// Ask nobody for a token; only for loopback addresses
+    /// Do not require a token; loopback addresses only
     #[arg(long)]
     no_auth: bool,
 
-    /// Answer to this host name too, not only to addresses and localhost; can be repeated
+    /// Also accept requests for this host name, not only for addresses and localhost; repeatable
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
 
-    /// Run commands that name no directory in this one
+    /// Run commands in this directory unless they name one
     #[arg(long, value_name = "DIR")]
     workdir: Option<PathBuf>,
 
-    /// Ask this shell text, at each start, for the environment of the command: a JSON object or
-    /// NUL-separated NAME=VALUE pairs. If it fails or takes 5 s, the server's own is used
+    /// Run this shell command at each start to get the new command's environment: it prints a JSON
+    /// object or NUL-separated NAME=VALUE pairs. If it fails or takes 5 s, the server's own is used
     #[arg(long, value_name = "CMD")]
     env_hook: Option<OsString>,
 
-    /// The sandbox of commands that name none; they may name any
+    /// Run commands in this sandbox unless they choose one; they may choose any
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
 
-    /// Tell so much: error, warn, info, debug or off
+    /// Set the log level: error, warn, info, debug or off
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log::parse)]
     log: LevelFilter,
 
@@ -93,69 +94,75 @@ const GRACE: Duration = Duration::from_secs(2);
 
 fn exit_codes() -> String {
     help::list([
-        (Code::Is(0), "it was stopped, with everything it has started"),
-        help::UNUSABLE,
+        (Code::OK, "stopped, with everything it started"),
+        help::INVALID_ARGS_OR_SETTINGS,
         (
-            Code::Is(exit_code::OWN_FAILURE),
-            "it cannot serve: the address is taken, no place for its files, another server has them",
+            Code::FAILURE,
+            "cannot serve: address in use, or state directory not writable or used by another server",
         ),
-        (Code::OfSignal, "signal N was the second, and killed what was being stopped"),
+        (Code::Signal, "killed what was being stopped, at a second signal N"),
     ])
 }
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let handed_over = HandedOver::take()?;
-    args.check(&handed_over)?;
-    lastbyte_sys::own_signals::get_ready_for_children();
-    lastbyte_sys::own_signals::survive_file_size_limit();
+    let inherited = handed_over.tcp.iter().filter_map(|listener| listener.local_addr().ok());
+    args.check(inherited)?;
+    lastbyte_sys::own_signals::prepare_for_children();
     // Each process and each connection takes some.
     lastbyte_sys::descriptor_limit::raise();
     let runtime =
         Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-    let state = places::state_dir(args.state.as_deref())?;
+    let state = paths::state_dir(args.state.as_deref())?;
     let code = runtime.block_on(async {
         // Before anything exists that a deadly signal would leave behind.
-        let mut signals = Signals::listen().context("cannot listen for signals")?;
+        let mut signals = Signals::listen()?;
         let _lock = StateLock::take(&state)?;
         let log = Log::start(args.log).context("cannot start a thread for the log")?;
         let cut_short = args.serve(&state, handed_over, &mut signals).await;
         log.finish();
         cut_short
     });
-    // Nobody waits for a look at /proc that is still under way.
+    // Does not wait for a scan of /proc in progress.
     runtime.shutdown_background();
-    Ok(code?.map_or(0, exit_code::of_signal))
+    Ok(code?.map_or(0, exit_code::from_signal))
 }
 
 impl Args {
-    fn check(&self, handed_over: &HandedOver) -> Result<(), usage::Error> {
-        let given = handed_over.tcp.iter().filter_map(|listener| listener.local_addr().ok());
-        let mut all = self.listen.iter().copied().chain(given);
+    /// Whether these options and the inherited ports go together.
+    pub(super) fn check(
+        &self,
+        inherited: impl IntoIterator<Item = SocketAddr>,
+    ) -> Result<(), usage::Error> {
+        let mut all = self.listen.iter().copied().chain(inherited);
         match all.find(|address| self.no_auth && !address.ip().is_loopback()) {
             Some(address) => Err(usage::Error::OpenToOthers { address }),
             None => Ok(()),
         }
     }
 
-    /// Returns the signal that did not let everything come to its end.
+    /// Returns the second signal, if one cut the shutdown short.
     async fn serve(
         &self,
         state: &Path,
         handed_over: HandedOver,
         signals: &mut Signals,
     ) -> anyhow::Result<Option<Signal>> {
-        address::forget(state).context("cannot remove the address of an earlier server")?;
+        instance::forget_address(state)
+            .context("cannot remove the address file of an earlier server")?;
         let sandboxing = self.sandboxing(&handed_over);
         let listeners = self.listeners(state, handed_over)?;
         let socket = listeners.iter().find_map(Listener::socket_file);
-        let _address = AddressFile::write(state, socket.context("there is no socket file")?)
-            .context("cannot write the server's address into the state folder")?;
-        let engine = Engine::new(self.settings(state)?).context("cannot start the engine")?;
-        // Nothing that a command starts can leave its tree, and no zombie of it stays.
+        let _address = AddressFile::write(state, socket.context("no listener has a socket file")?)
+            .context("cannot write the address file in the state directory")?;
+        let engine =
+            Engine::new(self.settings(state)?).context("cannot prepare to run commands")?;
+        // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
-        tell_restored(engine.restored());
-        let limits = Limits::default();
+        log_restored(engine.restored());
+        let _watching = engine.journal_state().map(journal_watch::begin);
+        let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
         let app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
         let codex = self.codex_door(state, &engine, sandboxing);
         let lines: String =
@@ -173,21 +180,21 @@ impl Args {
                 sleep_until(Instant::now() + GRACE).await;
             },
         ));
-        // Whoever knows the addresses can ask without having read them.
-        if let Err(error) = tell::result(&lines) {
+        // Clients that know the addresses do not need these lines.
+        if let Err(error) = print::result(&lines) {
             tracing::warn!("{error:#}");
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
-        supervisor::notify(State::Ready);
-        until_asked_to_go(signals, &app).await;
-        supervisor::notify(State::Stopping);
+        supervisor::notify(supervisor::READY);
+        until_shutdown(signals, &app).await;
+        supervisor::notify(supervisor::STOPPING);
         drop::<oneshot::Sender<()>>(shutdown);
         let cut_short = closing::close(&engine, signals.next()).await;
         drop(closed);
         // Its connections are no longer HTTP's to end.
         _ = timeout(GRACE, codex.close()).await;
         if cut_short.is_none() {
-            serving.await.context("the server has failed")?;
+            serving.await.context("the server task failed")?;
         }
         tracing::info!("bye");
         Ok(cut_short)
@@ -195,21 +202,17 @@ impl Args {
 
     /// A socket file, our own unless one was handed over, and then the ports.
     fn listeners(&self, state: &Path, given: HandedOver) -> anyhow::Result<Vec<Listener>> {
-        let socket = places::socket_path(self.state.as_deref(), self.socket.as_deref())?;
-        let mut listeners = match given.unix.is_empty() {
-            true => vec![Listener::unix(&socket)?],
-            false => {
-                given.unix.into_iter().map(Listener::handed_over_unix).collect::<Result<_, _>>()?
-            }
+        let socket = paths::socket_path(self.state.as_deref(), self.socket.as_deref())?;
+        let mut listeners = if given.unix.is_empty() {
+            vec![Listener::unix(&socket)?]
+        } else {
+            given.unix.into_iter().map(Listener::handed_over_unix).collect::<Result<_, _>>()?
         };
         let no_port = self.listen.is_empty() && given.tcp.is_empty();
-        let access = match no_port || self.no_auth {
-            true => Access::Open,
-            false => {
-                let token = Token::read_or_create(state)?;
-                tell::line(format_args!("the token is in {}", Token::file_in(state).display()));
-                Access::Token(Arc::new(token))
-            }
+        let access = if no_port || self.no_auth {
+            Access::Open
+        } else {
+            Access::Token(Arc::new(Token::read_or_create(state)?))
         };
         for address in &self.listen {
             listeners.push(Listener::tcp(*address, access.clone())?);
@@ -217,21 +220,26 @@ impl Args {
         for port in given.tcp {
             listeners.push(Listener::handed_over_tcp(port, access.clone())?);
         }
+        // For people, so not in the log: its level may leave this out.
+        if let Access::Token(_) = access {
+            print::message(format_args!("the token is in {}", Token::file_in(state).display()));
+        }
         Ok(listeners)
     }
 
     fn settings(&self, state: &Path) -> anyhow::Result<Settings> {
         let workdir = self.workdir.as_ref().map(absolute).transpose();
-        let workdir = workdir.context("--workdir names no directory")?;
+        let workdir = workdir.context("invalid --workdir")?;
         let hook = |command: &OsString| EnvHook::new(command, state.join("env-hook"), PATIENCE);
         let hook = self.env_hook.as_ref().map(hook).transpose();
-        let hook = hook.context("cannot make a place for --env-hook")?;
+        let hook = hook.context("cannot create the directory for --env-hook")?;
         let provider = hook.map(|hook| Arc::new(hook) as Arc<dyn EnvironmentProvider>);
         Ok(Settings {
             workdir,
             provider,
             history: History::Journal,
-            hidden: places::hidden(),
+            hidden: paths::hidden(),
+            protected: paths::protected(self.config.as_deref()),
             environment: supervisor::environment_of_commands(),
             ..Settings::new(state)
         })
@@ -249,31 +257,32 @@ impl Args {
         let no_port = self.listen.is_empty() && given.tcp.is_empty();
         Sandboxing {
             default: self.default_sandbox.sandbox(),
-            ports: match self.no_auth && !no_port {
-                true => Ports::Open,
-                false => Ports::Guarded,
-            },
+            ports: if self.no_auth && !no_port { Ports::Open } else { Ports::Guarded },
         }
     }
 }
 
 /// What an earlier server has left, and what of it is damaged.
-fn tell_restored(restored: &Restored) {
-    let Restored { ended, lost, torn_bytes, unknown_records, removed_files } = *restored;
+fn log_restored(restored: &Restored) {
+    let Restored { ended, lost, torn_bytes, unknown_records, removed_files, set_aside } = restored;
     if ended + lost > 0 {
-        tracing::info!(ended, lost, "processes of an earlier server are here again");
+        tracing::info!(ended, lost, "restored the processes of an earlier server");
     }
-    if torn_bytes > 0 || unknown_records > 0 {
-        tracing::warn!(torn_bytes, unknown_records, "a part of the journal could not be read");
+    if *torn_bytes > 0 || *unknown_records > 0 {
+        tracing::warn!(torn_bytes, unknown_records, "cannot read a part of the journal");
     }
-    if removed_files > 0 {
-        tracing::info!(removed_files, "files of no known process were removed");
+    if *removed_files > 0 {
+        tracing::info!(removed_files, "removed files of forgotten processes");
+    }
+    if let Some((folder, files)) = set_aside {
+        let folder = folder.display();
+        tracing::warn!(files, %folder, "set aside files that the journal does not name");
     }
 }
 
-async fn until_asked_to_go(signals: &mut Signals, app: &App) {
+async fn until_shutdown(signals: &mut Signals, app: &App) {
     tokio::select! {
         signal = signals.next() => tracing::info!(%signal, "shutting down"),
-        () = app.shutdown_asked() => tracing::info!("shutting down, as a client asked"),
+        () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
     }
 }

@@ -1,18 +1,19 @@
 //! `lastbyte shutdown`: the end of the server and of all that it runs.
 
+use anyhow::bail;
 use lastbyte_client::{Address, Client};
 
-use crate::daemon::departing::{ShuttingDown, open, until_gone};
-use crate::server_args::ServerArgs;
-use crate::{exit_code, tell};
+use crate::daemon::instance::{ShuttingDown, open_pidfd, until_gone};
+use crate::server_args::{ServerArgs, is_not_running};
+use crate::{client_error, exit_code, print};
 
-/// Stop everything that the server runs, and end the server
+/// Stop everything the server runs, then the server itself
 ///
-/// Returns when the server is gone, or, when it listens on a port, as soon as it has agreed to go.
+/// Returns when the server is gone; for a server on a TCP port, as soon as it has agreed to stop.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking())]
+#[command(after_help = exit_code::help::server_query_codes())]
 pub(crate) struct Args {
-    /// Write the server's pid as JSON when it is done
+    /// Print the server's pid as JSON when done
     #[arg(long)]
     json: bool,
 
@@ -24,7 +25,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let pid = match args.server.client().await {
         Ok(client) => shut_down(&client).await?,
-        // Somebody else has asked it, and both want it gone.
+        // It is shutting down already, which is what we want.
         Err(error) => {
             let server: ShuttingDown = error.downcast()?;
             server.until_gone()?;
@@ -32,15 +33,20 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         }
     };
     if args.json {
-        tell::json_result(&serde_json::json!({ "shut_down": pid }))?;
+        print::json_result(&serde_json::json!({ "shut_down": pid }))?;
     }
     Ok(0)
 }
 
 async fn shut_down(client: &Client) -> anyhow::Result<u32> {
-    let pid = client.health().await?.pid;
+    let pid = match client.health().await {
+        Err(error) if is_not_running(&error) => {
+            bail!("{}; nothing to stop", client_error::not_running(client.address()))
+        }
+        health => health?.pid,
+    };
     let server = match client.address() {
-        Address::Unix(_) => open(pid),
+        Address::Unix(_) => open_pidfd(pid),
         Address::Tcp { .. } => None,
     };
     client.shutdown().await?;

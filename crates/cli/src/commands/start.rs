@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::Context;
-use lastbyte_client::wire::{self, OnTimeout, StartAnswer, StartRequest, StopPolicy, StreamsAsked};
+use lastbyte_client::wire::{
+    self, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+};
 use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
 use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
@@ -12,23 +14,25 @@ use rustix::stdio::stderr;
 use rustix::termios::isatty;
 
 use super::attach;
-use crate::daemon::departing::ShuttingDown;
+use crate::daemon::instance::ShuttingDown;
 use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
-use crate::sandbox_args::tell_if_external;
-use crate::server_args::{ServerArgs, nobody_listens};
-use crate::terminal_args::TerminalArgs;
-use crate::{client_error, duration, exit_code, first_use, process_id, size, tell, usage};
+use crate::process_args::short_id;
+use crate::sandbox_args::warn_if_external;
+use crate::server_args::{ServerArgs, is_not_running};
+use crate::{autostart, client_error, format, print, stdio, units, usage};
 
 /// Start a command in the background and print its id
 ///
-/// The command is one shell text, run by `sh -c`, or a program and its arguments after `--`.
+/// The command is one quoted shell command, run by `sh -c`, or a program and its arguments after `--`.
 ///
-/// It runs in the current directory and with the variables of the caller. Of the server's own
-/// variables it has those that the caller does not have; a server that was started by this
-/// command has only a few: HOME, LANG, LC_*, LOGNAME, PATH, SHELL, TMPDIR, TZ, USER, XDG_*.
+/// It runs in the current directory with your environment variables, plus those that only the server
+/// has. A server that this command started has only a few: HOME, LANG, LC_*, LOGNAME, PATH, SHELL,
+/// TMPDIR, TZ, USER, XDG_*.
 ///
-/// If no server is running, one is started and goes on running; `lastbyte shutdown` ends it.
+/// If no server is running, one is started and keeps running; `lastbyte shutdown` stops it.
+///
+/// An ended process and its output are kept for at least 10 minutes and at most 24 hours.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
@@ -42,28 +46,28 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "tty")]
     split: bool,
 
-    /// Keep this much of its output, like 64MiB (the default); past it the middle is dropped
-    #[arg(long, value_name = "SIZE", value_parser = size::parse_quota, allow_hyphen_values = true)]
+    /// Keep at most this much output, like 64MiB (the default); beyond it the middle is dropped
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_quota, allow_hyphen_values = true)]
     quota: Option<Quota>,
 
-    /// What happens when its time is over: stop (the default), or background, and it runs on
-    #[arg(long, value_name = "WHAT", value_parser = parse_on_timeout)]
+    /// On timeout, stop the command (`stop`, the default) or let it keep running (`background`)
+    #[arg(long, value_name = "WHAT", value_parser = |text: &str| format::parse_word::<OnTimeout>(text, "stop or background"))]
     on_timeout: Option<OnTimeout>,
 
-    /// The session that the process belongs to
+    /// Make the process part of this session: a named group of processes, for `ps` and `events`
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// A start that is repeated with the same key is the same process; one that differs in anything
-    /// is refused, be it a single variable of the caller's environment
+    /// Make retries safe: a start with the same key returns the same process. If it differs in anything,
+    /// even a single variable of your environment, it is refused
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Mark the process; can be repeated
+    /// Label the process; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
     label: Vec<(String, String)>,
 
-    /// Write the server's answer as JSON
+    /// Print the server's answer as JSON
     #[arg(long)]
     json: bool,
 
@@ -71,24 +75,21 @@ pub(crate) struct Args {
     server: ServerArgs,
 }
 
-const USAGE: &str = "lastbyte start [OPTIONS] 'SHELL TEXT'
+const USAGE: &str = "lastbyte start [OPTIONS] 'SHELL COMMAND'
        lastbyte start [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 fn exit_codes() -> String {
     help::list([
-        (Code::OfCommand, "--attach: the command's own exit code, when it has ended"),
-        (Code::Is(0), "it is started; --attach: detached, and the command runs on"),
-        help::UNUSABLE,
+        (Code::Command, "with --attach: the command's own exit code"),
+        (Code::OK, "started; with --attach: detached, and the command keeps running"),
+        help::INVALID_ARGS_OR_SETTINGS,
+        (Code::TIMED_OUT, "with --attach: the command timed out and was stopped"),
+        (Code::FAILURE, "the server cannot be started, or it refused the request"),
+        help::NOT_EXECUTABLE,
+        help::PROGRAM_NOT_FOUND,
         (
-            Code::Is(exit_code::TIMED_OUT),
-            "--attach: the command was stopped because its time was over",
-        ),
-        (Code::Is(exit_code::OWN_FAILURE), "the server cannot be started, or it cannot do this"),
-        help::CANNOT_BE_RUN,
-        help::NO_PROGRAM,
-        (
-            Code::OfSignal,
-            "--attach: the command was ended by signal N, or lastbyte was and the command runs on",
+            Code::Signal,
+            "with --attach: signal N ended the command, or lastbyte while the command keeps running",
         ),
     ])
 }
@@ -97,27 +98,26 @@ fn exit_codes() -> String {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let answer = args.start(&args.request()?).await?;
     for warning in &answer.warnings {
-        tell::line(format_args!("warning: {warning}"));
+        print::message(format_args!("warning: {warning}"));
     }
     if args.terminal.attach {
         let client = args.server.client().await?;
-        // Of one that the key had started before, somebody may have seen much already.
-        let how = match answer.attached {
-            true => attach::How::default(),
-            false => attach::How::from_the_first_byte(),
+        // An earlier start with this key may have shown much of the output already.
+        let how = if answer.attached {
+            attach::AttachArgs::default()
+        } else {
+            attach::AttachArgs::from_first_byte()
         };
         return how.attach(&client, &answer.process).await;
     }
     let id = &answer.process.id;
-    let told = match args.json {
-        true => tell::json_result(&answer),
-        false => tell::result(format!("{id}\n")),
-    };
-    // It runs, and whoever has not got its id has no other way to it.
-    told.with_context(|| format!("process {id} is started"))?;
+    let told =
+        if args.json { print::json_result(&answer) } else { print::result(format!("{id}\n")) };
+    // It runs, and its id is needed to find it.
+    told.with_context(|| format!("process {id} was started"))?;
     if args.terminal.is_interactive() && isatty(stderr()) {
-        let id = process_id::short(id);
-        tell::line(format_args!("`lastbyte attach {id}` types on its terminal"));
+        let id = short_id(id);
+        print::message(format_args!("use `lastbyte attach {id}` to type on its terminal"));
     }
     Ok(0)
 }
@@ -126,8 +126,8 @@ impl Args {
     async fn start(&self, request: &StartRequest) -> anyhow::Result<StartAnswer> {
         match (self.ask(request).await, self.server.place()?) {
             // It was not sent, so there is nothing to repeat.
-            (Err(error), Some(place)) if nobody_takes_it(&error) => {
-                let client = first_use::ensure_server(&place, &self.server).await?;
+            (Err(error), Some(place)) if needs_server(&error) => {
+                let client = autostart::ensure_server(&place, &self.server).await?;
                 Ok(client.start(request).await?)
             }
             (answer, _) => answer,
@@ -139,27 +139,27 @@ impl Args {
     }
 
     fn request(&self) -> Result<StartRequest, usage::Error> {
-        let (command, shell) = match self.launch.program(usage::Verb::Start)? {
-            Program::Shell(line) => (None, Some(text("a shell text", line)?)),
+        let (command, shell) = match self.launch.program("start")? {
+            Program::Shell(line) => (None, Some(text("shell command", line)?)),
             Program::Argv(words) => {
-                let words = words.into_iter().map(|word| text("an argument", word));
+                let words = words.into_iter().map(|word| text("argument", word));
                 (Some(words.collect::<Result<_, _>>()?), None)
             }
         };
         Ok(StartRequest {
             command,
             shell,
-            cwd: Some(text("a directory", self.launch.directory().into_os_string())?),
+            cwd: Some(text("directory", self.launch.directory().into_os_string())?),
             env: self.env()?,
             stdin: self.terminal.stdin(),
             tty: self.terminal.tty(),
             streams: self.split.then_some(StreamsAsked::Split),
-            timeout_ms: self.launch.timeout.map(duration::ms),
-            idle_timeout_ms: self.launch.idle_timeout.map(duration::ms),
+            timeout_ms: self.launch.timeout.map(units::ms),
+            idle_timeout_ms: self.launch.idle_timeout.map(units::ms),
             on_timeout: self.on_timeout,
             stop: Some(StopPolicy {
-                signal: self.launch.stop_signal.map(|signal| signal.to_string()),
-                grace_ms: self.launch.grace.map(duration::ms),
+                signal: self.launch.stop_signal.map(units::signal_text),
+                grace_ms: self.launch.grace.map(units::ms),
             }),
             sandbox: self.sandbox()?,
             quota_bytes: self.quota.map(Quota::bytes),
@@ -173,10 +173,10 @@ impl Args {
     /// The server's default unless it is given.
     fn sandbox(&self) -> Result<Option<wire::Sandbox>, usage::Error> {
         let sandbox = self.launch.sandbox.sandbox()?;
-        tell_if_external(sandbox.as_ref());
+        warn_if_external(sandbox.as_ref());
         if let Some(Sandbox::WorkspaceWrite(Workspace { roots, protect, .. })) = &sandbox {
             for path in roots.iter().chain(protect) {
-                text("a directory", path.clone().into_os_string())?;
+                text("directory", path.clone().into_os_string())?;
             }
         }
         Ok(sandbox.as_ref().map(to_wire::sandbox))
@@ -190,43 +190,74 @@ impl Args {
                 (Some(name), Some(value)) => {
                     env.insert(name.to_owned(), Some(value.to_owned()));
                 }
-                _ => tell::line(format_args!(
-                    "warning: the variable {name:?} is not UTF-8 and is not passed on"
+                _ => print::message(format_args!(
+                    "warning: environment variable {name:?} is not UTF-8 and is not passed on"
                 )),
             }
         }
         for edit in self.launch.env_edits()? {
             match edit {
-                EnvEdit::Set(name, value) => env.insert(
-                    text("a variable", name)?,
-                    Some(text("the value of a variable", value)?),
-                ),
-                EnvEdit::Unset(name) => env.insert(text("a variable", name)?, None),
+                EnvEdit::Set(name, value) => {
+                    env.insert(text("variable name", name)?, Some(text("variable value", value)?))
+                }
+                EnvEdit::Unset(name) => env.insert(text("variable name", name)?, None),
             };
         }
         Ok(env)
     }
 }
 
-fn nobody_takes_it(error: &anyhow::Error) -> bool {
-    error.is::<ShuttingDown>() || client_error::of(error).is_some_and(nobody_listens)
+fn needs_server(error: &anyhow::Error) -> bool {
+    error.is::<ShuttingDown>() || client_error::client_error(error).is_some_and(is_not_running)
 }
 
 fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {
     given.into_string().map_err(|given| usage::Error::NotText { what, given })
 }
 
-fn parse_on_timeout(text: &str) -> Result<OnTimeout, String> {
-    match text {
-        "stop" => Ok(OnTimeout::Stop),
-        "background" => Ok(OnTimeout::Background),
-        _ => Err("it is stop or background".into()),
-    }
-}
-
 fn parse_label(given: &str) -> Result<(String, String), String> {
     match given.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a label is given as NAME=VALUE".into()),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+/// The terminal and the input of a command.
+#[derive(Debug, clap::Args)]
+struct TerminalArgs {
+    /// Run the command on a terminal of this size, like 24x80
+    #[arg(long, value_name = "ROWSxCOLS", value_parser = units::parse_tty)]
+    tty: Option<Tty>,
+
+    /// Keep standard input open for `lastbyte write` and `lastbyte attach`
+    #[arg(long)]
+    stdin_open: bool,
+
+    /// Run the command on a terminal that `lastbyte attach` can type on: --stdin-open, and --tty with
+    /// the size of your terminal unless given
+    #[arg(short, long, conflicts_with = "split")]
+    interactive: bool,
+
+    /// Like --interactive, and attach at once, from the first byte of output; the exit code is that of
+    /// `lastbyte attach`
+    #[arg(long, conflicts_with_all = ["split", "json"])]
+    attach: bool,
+}
+
+impl TerminalArgs {
+    fn tty(&self) -> Option<Tty> {
+        let own = || {
+            let size = stdio::size();
+            Tty { rows: size.rows, cols: size.cols }
+        };
+        self.tty.or_else(|| self.is_interactive().then(own))
+    }
+
+    fn stdin(&self) -> Option<Stdin> {
+        (self.stdin_open || self.is_interactive()).then_some(Stdin::Open)
+    }
+
+    fn is_interactive(&self) -> bool {
+        self.interactive || self.attach
     }
 }

@@ -5,64 +5,64 @@ use std::time::Duration;
 use anyhow::Context;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{Met, Process, Wait, WaitAnswer};
+use rustix::stdio::stderr;
+use tokio::time::{Instant, sleep_until};
 
 use crate::exit_code::help::{self, Code};
-use crate::process_args::ProcessArgs;
-use crate::{duration, exit_code, in_words, progress, tell};
+use crate::process_args::{ProcessArgs, short_id};
+use crate::signals::{Interrupted, Signals};
+use crate::{client_error, exit_code, format, print, stdio, units};
 
-/// Wait for the end of a process, or for the first of several things
+/// Wait for a process to end, or for the first of several conditions
 ///
-/// Waiting for the end alone, the exit code is the command's own. When something else is waited
-/// for and comes first, the exit code is 0; when the end comes first, it is 1.
+/// When only the end is waited for, the exit code is the command's own. With other conditions, it is 0
+/// if one of them is met first and 1 if the process ends first.
 ///
-/// On a terminal a line says meanwhile how the process gets on.
+/// On a terminal, a status line shows progress.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
 
-    /// Give up after this long; the process runs on
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_zero, allow_hyphen_values = true)]
+    /// Give up after this long; the process keeps running
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
-    /// Wait for a line of the output that matches this regular expression, and print the match
+    /// Wait for a line of output that matches this regular expression, and print the match
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pattern: Option<String>,
 
-    /// Wait for more than so many bytes of output
-    #[arg(long, value_name = "BYTES")]
+    /// Wait for more than this many bytes of output
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole, allow_hyphen_values = true)]
     output_past: Option<u64>,
 
-    /// Wait until the process, or whoever descends from it, listens on this TCP port
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Wait until the process or one of its descendants listens on this TCP port
+    #[arg(long, value_name = "PORT", value_parser = units::parse_port, allow_hyphen_values = true)]
     port: Option<u16>,
 
-    /// Wait until nothing was written for this long
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, allow_hyphen_values = true)]
+    /// Wait until nothing has been written for this long
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     silence: Option<Duration>,
 
-    /// Write the server's answer as JSON
+    /// Print the server's answer as JSON
     #[arg(long)]
     json: bool,
 }
 
 fn exit_codes() -> String {
     help::list([
-        (Code::OfCommand, "the command's own exit code, when only its end was waited for"),
-        (Code::Is(0), "something else was waited for and has come"),
+        (Code::Command, "the command's own exit code, if only its end was waited for"),
+        (Code::OK, "another condition was met"),
+        (Code::NOT_MET, "the process ended before another condition was met"),
+        help::INVALID_ARGS_OR_SETTINGS,
         (
-            Code::Is(exit_code::NOT_MET),
-            "something else was waited for, and the process ended first",
-        ),
-        help::UNUSABLE,
-        (
-            Code::Is(exit_code::TIMED_OUT),
-            "the time of the wait is over and the process runs on, or the process was stopped because
-         its own time was over",
+            Code::TIMED_OUT,
+            "the wait timed out and the process keeps running, or the process itself timed out
+         and was stopped",
         ),
         help::NO_PROCESS,
-        (Code::OfSignal, "the command was ended by signal N, or the wait was and the process runs on"),
+        (Code::Signal, "signal N ended the command, or the wait while the process keeps running"),
     ])
 }
 
@@ -75,27 +75,30 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         pattern: args.pattern.clone(),
         from: None,
         port: args.port,
-        silence_ms: args.silence.map(duration::ms),
-        timeout_ms: args.timeout.map(duration::ms),
+        silence_ms: args.silence.map(units::ms),
+        timeout_ms: args.timeout.map(units::ms),
     };
     let answer = args.until_met(&client, &id, &wait).await?;
     if args.json {
-        tell::json_result(&answer)?;
+        print::json_result(&answer)?;
+    }
+    if answer.process.ending.is_some() && answer.process.recorded == Some(false) {
+        print::message(format_args!("recorded: {}", format::NOT_RECORDED));
     }
     match answer.wait {
         Met::Exit if args.waits_for_the_end_alone() => code_of(&answer.process),
         Met::Exit => {
-            let ending = answer.process.ending.as_ref().map(in_words::ending).unwrap_or_default();
-            tell::line(format_args!("the process ended first: {ending}"));
+            let ending = answer.process.ending.as_ref().map(format::ending).unwrap_or_default();
+            print::message(format_args!("the process ended first: {ending}"));
             Ok(exit_code::NOT_MET)
         }
         Met::Timeout => {
-            tell::line("the time is over; the process runs on");
+            print::message("timed out; the process keeps running");
             Ok(exit_code::TIMED_OUT)
         }
         Met::Pattern { text, .. } => {
             if !args.json {
-                tell::result(format!("{}\n", in_words::one_line(&text)))?;
+                print::result(format!("{}\n", format::one_line(&text)))?;
             }
             Ok(0)
         }
@@ -111,11 +114,9 @@ impl Args {
         wait: &Wait,
     ) -> anyhow::Result<WaitAnswer> {
         let waiting = client.wait(id, wait);
-        let answer = match self.json {
-            true => waiting.await,
-            false => progress::while_waiting(client, id, waiting).await?,
-        };
-        Ok(answer?)
+        let answer =
+            if self.json { waiting.await } else { with_progress(client, id, waiting).await? };
+        answer.map_err(client_error::after_contact)
     }
 
     fn waits_for_the_end_alone(&self) -> bool {
@@ -127,6 +128,65 @@ impl Args {
 }
 
 fn code_of(process: &Process) -> anyhow::Result<u8> {
-    let ending = process.ending.as_ref().context("the server does not say how it ended")?;
-    exit_code::of_wire_ending(ending)
+    let ending = process.ending.as_ref().context("the server did not say how the process ended")?;
+    exit_code::from_ending(ending)
+}
+
+/// Often enough for a clock of seconds.
+const EVERY: Duration = Duration::from_millis(500);
+const CLEAR: &str = "\r\x1b[K";
+
+/// Waits, with a status line if standard error is a terminal.
+async fn with_progress<T>(
+    client: &Client,
+    id: &str,
+    waiting: impl Future<Output = T>,
+) -> anyhow::Result<T> {
+    if !rustix::termios::isatty(stderr()) {
+        return Ok(waiting.await);
+    }
+    let mut signals = Signals::listen()?;
+    let _line = Line;
+    tokio::select! {
+        answer = waiting => Ok(answer),
+        signal = signals.next() => Err(Interrupted::while_running(signal).into()),
+        () = update_line(client, id) => unreachable!("it goes on for ever"),
+    }
+}
+
+async fn update_line(client: &Client, id: &str) {
+    let begun = Instant::now();
+    for nth in 1.. {
+        sleep_until(begun + EVERY * nth).await;
+        // A server that does not answer this will not answer the wait either, which then says why.
+        if let Ok(process) = client.show(id).await {
+            write(&format!("{CLEAR}{}", in_one_line(&process)));
+        }
+    }
+}
+
+fn in_one_line(process: &Process) -> String {
+    let line = format!(
+        "waiting for {}: {} for {}, {} of output",
+        short_id(&process.id),
+        format::phase(process.phase),
+        format::age(process),
+        format::size(process.total)
+    );
+    // A line that is wrapped could not be cleared.
+    line.chars().take(usize::from(stdio::size().cols).saturating_sub(1)).collect()
+}
+
+/// Cleared when dropped.
+struct Line;
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        write(CLEAR);
+    }
+}
+
+fn write(text: &str) {
+    // A status line that cannot be written is no loss.
+    _ = stdio::write_all(stderr(), text.as_bytes());
 }

@@ -8,34 +8,34 @@ use lastbyte_client::{Client, ClientError};
 use tokio::time::{Instant, sleep_until};
 
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, own_streams, tell};
+use crate::{exit_code, print, stdio, units};
 
 /// Write to the standard input of a process
 ///
-/// The text is written as it is: for a line, end it with a newline or give --line. Without a text,
-/// standard input is passed on to its end, as fast as the process reads.
+/// The text is written unchanged: for a line, end it with a newline or use --line. Without text,
+/// standard input is passed on until it ends, as fast as the process reads.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::of_asking_about_one())]
+#[command(after_help = exit_code::help::process_query_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,
 
-    /// What to write
+    /// Text to write
     text: Option<String>,
 
-    /// Write a newline behind the text
+    /// Add a newline after the text
     #[arg(long, requires = "text")]
     line: bool,
 
-    /// Close standard input behind it
+    /// Close standard input afterwards
     #[arg(long)]
     close: bool,
 
-    /// Where in the input it belongs; what was accepted before is not written again
-    #[arg(long, value_name = "BYTES")]
+    /// Byte offset of this input; bytes the server already accepted are not written again
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole, allow_hyphen_values = true)]
     offset: Option<u64>,
 
-    /// Write the server's answer as JSON: how many bytes it has accepted in all
+    /// Print the server's answer as JSON: how many bytes it has accepted in total
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         None => pass_on(&client, &id, args).await?,
     };
     if args.json {
-        tell::json_result(&written)?;
+        print::json_result(&written)?;
     }
     Ok(0)
 }
@@ -66,10 +66,10 @@ async fn pass_on(client: &Client, id: &str, args: &Args) -> anyhow::Result<Write
     let mut offset = args.offset;
     loop {
         let mut bytes = vec![0; PIECE];
-        let count = own_streams::read_stdin(&mut bytes).context("cannot read standard input")?;
+        let count = stdio::read_stdin(&mut bytes).context("cannot read standard input")?;
         bytes.truncate(count);
         let query = WriteQuery { offset, close: (count == 0 && args.close).then_some(true) };
-        let written = patiently(client, id, bytes, &query).await?;
+        let written = write_with_retry(client, id, bytes, &query).await?;
         if count == 0 {
             return Ok(written);
         }
@@ -78,7 +78,7 @@ async fn pass_on(client: &Client, id: &str, args: &Args) -> anyhow::Result<Write
 }
 
 /// Tries again while the process does not read what it was given before.
-async fn patiently(
+async fn write_with_retry(
     client: &Client,
     id: &str,
     bytes: Vec<u8>,

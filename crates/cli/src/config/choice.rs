@@ -6,9 +6,9 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::error::ConfigError;
+use super::ConfigError;
 use super::file;
-use super::setting::{ALL, Kind, Setting};
+use super::{ALL, Kind, Setting};
 
 /// A setting, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Reads the variables, and the file that was asked for or is in its usual place.
+    /// Reads the variables, and the named or the default file.
     pub(crate) fn load(config: Option<&Path>) -> Result<Self, ConfigError> {
         let file = file::find(config);
         let from_file = file.as_deref().map(file::read).transpose()?.unwrap_or_default();
@@ -43,11 +43,11 @@ impl Choice {
         Ok(Self { file, given: choose(from_variables, from_file) })
     }
 
-    pub(crate) fn of(&self, name: &str) -> Option<&Given> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Given> {
         self.given.iter().find(|given| given.setting.name == name)
     }
 
-    /// Without what another place has said of which server is meant.
+    /// Without settings that name another server by URL.
     pub(super) fn without_server(mut self) -> Self {
         self.given.retain(|given| !names_by_url(given));
         self
@@ -56,7 +56,7 @@ impl Choice {
 
 fn choose(from_variables: Vec<Given>, from_file: Vec<Given>) -> Vec<Given> {
     let at_all = |list: &[Given], wanted: Setting| list.iter().any(|g| g.setting == wanted);
-    // A server is named by its socket or by its URL: whoever says one of them means not the other.
+    // A server is named by its socket or by its URL: a place that sets one overrides the other.
     let by_path =
         from_variables.iter().any(|given| matches!(given.setting.name, "socket" | "state"));
     let by_url = from_variables.iter().any(|given| given.setting.name == "server");
@@ -69,19 +69,19 @@ fn choose(from_variables: Vec<Given>, from_file: Vec<Given>) -> Vec<Given> {
 }
 
 fn names_by_url(given: &Given) -> bool {
-    !given.setting.is_of_a_server()
+    !given.setting.is_for_server()
 }
 
-/// An empty variable is as good as none.
+/// An empty variable counts as not set.
 fn variables() -> Result<Vec<Given>, ConfigError> {
     let given = |setting: Setting| {
         let value = env::var_os(setting.variable()).filter(|value| !value.is_empty())?;
-        Some(of_variable(setting, value))
+        Some(from_variable(setting, value))
     };
     ALL.into_iter().filter_map(given).collect()
 }
 
-fn of_variable(setting: Setting, value: OsString) -> Result<Given, ConfigError> {
+fn from_variable(setting: Setting, value: OsString) -> Result<Given, ConfigError> {
     let variable = setting.variable();
     let values = match setting.kind {
         Kind::Text | Kind::Hidden | Kind::Path => vec![value],
@@ -113,7 +113,7 @@ mod tests {
 
     fn variable(name: &str, value: &str) -> Given {
         let setting = ALL.into_iter().find(|setting| setting.name == name).unwrap();
-        of_variable(setting, value.into()).unwrap()
+        from_variable(setting, value.into()).unwrap()
     }
 
     fn in_file(name: &str, value: &str) -> Given {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(variable("host", "a, b,c").values, ["a", "b", "c"]);
         assert_eq!(variable("no-auth", "1").values, ["true"]);
         let setting = variable("no-auth", "false").setting;
-        let error = of_variable(setting, "yes".into()).unwrap_err().to_string();
-        assert_eq!(error, "LASTBYTE_NO_AUTH is true or false, not \"yes\"");
+        let error = from_variable(setting, "yes".into()).unwrap_err().to_string();
+        assert_eq!(error, "LASTBYTE_NO_AUTH must be true, false, 1 or 0, not \"yes\"");
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration file: one table of settings, each with the line it stands on.
+//! The config file: one table of settings, each with its line.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,23 +11,27 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
+use super::ConfigError;
 use super::choice::{Given, Origin};
-use super::error::ConfigError;
-use super::setting::{Kind, Setting, of_name};
 use super::trust;
-use crate::places;
+use super::{Kind, Setting, from_name};
+use crate::paths;
 
-/// The file that was asked for, else the one in its usual place if it is there.
+/// The file that was named, else the default one if it exists.
 pub(super) fn find(asked_for: Option<&Path>) -> Option<PathBuf> {
-    let named = env::var_os("LASTBYTE_CONFIG").filter(|path| !path.is_empty());
-    let named = asked_for.map(Path::to_owned).or_else(|| named.map(PathBuf::from));
-    named.or_else(|| {
-        let usual = places::config_home()?.join("lastbyte/config.toml");
+    named(asked_for).or_else(|| {
+        let usual = paths::config_home()?.join("lastbyte/config.toml");
         is_there(&usual).then_some(usual)
     })
 }
 
-/// What cannot be looked at is there, for all one knows; whoever opens it will say what is wrong.
+/// The file that was named by flag or variable.
+pub(crate) fn named(asked_for: Option<&Path>) -> Option<PathBuf> {
+    let variable = env::var_os("LASTBYTE_CONFIG").filter(|path| !path.is_empty());
+    asked_for.map(Path::to_owned).or_else(|| variable.map(PathBuf::from))
+}
+
+/// A file that cannot be examined counts as existing; opening it reports what is wrong.
 fn is_there(path: &Path) -> bool {
     let absent = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -67,7 +71,7 @@ impl File<'_> {
         let mut settings = Vec::new();
         for (key, value) in table.get_ref().iter() {
             let line = self.line(Some(key.span()));
-            let setting = of_name(key.get_ref()).ok_or_else(|| ConfigError::Unknown {
+            let setting = from_name(key.get_ref()).ok_or_else(|| ConfigError::Unknown {
                 path: self.path.into(),
                 line,
                 key: key.get_ref().to_string(),
@@ -89,6 +93,10 @@ impl File<'_> {
             name: setting.name,
             kind: setting.kind,
         })?;
+        if value.as_str() == Some("") {
+            let path = self.path.into();
+            return Err(ConfigError::Empty { path, line, name: setting.name });
+        }
         Ok(Given { setting, values, origin: Origin::File { path: self.path.into(), line } })
     }
 
@@ -157,15 +165,16 @@ mod tests {
         for (text, want) in [
             (
                 "log = \"warn\"\nlisen = []",
-                "/etc/c.toml:2: \"lisen\" is no setting; there are state",
+                "/etc/c.toml:2: unknown setting \"lisen\"; settings are state",
             ),
-            ("[serve]\nlog = \"warn\"", "/etc/c.toml:1: \"serve\" is no setting"),
-            ("\nlisten = \"a\"", "/etc/c.toml:2: listen is a list of texts"),
-            ("listen = [1]", "/etc/c.toml:1: listen is a list of texts"),
-            ("no-auth = 1", "/etc/c.toml:1: no-auth is true or false"),
-            ("state = false", "/etc/c.toml:1: state is a text in quotes"),
-            ("log = \"warn\"\nlog = \"off\"", "/etc/c.toml:2: this is not TOML"),
-            ("\n\nlog =", "/etc/c.toml:3: this is not TOML"),
+            ("[serve]\nlog = \"warn\"", "/etc/c.toml:1: unknown setting \"serve\""),
+            ("\nlisten = \"a\"", "/etc/c.toml:2: listen must be a list of strings"),
+            ("listen = [1]", "/etc/c.toml:1: listen must be a list of strings"),
+            ("no-auth = 1", "/etc/c.toml:1: no-auth must be true or false"),
+            ("\nstate = \"\"", "/etc/c.toml:2: state is empty"),
+            ("state = false", "/etc/c.toml:1: state must be a quoted string"),
+            ("log = \"warn\"\nlog = \"off\"", "/etc/c.toml:2: invalid TOML"),
+            ("\n\nlog =", "/etc/c.toml:3: invalid TOML"),
         ] {
             let error = read_text(text).unwrap_err();
             assert!(error.starts_with(want), "{text:?}: {error}");

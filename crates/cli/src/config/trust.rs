@@ -1,5 +1,5 @@
-//! Whose configuration it is. What it says is run (`env-hook`) and believed (`server`), so nobody but
-//! this user and root may have a hand in it.
+//! Checks who can change the config file. It names commands to run (`env-hook`) and servers to
+//! trust (`server`), so only this user and root may.
 //!
 //! The rule is that of ssh for its own files: it is about the file and about every folder on the way
 //! to it, as far as this user's home, in which another could be put in its place. A link has two ways:
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::process::geteuid;
 
-use super::error::ConfigError;
+use super::ConfigError;
 
 /// Looks at the file that was opened, not at what its path leads to by now.
 pub(super) fn check(path: &Path, file: &File) -> Result<(), ConfigError> {
@@ -34,15 +34,12 @@ pub(super) fn check(path: &Path, file: &File) -> Result<(), ConfigError> {
     }
     let open = places.into_iter().filter(|(_, found)| is_open(found.mode()));
     let open: Vec<_> = open.map(|(place, _)| place).collect();
-    match open.is_empty() {
-        true => Ok(()),
-        false => Err(ConfigError::Open { path: path.into(), open }),
-    }
+    if open.is_empty() { Ok(()) } else { Err(ConfigError::Open { path: path.into(), open }) }
 }
 
-/// The folders above it, as its path is written and as it is without links; each once. Whoever has a
-/// hand in what lies above this user's home has one in everything: nobody is asked about that, and in
-/// a container it often seems to be nobody's.
+/// The folders above it, as its path is written and as it is without links; each once. Directories
+/// above this user's home are not checked: their owner controls everything anyway, and in a
+/// container they often belong to an unknown user.
 fn folders(path: &Path, home: Option<&Metadata>) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let real = fs::canonicalize(path)?;
     let mut folders: Vec<(PathBuf, Metadata)> = Vec::new();
@@ -76,7 +73,7 @@ fn is_foreign(uid: u32, own: u32) -> bool {
     uid != own && uid != 0
 }
 
-/// Whether others can write to it so that it matters.
+/// Whether others can change its content.
 fn is_open(mode: u32) -> bool {
     let by_others = mode & 0o022 != 0;
     match FileType::from_raw_mode(mode) {

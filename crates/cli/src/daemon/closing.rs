@@ -1,10 +1,10 @@
-//! The end of a daemon: everything that it has started is stopped, and told of.
+//! The end of a daemon: stops everything that it started, and logs the result.
 
 use std::pin::pin;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    CloseReport, Engine, Filter, Id, PhaseIs, Process, Signal, StopPolicy, StopProof, Survivors,
+    CloseReport, Engine, Filter, Id, PhaseKind, Process, Signal, StopPolicy, StopProof, Survivors,
     Verb,
 };
 use tokio::time::timeout;
@@ -22,19 +22,23 @@ pub(crate) async fn close(engine: &Engine, second: impl Future<Output = Signal>)
     let mut closing = pin!(engine.close(Survivors::Stop));
     let signal = tokio::select! {
         report = &mut closing => {
-            tell(&report);
+            log_report(&report);
             return None;
         }
         signal = second => signal,
     };
     tracing::warn!(%signal, "killing all processes");
     for process in self::alive(engine) {
-        // It goes on by itself; the close below waits for it.
+        // Runs on its own; the close below waits for it.
         tokio::spawn(async move { process.stop_by(StopPolicy::KILL, Verb::Close).await });
     }
+    let killing = engine.clone();
+    tokio::spawn(async move { killing.stop_unowned(StopPolicy::KILL).await });
     match timeout(PATIENCE, closing).await {
-        Ok(report) => tell(&report),
-        Err(_) => tracing::error!(left = self::alive(engine).len(), "not everything is gone"),
+        Ok(report) => log_report(&report),
+        Err(_) => {
+            tracing::error!(left = self::alive(engine).len(), "some processes are still running")
+        }
     }
     Some(signal)
 }
@@ -44,22 +48,31 @@ fn alive(engine: &Engine) -> Vec<Process> {
     let alive = page
         .processes
         .into_iter()
-        .filter(|(_, snapshot)| PhaseIs::of(&snapshot.phase) != PhaseIs::Ended);
+        .filter(|(_, snapshot)| PhaseKind::from(&snapshot.phase) != PhaseKind::Ended);
     alive.map(|(process, _)| process).collect()
 }
 
-fn tell(report: &CloseReport) {
+fn log_report(report: &CloseReport) {
     for (id, proof) in &report.stopped {
-        tell_proof(*id, proof);
+        log_proof(*id, proof);
     }
-    let left = report.stopped.iter().filter(|(_, proof)| !proof.left.is_empty()).count();
-    tracing::info!(stopped = report.stopped.len(), not_proved = left, "all processes are stopped");
+    if let Some(strangers) = report.strangers.as_ref().filter(|s| !s.signalled.is_empty()) {
+        let (signalled, left) = (&strangers.signalled, &strangers.left);
+        tracing::warn!(?signalled, ?left, "stopped processes that belong to no known command");
+    }
+    let left = report.proofs().filter(|proof| !proof.left.is_empty()).count();
+    let stopped = report.stopped.len();
+    match left {
+        0 => tracing::info!(stopped, "all processes stopped"),
+        _ => tracing::error!(stopped, left, "some processes were not stopped"),
+    }
 }
 
-fn tell_proof(id: Id, proof: &StopProof) {
+fn log_proof(id: Id, proof: &StopProof) {
     let (signalled, gone) = (proof.signalled.len(), proof.gone.len());
     if proof.left.is_empty() {
-        tracing::info!(%id, signalled, gone, reach = ?proof.reach, "stopped");
+        let (reach, proved) = (proof.reach, proof.proved);
+        tracing::info!(%id, signalled, gone, ?reach, proved, "stopped");
     } else {
         tracing::warn!(%id, signalled, gone, left = ?proof.left, reach = ?proof.reach, "not stopped");
     }

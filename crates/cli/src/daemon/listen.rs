@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// An address and a port. Of names there is `localhost`, and nobody is asked what it means: a file
-/// or a resolver that means something else by it would open the daemon to others.
+/// An address and a port. The only name is `localhost`, which is not looked up: a file or a
+/// resolver with another address for it would open the daemon to others.
 pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     let of_localhost = |(host, port): (&str, &str)| {
         // A number may have a sign, a port has none.
@@ -16,7 +16,7 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
 }
 
 const ACCEPTED: &str =
-    "give IP:PORT, like 127.0.0.1:8722 or [::1]:8722, or localhost:PORT, which is 127.0.0.1";
+    "expected IP:PORT, like 127.0.0.1:8722 or [::1]:8722, or localhost:PORT (127.0.0.1)";
 
 #[cfg(test)]
 mod tests {

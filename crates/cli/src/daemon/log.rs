@@ -1,6 +1,7 @@
-//! What the daemon tells of itself, on standard error.
+//! The daemon's log, on standard error.
 //!
-//! A thread of its own writes it: a reader that is slow, or gone, costs lines and never the daemon.
+//! Written by its own thread: with a slow or missing reader lines are lost, but the daemon never
+//! blocks.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -13,12 +14,15 @@ use rustix::stdio::stderr;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::own_streams;
+use crate::stdio;
 
 /// Lines that wait to be written; some hundred KiB.
 const WAITING: usize = 1024;
 /// How long the last lines have at the end.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Lines that come within this time of one another are written together: to wake the writer for
+/// each would cost every request some microseconds.
+const TOGETHER: Duration = Duration::from_millis(5);
 
 /// The log from its beginning to its end.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ enum Entry {
     Flush(SyncSender<()>),
 }
 
-/// How much is told.
+/// The log level.
 pub(crate) fn parse(given: &str) -> Result<LevelFilter, String> {
     match given {
         "off" => Ok(LevelFilter::OFF),
@@ -41,18 +45,17 @@ pub(crate) fn parse(given: &str) -> Result<LevelFilter, String> {
         "warn" => Ok(LevelFilter::WARN),
         "info" => Ok(LevelFilter::INFO),
         "debug" => Ok(LevelFilter::DEBUG),
-        _ => Err("a level is error, warn, info, debug or off".into()),
+        _ => Err("expected error, warn, info, debug or off".into()),
     }
 }
 
 impl Log {
-    /// From now on everything that is told goes to standard error: for people on a terminal, else
-    /// as lines of JSON.
+    /// From now on log events go to standard error: as text on a terminal, else as lines of JSON.
     pub(crate) fn start(level: LevelFilter) -> io::Result<Self> {
         let (entries, waiting) = sync_channel(WAITING);
         let lines = Lines { entries: entries.clone(), lost: AtomicU64::new(0) };
         thread::Builder::new().name("log".into()).spawn(move || write_all(&waiting))?;
-        // Errors of its own it would print, and a print to nobody is a panic.
+        // It would print its own errors, and printing to a closed stderr panics.
         let log = tracing_subscriber::fmt().with_max_level(level).log_internal_errors(false);
         if io::stderr().is_terminal() {
             let coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -67,19 +70,25 @@ impl Log {
     pub(crate) fn finish(self) {
         let (done, is_done) = sync_channel(1);
         if self.entries.try_send(Entry::Flush(done)).is_ok() {
-            // Whoever does not read in this time has lost the rest.
+            // A reader that is slower than this loses the rest.
             _ = is_done.recv_timeout(PATIENCE);
         }
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "time is the subject: what comes is gathered")]
 fn write_all(entries: &Receiver<Entry>) {
-    for entry in entries {
-        match entry {
-            // There is nobody to tell that nobody listens.
-            Entry::Line(line) => _ = own_streams::write_all(stderr(), &line),
-            Entry::Flush(done) => _ = done.send(()), // it may have stopped waiting
-        }
+    while let Ok(first) = entries.recv() {
+        std::iter::once(first).chain(entries.try_iter()).for_each(write);
+        thread::sleep(TOGETHER);
+    }
+}
+
+fn write(entry: Entry) {
+    match entry {
+        // A failure to log cannot be logged.
+        Entry::Line(line) => _ = stdio::write_all(stderr(), &line),
+        Entry::Flush(done) => _ = done.send(()), // it may have stopped waiting
     }
 }
 
@@ -135,7 +144,7 @@ mod tests {
     fn a_level_is_one_of_five_words() {
         assert_eq!(parse("off"), Ok(LevelFilter::OFF));
         assert_eq!(parse("debug"), Ok(LevelFilter::DEBUG));
-        assert_eq!(parse("DEBUG"), Err("a level is error, warn, info, debug or off".into()));
+        assert_eq!(parse("DEBUG"), Err("expected error, warn, info, debug or off".into()));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Whoever started the daemon and looks after it, as systemd does: sockets from it
-//! (`sd_listen_fds(3)`) and word to it (`sd_notify(3)`).
+//! The supervisor of the daemon, such as systemd: sockets from it (`sd_listen_fds(3)`) and word to
+//! it (`sd_notify(3)`).
 
 use std::env;
 use std::ffi::OsStr;
@@ -26,12 +26,9 @@ pub(crate) struct HandedOver {
     pub(crate) tcp: Vec<TcpListener>,
 }
 
-/// What the daemon has to say of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    Ready,
-    Stopping,
-}
+/// The states that a supervisor is told.
+pub(crate) const READY: &str = "READY=1\n";
+pub(crate) const STOPPING: &str = "STOPPING=1\n";
 
 impl HandedOver {
     /// Must be called before anything is opened.
@@ -42,11 +39,9 @@ impl HandedOver {
             return Ok(taken);
         }
         let count = number("LISTEN_FDS").and_then(|count| count.try_into().ok());
-        let count = count.context("LISTEN_FDS is no number of sockets")?;
-        let sockets = lastbyte_sys::handed_over::take(count);
-        for socket in
-            sockets.context("what was handed over by LISTEN_FDS is no listening socket")?
-        {
+        let count = count.context("invalid LISTEN_FDS: not a number of sockets")?;
+        let sockets = lastbyte_sys::listen_fds::take(count);
+        for socket in sockets.context("invalid LISTEN_FDS: not a listening socket")? {
             taken.add(socket)?;
         }
         Ok(taken)
@@ -59,8 +54,8 @@ impl HandedOver {
                 self.tcp.push(socket.into());
             }
             (family, kind) => bail!(
-                "a socket that was handed over is of no use ({family:?}, {kind:?}): only unix and \
-                 TCP streams are, ListenStream= in a socket unit"
+                "cannot use inherited socket ({family:?}, {kind:?}): only unix and TCP stream sockets \
+                 work (ListenStream= in a socket unit)"
             ),
         }
         Ok(())
@@ -73,14 +68,10 @@ pub(crate) fn environment_of_commands() -> Environment {
 }
 
 /// Tells the supervisor, if it wants to know.
-pub(crate) fn notify(state: State) {
+pub(crate) fn notify(state: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
-    let text = match state {
-        State::Ready => "READY=1\n",
-        State::Stopping => "STOPPING=1\n",
-    };
-    if let Err(error) = send(&path, text) {
-        tracing::warn!(?path, "cannot tell the supervisor: {error:#}");
+    if let Err(error) = send(&path, state) {
+        tracing::warn!(?path, "cannot notify the supervisor: {error:#}");
     }
 }
 

@@ -4,37 +4,44 @@
 
 use std::fmt;
 
-use super::{NOT_FOUND, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, USAGE};
+use super::{NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, USAGE};
 
 /// An exit code, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Code {
     /// Whatever the command that was run has ended with.
-    OfCommand,
+    Command,
     Is(u8),
     /// 128 and the number of a signal.
-    OfSignal,
+    Signal,
+}
+
+impl Code {
+    pub(crate) const OK: Self = Self::Is(0);
+    pub(crate) const NOT_MET: Self = Self::Is(NOT_MET);
+    pub(crate) const USAGE: Self = Self::Is(USAGE);
+    pub(crate) const TIMED_OUT: Self = Self::Is(TIMED_OUT);
+    pub(crate) const FAILURE: Self = Self::Is(OWN_FAILURE);
 }
 
 /// What a code means to a command.
 pub(crate) type Row = (Code, &'static str);
 
-pub(crate) const DONE: Row = (Code::Is(0), "it is done");
-pub(crate) const SENSELESS: Row = (Code::Is(USAGE), "the call of lastbyte makes no sense");
+pub(crate) const SUCCESS: Row = (Code::OK, "success");
+pub(crate) const INVALID_ARGS: Row = (Code::USAGE, "invalid arguments");
 /// Of a command that has settings besides its flags.
-pub(crate) const UNUSABLE: Row =
-    (Code::Is(USAGE), "the call of lastbyte makes no sense, or its settings cannot be used");
-pub(crate) const OUT_OF_TIME: Row =
-    (Code::Is(TIMED_OUT), "the command was stopped because its time was over");
+pub(crate) const INVALID_ARGS_OR_SETTINGS: Row = (Code::USAGE, "invalid arguments or settings");
+pub(crate) const COMMAND_TIMED_OUT: Row =
+    (Code::TIMED_OUT, "the command timed out and was stopped");
 pub(crate) const NO_SERVER: Row =
-    (Code::Is(OWN_FAILURE), "no server is running, or it cannot do this");
+    (Code::FAILURE, "no server is running, or it refused the request");
 /// Of a command that is about one process.
 pub(crate) const NO_PROCESS: Row =
-    (Code::Is(OWN_FAILURE), "no server is running, there is no such process, or it cannot do this");
-pub(crate) const CANNOT_BE_RUN: Row =
-    (Code::Is(NOT_RUNNABLE), "the program was found but cannot be run");
-pub(crate) const NO_PROGRAM: Row = (Code::Is(NOT_FOUND), "the program was not found");
-pub(crate) const NOT_WRITTEN: Row = (Code::Is(OWN_FAILURE), "what was asked for cannot be written");
+    (Code::FAILURE, "no server is running, no such process, or the server refused the request");
+pub(crate) const NOT_EXECUTABLE: Row =
+    (Code::Is(NOT_RUNNABLE), "the program was found but cannot be executed");
+pub(crate) const PROGRAM_NOT_FOUND: Row = (Code::Is(NOT_FOUND), "the program was not found");
+pub(crate) const NOT_WRITTEN: Row = (Code::FAILURE, "cannot write the output");
 
 /// The list of a command with these codes.
 pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
@@ -44,26 +51,26 @@ pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
 }
 
 /// The list of a command that asks a server and has nothing to tell by its exit code.
-pub(crate) fn of_asking() -> String {
-    list([DONE, UNUSABLE, NO_SERVER])
+pub(crate) fn server_query_codes() -> String {
+    list([SUCCESS, INVALID_ARGS_OR_SETTINGS, NO_SERVER])
 }
 
 /// The same of one that is about one process.
-pub(crate) fn of_asking_about_one() -> String {
-    list([DONE, UNUSABLE, NO_PROCESS])
+pub(crate) fn process_query_codes() -> String {
+    list([SUCCESS, INVALID_ARGS_OR_SETTINGS, NO_PROCESS])
 }
 
 /// The list of a command that writes something about itself.
-pub(crate) fn of_writing() -> String {
-    list([DONE, SENSELESS, NOT_WRITTEN])
+pub(crate) fn generator_codes() -> String {
+    list([SUCCESS, INVALID_ARGS, NOT_WRITTEN])
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OfCommand => write!(out, "N"),
+            Self::Command => write!(out, "N"),
             Self::Is(code) => write!(out, "{code}"),
-            Self::OfSignal => write!(out, "128+N"),
+            Self::Signal => write!(out, "128+N"),
         }
     }
 }
@@ -74,10 +81,11 @@ mod tests {
 
     #[test]
     fn a_list_is_in_order_however_it_is_said() {
-        let signal = (Code::OfSignal, "a signal");
-        let text = list([signal, NO_PROGRAM, SENSELESS, (Code::OfCommand, "its own"), DONE]);
-        let want = "Exit codes:\n  N      its own\n  0      it is done\n  \
-                    2      the call of lastbyte makes no sense\n  \
+        let signal = (Code::Signal, "a signal");
+        let text =
+            list([signal, PROGRAM_NOT_FOUND, INVALID_ARGS, (Code::Command, "its own"), SUCCESS]);
+        let want = "Exit codes:\n  N      its own\n  0      success\n  \
+                    2      invalid arguments\n  \
                     127    the program was not found\n  128+N  a signal";
         assert_eq!(text, want);
     }

@@ -7,11 +7,18 @@ fn the_advice_is_in_the_words_of_the_command_line() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     daemon.fixture.anchor.wait_for(1);
+    let forget = format!("; `lastbyte forget --stop {}` stops it first\n", &id[28..]);
     for (arguments, advice) in [
-        (vec!["write", &id, "--line", "x"], "; start it with --stdin-open\n"),
-        (vec!["forget", &id], "; `lastbyte forget --stop` stops what is left of it first\n"),
-        (vec!["start", "--cwd", "/no/such", "true"], "; --cwd takes a directory that exists\n"),
-        (vec!["show", "no-such"], "; `lastbyte ps` lists them\n"),
+        (
+            vec!["write", &id, "--line", "x"],
+            "; start it again with `lastbyte start --stdin-open`\n",
+        ),
+        (vec!["forget", &id], &forget),
+        (
+            vec!["start", "--cwd", "/no/such", "true"],
+            "; --cwd needs a directory that you can enter\n",
+        ),
+        (vec!["show", "no-such"], "; `lastbyte ps` lists processes\n"),
     ] {
         let refused = daemon.finish(&arguments);
         assert_eq!(refused.code, Some(125), "{refused:?}");

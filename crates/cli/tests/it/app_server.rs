@@ -18,7 +18,7 @@ struct Server {
 }
 
 fn app_server(fixture: &Fixture, arguments: &[&str]) -> Command {
-    let mut command = fixture.program(LASTBYTE);
+    let mut command = fixture.program(&LASTBYTE);
     command.arg("app-server").args(arguments).stdin(Stdio::piped());
     command
 }
@@ -29,13 +29,19 @@ impl Server {
     }
 
     fn start_by(command: Command) -> Self {
+        Self::shake_hands(command).0
+    }
+
+    /// With its answer to the handshake.
+    fn shake_hands(command: Command) -> (Self, Value) {
         let mut child = start(command);
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut server = Self { child, to, from: BufReader::new(from) };
         let client = json!({"clientInfo": {"name": "test", "version": "0"}});
         server.send(&json!({"id": 0, "method": "initialize", "params": client}));
-        assert_eq!(server.next()["id"], 0);
-        server
+        let answer = server.next();
+        assert_eq!(answer["id"], 0);
+        (server, answer["result"].clone())
     }
 
     fn send(&mut self, message: &Value) {
@@ -174,4 +180,43 @@ fn an_address_that_others_can_reach_is_refused() {
     let refusal = "lastbyte: refusing to start non-loopback websocket listener 0.0.0.0:0 without \
                    auth; only loopback addresses are served\n";
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(125), refusal));
+}
+
+#[test]
+fn commands_are_refused_where_the_variable_of_codex_says_so() {
+    for (value, refused) in [("none", true), ("ws://127.0.0.1:1", true), (" ", false)] {
+        let fixture = Fixture::new();
+        let mut command = app_server(&fixture, &[]);
+        command.env("CODEX_EXEC_SERVER_URL", value);
+        let mut server = Server::start_by(command);
+        server.exec(1, "exit 0");
+        let answer = server.next();
+        let error = json!({"code": -32603, "message": "local environment is not configured"});
+        let want = if refused { error } else { Value::Null };
+        assert_eq!(answer["error"], want, "{value:?}: {answer}");
+        assert_eq!(server.finish(), (String::new(), Some(0)));
+    }
+}
+
+#[test]
+fn the_home_of_codex_is_the_one_that_was_chosen_or_a_folder_of_its_own() {
+    let fixture = Fixture::new();
+    let chosen = tempfile::tempdir().unwrap();
+    let home = |value: Option<&str>| {
+        let mut command = app_server(&fixture, &[]);
+        command.env_remove("CODEX_HOME");
+        value.map(|value| command.env("CODEX_HOME", value));
+        let (server, answer) = Server::shake_hands(command);
+        let home = answer["codexHome"].as_str().unwrap().to_owned();
+        assert!(std::path::Path::new(&home).is_dir(), "{home}");
+        assert_eq!(server.finish(), (String::new(), Some(0)));
+        home
+    };
+    let canonical = chosen.path().canonicalize().unwrap();
+    let dotted = format!("{}/.", chosen.path().display());
+    assert_eq!(home(Some(&dotted)), canonical.to_str().unwrap());
+    for value in [None, Some(""), Some("/no/such/folder")] {
+        assert!(home(value).contains("/runs/"), "{value:?}");
+    }
+    assert!(chosen.path().read_dir().unwrap().next().is_none(), "nothing is put there");
 }

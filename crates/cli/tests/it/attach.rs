@@ -75,7 +75,10 @@ fn a_detached_process_runs_on_and_is_there_again() {
     // What is typed in the same breath is still sent.
     pty.types("two\r\x1c");
     assert_eq!(pty.ends(child), Some(0));
-    let again = format!("detached; it runs on, and `lastbyte attach {}` comes back\r\n", &id[28..]);
+    let again = format!(
+        "detached; the process keeps running; return with `lastbyte attach {}`\r\n",
+        &id[28..]
+    );
     assert!(pty.seen.ends_with(&again), "{:?}", pty.seen);
     assert!(pty.is_as_before());
     daemon.result(&["wait", &id, "--pattern", "two", "--timeout", "60s"]);
@@ -109,8 +112,8 @@ fn another_key_detaches_if_it_is_named_and_the_usual_one_is_a_key_like_any() {
 fn a_key_that_cannot_detach_is_refused_before_anything_is_shown_or_asked() {
     let daemon = Daemon::start();
     for (key, why) in [
-        ("alt-x", "give ctrl- and a letter"),
-        ("d", "give ctrl- and a letter"),
+        ("alt-x", "expected ctrl- and a letter"),
+        ("d", "expected ctrl- and a letter"),
         ("ctrl-[", "ctrl-[ is Escape"),
         ("ctrl-a,ctrl-[", "ctrl-[ is Escape"),
     ] {
@@ -140,7 +143,7 @@ fn who_only_looks_sends_neither_keys_nor_a_size() {
     let id = daemon.testchild(&TTY, "print up then hold");
     let mut pty = Pty::new(30, 100);
     let child = pty.run(daemon.lastbyte(&["attach", &id, "--read-only"]));
-    pty.shows(", to look only; Ctrl-\\ detaches");
+    pty.shows(", read-only; Ctrl-\\ detaches");
     pty.shows("up");
     pty.types("abc\x1c");
     assert_eq!(pty.ends(child), Some(0));
@@ -202,8 +205,10 @@ fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
     let child = pty.run(daemon.lastbyte(&["start", "-i", size]));
     assert_eq!(pty.ends(child), Some(0));
     let id = pty.seen.lines().next().unwrap().trim_end().to_owned();
-    let told =
-        format!("{id}\r\nlastbyte: `lastbyte attach {}` types on its terminal\r\n", &id[28..]);
+    let told = format!(
+        "{id}\r\nlastbyte: use `lastbyte attach {}` to type on its terminal\r\n",
+        &id[28..]
+    );
     assert_eq!(pty.seen, told);
     daemon.result(&["wait", &id, "--pattern", "31 91", "--timeout", "60s"]);
     let (mut pty, child) = attached(&daemon, &id);

@@ -10,7 +10,7 @@ fn a_background_child_is_named_and_lives_on() {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "done"));
     let [pid] = pids.as_slice() else { panic!("one helper, not {pids:?}") };
     let line = format!(
-        "lastbyte: still running: testchild (pid {pid}); later output has no reader, and cannot be written\n"
+        "lastbyte: still running: testchild (pid {pid}); its output is closed; its next write will fail (use `lastbyte start`)\n"
     );
     assert_eq!(finished.stderr, line);
     assert!(is_alive(*pid));

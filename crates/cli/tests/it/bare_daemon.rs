@@ -58,7 +58,7 @@ impl Daemon {
 }
 
 pub fn serve(fixture: &Fixture, arguments: &[&str]) -> Command {
-    let mut command = fixture.program(LASTBYTE);
+    let mut command = fixture.program(&LASTBYTE);
     command.env("XDG_RUNTIME_DIR", runtime(fixture)).env_remove("LASTBYTE_LOG");
     command.arg("serve").args(arguments);
     command

@@ -125,7 +125,7 @@ fn a_client_finds_the_server_that_its_settings_name() {
     assert!(listed.stderr.contains("nowhere"), "and a flag over both: {listed:?}");
     let token = list(&["--config", "/dev/null", "--token-file", "x"], "UNUSED", "");
     assert_eq!(token.code, Some(2), "{token:?}");
-    assert!(token.stderr.contains("add --server URL"), "{token:?}");
+    assert!(token.stderr.contains("requires --server URL"), "{token:?}");
 }
 
 #[test]
@@ -161,11 +161,12 @@ fn what_is_wrong_with_the_file_is_told_with_its_line() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "log = \"warn\"\nlisen = []\n");
     for command in [vec!["serve"], vec!["ps"], vec!["config", "show"]] {
-        let want = format!("{}:2: \"lisen\" is no setting; there are ", path.display());
+        let want = format!("{}:2: unknown setting \"lisen\"; settings are ", path.display());
         refused(&fixture, &command, &want);
     }
     write_config(&fixture, "\n\nlisten = [\"localhost\"]\n");
-    let want = format!("{}:3: invalid value 'localhost' for '--listen <IP:PORT>'", path.display());
+    let want =
+        format!("{}:3: invalid value 'localhost' for listen: expected IP:PORT", path.display());
     refused(&fixture, &["serve"], &want);
     refused(&fixture, &["config", "show"], &want);
 }
@@ -173,7 +174,7 @@ fn what_is_wrong_with_the_file_is_told_with_its_line() {
 #[test]
 fn a_file_that_was_asked_for_must_be_there() {
     let fixture = Fixture::new();
-    refused(&fixture, &["ps", "--config", "/no/such"], "cannot read the configuration /no/such");
+    refused(&fixture, &["ps", "--config", "/no/such"], "cannot read config file /no/such");
     let finished = finish({
         let mut command = fixture.lastbyte(&["config", "show"]);
         command.env("LASTBYTE_CONFIG", "/no/such");
@@ -186,7 +187,7 @@ fn a_file_that_was_asked_for_must_be_there() {
 fn a_usual_file_that_cannot_be_looked_at_is_not_taken_for_none() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "");
-    let want = format!("cannot read the configuration {}", path.display());
+    let want = format!("cannot read config file {}", path.display());
     fs::remove_file(&path).unwrap();
     symlink("nowhere", &path).unwrap();
     refused(&fixture, &["config", "show"], &want);
@@ -214,8 +215,8 @@ fn a_file_that_others_can_change_is_refused() {
         fs::set_permissions(file, Permissions::from_mode(of_file)).unwrap();
         fs::set_permissions(folder, Permissions::from_mode(of_folder)).unwrap();
         let want = format!(
-            "the configuration {file} is not used: other users could change what is run; \
-             `chmod go-w {open}` makes it yours alone, or copy it to a folder of your own\n"
+            "cannot use config file {file}: other users could change what is run; \
+             run `chmod go-w {open}`, or copy it to a directory of your own\n"
         );
         // A server that is not refused would stay, so it is asked last.
         for call in [["config", "show"].as_slice(), &["ps"], &["start", "true"], &["serve"]] {
@@ -245,8 +246,8 @@ fn a_way_to_the_file_on_which_others_can_change_it_is_refused() {
     for open in [&above, &below, &home.join("config")] {
         fs::set_permissions(open, Permissions::from_mode(0o775)).unwrap();
         let want = format!(
-            "the configuration {} is not used: other users could change what is run; \
-             `chmod go-w {}` makes it yours alone, or copy it to a folder of your own\n",
+            "cannot use config file {}: other users could change what is run; \
+             run `chmod go-w {}`, or copy it to a directory of your own\n",
             link.display(),
             open.display()
         );
@@ -262,7 +263,7 @@ fn a_pipe_is_no_configuration() {
     let path = write_config(&fixture, "");
     fs::remove_file(&path).unwrap();
     mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
-    let want = format!("the configuration {} is not used: it is no regular", path.display());
+    let want = format!("cannot use config file {}: not a regular", path.display());
     refused(&fixture, &["config", "show"], &want);
 }
 
@@ -289,4 +290,14 @@ fn people_see_each_setting_with_where_it_is_from() {
     let line = shown.lines().find(|line| line.starts_with("default-sandbox")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words, ["default-sandbox", &format!("{}:1", path.display()), "read-only"]);
+}
+
+/// What a server refuses, `config show` refuses.
+#[test]
+fn settings_that_do_not_go_together_are_refused() {
+    let fixture = Fixture::new();
+    write_config(&fixture, "no-auth = true\nlisten = [\"0.0.0.0:1\"]\n");
+    for command in [vec!["serve"], vec!["config", "show"]] {
+        refused(&fixture, &command, "--no-auth lets anyone who can connect run commands");
+    }
 }

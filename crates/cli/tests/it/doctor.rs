@@ -3,8 +3,8 @@
 use crate::harness::{Fixture, finish};
 
 fn doctor(fixture: &Fixture, arguments: &[&str]) -> std::process::Command {
-    let mut command = fixture.program(env!("CARGO_BIN_EXE_lastbyte"));
-    command.arg("doctor").args(arguments);
+    let mut command = fixture.lastbyte(&["doctor"]);
+    command.args(arguments);
     command
 }
 
@@ -20,6 +20,34 @@ fn it_says_in_words_that_commands_can_be_run_here() {
     }
     assert!(finished.stdout.contains("commands can run at once"), "{}", finished.stdout);
     assert!(fixture.folders().is_empty(), "and leaves nothing behind");
+}
+
+#[test]
+fn too_few_descriptors_for_a_command_are_missing() {
+    let fixture = Fixture::new();
+    for (limit, code) in [("12", 1), ("30", 0)] {
+        let script = format!(r#"ulimit -n {limit}; "$LASTBYTE" run true"#);
+        let ran = finish(fixture.shell(&script)).code;
+        assert_eq!(ran == Some(0), code == 0, "{limit}");
+        let script = format!(r#"ulimit -n {limit}; exec "$LASTBYTE" doctor"#);
+        let finished = finish(fixture.shell(&script));
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+    }
+}
+
+#[test]
+fn it_says_where_output_was_set_aside() {
+    let fixture = Fixture::new();
+    let folder = fixture.home.path().join("state/lastbyte/set-aside-1700000000");
+    std::fs::create_dir_all(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let told = finish(doctor(&fixture, &[])).stdout;
+    let want =
+        format!("Output that the server's journal does not name was set aside in {folder}.\n");
+    assert!(told.contains(&want), "{told}");
+    let json = finish(doctor(&fixture, &["--json"])).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["set_aside"], serde_json::json!([folder]));
 }
 
 #[test]
@@ -49,8 +77,7 @@ fn it_says_whether_commands_can_be_sandboxed() {
 #[test]
 fn it_counts_what_the_limit_is_enough_for() {
     let fixture = Fixture::new();
-    let script = format!("ulimit -n 300; exec {} doctor --json", env!("CARGO_BIN_EXE_lastbyte"));
-    let finished = finish(fixture.shell(&script));
+    let finished = finish(fixture.shell("ulimit -n 300; exec $LASTBYTE doctor --json"));
     let json: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");
     assert_eq!(json["most_processes"], 100);
 }

@@ -52,4 +52,5 @@ fn the_end_of_the_server_is_the_end_of_the_feed() {
     daemon.check(&["shutdown"], 0, "", "");
     let output = events.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
+    assert_eq!(output.stderr, b"lastbyte: the server has stopped\n", "{output:?}");
 }

@@ -50,10 +50,11 @@ fn a_program_that_cannot_be_run_is_126() {
 
 #[test]
 fn a_directory_that_is_missing_is_125_and_named() {
-    let why = "No such file or directory (os error 2)\n";
+    let advice = "; --cwd needs a directory that you can enter\n";
+    let why = format!("No such file or directory (os error 2){advice}");
     let text = format!("lastbyte: cannot use the working directory /no/such/folder: {why}");
     check(&["--cwd", "/no/such/folder", "true"], 125, "", &text);
-    let why = "Not a directory (os error 20)\n";
+    let why = format!("Not a directory (os error 20){advice}");
     let text = format!("lastbyte: cannot use the working directory /dev/null: {why}");
     check(&["--cwd", "/dev/null", "true"], 125, "", &text);
 }

@@ -36,7 +36,7 @@ fn a_start_in_a_substitution_returns_while_the_process_runs_on() {
 fn of_ten_first_starts_at_once_one_starts_the_server() {
     let home = Home::new();
     let starts = std::thread::scope(|scope| {
-        let start = || scope.spawn(|| home.finish(&["start", "--", LASTBYTE, "--version"]));
+        let start = || scope.spawn(|| home.finish(&["start", "--", &LASTBYTE, "--version"]));
         let starts: Vec<_> = (0..10).map(|_| start()).collect();
         starts.into_iter().map(|start| start.join().unwrap()).collect::<Vec<_>>()
     });
@@ -118,6 +118,20 @@ fn a_server_is_found_without_the_variable_that_placed_its_socket() {
     assert!(!home.fixture.home.path().join("state/lastbyte/address").exists());
 }
 
+/// Where a user has no home of its own, as in many containers.
+#[test]
+fn a_state_folder_that_cannot_be_made_is_told_with_the_way_out() {
+    let home = Home::new();
+    for arguments in [["start", "true"].as_slice(), &["serve"]] {
+        let mut command = home.fixture.lastbyte(arguments);
+        command.env("XDG_STATE_HOME", "/proc/self").env_remove("XDG_RUNTIME_DIR");
+        let finished = finish(command);
+        let want = "lastbyte: cannot use state directory /proc/self/lastbyte: No such file or \
+                    directory (os error 2); choose another with --state DIR or LASTBYTE_STATE\n";
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(125), want), "{arguments:?}");
+    }
+}
+
 #[test]
 fn a_state_folder_that_others_can_write_to_is_refused() {
     let home = Home::new();
@@ -129,8 +143,8 @@ fn a_state_folder_that_others_can_write_to_is_refused() {
     {
         let finished = home.finish(arguments);
         let want = format!(
-            "lastbyte: cannot use the state folder {state}: other users can write to it; \
-             `chmod go-w` makes it yours alone\n"
+            "lastbyte: cannot use state directory {state}: other users can write to it; \
+             run `chmod go-w {state}`; choose another with --state DIR or LASTBYTE_STATE\n"
         );
         assert_eq!((finished.code, finished.stderr), (Some(125), want), "{arguments:?}");
     }

@@ -49,7 +49,7 @@ fn a_start_whose_id_cannot_be_written_tells_it_to_people() {
         let id = daemon.result(&["ps", "--json"]);
         let id: serde_json::Value = serde_json::from_str(id.lines().next().unwrap()).unwrap();
         let want = format!(
-            "lastbyte: process {} is started: cannot write to standard output: No space left on \
+            "lastbyte: process {} was started: cannot write to standard output: No space left on \
              device (os error 28)\n",
             id["id"].as_str().unwrap()
         );

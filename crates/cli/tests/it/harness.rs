@@ -5,11 +5,14 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 
-use lastbyte_testkit::{Anchor, testchild};
+use lastbyte_testkit::{Anchor, lastbyte, testchild};
 use rustix::process::{Pid, Signal, kill_process};
 
-pub const LASTBYTE: &str = env!("CARGO_BIN_EXE_lastbyte");
+/// The path of the program.
+pub static LASTBYTE: LazyLock<String> =
+    LazyLock::new(|| lastbyte().into_os_string().into_string().unwrap());
 
 /// Ends its helpers and removes its files when dropped.
 pub struct Fixture {
@@ -51,14 +54,14 @@ impl Fixture {
         command.env("HOME", self.home.path()).env("XDG_STATE_HOME", self.home.path().join("state"));
         command.env("XDG_CONFIG_HOME", self.home.path().join("config"));
         command.env("XDG_RUNTIME_DIR", self.home.path().join("runtime"));
-        command.env(name, anchor).env("LASTBYTE", LASTBYTE).env("TESTCHILD", testchild());
+        command.env(name, anchor).env("LASTBYTE", &*LASTBYTE).env("TESTCHILD", testchild());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
     /// The program with these arguments.
     pub fn lastbyte(&self, arguments: &[&str]) -> Command {
-        let mut command = self.program(LASTBYTE);
+        let mut command = self.program(&LASTBYTE);
         command.args(arguments);
         command
     }

@@ -10,7 +10,7 @@ fn the_help_has_the_exit_codes_and_every_option() {
     let finished = finish(Fixture::new().run(&["--help"]));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     for text in [
-        "Usage: lastbyte run [OPTIONS] 'SHELL TEXT'",
+        "Usage: lastbyte run [OPTIONS] 'SHELL COMMAND'",
         "  124 ",
         "  125 ",
         "  126 ",
@@ -79,9 +79,9 @@ fn what_goes_on_until_it_is_interrupted_is_ended_by_the_signal() {
 #[test]
 fn what_a_failure_may_mean_is_of_the_command() {
     for (command, want) in [
-        ("show", "no server is running, there is no such process, or it cannot do this"),
-        ("ps", "no server is running, or it cannot do this"),
-        ("start", "the server cannot be started, or it cannot do this"),
+        ("show", "no server is running, no such process, or the server refused the request"),
+        ("ps", "no server is running, or it refused the request"),
+        ("start", "the server cannot be started, or it refused the request"),
     ] {
         let help = finish(Fixture::new().lastbyte(&[command, "--help"])).stdout;
         assert!(help.contains(&format!("  125    {want}\n")), "{help}");

@@ -6,7 +6,7 @@ use crate::harness::{Fixture, finish};
 /// What a command prints whose starter ignores and blocks signals and leaks a descriptor.
 fn started_badly(command: &str) -> String {
     let script = format!(
-        r#"exec env --ignore-signal=INT,HUP,PIPE --block-signal=TERM sh -c 'exec 9</dev/null; exec "$LASTBYTE" run -- {command}'"#
+        r#"exec env --ignore-signal=INT,HUP,PIPE,USR2,CHLD,RTMIN,RTMAX --block-signal=TERM sh -c 'exec 9</dev/null; exec "$LASTBYTE" run -- {command}'"#
     );
     let finished = finish(Fixture::new().shell(&script));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));

@@ -8,7 +8,7 @@ fn a_process_is_found_by_any_part_that_only_it_has() {
         &["show", "last"],
         125,
         "",
-        "lastbyte: there is no process yet; `lastbyte start` starts one\n",
+        "lastbyte: there are no processes yet; start one with `lastbyte start`\n",
     );
     let first = daemon.result(&["start", "printf first"]);
     let second = daemon.result(&["start", "printf second"]);
@@ -24,10 +24,11 @@ fn a_process_is_found_by_any_part_that_only_it_has() {
     }
     let shared = &first[..4];
     let several = format!(
-        "lastbyte: 2 processes have an id that begins or ends with {shared:?}: {second}, {first}\n"
+        "lastbyte: 2 process ids start or end with {shared:?}: {second}, {first}; give more characters\n"
     );
     daemon.check(&["logs", shared], 125, "", &several);
-    let nobody = "lastbyte: no process has an id that begins or ends with \"zzz\"; `lastbyte ps` lists them\n";
+    let nobody =
+        "lastbyte: no process id starts or ends with \"zzz\"; `lastbyte ps` lists processes\n";
     daemon.check(&["logs", "zzz"], 125, "", nobody);
 }
 
@@ -35,8 +36,8 @@ fn a_process_is_found_by_any_part_that_only_it_has() {
 #[test]
 fn an_empty_id_is_told_as_such_and_nobody_is_asked() {
     let fixture = Fixture::new();
-    let want = "lastbyte: the id is empty; `lastbyte ps` lists those there are, and `last` is the \
-                newest\n";
+    let want = "lastbyte: the process id is empty; `lastbyte ps` lists processes, and `last` is \
+                the newest\n";
     for call in [
         ["show", ""].as_slice(),
         &["logs", ""],

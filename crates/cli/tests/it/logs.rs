@@ -194,7 +194,7 @@ fn last_lines_that_are_too_long_to_be_found_are_told_of() {
     let flood = "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end";
     let id = daemon.result(&["start", flood]);
     daemon.result(&["wait", id.trim()]);
-    let told = "lastbyte: these are the last 1 lines; more do not fit into 4 MiB\n";
+    let told = "lastbyte: showing the last 1 lines; more do not fit into 4 MiB\n";
     daemon.check(&["logs", "--tail", "2", id.trim()], 0, "end\n", told);
 }
 

@@ -31,6 +31,8 @@ mod logs;
 mod man;
 mod metrics;
 mod no_server;
+mod not_recorded;
+mod overload;
 mod port;
 mod ps;
 mod ps_watch;

@@ -4,18 +4,34 @@ use crate::harness::{Finished, Fixture, finish};
 fn a_command_that_only_looks_starts_no_server() {
     let fixture = Fixture::new();
     let socket = fixture.home.path().join("runtime/lastbyte/socket");
-    let want = format!(
-        "lastbyte: no server is running at {}; `lastbyte start …` starts one\n",
-        socket.display()
-    );
-    for arguments in
-        [["ps"].as_slice(), &["logs", "last"], &["show", "x"], &["stop", "last"], &["shutdown"]]
-    {
+    let no_server = format!("lastbyte: no server is running at {}; ", socket.display());
+    let starts = "`lastbyte start 'COMMAND'` starts one\n";
+    for (arguments, advice) in [
+        (["ps"].as_slice(), starts),
+        (&["logs", "last"], starts),
+        (&["show", "x"], starts),
+        (&["stop", "last"], starts),
+        (&["shutdown"], "nothing to stop\n"),
+    ] {
         let Finished { code, stdout, stderr } = finish(fixture.lastbyte(arguments));
         assert_eq!((code, stdout.as_str()), (Some(125), ""), "{arguments:?}");
-        assert_eq!(stderr, want, "{arguments:?}");
+        assert_eq!(stderr, format!("{no_server}{advice}"), "{arguments:?}");
     }
     assert!(!socket.exists());
+}
+
+#[test]
+fn the_advice_is_for_the_server_that_was_named() {
+    for (option, place, socket) in
+        [("--state", "/no/such", "/no/such/socket"), ("--socket", "/no/such.sock", "/no/such.sock")]
+    {
+        let finished = finish(Fixture::new().lastbyte(&["ps", option, place]));
+        let want = format!(
+            "lastbyte: no server is running at {socket}; `lastbyte start {option} {place} 'COMMAND'` \
+             starts one\n"
+        );
+        assert_eq!((finished.code, finished.stderr), (Some(125), want));
+    }
 }
 
 #[test]
@@ -28,7 +44,7 @@ fn a_server_on_a_port_is_never_started() {
     let finished = finish(fixture.lastbyte(&["start", "--server", &url, "true"]));
     let address = url.strip_prefix("http://").unwrap();
     let want = format!(
-        "lastbyte: no server is running at {url}; `lastbyte serve --listen {address}` is one\n"
+        "lastbyte: no server is running at {url}; `lastbyte serve --listen {address}` starts one\n"
     );
     assert_eq!((finished.code, finished.stderr), (Some(125), want));
 }

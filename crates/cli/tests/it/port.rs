@@ -11,7 +11,7 @@ fn a_server_on_a_port_is_asked_with_its_token_or_not_at_all() {
     assert_eq!(daemon.result(&logs), "x");
     let refused = daemon.finish(&["ps", "--server", &url]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
-    assert!(refused.stderr.contains("; give it with --token-file"), "{refused:?}");
+    assert!(refused.stderr.contains("; pass the token with --token-file"), "{refused:?}");
 }
 
 #[test]

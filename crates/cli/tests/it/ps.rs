@@ -43,7 +43,7 @@ fn a_list_can_be_narrowed_and_says_when_there_is_more() {
     assert_eq!(listed(&["--label", "x=z"]), Vec::<String>::new());
     assert_eq!(listed(&["--limit", "1"]), [&*ids[2]]);
     let limited = daemon.finish(&["ps", "--limit", "1"]);
-    assert_eq!(limited.stderr, "lastbyte: these are the newest 1; --limit takes up to 1000\n");
+    assert_eq!(limited.stderr, "lastbyte: showing the newest 1; use --limit (max 1000)\n");
 }
 
 #[test]
@@ -53,6 +53,28 @@ fn a_command_cannot_write_to_the_terminal_by_its_name() {
     let listed = daemon.result(&["ps"]);
     assert_eq!(listed.lines().count(), 2, "{listed:?}");
     assert!(listed.ends_with("true '\\u{1b}[2J\\n'\n"), "{listed:?}");
+}
+
+#[test]
+fn nothing_that_a_command_chose_reorders_or_hides_what_is_printed() {
+    let daemon = Daemon::start();
+    let invisible = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{feff}'];
+    let name: String = invisible.iter().collect();
+    let folder = daemon.fixture.home.path().join(format!("folder{name}"));
+    std::fs::create_dir(&folder).unwrap();
+    let label = format!("a={name}");
+    let cwd = folder.to_str().unwrap();
+    let command = format!("true {name}");
+    let named = ["--label", &label, "--session", &name, "--key", &name, "--cwd", cwd, &command];
+    let start = [["start"].as_slice(), &named].concat();
+    let id = daemon.result(&start);
+    let gone = daemon.finish(&["start", "--cwd", &format!("{cwd}/gone"), "true"]);
+    assert_ne!(gone.code, Some(0), "{gone:?}");
+    let printed = [daemon.result(&["ps"]), daemon.result(&["show", id.trim()]), gone.stderr];
+    for text in printed {
+        assert!(!text.contains(invisible), "{text:?}");
+        assert!(text.contains("\\u{202e}\\u{2066}\\u{200f}\\u{61c}\\u{200b}\\u{feff}"), "{text:?}");
+    }
 }
 
 /// `run --tty` gives the program a terminal.

@@ -8,7 +8,7 @@ const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
 /// The id of a list that is drawn again only when something happens.
 fn watch(daemon: &Daemon) -> String {
-    let watch = ["--", LASTBYTE, "ps", "--watch", "--interval", "10000h"];
+    let watch = ["--", &LASTBYTE, "ps", "--watch", "--interval", "10000h"];
     daemon.result(&[&["start", "--tty", "24x80"], watch.as_slice()].concat()).trim_end().to_owned()
 }
 
@@ -48,7 +48,7 @@ fn a_new_size_of_the_terminal_is_drawn() {
     for _ in 0..3 {
         daemon.result(&["start", "true"]);
     }
-    let watch = format!("{LASTBYTE} ps --watch --interval 10000h");
+    let watch = format!("{} ps --watch --interval 10000h", *LASTBYTE);
     let script = format!("{watch} & read line; stty rows 3; wait");
     let id = daemon.result(&["start", "--tty", "24x80", "--stdin-open", &script]);
     until_it_shows(&daemon, id.trim(), "ID +AGE");
@@ -59,8 +59,8 @@ fn a_new_size_of_the_terminal_is_drawn() {
 #[test]
 fn without_a_terminal_there_is_nothing_to_draw_on() {
     let daemon = Daemon::start();
-    let told = "lastbyte: --watch draws on a terminal, and standard output is none; \
-                `lastbyte events` writes a line for each change\n";
+    let told = "lastbyte: --watch requires standard output to be a terminal; \
+                `lastbyte events` prints a line for each change\n";
     daemon.check(&["ps", "--watch"], 2, "", told);
     assert_eq!(daemon.finish(&["ps", "--watch", "--json"]).code, Some(2));
     assert_eq!(daemon.finish(&["ps", "--interval", "1s"]).code, Some(2));

@@ -14,7 +14,7 @@ fn the_tour_works_in_a_home_where_lastbyte_was_never_used() {
     assert!(!blocks.is_empty(), "no block of the README is marked");
     for block in blocks {
         let home = Home::new();
-        let folder = std::path::Path::new(LASTBYTE).parent().unwrap().display();
+        let folder = std::path::Path::new(&*LASTBYTE).parent().unwrap().display();
         let script = format!("set -eu; PATH={folder}:$PATH; cd \"$HOME\"\n{block}");
         let Finished { code, stdout, stderr } = finish(home.fixture.shell(&script));
         assert_eq!(code, Some(0), "{block}\n{stdout}\n{stderr}");

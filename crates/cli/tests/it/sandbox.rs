@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-use lastbyte_testkit::eventually;
+use lastbyte_testkit::{eventually, has_mount_namespaces};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -13,31 +13,27 @@ use crate::harness::{Fixture, check, finish, send, start};
 
 #[test]
 fn what_is_said_of_no_sandbox_is_refused_with_what_to_do() {
-    let of_a_workspace = |option| {
-        format!(
-            "lastbyte: {option} says more about a workspace, so it is for --sandbox \
-             workspace-write alone; add that\n"
-        )
-    };
+    let of_a_workspace =
+        |option| format!("lastbyte: {option} requires --sandbox workspace-write\n");
     check(&["--writable", "x", "true"], 2, "", &of_a_workspace("--writable"));
     let read_only = ["--sandbox", "read-only", "--protect", "x", "true"];
     check(&read_only, 2, "", &of_a_workspace("--protect"));
-    let network = "lastbyte: --network gives a sandboxed command the network, so it is for --sandbox \
-                   read-only or workspace-write; without a sandbox a command has it anyway\n";
+    let network = "lastbyte: --network requires --sandbox read-only or workspace-write; without a \
+                   sandbox, commands can use the network anyway\n";
     check(&["--network", "true"], 2, "", network);
     check(&["--network", "--sandbox", "external", "true"], 2, "", network);
 }
 
 #[test]
 fn an_external_sandbox_is_none_and_that_is_said() {
-    let said = "lastbyte: the sandbox is external: nothing is kept from the command here\n";
+    let said = "lastbyte: the sandbox is external: lastbyte does not restrict the command\n";
     check(&["--sandbox", "external", "echo ran"], 0, "ran\n", said);
     check(&["--sandbox", "full-access", "echo ran"], 0, "ran\n", "");
     let daemon = Daemon::start();
     let started = daemon.finish(&["start", "--sandbox", "external", "true"]);
     assert_eq!((started.code, started.stderr.as_str()), (Some(0), said));
     let shown = daemon.result(&["show", started.stdout.trim()]);
-    assert!(shown.contains("sandbox    none: left to an external one\n"), "{shown}");
+    assert!(shown.contains("sandbox    none: external\n"), "{shown}");
     assert!(daemon.result(&["ps"]).contains("  external  "));
 }
 
@@ -62,6 +58,9 @@ const ATTEMPTS: &str = "for f in in $OTHER/in; do \
 
 #[test]
 fn a_run_is_held_to_its_policy() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let fixture = Fixture::new();
     let (work, other) = folders();
     let printed = |options: &[&str]| {
@@ -83,6 +82,9 @@ fn a_run_is_held_to_its_policy() {
 
 #[test]
 fn a_start_is_held_to_its_policy_and_shows_it() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let daemon = Daemon::start();
     let (work, other) = folders();
     let mut command = daemon.lastbyte(&["start", "--sandbox", "workspace-write", "--network"]);
@@ -132,9 +134,52 @@ fn a_daemon_has_a_default_for_commands_that_name_none() {
     assert_eq!(printed(&["--sandbox", "full-access"]), "ww");
 }
 
+/// What it leaves behind must not run anything later: not in a server, not in a login.
+#[test]
+fn a_sandboxed_command_in_a_home_cannot_write_settings_or_startup_files() {
+    let fixture = Fixture::new();
+    let home = fixture.home.path();
+    assert!(!home.join("config/lastbyte").exists(), "it is not there, and could be made");
+    let script = "for f in $XDG_CONFIG_HOME/lastbyte/config.toml .bashrc .ssh/rc file; do \
+                  mkdir -p $(dirname $f) 2>/dev/null; \
+                  if (echo x >$f) 2>/dev/null; then printf w; else printf -; fi; done";
+    let printed = |options: &[&str]| {
+        let mut command = fixture.run(options);
+        command.arg(script).current_dir(home).env("HOME", home);
+        finish(command).stdout
+    };
+    assert_eq!(printed(&["--sandbox", "workspace-write"]), "---w");
+    let allowed = ["--sandbox", "workspace-write", "--allow-startup-files"];
+    assert_eq!(printed(&allowed), "-www");
+    assert_eq!(std::fs::read_dir(home.join("config/lastbyte")).unwrap().count(), 0);
+    let of_a_workspace = "lastbyte: --allow-startup-files requires --sandbox workspace-write\n";
+    check(&["--allow-startup-files", "true"], 2, "", of_a_workspace);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_workspace_leads_the_next_command_nowhere() {
+    let fixture = Fixture::new();
+    let (area, other) = folders();
+    let work = area.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let run = |cwd: &std::path::Path, script: &str| {
+        let mut command = fixture.run(&["--sandbox", "workspace-write", "--cwd"]);
+        command.arg(cwd).arg(script).env("OTHER", other.path());
+        finish(command)
+    };
+    assert_eq!(run(area.path(), "mv work gone && ln -s $OTHER work").code, Some(0));
+    let refused = run(&work, "echo x > made");
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""));
+    assert!(refused.stderr.contains("symbolic link"), "{refused:?}");
+    assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+}
+
 /// The socket lies where everybody can see it: what refuses is the server.
 #[test]
 fn a_sandboxed_command_gets_nothing_from_the_daemon() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let (place, _) = folders();
     let socket = place.path().join("socket");
     let socket = socket.to_str().unwrap();
@@ -166,6 +211,9 @@ fn a_sandboxed_command_gets_nothing_from_the_daemon() {
 
 #[test]
 fn a_sandboxed_command_sees_neither_socket_nor_token_nor_output() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let (daemon, _) = Daemon::on_a_port();
     let home = daemon.fixture.home.path();
     let (state, runtime) = (home.join("state/lastbyte"), home.join("runtime/lastbyte"));
@@ -185,6 +233,9 @@ fn a_sandboxed_command_sees_neither_socket_nor_token_nor_output() {
 
 #[test]
 fn a_sandboxed_command_gets_nothing_from_an_app_server() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let fixture = Fixture::new();
     let (place, _) = folders();
     let socket = place.path().join("socket");
@@ -211,6 +262,9 @@ fn a_sandboxed_command_gets_nothing_from_an_app_server() {
 /// descriptor tables of their own, by a call that a sandbox refuses.
 #[test]
 fn a_sandboxed_command_gets_nothing_by_a_server_of_its_own() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let fixture = Fixture::new();
     let (work, other) = folders();
     let script = "$LASTBYTE start --state $PWD/s \"$ATTEMPTS\"";
@@ -225,10 +279,10 @@ fn a_sandboxed_command_gets_nothing_by_a_server_of_its_own() {
 #[test]
 fn an_ending_by_the_sandbox_is_told() {
     let finished = finish(Fixture::new().run(&["--sandbox", "read-only", "kill -SYS $$"]));
-    let told = "lastbyte: the sandbox ended the command\n";
+    let told = "lastbyte: the sandbox killed the command\n";
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(159), told));
     let daemon = Daemon::start();
     let id = daemon.result(&["start", "--sandbox", "read-only", "kill -SYS $$"]);
     daemon.finish(&["wait", id.trim()]);
-    assert!(daemon.result(&["ps"]).contains("SIGSYS, by the sandbox"));
+    assert!(daemon.result(&["ps"]).contains("SIGSYS, killed by the sandbox"));
 }

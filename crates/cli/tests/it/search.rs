@@ -25,7 +25,7 @@ fn nothing_found_and_more_to_find_can_be_told_from_all_found() {
     assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (Some(1), "", ""));
     let some = finish(daemon.lastbyte(&["search", &id, "--max", "2", "a"]));
     assert_eq!((some.code, some.stdout.as_str()), (Some(0), "0:a\n2:a\n"));
-    assert!(some.stderr.contains("go on with --from 4"), "{}", some.stderr);
+    assert!(some.stderr.contains("continue with --from 4"), "{}", some.stderr);
     let bad = finish(daemon.lastbyte(&["search", &id, "("]));
     assert_eq!(bad.code, Some(2), "{}", bad.stderr);
 }

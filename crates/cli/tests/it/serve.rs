@@ -90,7 +90,10 @@ fn no_auth_is_for_loopback_alone() {
         let arguments = ["--no-auth", "--listen", "127.0.0.1:0", "--listen", address];
         let finished = finish(serve(&fixture, &arguments));
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
-        assert!(finished.stderr.contains(&format!("{address} is none")), "{finished:?}");
+        assert!(
+            finished.stderr.contains(&format!("only loopback addresses, not {address}")),
+            "{finished:?}"
+        );
     }
     let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", "127.0.0.1:0"]));
     daemon.address();
@@ -113,8 +116,8 @@ fn localhost_is_an_address_of_this_machine_alone() {
 #[test]
 fn a_name_to_listen_on_is_refused_with_what_can_be_given() {
     let finished = finish(serve(&Fixture::new(), &["--listen", "example.com:80"]));
-    let want = "lastbyte: invalid value 'example.com:80' for '--listen <IP:PORT>': give IP:PORT, \
-                like 127.0.0.1:8722 or [::1]:8722, or localhost:PORT, which is 127.0.0.1\n";
+    let want = "lastbyte: invalid value 'example.com:80' for '--listen <IP:PORT>': expected IP:PORT, \
+                like 127.0.0.1:8722 or [::1]:8722, or localhost:PORT (127.0.0.1)\n";
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
     assert!(finished.stderr.starts_with(want), "{}", finished.stderr);
 }
@@ -127,10 +130,10 @@ fn a_second_daemon_is_told_of_the_first() {
     let finished = finish(serve(&fixture, &["--socket", "/proc/nowhere/socket"]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
     let want = format!(
-        "lastbyte: a server already runs on {}, pid {}: `lastbyte shutdown` ends it, or give this \
-         one another folder with --state DIR\n",
-        state(&fixture).display(),
-        daemon.child.id()
+        "lastbyte: a server (pid {}) already uses state directory {}; stop it with `lastbyte shutdown`, \
+         or choose another directory with --state DIR\n",
+        daemon.child.id(),
+        state(&fixture).display()
     );
     assert_eq!(finished.stderr, want);
     assert_eq!(get_unix(socket.strip_prefix("unix:").unwrap()), OK);
@@ -166,7 +169,11 @@ fn somebody_elses_socket_is_left_alone() {
     let path = fixture.home.path().join("theirs");
     let _theirs = UnixListener::bind(&path).unwrap();
     let finished = finish(serve(&fixture, &["--socket", path.to_str().unwrap()]));
-    let want = format!("lastbyte: a server listens on {} already\n", path.display());
+    let path_shown = path.display();
+    let want = format!(
+        "lastbyte: another server already listens on {path_shown}; stop it with `lastbyte shutdown \
+         --socket {path_shown}`, or choose another --socket\n"
+    );
     assert_eq!((finished.code, finished.stderr), (Some(125), want));
     assert!(path.exists());
 }
@@ -177,7 +184,7 @@ fn a_socket_path_that_is_too_long_is_named() {
     let path = format!("/tmp/{}", "x".repeat(200));
     let finished = finish(serve(&fixture, &["--socket", &path]));
     assert_eq!(finished.code, Some(125));
-    let want = "has 205 bytes, and a socket's has at most 107: choose a shorter one";
+    let want = "is too long (205 bytes, at most 107): choose a shorter one";
     assert!(finished.stderr.contains(want), "{finished:?}");
 }
 
@@ -239,7 +246,7 @@ fn the_log_is_as_loud_as_it_was_asked_to_be() {
     let mut command = serve(&fixture, &[]);
     command.env("LASTBYTE_LOG", "loud");
     let finished = finish(command);
-    let want = "lastbyte: LASTBYTE_LOG: invalid value 'loud' for '--log <LEVEL>': a level is \
+    let want = "lastbyte: LASTBYTE_LOG: invalid value 'loud' for log: expected \
                 error, warn, info, debug or off\n";
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(2), want));
 }

@@ -23,6 +23,26 @@ fn a_process_is_shown_with_its_ending_and_what_it_has_left() {
 }
 
 #[test]
+fn the_file_that_has_the_output_is_named_as_long_as_there_is_one() {
+    let daemon = Daemon::start();
+    let named = |id: &str| {
+        let shown = daemon.result(&["show", id]);
+        shown.lines().find_map(|line| line.strip_prefix("log file   ")).map(str::to_owned)
+    };
+    let running = daemon.testchild(&[], "print abc then hold");
+    daemon.result(&["wait", &running, "--pattern", "abc"]);
+    let file = named(&running).expect("its output is in a file");
+    assert_eq!(std::fs::read(file).unwrap(), b"abc");
+    let long = daemon.testchild(&[], "write-bytes 100000");
+    daemon.result(&["wait", &long]);
+    let file = named(&long).expect("its output is in a file");
+    assert_eq!(std::fs::metadata(file).unwrap().len(), 100_000);
+    let short = daemon.testchild(&[], "print abc");
+    daemon.result(&["wait", &short]);
+    lastbyte_testkit::eventually("its file is given back", || named(&short).is_none());
+}
+
+#[test]
 fn a_process_that_is_not_there_is_refused() {
     let daemon = Daemon::start();
     let id = "01900000-0000-7000-8000-000000000000";

@@ -47,7 +47,7 @@ fn until_it_waits(program: &std::process::Child) {
 fn a_server_that_is_shutting_down_is_not_called_absent() {
     let (home, pid, mut first) = departing();
     let want = format!(
-        "lastbyte: the server (pid {pid}) is shutting down; it is still stopping what it runs\n"
+        "lastbyte: the server (pid {pid}) is shutting down and still stopping its processes\n"
     );
     for arguments in [["ps"].as_slice(), &["show", "last"], &["stop", "last"]] {
         let finished = home.finish(arguments);

@@ -5,11 +5,26 @@ fn a_signal_reaches_the_group_and_says_so() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     daemon.fixture.anchor.wait_for(1);
-    let told = "SIGINT to the process and its group\n";
+    let told = "sent SIGINT to the process and its group\n";
     daemon.check(&["signal", &id, "INT"], 0, told, "");
     daemon.check(&["wait", &id], 130, "", "");
     let json = "{\"delivered\":{\"to\":\"nobody\"}}\n";
     daemon.check(&["signal", &id, "9", "--json"], 0, json, "");
+}
+
+#[test]
+fn a_signal_may_have_no_name_and_a_dash() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    daemon.check(&["signal", &id, "-40"], 0, "sent signal 40 to the process and its group\n", "");
+    daemon.check(&["wait", &id], 168, "", "");
+    let id = daemon.testchild(&["--stop-signal", "64"], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    daemon.result(&["stop", &id, "--signal", "40"]);
+    daemon.check(&["wait", &id], 168, "", "");
+    let json = "{\"delivered\":{\"to\":\"nobody\"}}\n";
+    daemon.check(&["signal", &id, "-KILL", "--json"], 0, json, "");
 }
 
 #[test]

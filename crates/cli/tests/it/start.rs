@@ -65,7 +65,7 @@ fn a_key_is_of_one_environment_and_its_help_says_so() {
     assert_eq!(finish(command).code, Some(125));
     let help = daemon.result(&["start", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("a single variable of the caller's environment"), "{help}");
+    assert!(help.contains("a single variable of your environment"), "{help}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_command_that_was_not_quoted_is_shown_quoted() {
     let daemon = Daemon::start();
     let fix = "Quote the command, or put it after `--`:\n  lastbyte start 'echo hi'\n  \
                lastbyte start -- echo hi\n";
-    let line = "lastbyte: a shell text is one argument, not 2";
+    let line = "lastbyte: pass the shell command as one quoted argument (got 2)";
     daemon.check(&["start", "echo", "hi"], 2, "", &format!("{line}\n\n{fix}"));
 }
 

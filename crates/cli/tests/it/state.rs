@@ -75,7 +75,7 @@ fn no_place_for_files_is_our_failure_and_named() {
     let uid = geteuid().as_raw();
     let why = "Not a directory (os error 20)";
     let text = format!(
-        "lastbyte: cannot make a folder for the output: /dev/null/lastbyte: {why}; /dev/null/lastbyte-{uid}: {why}\n"
+        "lastbyte: cannot create a directory for the output: /dev/null/lastbyte: {why}; /dev/null/lastbyte-{uid}: {why}\n"
     );
     assert_eq!(finished.stderr, text);
 }
@@ -89,7 +89,7 @@ fn a_file_size_limit_is_survived() {
     match finished.code {
         // We were fast enough to read it all from memory.
         Some(0) => assert_eq!(finished.stderr, ""),
-        Some(125) => assert!(finished.stderr.contains("could not be kept"), "{finished:?}"),
+        Some(125) => assert!(finished.stderr.contains("output were lost"), "{finished:?}"),
         _ => panic!("{:?} {}", finished.code, finished.stderr),
     }
 }

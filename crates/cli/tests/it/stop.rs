@@ -14,11 +14,13 @@ fn a_stop_ends_the_tree_and_prints_its_proof() {
     pids.sort_unstable();
     assert_eq!(gone, pids, "{proof}");
     assert_eq!(proof["left"], serde_json::json!([]));
+    assert_eq!(proof["unattributed"], serde_json::json!([]));
+    assert_eq!(proof["proved"], proof["reach"] == "leaf", "only a cgroup proves it");
     daemon.check(&["wait", &id], 143, "", "");
 }
 
 #[test]
-fn a_stop_of_what_has_ended_has_nobody_to_signal() {
+fn a_stop_of_what_has_ended_has_none_to_signal() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "exit 0");
     daemon.result(&["wait", &id]);
@@ -26,7 +28,7 @@ fn a_stop_of_what_has_ended_has_nobody_to_signal() {
     let ended = format!("{} had already ended: exit 0", &id[28..]);
     let (first, rest) = proof.split_once('\n').unwrap();
     assert_eq!(first, ended);
-    let want = "signalled  nobody\ngone       nobody\nleft       nobody\nproved by  ";
+    let want = "signalled  none\ngone       none\nleft       none";
     assert!(rest.starts_with(want), "{proof}");
 }
 
@@ -39,7 +41,7 @@ fn a_stop_of_what_an_ended_process_has_left_says_both() {
     let [left] = daemon.fixture.anchor.wait_for(1)[..] else { panic!("one is left") };
     let proof = daemon.result(&["stop", &id]);
     let want = format!(
-        "{} had already ended: exit 3\nsignalled  {left}\ngone       {left}\nleft       nobody\n",
+        "{} had already ended: exit 3\nsignalled  {left}\ngone       {left}\nleft       none",
         &id[28..]
     );
     assert!(proof.starts_with(&want), "{proof}");
@@ -55,8 +57,8 @@ fn a_stop_of_what_a_killed_server_has_left_does_not_call_it_ended() {
     let proof = daemon.result(&["stop", &id]);
     daemon.fixture.anchor.wait_for_at_most(0);
     let want = format!(
-        "{}: how it ended, if it had, is not known: the server ended before the process did\n\
-         signalled  {left}\ngone       {left}\nleft       nobody\n",
+        "{}: exit status unknown: the server ended before the process did\n\
+         signalled  {left}\ngone       {left}\nleft       none found\nsearched   ",
         &id[28..]
     );
     assert!(proof.starts_with(&want), "{proof}");
@@ -69,4 +71,30 @@ fn a_stop_can_be_given_another_signal_and_grace() {
     daemon.fixture.anchor.wait_for(1);
     daemon.result(&["stop", &id, "--signal", "TERM", "--grace", "0s"]);
     daemon.check(&["wait", &id], 137, "", "");
+}
+
+/// Without an environment, a session and a stream in common with the command, and without a parent.
+#[test]
+fn a_stop_ends_what_a_command_has_detached_and_a_shutdown_what_is_left() {
+    let daemon = Daemon::start();
+    let (name, anchor) = daemon.fixture.anchor.env();
+    let child = lastbyte_testkit::testchild();
+    let detach = format!(
+        "(setsid env -i {name}={} {} hold >/dev/null 2>&1 </dev/null &)",
+        anchor.to_str().unwrap(),
+        child.display()
+    );
+    daemon.result(&["start", "exec sleep 60"]);
+    let id = daemon.result(&["start", &format!("{detach}; exec sleep 60")]);
+    daemon.fixture.anchor.wait_for(1);
+    daemon.result(&["stop", id.trim()]);
+    daemon.fixture.anchor.wait_for_at_most(0);
+
+    // Nothing is left that says whose this one is.
+    let unmarked = detach.replace("(setsid", "(prlimit --locks=5:5 setsid");
+    let id = daemon.result(&["start", &format!("{unmarked}; exec sleep 60")]);
+    daemon.fixture.anchor.wait_for(1);
+    daemon.finish(&["stop", id.trim()]);
+    daemon.result(&["shutdown"]);
+    daemon.fixture.anchor.wait_for_at_most(0);
 }

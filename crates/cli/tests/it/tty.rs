@@ -6,7 +6,7 @@ use lastbyte_engine::{Engine, Launch, Process, Settings, Status, Stdin, Streams,
 use lastbyte_output::log::Piece;
 use lastbyte_testkit::testchild;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_lastbyte");
+use crate::harness::LASTBYTE;
 
 /// A shell on a terminal of 40 rows and 100 columns.
 struct Terminal {
@@ -20,7 +20,7 @@ impl Terminal {
         let state = tempfile::tempdir().unwrap();
         let engine = Engine::new(Settings::new(state.path())).unwrap();
         let script = script
-            .replace("RUN", &format!("{PROGRAM} run --tty"))
+            .replace("RUN", &format!("{} run --tty", *LASTBYTE))
             .replace("TESTCHILD", testchild().to_str().unwrap());
         let mut launch = Launch::shell(script);
         launch.streams = Streams::Pty(WindowSize { rows: 40, cols: 100 });

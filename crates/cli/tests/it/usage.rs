@@ -1,7 +1,7 @@
 use crate::harness::{Fixture, LASTBYTE, check, finish};
 
 const EXAMPLE: &str = "
-Give it as one shell text, or as a program and its arguments after `--`:
+Pass one quoted shell command, or a program and its arguments after `--`:
   lastbyte run 'make test | tail -5'
   lastbyte run -- make test
 ";
@@ -27,22 +27,22 @@ fn refused_with_fix(arguments: &[&str], line: &str, quoted: &str, plain: &str) {
 
 #[test]
 fn a_call_without_a_command_shows_how_to_give_one() {
-    refused_with_example(&[], "no command is given");
-    refused_with_example(&["--"], "no command is given");
-    refused_with_example(&["--summary"], "no command is given");
+    refused_with_example(&[], "no command given");
+    refused_with_example(&["--"], "no command given");
+    refused_with_example(&["--summary"], "no command given");
     refused_with_example(&[""], "the command is empty");
-    refused_with_example(&["--", ""], "the program's name is empty");
+    refused_with_example(&["--", ""], "the program name is empty");
 }
 
 #[test]
 fn two_commands_are_one_too_many() {
-    let line = "there is a shell text and a program after `--`, but only one of them can be run";
+    let line = "got both a shell command and a program after `--`; give only one";
     refused_with_example(&["x", "--", "y"], line);
 }
 
 #[test]
 fn a_command_that_was_not_quoted_is_shown_quoted() {
-    let line = |count| format!("a shell text is one argument, not {count}");
+    let line = |count| format!("pass the shell command as one quoted argument (got {count})");
     refused_with_fix(&["echo", "hello"], &line(2), "'echo hello'", "echo hello");
     refused_with_fix(
         &["--timeout", "2s", "grep", "a b", "x"],
@@ -60,6 +60,26 @@ fn an_option_of_the_command_is_not_taken_for_ours() {
     refused_with_fix(&["x", "--help"], &line("--help"), "'x --help'", "x --help");
     let arguments = ["--cwd", "/", "ls", "--colour"];
     refused_with_fix(&arguments, &line("--colour"), "'ls --colour'", "ls --colour");
+}
+
+#[test]
+fn the_value_of_an_unknown_option_is_not_taken_for_the_command() {
+    for arguments in [["--state", "/tmp/x", "true"], ["-t", "5s", "true"]] {
+        let option = arguments[0];
+        let line =
+            format!("{option} is not an option of `lastbyte run`; see `lastbyte run --help`");
+        refused(&arguments, &line);
+    }
+}
+
+#[test]
+fn help_that_cannot_be_printed_is_an_error() {
+    let finished = finish(Fixture::new().shell(r#""$LASTBYTE" run --help >/dev/full"#));
+    assert_eq!(finished.code, Some(125));
+    assert!(
+        finished.stderr.starts_with("lastbyte: cannot write to standard output: "),
+        "{finished:?}"
+    );
 }
 
 #[test]
@@ -81,7 +101,7 @@ fn an_option_that_is_almost_ours_is_named() {
 
 #[test]
 fn a_time_that_is_none_is_refused_with_what_is() {
-    let accepted = "a time is a number with a unit, ms, s, m or h: 500ms, 2s, 1.5m, 1h";
+    let accepted = "expected a number with a unit (ms, s, m or h), like 500ms, 2s, 1.5m or 1h";
     for option in ["--timeout", "--idle-timeout"] {
         for time in ["2", "-2s", "1h30m", "soon"] {
             let line = format!("invalid value '{time}' for '{option} <TIME>': {accepted}");
@@ -96,16 +116,16 @@ fn a_time_that_is_none_is_refused_with_what_is() {
 #[test]
 fn an_environment_edit_that_makes_no_sense_is_refused() {
     let line = |given| {
-        format!("--env takes NAME=VALUE, not {given:?}; to remove a variable use --unset NAME")
+        format!("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")
     };
     refused(&["--env", "NAME", "x"], &line("NAME"));
     refused(&["--env", "=value", "x"], &line("=value"));
-    refused(&["--unset", "A=B", "x"], "--unset takes the name of a variable, not \"A=B\"");
+    refused(&["--unset", "A=B", "x"], "--unset takes a variable name, not \"A=B\"");
 }
 
 #[test]
 fn a_program_without_a_command_shows_its_help_and_fails() {
-    let finished = finish(Fixture::new().program(LASTBYTE));
+    let finished = finish(Fixture::new().program(&LASTBYTE));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
     assert!(finished.stderr.contains("Usage: lastbyte <COMMAND>"), "{finished:?}");
 }

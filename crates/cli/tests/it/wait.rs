@@ -20,7 +20,7 @@ fn the_exit_code_is_the_commands_own() {
 fn a_wait_whose_time_is_over_leaves_the_process_alone() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
-    let over = "lastbyte: the time is over; the process runs on\n";
+    let over = "lastbyte: timed out; the process keeps running\n";
     daemon.check(&["wait", &id, "--timeout", "10ms"], 124, "", over);
     daemon.fixture.anchor.wait_for(1);
 }
@@ -78,7 +78,7 @@ fn on_a_terminal_a_line_tells_of_the_process_until_the_wait_is_over() {
     let id = daemon.testchild(&[], "print 12345 then hold");
     daemon.fixture.anchor.wait_for(1);
     let wait = |more: &[&str]| {
-        let arguments = ["start", "--tty", "24x80", "--", LASTBYTE, "wait", &id];
+        let arguments = ["start", "--tty", "24x80", "--", &LASTBYTE, "wait", &id];
         daemon.result(&[&arguments, more].concat()).trim_end().to_owned()
     };
     let line = format!("waiting for {}: running for [0-9]+s, 5 B of output", &id[28..]);
@@ -90,7 +90,7 @@ fn on_a_terminal_a_line_tells_of_the_process_until_the_wait_is_over() {
     daemon.result(&["signal", &interrupted, "INT"]);
     daemon.check(&["wait", &interrupted], 130, "", "");
     let shown = daemon.result(&["logs", &interrupted]);
-    let told = "\r\u{1b}[Klastbyte: SIGINT ended the wait; the process runs on\r\n";
+    let told = "\r\u{1b}[Klastbyte: interrupted by SIGINT; the process keeps running\r\n";
     assert!(shown.ends_with(told), "{shown:?}");
     daemon.fixture.anchor.tell("exit 7");
     daemon.check(&["wait", &waiting], 7, "", "");

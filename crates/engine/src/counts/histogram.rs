@@ -1,21 +1,21 @@
-//! How long something took, over many times: how often at most so long, and in all.
+//! A histogram of durations: counts per bucket and the sum.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counted by relaxed atomics: noting a duration takes no lock and allocates nothing.
+/// Uses relaxed atomics: recording a duration takes no lock and does not allocate.
 #[derive(Debug, Default)]
 pub struct Histogram {
     counts: [AtomicU64; BUCKETS],
-    /// In nanoseconds, which is enough for five hundred years of waiting.
+    /// In nanoseconds, enough for five hundred years.
     sum: AtomicU64,
 }
 
-/// What a histogram had at one look.
+/// The contents of a histogram at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// How many took at most each of [`Histogram::BOUNDS`] and longer than the one before; the last
-    /// number is of those past all bounds.
+    /// How many took at most each of [`Histogram::BOUNDS`] and longer than the one before. The last
+    /// number counts those beyond all bounds.
     pub counts: [u64; BUCKETS],
     pub sum: Duration,
 }
@@ -23,7 +23,7 @@ pub struct Distribution {
 const BUCKETS: usize = Histogram::BOUNDS.len() + 1;
 
 impl Histogram {
-    /// From a fraction of what a spawn takes to what nobody wants to wait for.
+    /// From a fraction of a spawn to longer than anyone wants to wait.
     pub const BOUNDS: [Duration; 14] = [
         Duration::from_micros(100),
         Duration::from_micros(250),
@@ -50,8 +50,9 @@ impl Histogram {
         self.sum.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Counts and sum are looked at one after the other: while somebody notes they may be one apart.
-    pub fn look(&self) -> Distribution {
+    /// Reads counts and sum one after the other, so they may differ by one during a concurrent
+    /// update.
+    pub fn snapshot(&self) -> Distribution {
         Distribution {
             counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),
             sum: Duration::from_nanos(self.sum.load(Ordering::Relaxed)),
@@ -60,7 +61,7 @@ impl Histogram {
 }
 
 impl Distribution {
-    /// How many there were.
+    /// The number of recorded durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -80,7 +81,7 @@ mod tests {
         histogram.note(bounds[0] + Duration::from_nanos(1));
         histogram.note(bounds[bounds.len() - 1]);
         histogram.note(Duration::from_secs(3600));
-        let distribution = histogram.look();
+        let distribution = histogram.snapshot();
         let mut want = [0; BUCKETS];
         (want[0], want[1], want[BUCKETS - 2], want[BUCKETS - 1]) = (2, 1, 1, 1);
         assert_eq!(distribution.counts, want);
@@ -97,7 +98,7 @@ mod tests {
                 scope.spawn(move || (0..1000).for_each(|_| histogram.note(took)));
             }
         });
-        let distribution = histogram.look();
+        let distribution = histogram.snapshot();
         assert_eq!((distribution.count(), distribution.sum), (8000, Duration::from_secs(36)));
     }
 }

@@ -1,67 +1,89 @@
-//! Adoption: a child that was spawned gets a log, an owner and a place in the map.
+//! Adoption: a child gets a log, which is made before it, an owner and a place in the map.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
-use lastbyte_output::log::{Keep, Place, Streams as LogStreams, Writer};
-use lastbyte_sys::pty;
-use lastbyte_sys::readiness::{self, Interest};
-use lastbyte_sys::spawn::{OutputEnds, Spawned};
+use lastbyte_output::log::{Pool, Streams as LogStreams, Writer};
+use lastbyte_sys::spawn::{OurEnds, OutputEnds};
+use lastbyte_sys::{Child, pty};
 use tokio::task::spawn_blocking;
 
 use super::Inner;
-use super::start::StartError;
-use crate::Id;
-use crate::clock::{breather, unix_ms};
-use crate::desk::{Desk, Started as Begun};
+use crate::clock::{AgeFrom, after_waiters, unix_ms};
 use crate::feed::{EventAbout, EventKind, Reporter};
-use crate::journal::{Entry, Journal, Keeper};
+use crate::journal::{Entry, Recorded};
 use crate::launch::{Launch, OnQuota, Stdin, Streams, Touches};
-use crate::owner::{Core, Running, Timers, own};
-use crate::pins::Pins;
+use crate::owner::holds::Holds;
+use crate::owner::owner_end::{OwnerEnd, StartTime};
+use crate::owner::pump::Pump;
+use crate::owner::stdin::{EndOfFile, StdinGate, StdinQueue};
+use crate::owner::{Core, Exit, Running, Timers, own};
 use crate::process::{About, Process, Shared};
-use crate::pump::Pump;
-use crate::stdin::{EndOfFile, StdinGate, StdinQueue};
-use crate::stop::{Escalation, StopPolicy, stop};
+use crate::stop::{Escalation, StopPolicy, Verb};
 use crate::tree::{KillOnDrop, Tree};
+
+/// All that a process needs besides its child, made before there is one: what this program has no
+/// room for is missing before the command runs.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pump: Pump,
+    holds: Option<Holds>,
+    stdin: Option<(StdinQueue, StdinGate)>,
+}
 
 /// A process whose owner has not begun.
 #[derive(Debug)]
 pub(super) struct Adopted {
     process: Process,
     running: Running,
-    desk: Desk,
+    owner_end: OwnerEnd,
 }
 
 impl Inner {
-    /// Gives a started child its owner.
+    /// The log of a process and what fills it.
+    pub(super) fn prepare(
+        &self,
+        started: SystemTime,
+        launch: &Launch,
+        ends: OurEnds,
+    ) -> io::Result<Prepared> {
+        let OurEnds { stdin, output } = ends;
+        let holds = match launch.on_quota {
+            OnQuota::Drop => None,
+            OnQuota::Block => Some(Holds::new()),
+        };
+        let stdin = input(&launch.stdin, stdin, &output)?;
+        let streams = log_streams(launch.streams);
+        let log = || Ok(Writer::new(self.logs.take()?, streams, launch.quota, unix_ms(started)));
+        let pump = Pump::new(output, log, Arc::clone(&self.large_pipes), holds.clone())?;
+        Ok(Prepared { pump, holds, stdin })
+    }
+
+    /// Nothing came of it, and that was written down: others can have its file.
+    pub(super) fn give_back(&self, prepared: Prepared, recorded: &Recorded) {
+        prepared.pump.log().settle();
+        give_back(&self.logs, prepared.pump.into_log(), recorded);
+    }
+
+    /// Gives a started child its owner. Does not fail: the command runs.
     pub(super) fn adopt(
         &self,
         launch: &Launch,
-        (spawned, tree): (Spawned, Tree),
-        about: About,
-        begun: Begun,
-    ) -> io::Result<Adopted> {
-        let Spawned { child, stdin, output } = spawned;
+        prepared: Prepared,
+        (child, tree): (Child, Tree),
+        (about, recorded, begun): (About, Arc<Recorded>, StartTime),
+    ) -> Adopted {
+        let Prepared { pump, holds, stdin } = prepared;
+        let log = pump.log().reader();
         let guard = KillOnDrop::new(tree.clone());
-        let place = Place::new(&self.logs(), &about.id.to_string());
-        let started_ms = unix_ms(about.started);
-        let writer =
-            Writer::new(place.clone(), log_streams(launch.streams), launch.quota, started_ms)
-                .with_spares(self.spares.clone())
-                .kept_by(self.journal.clone().map(|journal| keeper(about.id, journal)));
-        let log = writer.reader();
         let share = Arc::new(self.disk.share());
-        let pins = match launch.on_quota {
-            OnQuota::Drop => None,
-            OnQuota::Block => Some(Pins::new()),
-        };
-        let first_pin = Mutex::new(pins.as_ref().map(|pins| pins.pin(0)));
-        let (stdin, gate) = input(&launch.stdin, stdin, &output)?.unzip();
+        let first_hold = Mutex::new(holds.as_ref().map(|holds| holds.hold(0)));
+        let (stdin, gate) = stdin.unzip();
         let running = Running {
             core: Box::new(Core {
-                pump: Pump::new(output, writer, Arc::clone(&self.large_pipes), pins.clone())?,
+                pump,
                 tree: tree.clone(),
                 guard,
                 drain: launch.drain,
@@ -69,7 +91,7 @@ impl Inner {
                 share: Arc::clone(&share),
                 stops: self.stops.clone(),
             }),
-            exit: readiness::watch(child.exit_watch(), Interest::READABLE)?,
+            exit: Exit::new(&child),
             child,
             stdin,
             timers: Timers::new(launch.timeouts, begun.clock),
@@ -78,80 +100,81 @@ impl Inner {
             stopping: None,
             backstop: None,
         };
-        let (desk, counter) = Desk::new(begun);
+        let (owner_end, owner) = OwnerEnd::new(begun);
         let process = Process::new(Shared {
             about,
-            counter,
+            owner,
             stdin: gate,
             tree,
             log,
             readers: Arc::clone(&self.readers),
-            place,
             share,
             stops: self.stops.clone(),
-            pins,
-            first_pin,
+            holds,
+            first_hold,
+            recorded,
+            age_from: AgeFrom::Start(begun.clock),
         });
-        Ok(Adopted { process, running, desk })
+        Adopted { process, running, owner_end }
     }
 
-    /// Enters it into the map and lets its owner begin, unless the engine was closed meanwhile:
-    /// then nothing stays.
+    /// Enters it into the map and lets its owner begin. If the engine was closed meanwhile, it is
+    /// stopped, and has ended when this returns: a command that ran is not said to have failed.
     pub(super) async fn register(
         &self,
         adopted: Adopted,
         entry: Option<Entry>,
         touches: Option<Touches>,
-    ) -> Result<Process, StartError> {
-        let Adopted { process, running, mut desk } = adopted;
-        let entered = self.registry().add(&process);
-        if entered {
-            // Told of before its owner begins, and so before all else that happens to it.
-            let about = Arc::new(EventAbout::of(process.about()));
-            let reporter = Reporter::new(self.feed.clone(), about, touches);
-            reporter.report(EventKind::Started);
-            desk.report_to(reporter);
-        }
-        // Taken back at the end of this function where nothing stays.
-        let _taken_back = match entered {
-            true => {
-                desk.write_into(entry);
-                None
-            }
-            false => entry,
-        };
+    ) -> Process {
+        let Adopted { process, running, mut owner_end } = adopted;
+        let is_closed = self.registry().add(&process);
+        // Reported before its owner begins, so that `started` is its first event.
+        let about = Arc::new(EventAbout::new(process.about()));
+        let reporter = Reporter::new(self.feed.clone(), about, touches);
+        reporter.report(EventKind::Started);
+        owner_end.report_to(reporter);
+        owner_end.write_into(entry);
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
+        let (logs, recorded) = (Arc::clone(&self.logs), Arc::clone(process.recorded()));
         tokio::spawn(async move {
-            own(running, desk).await;
-            breather().await;
+            let log = own(running, owner_end).await;
+            after_waiters().await;
+            give_back(&logs, log, &recorded);
             tree.give_back_if_empty();
             ended.notify_one();
         });
-        if entered {
-            self.refill_spares();
-            return Ok(process);
+        if is_closed {
+            process.stop_by(StopPolicy::KILL, Verb::Close).await;
+            process.ended().await;
+        } else {
+            self.refill_logs();
         }
-        stop(process.tree().clone(), StopPolicy::KILL, Escalation::default()).await;
-        process.ended().await;
-        // A file that cannot be removed does not bring the process back.
-        _ = process.place().remove();
-        Err(StartError::Closed)
+        process
     }
 }
 
 impl Inner {
     /// While the command that was just started comes to its first byte.
-    fn refill_spares(&self) {
-        let low = self.spares.as_ref().filter(|spares| spares.begins_to_run_low());
-        if let Some(spares) = low.cloned() {
-            spawn_blocking(move || spares.refill());
+    fn refill_logs(&self) {
+        if self.logs.begins_to_run_low() {
+            let logs = Arc::clone(&self.logs);
+            spawn_blocking(move || logs.refill());
         }
     }
 }
 
-/// While its log is short.
-fn keeper(id: Id, journal: Arc<Journal>) -> Arc<dyn Keep> {
-    Arc::new(Keeper::new(id, journal))
+impl Prepared {
+    /// Which file the log has.
+    pub(super) fn log_number(&self) -> u64 {
+        self.pump.log().number()
+    }
+}
+
+/// Not while a record waits for the disk: then the file has the only copy that survives a crash.
+fn give_back(logs: &Pool, log: Writer, recorded: &Recorded) {
+    if recorded.is_on_disk() != Some(false) {
+        logs.give_back(log);
+    }
 }
 
 /// Which streams the log tells apart.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use lastbyte_sys::orphans;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use super::Engine;
-use crate::stop::{StopProof, Verb};
+use crate::stop::{StopPolicy, StopProof, Verb, stop_unowned};
 use crate::tree::{Tree, with_survivors};
 use crate::{Id, Process};
 
@@ -21,10 +22,20 @@ pub enum Survivors {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CloseReport {
     pub stopped: Vec<(Id, StopProof)>,
+    /// In a program that adopts orphans: what it has stopped of those that belong to no process
+    /// any more, or nothing says to which.
+    pub strangers: Option<StopProof>,
 }
 
 /// For what should come at once.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+impl CloseReport {
+    /// The answers to all stops.
+    pub fn proofs(&self) -> impl Iterator<Item = &StopProof> {
+        self.stopped.iter().map(|(_, proof)| proof).chain(&self.strangers)
+    }
+}
 
 impl Engine {
     /// Refuses new starts from now on and stops all processes that have not ended, side by side.
@@ -43,15 +54,29 @@ impl Engine {
                 (process.id(), proof)
             });
         }
-        let stopped = stops.join_all().await;
+        let mut stopped = stops.join_all().await;
         // A timeout may still be stopping what its leader left behind.
         self.inner.stops.until_none().await;
+        let strangers = match survivors {
+            Survivors::Stop => self.stop_unowned(StopPolicy::default()).await,
+            Survivors::Leave => None,
+        };
+        if strangers.is_some() {
+            // What became of these is told once, with the strangers.
+            stopped.iter_mut().for_each(|(_, proof)| proof.leave_out_unattributed());
+        }
         self.inner.trees.close();
-        self.inner.spares.iter().for_each(|spares| spares.close());
+        self.inner.logs.close();
         if let Some(journal) = self.inner.journal.clone() {
             journal.leave().await;
         }
-        CloseReport { stopped }
+        CloseReport { stopped, strangers }
+    }
+
+    /// Stops the descendants of this program that belong to no process of its engines, or nothing
+    /// says to which. `None` in a program that adopts no orphans: its children are its own matter.
+    pub async fn stop_unowned(&self, policy: StopPolicy) -> Option<StopProof> {
+        if orphans::adopts() { Some(stop_unowned(policy).await) } else { None }
     }
 
     async fn to_stop(&self, survivors: Survivors) -> Vec<Process> {

@@ -1,32 +1,32 @@
-//! Listing: newest first, filtered, a page at a time.
+//! Listing: newest first, filtered, one page at a time.
 
 use super::Engine;
 use crate::launch::{Key, Session};
-use crate::snapshot::{Phase, Snapshot};
+use crate::process::snapshot::{Phase, Snapshot};
 use crate::{Id, Process};
 
-/// Which processes are listed; the default is all.
+/// Which processes to list; the default is all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     pub session: Option<Session>,
-    pub phase: Option<PhaseIs>,
+    pub phase: Option<PhaseKind>,
     /// A label and its value.
     pub label: Option<(String, String)>,
 }
 
-/// A phase without what belongs to it.
+/// A phase without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PhaseIs {
+pub enum PhaseKind {
     Running,
     Draining,
     Ended,
 }
 
-/// Some processes, each with its state at one instant.
+/// Processes, each with its state at one moment.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub processes: Vec<(Process, Snapshot)>,
-    /// Where the next page begins; `None` when this is the last.
+    /// Where the next page begins; `None` if this is the last.
     pub next: Option<Id>,
 }
 
@@ -39,12 +39,13 @@ pub struct Phases {
 }
 
 impl Engine {
-    /// How many processes there are, by phase. Each is looked at after the map was left to others.
+    /// How many processes are in each phase. Reads the phases after the lock on the map is
+    /// released.
     pub fn phases(&self) -> Phases {
         let all: Vec<Process> = self.inner.registry().all().cloned().collect();
         let mut phases = Phases::default();
         for process in all {
-            *phases.of(process.phase()) += 1;
+            *phases.count_mut(process.phase()) += 1;
         }
         phases
     }
@@ -60,8 +61,8 @@ impl Engine {
         Page { processes, next }
     }
 
-    /// At most `most` processes, of this session if one is named: those that have not ended, newest
-    /// first, then those that have.
+    /// At most `most` processes, of this session if one is given: first those that have not ended,
+    /// newest first, then those that have.
     pub fn unended_first(
         &self,
         session: Option<&Session>,
@@ -76,11 +77,10 @@ impl Engine {
             if listed.len() == most {
                 break;
             }
-            // Most have ended, and most of those are not listed: only what is gets copied.
-            match process.has_ended() {
-                true if ended.len() == most => {}
-                true => ended.push((process.clone(), process.snapshot())),
-                false => listed.push((process.clone(), process.snapshot())),
+            // Most have ended, and most of those are not listed: copy only the ones that are.
+            let into = if process.has_ended() { &mut ended } else { &mut listed };
+            if into.len() < most {
+                into.push((process.clone(), process.snapshot()));
             }
         }
         listed.extend(ended);
@@ -88,7 +88,7 @@ impl Engine {
         listed
     }
 
-    /// The process that a start with this key has started.
+    /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
         let registry = self.inner.registry();
         registry.all().find(|process| process.about().key.as_ref() == Some(key)).cloned()
@@ -100,7 +100,7 @@ impl Filter {
         let about = process.about();
         let label = |(name, value): &(String, String)| about.labels.get(name) == Some(value);
         self.session.as_ref().is_none_or(|session| about.session.as_ref() == Some(session))
-            && self.phase.is_none_or(|phase| phase == PhaseIs::of(&snapshot.phase))
+            && self.phase.is_none_or(|phase| phase == PhaseKind::from(&snapshot.phase))
             && self.label.as_ref().is_none_or(label)
     }
 }
@@ -110,17 +110,17 @@ impl Phases {
         self.running + self.draining + self.ended
     }
 
-    fn of(&mut self, phase: PhaseIs) -> &mut u64 {
+    fn count_mut(&mut self, phase: PhaseKind) -> &mut u64 {
         match phase {
-            PhaseIs::Running => &mut self.running,
-            PhaseIs::Draining => &mut self.draining,
-            PhaseIs::Ended => &mut self.ended,
+            PhaseKind::Running => &mut self.running,
+            PhaseKind::Draining => &mut self.draining,
+            PhaseKind::Ended => &mut self.ended,
         }
     }
 }
 
-impl PhaseIs {
-    pub fn of(phase: &Phase) -> Self {
+impl From<&Phase> for PhaseKind {
+    fn from(phase: &Phase) -> Self {
         match phase {
             Phase::Running => Self::Running,
             Phase::Draining => Self::Draining,

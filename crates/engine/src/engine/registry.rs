@@ -1,4 +1,4 @@
-//! The processes there are, by id and by client key. Plain data: the lock is the engine's.
+//! The processes by id and by client key. Plain data: the engine has the lock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::start::Outcome;
 use crate::journal::Fingerprint;
 use crate::launch::Key;
-use crate::snapshot::Phase;
+use crate::process::snapshot::Phase;
 use crate::{Id, Process};
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Registry {
     pub(super) closed: bool,
 }
 
-/// A start that carried a key: what was launched, and what came of it or will.
+/// A start with a key: what was launched, and its outcome once known.
 #[derive(Debug, Clone)]
 pub(super) struct Keyed {
     pub(super) fingerprint: Fingerprint,
@@ -52,18 +52,16 @@ impl Registry {
         self.processes.values()
     }
 
-    /// Those started before the process with this id, newest first.
+    /// The processes started before the one with this id, newest first.
     pub(super) fn before(&self, id: Option<Id>) -> impl Iterator<Item = &Process> {
         let end = id.map_or(Bound::Unbounded, Bound::Excluded);
         self.processes.range((Bound::Unbounded, end)).rev().map(|(_, process)| process)
     }
 
-    /// Enters a process; `false` when the registry is closed.
+    /// Adds a process. Returns whether the registry is closed, in which case it must be stopped.
     pub(super) fn add(&mut self, process: &Process) -> bool {
-        if !self.closed {
-            self.processes.insert(process.id(), process.clone());
-        }
-        !self.closed
+        self.processes.insert(process.id(), process.clone());
+        self.closed
     }
 
     pub(super) fn keyed(&self, key: &Key) -> Option<Keyed> {
@@ -90,7 +88,7 @@ impl Registry {
         Ok(process.clone())
     }
 
-    /// Takes a process out, with its key, if it may be forgotten.
+    /// Removes a process and its key, if it may be forgotten.
     pub(super) fn take_out(&mut self, id: Id) -> Result<(Process, Option<Keyed>), ForgetError> {
         let process = self.forgettable(id)?;
         self.processes.remove(&id);
@@ -98,7 +96,7 @@ impl Registry {
         Ok((process, keyed))
     }
 
-    /// Undoes that. A key that somebody has taken meanwhile is theirs.
+    /// Undoes that. If the key was taken meanwhile, it stays with its new process.
     pub(super) fn put_back(&mut self, process: Process, keyed: Option<Keyed>) {
         if let (Some(key), Some(keyed)) = (process.about().key.clone(), keyed) {
             self.keys.entry(key).or_insert(keyed);

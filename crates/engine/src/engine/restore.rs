@@ -1,31 +1,28 @@
 //! What an earlier engine has left: its processes, as far as the journal and the files know them.
 
-use std::collections::HashSet;
-use std::fs;
 use std::io;
-use std::mem;
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog, Spares};
+use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog};
 use lastbyte_sys::cgroup::Claims;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use super::Inner;
 use super::adopt::log_streams;
 use super::registry::Keyed;
 use super::start::Started;
-use crate::Id;
-use crate::clock::unix_ms;
-use crate::desk::Counter;
-use crate::ending::{Ending, Kept, LostWhy, Times};
-use crate::journal::{Launched, Past, Replayed, damaged_path};
+use super::{Inner, logs};
+use crate::clock::{AgeFrom, unix_ms, wall_clock_age};
+use crate::journal::{Launched, Past, Recorded, Replayed, SetAside};
+use crate::owner::owner_end::OwnerHandle;
+use crate::process::ending::{Ending, Kept, LostWhy, Times};
 use crate::process::{About, Process, Shared};
 
 /// What an engine found when it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
     /// Processes that had ended, lost ones of earlier restarts among them.
     pub ended: usize,
@@ -35,55 +32,67 @@ pub struct Restored {
     pub torn_bytes: u64,
     /// Records of the journal that this version does not know, and left out.
     pub unknown_records: usize,
-    /// Files that no record names, and that were removed.
+    /// Files of processes that the journal calls forgotten, which were removed.
     pub removed_files: usize,
+    /// Files that no record names, and journals that could not be read: how many were set aside,
+    /// and in which folder.
+    pub set_aside: Option<(PathBuf, usize)>,
 }
 
 impl Inner {
     /// Enters everybody of the past into the map. The journal is told who was lost.
-    pub(super) fn restore(&self, replayed: Replayed) -> io::Result<Restored> {
+    pub(super) fn restore(&self, replayed: Replayed, mut aside: SetAside) -> io::Result<Restored> {
         let mut restored = Restored {
             torn_bytes: replayed.torn_bytes,
             unknown_records: replayed.unknown,
             ..Restored::default()
         };
-        // A journal that is not whole may have lost the record that names a file.
-        let whole = replayed.torn_bytes == 0 && replayed.unknown == 0;
-        if self.journal.is_some() && whole && !damaged_path(&self.settings.state).exists() {
-            restored.removed_files = remove_unnamed(&self.logs(), &replayed)?;
+        if self.journal.is_some() {
+            restored.removed_files = logs::clear(&self.log_folder(), &replayed, &mut aside)?;
+            restored.set_aside = aside.found();
         }
+        let (found, today) = (Instant::now(), SystemTime::now());
+        let oldest = self.settings.retention.oldest_at_start();
         let mut claims = Claims::default();
-        for (id, mut past) in replayed.pasts {
-            let short = mem::take(&mut past.short);
-            let leaf = past.launched.leaf.as_ref().and_then(|leaf| claims.claim(leaf));
-            let tree = self.trees.regrow(past.pid.unwrap_or(0), id, leaf);
-            let place = Place::new(&self.logs(), &id.to_string());
-            let (ending, recovered) = match past.ended.clone() {
-                Some((ending, extent)) => {
+        for (id, past) in replayed.pasts {
+            let cgroup = past.launched.cgroup.as_ref().and_then(|cgroup| claims.claim(cgroup));
+            let tree = self.trees.regrow(past.pid.unwrap_or(0), id, cgroup);
+            let place = past.log().map(|log| Place::new(&self.log_folder(), log));
+            let short = past.short.clone().unwrap_or_default();
+            let recorded = Arc::new(self.recorded());
+            let ended = past.ended.as_ref().map(|(_, extent)| extent.clone()).unwrap_or_default();
+            let recovered = match &place {
+                // A log that cannot be looked at now may be read later, or say why not.
+                Some(place) => place
+                    .recover(&ended)
+                    .unwrap_or(Recovered { extent: ended.clone(), disk_bytes: 0 }),
+                None => Recovered { extent: ended.left_in(short.len()), disk_bytes: short.len() },
+            };
+            let ending = match past.ended.clone() {
+                Some((ending, _)) => {
                     restored.ended += 1;
-                    // A log that cannot be looked at now may be read later, or say why not.
-                    let as_it_was = Recovered { extent: extent.clone(), ..Recovered::default() };
-                    let recovered = place.recover(&extent, short).unwrap_or(as_it_was);
-                    (still_kept(ending, &extent, &recovered.extent), recovered)
+                    still_kept(ending, &ended, &recovered.extent)
                 }
                 None => {
                     restored.lost += 1;
-                    self.lose(&past.launched, &place, short)
+                    self.lose(&past.launched, &recovered.extent, &recorded)
                 }
             };
+            let age = wall_clock_age(ending.times.ended, today, oldest);
             let share = Arc::new(self.disk.share());
             share.set(recovered.disk_bytes);
             let process = Process::new(Shared {
-                counter: Counter::of_ended(ending, recovered.extent, past.timed_out_at),
+                owner: OwnerHandle::of_ended(ending, recovered.extent, past.timed_out_at),
                 stdin: None,
                 tree,
-                log: reader(&place, &past.launched, recovered.short),
+                log: reader(place, short, &past.launched),
                 readers: Arc::clone(&self.readers),
-                place,
                 share,
                 stops: self.stops.clone(),
-                pins: None,
-                first_pin: Mutex::new(None),
+                holds: None,
+                first_hold: Mutex::new(None),
+                recorded,
+                age_from: AgeFrom::Restart { found, age },
                 about: about(&past),
             });
             self.enter_again(process, &past.launched);
@@ -91,13 +100,30 @@ impl Inner {
         Ok(restored)
     }
 
-    /// Gives a process that nobody saw end the ending of one that is lost.
-    fn lose(&self, launched: &Launched, place: &Place, short: ShortLog) -> (Ending, Recovered) {
-        let recovered = place.recover_lost(short).unwrap_or_default();
-        let ending = lost(launched.started, &recovered.extent, SystemTime::now());
+    /// Takes back launches whose command never ran: their keys can be used again.
+    pub(super) fn take_back_unstarted(&self, replayed: &mut Replayed) -> io::Result<()> {
+        let (Some(gates), Some(journal)) = (&self.gates, &self.journal) else { return Ok(()) };
+        replayed.pasts.retain(|id, past| {
+            let unseen = past.pid.is_none() && past.ended.is_none();
+            let never_ran = unseen && gates.remove(*id);
+            if never_ran {
+                journal.failed(*id);
+            }
+            !never_ran
+        });
+        gates.clear()
+    }
+
+    /// The ending of a process that nobody saw end, written down.
+    fn lose(&self, launched: &Launched, extent: &Extent, recorded: &Recorded) -> Ending {
+        let ending = lost(launched.started, extent, SystemTime::now());
         let journal = self.journal.iter();
-        journal.for_each(|journal| journal.ended(launched.id, &ending, &recovered.extent));
-        (ending, recovered)
+        journal.for_each(|journal| journal.ended(launched.id, &ending, extent, recorded));
+        ending
+    }
+
+    fn recorded(&self) -> Recorded {
+        self.journal.as_ref().map(|journal| journal.recorded()).unwrap_or_default()
     }
 
     fn enter_again(&self, process: Process, launched: &Launched) {
@@ -118,7 +144,7 @@ fn still_kept(ending: Ending, then: &Extent, now: &Extent) -> Ending {
     match ending.kept {
         // It says already that the disk did not take all of it.
         Kept::Failed { .. } => ending,
-        Kept::Whole | Kept::Dropped(_) => Ending { kept: Kept::of(&dropped, None), ..ending },
+        Kept::Whole | Kept::Dropped(_) => Ending { kept: Kept::new(&dropped, None), ..ending },
     }
 }
 
@@ -129,11 +155,12 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
     Ending::lost(LostWhy::ServerGone, extent, times)
 }
 
-fn reader(place: &Place, launched: &Launched, short: Option<ShortLog>) -> Reader {
+/// Of its file, or of what its record has.
+fn reader(place: Option<Place>, short: ShortLog, launched: &Launched) -> Reader {
     let (streams, started) = (log_streams(launched.streams), unix_ms(launched.started));
-    match short {
-        Some(short) => Reader::of_short(place.clone(), streams, started, short),
-        None => Reader::of_files(place.clone(), streams, started),
+    match place {
+        Some(place) => Reader::of_files(place, streams, started),
+        None => Reader::of_short(short, streams, started),
     }
 }
 
@@ -154,22 +181,4 @@ fn about(past: &Past) -> About {
         stop: *stop,
         sandbox: sandbox.clone(),
     }
-}
-
-/// Logs of processes that were forgotten, of which it tells how many, and spares that nobody took.
-fn remove_unnamed(logs: &Path, replayed: &Replayed) -> io::Result<usize> {
-    let named: HashSet<String> = replayed.pasts.keys().map(Id::to_string).collect();
-    let mut removed = 0;
-    for entry in fs::read_dir(logs)? {
-        let path = entry?.path();
-        let name = path.file_stem().and_then(|name| name.to_str());
-        if name.is_some_and(|name| named.contains(name)) {
-            continue;
-        }
-        // One that cannot be removed now is for the next start to try.
-        if fs::remove_file(&path).is_ok() && !Spares::is_one(&path) {
-            removed += 1;
-        }
-    }
-    Ok(removed)
 }

@@ -10,23 +10,24 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::spawn::{Spawned, Step};
+use lastbyte_sys::spawn::{Step, open_ends};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::gates::Gate;
 use super::registry::Keyed;
 use super::{Engine, Inner};
 use crate::Id;
-use crate::desk::Started as Begun;
-use crate::environment::Environment;
+use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
+use crate::launch::environment::Environment;
+use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::launch::{Key, Launch};
-use crate::plan::{LaunchError, Named, Plan, SpawnError, Warning};
+use crate::owner::owner_end::StartTime;
 use crate::process::{About, Process};
 use crate::sandbox::{Confined, SandboxError};
-use crate::tree::Plot;
-use crate::under_way::Ongoing;
+use crate::tree::Slot;
 
 /// A process that runs, and whether this call started it.
 #[derive(Debug, Clone)]
@@ -204,13 +205,13 @@ struct Starting {
     inner: Arc<Inner>,
     /// Released with this, unless something was started under it: then it can be tried again.
     key: Option<Key>,
-    _under_way: Ongoing,
+    _in_flight: Ongoing,
 }
 
 impl Starting {
     fn new(inner: Arc<Inner>, key: Option<Key>) -> Self {
-        let under_way = inner.starting.begin();
-        Self { inner, key, _under_way: under_way }
+        let in_flight = inner.starting.begin();
+        Self { inner, key, _in_flight: in_flight }
     }
 }
 
@@ -246,22 +247,36 @@ impl Inner {
         Ok(Reserved::Ours(Starting::new(Arc::clone(self), launch.key.clone())))
     }
 
+    /// Files that are open for later logs give way to a start that lacks descriptors.
     async fn start(self: &Arc<Self>, launch: &Launch) -> Outcome {
-        let outcome = match self.trees.plot() {
-            Ok(plot) => self.start_on(plot, launch).await,
-            Err(error) => Err(step(Step::Leaf, &error).into()),
-        };
-        match (outcome, self.trees.plot_without_leaf()) {
-            (Err(StartError::Spawn(SpawnError::Step { step: Step::Leaf, errno })), Some(plot)) => {
-                let mut started = self.start_on(plot, launch).await?;
-                started.warnings.push(Warning::NoLeaf(errno));
-                Ok(started)
+        match self.start_with_or_without_cgroup(launch).await {
+            Err(error) if is_short_of_descriptors(&error) && self.free_descriptors() => {
+                self.start_with_or_without_cgroup(launch).await
             }
-            (outcome, _) => outcome,
+            outcome => outcome,
         }
     }
 
-    async fn start_on(self: &Arc<Self>, plot: Plot, launch: &Launch) -> Outcome {
+    fn free_descriptors(&self) -> bool {
+        self.logs.empty() > 0
+    }
+
+    async fn start_with_or_without_cgroup(self: &Arc<Self>, launch: &Launch) -> Outcome {
+        let outcome = self.start_on(|| self.trees.slot(), launch).await;
+        let Err(StartError::Spawn(SpawnError::Step { step: Step::Cgroup, errno })) = outcome else {
+            return outcome;
+        };
+        let Some(slot) = self.trees.slot_without_cgroup() else { return outcome };
+        let mut started = self.start_on(|| Ok(slot), launch).await?;
+        started.warnings.push(Warning::NoCgroup(errno));
+        Ok(started)
+    }
+
+    async fn start_on(
+        self: &Arc<Self>,
+        slot: impl FnOnce() -> io::Result<Slot> + Send,
+        launch: &Launch,
+    ) -> Outcome {
         let id = self.ids.next();
         let (base, warning) = self.base_environment().await;
         let workdir = self.settings.workdir.as_deref();
@@ -272,23 +287,47 @@ impl Inner {
             request.confinement = Some(confinement);
             warnings.extend(warning);
         }
-        let leaf = plot.leaf();
-        request.leaf = leaf.clone();
         warnings.extend(warning);
         let named = Named::new(&request, &cwd);
-        let begun = Begun { wall: SystemTime::now(), clock: Instant::now() };
-        let entry = self.write_down(id, launch, (&cwd, leaf), begun.wall);
         let asked = Instant::now();
-        let spawned = self.spawner.spawn(request).await;
-        let spawned = spawned.map_err(|failure| SpawnError::of(failure, &named))?;
+        // Never closed. A start that waits for its turn holds no descriptors.
+        let _turn = self.turns.acquire().await;
+        // A provider or a disk may have taken its time.
+        if self.registry().closed {
+            return Err(StartError::Closed);
+        }
+        let begun = StartTime { wall: SystemTime::now(), clock: Instant::now() };
+        let (ours, childs) = open_ends(request.stdin, request.output).map_err(SpawnError::from)?;
+        let slot = slot().map_err(|error| step(Step::Cgroup, &error))?;
+        let prepared = self.prepare(begun.wall, launch, ours);
+        let prepared = prepared.map_err(|error| step(Step::Handover, &error))?;
+        let cgroup = slot.cgroup();
+        request.cgroup = cgroup.clone();
+        request.tag = slot.tag();
+        let gates = self.gates.as_ref().filter(|_| launch.key.is_some());
+        // Until `started` is written down.
+        let gate = gates.and_then(|gates| gates.make(id));
+        request.gate = gate.as_ref().and_then(Gate::for_child);
+        let place = (cwd.as_path(), cgroup, prepared.log_number());
+        let entry = self.write_down(id, launch, place, begun.wall);
+        let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();
+        let child = match self.spawner.spawn(request, childs).await {
+            Ok(child) => child,
+            Err(failure) => {
+                drop(entry);
+                self.give_back(prepared, &recorded);
+                return Err(SpawnError::from_failure(failure, &named).into());
+            }
+        };
+        // From here on the command runs, and nothing fails.
         self.counts.spawns.note(asked.elapsed());
-        let about = about(id, launch, &spawned, named.into_cwd(), begun.wall);
+        let about = about(id, launch, child.pid(), named.into_cwd(), begun.wall);
         entry.iter().for_each(|entry| entry.started(about.pid));
-        let tree = plot.grow(about.pid, id);
-        let adopted = self.adopt(launch, (spawned, tree), about, begun);
-        // The runtime has no room for the descriptors; the child was dropped and so killed.
-        let adopted = adopted.map_err(|error| step(Step::Handover, &error))?;
-        let process = self.register(adopted, entry, launch.touches.clone()).await?;
+        drop(gate);
+        let tree = slot.grow(about.pid, id);
+        let about = (about, recorded, begun);
+        let adopted = self.adopt(launch, prepared, (child, tree), about);
+        let process = self.register(adopted, entry, launch.touches.clone()).await;
         Ok(Started { process, attached: false, warnings })
     }
 
@@ -302,7 +341,7 @@ impl Inner {
         &self,
         id: Id,
         launch: &Launch,
-        (cwd, leaf): (&Path, Option<CString>),
+        (cwd, cgroup, log): (&Path, Option<CString>, u64),
         started: SystemTime,
     ) -> Option<Entry> {
         let launched = |launch: &Launch| Launched {
@@ -317,7 +356,8 @@ impl Inner {
             started,
             stop: launch.stop,
             sandbox: launch.sandbox.clone(),
-            leaf: leaf.map(|leaf| OsString::from_vec(leaf.into_bytes()).into()),
+            cgroup: cgroup.map(|cgroup| OsString::from_vec(cgroup.into_bytes()).into()),
+            log: Some(log),
         };
         let journal = self.journal.as_ref()?;
         Some(Entry::launched(journal, launched(launch)))
@@ -338,16 +378,10 @@ impl Inner {
     }
 }
 
-fn about(
-    id: Id,
-    launch: &Launch,
-    spawned: &Spawned,
-    cwd: std::path::PathBuf,
-    started: SystemTime,
-) -> About {
+fn about(id: Id, launch: &Launch, pid: i32, cwd: std::path::PathBuf, started: SystemTime) -> About {
     About {
         id,
-        pid: spawned.child.pid(),
+        pid,
         program: launch.program.clone(),
         cwd,
         streams: launch.streams,
@@ -358,6 +392,12 @@ fn about(
         stop: launch.stop,
         sandbox: launch.sandbox.clone(),
     }
+}
+
+/// Of a start whose command did not run.
+fn is_short_of_descriptors(error: &StartError) -> bool {
+    let StartError::Spawn(SpawnError::Step { step, errno }) = error else { return false };
+    *step != Step::Held && [Errno::MFILE, Errno::NFILE].contains(errno)
 }
 
 fn step(step: Step, error: &io::Error) -> SpawnError {

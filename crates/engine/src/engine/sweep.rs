@@ -1,7 +1,7 @@
-//! Forgetting, at each ending and each minute, never as a side effect of anything else.
+//! Forgets processes after each ending and every minute, never as a side effect of anything else.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -9,26 +9,35 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::retention::{Candidate, oldest_first};
 use super::{Engine, Inner};
 use crate::Process;
+use crate::process::ending::Times;
 
 const EVERY: Duration = Duration::from_secs(60);
+/// While records wait for a failing disk.
+const IN_TROUBLE: Duration = Duration::from_secs(1);
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const UNDER_PRESSURE: Duration = Duration::from_millis(20);
 
-/// Sweeps until the engine is gone, without keeping it from going.
+/// Sweeps until the engine is gone, without keeping it alive.
 pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
+    let mut every = EVERY;
     loop {
-        // Either way it is time to look.
-        _ = timeout(EVERY, ended.notified()).await;
+        // Sweep in either case.
+        _ = timeout(every, ended.notified()).await;
         let Some(inner) = engine.upgrade() else { return };
         let engine = Engine { inner };
-        engine.sweep(SystemTime::now());
-        // A look costs time for every process there is. Endings can wait a second for theirs; a
-        // disk that fills up calls at every step, and cannot.
+        engine.sweep(Instant::now());
+        // A sweep takes time for every process. Endings can wait a second for theirs. A disk that
+        // fills up notifies at every step, and cannot wait.
         let pause = if engine.inner.disk.excess() > 0 { UNDER_PRESSURE } else { AT_MOST_EVERY };
         let journal = engine.inner.journal.clone();
         drop(engine);
+        every = EVERY;
         if let Some(journal) = journal {
+            let state = journal.state();
             journal.tend().await;
+            if state.borrow().trouble.is_some() {
+                every = IN_TROUBLE;
+            }
         }
         sleep_until(Instant::now() + pause).await;
     }
@@ -36,23 +45,25 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
 
 impl Engine {
     /// Forgets what the retention rule gives up at this time.
-    pub fn sweep(&self, now: SystemTime) {
-        let candidates = self.inner.registry().all().filter_map(candidate).collect();
-        for id in self.inner.settings.retention.forget(candidates, now) {
-            // One that was forgotten meanwhile, or whose file is stuck, is no matter of a sweep.
+    pub fn sweep(&self, now: Instant) {
+        for id in self.inner.settings.retention.forget(self.candidates(now)) {
+            // Ignore one that was forgotten meanwhile, or whose file cannot be removed.
             _ = self.forget(id);
         }
-        self.reclaim_leaves();
+        self.reclaim_cgroups();
         self.inner.journal.iter().for_each(|journal| journal.write());
         if self.inner.disk.excess() > 0 {
-            self.make_room();
+            self.make_room(now);
         }
     }
 
-    /// Ended logs go first, oldest first; then every running one keeps only its ends.
-    fn make_room(&self) {
-        let candidates = self.inner.registry().all().filter_map(candidate).collect();
-        for id in oldest_first(candidates, self.inner.disk.excess()) {
+    fn candidates(&self, now: Instant) -> Vec<Candidate> {
+        self.inner.registry().all().filter_map(|process| candidate(process, now)).collect()
+    }
+
+    /// Forgets ended processes, oldest first; then cuts every running log to its head and tail.
+    fn make_room(&self, now: Instant) {
+        for id in oldest_first(self.candidates(now), self.inner.disk.excess()) {
             _ = self.forget(id); // as above
         }
         if self.inner.disk.excess() > 0 {
@@ -60,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Survivors that hold no pipe go unnoticed; here it is seen that they have gone.
-    fn reclaim_leaves(&self) {
+    /// Detects that survivors which held no pipe have exited.
+    fn reclaim_cgroups(&self) {
         let all: Vec<Process> = self.inner.registry().all().cloned().collect();
         for process in all.iter().filter(|process| process.snapshot().ending().is_some()) {
             process.tree().give_back_if_empty();
@@ -70,13 +81,14 @@ impl Engine {
     }
 }
 
-fn candidate(process: &Process) -> Option<Candidate> {
+fn candidate(process: &Process, now: Instant) -> Option<Candidate> {
     let snapshot = process.snapshot();
     let ending = snapshot.ending().filter(|_| !snapshot.log_open)?;
+    let Times { ran, drained, .. } = ending.times;
     Some(Candidate {
         id: process.id(),
         session: process.about().session.clone(),
-        ended: ending.times.ended,
+        age: process.age_from().age(ran + drained, now),
         bytes: process.disk_bytes(),
     })
 }

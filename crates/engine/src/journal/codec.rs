@@ -140,10 +140,7 @@ impl<'a> Decoder<'a> {
         &mut self,
         decode: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Option<Option<T>> {
-        match self.bool()? {
-            true => decode(self).map(Some),
-            false => Some(None),
-        }
+        if self.bool()? { decode(self).map(Some) } else { Some(None) }
     }
 
     pub(super) fn list<T, C: FromIterator<T>>(

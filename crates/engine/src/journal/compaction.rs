@@ -26,6 +26,8 @@ pub(super) struct Compaction {
     pub(super) pending: Vec<u8>,
     /// Where the new file is made.
     pub(super) new: PathBuf,
+    /// How many times the old one has taken the place of one that was gone.
+    pub(super) generation: u64,
 }
 
 /// The smaller file, on the disk under a name of its own.
@@ -37,16 +39,29 @@ pub(super) struct Compacted {
     /// How much of the old journal it stands for, with what waited there.
     pub(super) stands_for: u64,
     pub(super) new: PathBuf,
+    pub(super) generation: u64,
 }
 
 impl Compaction {
     /// Reads, writes and waits for the disk.
     pub(super) fn run(self) -> io::Result<Compacted> {
+        self.run_with(write_synced)
+    }
+
+    /// Reads and writes. For a journal that has no file in its place: there is nothing on the disk
+    /// to lose.
+    pub(super) fn run_without_sync(self) -> io::Result<Compacted> {
+        self.run_with(write_new)
+    }
+
+    fn run_with(self, write: fn(&Path, &[u8]) -> io::Result<File>) -> io::Result<Compacted> {
         let records = self.replay()?.records();
         let bytes = content(self.key, &records);
-        let file = or_remove(&self.new, write_synced(&self.new, &bytes))?;
+        let file = or_remove(&self.new, write(&self.new, &bytes))?;
         let (len, stands_for) = (bytes.len() as u64, self.len + self.pending.len() as u64);
-        Ok(Compacted { file, len, live: Live::of(self.key, &records), stands_for, new: self.new })
+        let live = Live::of(self.key, &records);
+        let Self { new, generation, .. } = self;
+        Ok(Compacted { file, len, live, stands_for, new, generation })
     }
 
     fn replay(&self) -> io::Result<Replayed> {

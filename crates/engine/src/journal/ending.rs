@@ -1,12 +1,12 @@
-//! An ending as bytes.
+//! An ending as bytes, with what there is of the log.
 
 use std::ops::Range;
 
-use lastbyte_output::log::{Dropped, Failed};
+use lastbyte_output::log::{Dropped, Failed, ShortLog, Stamp, Stream};
 use lastbyte_sys::{Errno, Signal};
 
 use super::codec::{Decoder, Encoder};
-use crate::ending::{
+use crate::process::ending::{
     Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 use crate::stop::Verb;
@@ -62,6 +62,24 @@ pub(super) fn encode_dropped(dropped: &Dropped, to: &mut Encoder) {
 pub(super) fn decode_dropped(from: &mut Decoder<'_>) -> Option<Dropped> {
     let ranges: Vec<Range<u64>> = from.list(|from| Some(from.u64()?..from.u64()?))?;
     Some(Dropped::covering(ranges))
+}
+
+pub(super) fn encode_short(short: &ShortLog, to: &mut Encoder) {
+    to.list(short.stamps.iter(), |to, stamp| {
+        to.u64(stamp.offset);
+        to.bool(stamp.stream == Stream::Err);
+        to.u64(stamp.at_ms);
+    });
+    to.bytes(&short.bytes);
+}
+
+pub(super) fn decode_short(from: &mut Decoder<'_>) -> Option<ShortLog> {
+    let stamps = from.list(|from| {
+        let offset = from.u64()?;
+        let stream = if from.bool()? { Stream::Err } else { Stream::Out };
+        Some(Stamp { offset, stream, at_ms: from.u64()? })
+    })?;
+    Some(ShortLog { stamps, bytes: from.bytes()?.to_vec() })
 }
 
 fn encode_status(status: Status, to: &mut Encoder) {

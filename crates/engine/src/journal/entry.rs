@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use lastbyte_output::log::Extent;
+use lastbyte_output::log::{Extent, ShortLog};
 
 use super::file::Journal;
 use super::record::{Launched, Record};
+use super::state::Recorded;
 use crate::Id;
-use crate::ending::Ending;
+use crate::process::ending::Ending;
 
 /// A launch that was written down. Dropped before its ending it is taken back: nothing came of it.
 #[derive(Debug)]
@@ -16,14 +17,21 @@ pub(crate) struct Entry {
     id: Id,
     /// Let go of at the ending, so that whoever holds late output open does not hold the journal.
     journal: Option<Arc<Journal>>,
+    recorded: Arc<Recorded>,
 }
 
 impl Entry {
     /// Writes a launch down, before there is a process.
     pub(crate) fn launched(journal: &Arc<Journal>, launched: Launched) -> Self {
-        let id = launched.id;
-        journal.append(&Record::Launched(Box::new(launched)));
-        Self { id, journal: Some(Arc::clone(journal)) }
+        let (id, recorded) = (launched.id, Arc::new(journal.recorded()));
+        let entry = Self { id, journal: Some(Arc::clone(journal)), recorded };
+        entry.append(&Record::Launched(Box::new(launched)));
+        entry
+    }
+
+    /// Whether what it has written is on disk.
+    pub(crate) fn recorded(&self) -> Arc<Recorded> {
+        Arc::clone(&self.recorded)
     }
 
     pub(crate) fn started(&self, pid: i32) {
@@ -35,13 +43,13 @@ impl Entry {
     }
 
     /// Written before anybody sees it: an ending that was seen once is never taken back.
-    pub(crate) fn ended(mut self, ending: &Ending, extent: &Extent) {
-        self.append(&Record::ended(self.id, ending, extent));
+    pub(crate) fn ended(mut self, ending: &Ending, extent: &Extent, short: Option<&ShortLog>) {
+        self.append(&Record::ended(self.id, ending, extent, short));
         self.journal = None;
     }
 
     fn append(&self, record: &Record) {
-        self.journal.iter().for_each(|journal| journal.append(record));
+        self.journal.iter().for_each(|journal| self.recorded.append(journal.append(record)));
     }
 }
 

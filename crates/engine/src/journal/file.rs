@@ -1,20 +1,23 @@
 //! The journal's file: appended to, read once, written anew when most of it is of no interest.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lastbyte_output::log::Extent;
+use tokio::sync::watch;
 
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, HeaderError, goes_on, read_header, split};
+use super::lock::take_lock;
 use super::record::Record;
 use super::replay::Replayed;
+use super::set_aside::SetAside;
+use super::state::{JournalState, Recorded};
 use super::store::Store;
 use crate::Id;
-use crate::ending::Ending;
+use crate::process::ending::Ending;
 
 /// Where an engine writes what the next one needs. A disk that is full costs nothing but memory:
 /// records wait, in order, until there is room.
@@ -25,63 +28,67 @@ pub(crate) struct Journal {
     store: Mutex<Store>,
     /// Held while a smaller file is made, by a thread that may wait for the disk.
     pub(super) compacting: Mutex<()>,
-    /// Says that somebody writes here; the file itself is replaced now and then.
-    _lock: File,
+    state: watch::Sender<JournalState>,
 }
 
 /// Why there is no journal.
 #[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error("another engine writes the journal {path}", path = path.display())]
-    InUse { path: PathBuf },
-    #[error("cannot read the journal {path}", path = path.display())]
-    Unreadable {
-        path: PathBuf,
-        #[source]
-        source: HeaderError,
-    },
+#[error("cannot read the journal {path}", path = path.display())]
+struct Unreadable {
+    path: PathBuf,
+    #[source]
+    source: HeaderError,
 }
 
 impl Journal {
-    /// Opens the journal in this folder, or begins one, and says what it had.
-    pub(crate) fn open(folder: &Path) -> io::Result<(Self, Replayed)> {
+    /// Opens the journal in this folder, or begins one, and says what it had. A file that cannot be
+    /// read, or not to its end, is set aside.
+    pub(crate) fn open(folder: &Path, aside: &mut SetAside) -> io::Result<(Self, Replayed)> {
         let path = folder.join("journal");
-        let lock = lock(&path)?;
-        let bytes = match fs::read(&path) {
+        let lock = take_lock(&path)?;
+        let mut bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             bytes => bytes?,
         };
-        let (key, replayed) = match read_header(&bytes) {
+        let (key, mut replayed) = match read_header(&bytes) {
             Ok(key) => (key, replay(key, &bytes)),
-            // A header is written with the file, and the file is there when it is whole: a shorter
-            // one is of a machine that went down, and has nothing behind it.
-            Err(HeaderError::Torn) => {
+            Err(HeaderError::Torn | HeaderError::Foreign) => {
                 let torn_bytes = bytes.len() as u64;
+                if torn_bytes > 0 {
+                    aside.take(&path)?;
+                }
+                bytes.clear();
                 (HashKey::random(), Replayed { torn_bytes, ..Replayed::default() })
             }
-            Err(source) => {
-                let error = OpenError::Unreadable { path, source };
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            // A later program can read it, and this one must not take it from that.
+            Err(source @ HeaderError::Version(_)) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    Unreadable { path, source },
+                ));
             }
         };
-        let good = bytes.len() as u64 - replayed.torn_bytes;
+        let good = (bytes.len() as u64).saturating_sub(replayed.torn_bytes);
         let torn = bytes.get(good as usize..).unwrap_or_default();
-        let damaged = damaged_path(folder);
-        if (replayed.unknown > 0 || goes_on(key, torn)) && !damaged.exists() {
+        let is_damaged = goes_on(key, torn);
+        if is_damaged {
+            replayed.distrust_files();
+        }
+        if replayed.unknown > 0 || is_damaged {
             // Without room for it there is still everything that could be read.
-            _ = fs::copy(&path, damaged);
+            _ = aside.copy(&path);
         }
         let mut store = Store::new(path, key);
+        store.lock = Some(lock);
         let records = replayed.records();
         // Without room for another file the old one goes on, without what is torn.
         let as_it_is = store.content(&records) == bytes;
-        if as_it_is || store.rewrite_somehow(&records).is_err() && good > 0 {
+        if as_it_is || store.rewrite_using_reserve(&records).is_err() && good > 0 {
             store.go_on(good, &records)?;
         }
-        Ok((
-            Self { key, store: Mutex::new(store), compacting: Mutex::default(), _lock: lock },
-            replayed,
-        ))
+        let state = watch::Sender::new(store.state());
+        let (store, compacting) = (Mutex::new(store), Mutex::default());
+        Ok((Self { key, store, compacting, state }, replayed))
     }
 
     /// What fingerprints in this journal are made with.
@@ -89,27 +96,52 @@ impl Journal {
         self.key
     }
 
-    pub(super) fn append(&self, record: &Record) {
-        self.store().append(record);
+    /// What is on disk, and changes of it.
+    pub(crate) fn state(&self) -> watch::Receiver<JournalState> {
+        self.state.subscribe()
     }
 
-    /// Appends it unless the disk has no room for it; says whether it has.
-    pub(super) fn append_now(&self, record: &Record) -> bool {
-        self.store().append_now(record)
+    /// For a process that will write here, or whose records were read.
+    pub(crate) fn recorded(&self) -> Recorded {
+        Recorded::new(self.store().progress.clone(), 1)
+    }
+
+    /// Returns the number of the record.
+    pub(super) fn append(&self, record: &Record) -> u64 {
+        self.change(|store| store.append(record))
     }
 
     /// A process that nobody will see end has ended in this way.
-    pub(crate) fn ended(&self, id: Id, ending: &Ending, extent: &Extent) {
-        self.append(&Record::ended(id, ending, extent));
+    pub(crate) fn ended(&self, id: Id, ending: &Ending, extent: &Extent, recorded: &Recorded) {
+        recorded.append(self.append(&Record::ended(id, ending, extent, None)));
+    }
+
+    /// Nothing came of a launch.
+    pub(crate) fn failed(&self, id: Id) {
+        self.append(&Record::Failed { id });
     }
 
     pub(crate) fn forgotten(&self, id: Id) {
         self.append(&Record::Forgotten { id });
     }
 
-    /// Writes what still waits for room.
+    /// Writes what still waits for room, and the whole file if it is gone.
     pub(crate) fn write(&self) {
-        self.store().write();
+        self.change(Store::write);
+    }
+
+    /// Changes the store, and publishes what that did to its state.
+    pub(super) fn change<T>(&self, act: impl FnOnce(&mut Store) -> T) -> T {
+        let mut store = self.store();
+        let outcome = act(&mut store);
+        // Under the lock, so that the last state that is published is the last there was.
+        self.state.send_if_modified(|known| {
+            let state = store.state();
+            let changed = *known != state;
+            *known = state;
+            changed
+        });
+        outcome
     }
 
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
@@ -119,12 +151,6 @@ impl Journal {
     }
 }
 
-/// Where a journal is kept that had more in it than could be read. While it is there nothing is
-/// removed that it may name.
-pub(crate) fn damaged_path(folder: &Path) -> PathBuf {
-    folder.join("journal.damaged")
-}
-
 fn replay(key: HashKey, bytes: &[u8]) -> Replayed {
     let frames = &bytes[HEADER..];
     let (payloads, good) = split(key, frames);
@@ -132,27 +158,18 @@ fn replay(key: HashKey, bytes: &[u8]) -> Replayed {
     Replayed { torn_bytes: (frames.len() - good) as u64, ..replayed }
 }
 
-fn lock(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    let options = options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(path.with_extension("lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let error = OpenError::InUse { path: path.to_owned() };
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, error))
-        }
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::sample::launched;
+    use crate::journal::frames::header;
+    use crate::journal::sample::{ended_short, launched, launched_with};
 
     fn ids(replayed: &Replayed) -> Vec<Id> {
         replayed.pasts.keys().copied().collect()
+    }
+
+    fn open(folder: &Path) -> io::Result<(Journal, Replayed)> {
+        Journal::open(folder, &mut SetAside::new(folder))
     }
 
     fn size(folder: &Path) -> u64 {
@@ -164,7 +181,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let all: Vec<Id> = (0..3).map(|_| Id::fresh()).collect();
         let (mut ends, path) = (vec![], folder.path().join("journal"));
-        let (journal, _) = Journal::open(folder.path()).unwrap();
+        let (journal, _) = open(folder.path()).unwrap();
         for id in &all {
             journal.append(&launched(*id, None));
             ends.push(size(folder.path()));
@@ -173,7 +190,7 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for cut in HEADER..=whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
-            let (journal, replayed) = Journal::open(folder.path()).unwrap();
+            let (journal, replayed) = open(folder.path()).unwrap();
             let count = ends.iter().filter(|end| **end <= cut as u64).count();
             assert_eq!(ids(&replayed), all[..count]);
             let good = count.checked_sub(1).map_or(HEADER as u64, |last| ends[last]);
@@ -181,42 +198,63 @@ mod tests {
             let later = Id::fresh();
             journal.append(&launched(later, None));
             drop(journal);
-            let again = Journal::open(folder.path()).unwrap().1;
+            let again = open(folder.path()).unwrap().1;
             assert_eq!(ids(&again), [&all[..count], &[later]].concat());
             assert_eq!(again.torn_bytes, 0);
         }
         for cut in 0..HEADER {
             fs::write(&path, &whole[..cut]).unwrap();
-            let replayed = Journal::open(folder.path()).unwrap().1;
+            let replayed = open(folder.path()).unwrap().1;
             assert_eq!((ids(&replayed), replayed.torn_bytes), (vec![], cut as u64));
         }
     }
 
     #[test]
-    fn what_it_cannot_read_it_leaves_alone() {
+    fn one_of_a_later_version_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let strange = [b'?'; HEADER + 5];
-        fs::write(&path, strange).unwrap();
-        let error = Journal::open(folder.path()).expect_err("none of ours");
+        let mut later = header(HashKey::random());
+        later[8] = 3;
+        fs::write(&path, &later).unwrap();
+        let error = open(folder.path()).expect_err("it may have more to say");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert_eq!(fs::read(&path).unwrap(), strange);
+        assert_eq!(fs::read(&path).unwrap(), later);
+    }
+
+    #[test]
+    fn what_is_no_journal_or_is_damaged_at_its_beginning_is_set_aside() {
+        let mut damaged = header(HashKey::random());
+        damaged[20] ^= 1;
+        for bytes in [vec![b'?'; HEADER + 5], vec![0; 10_000], damaged, b"lastb".to_vec()] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("journal");
+            fs::write(&path, &bytes).unwrap();
+            let mut aside = SetAside::new(folder.path());
+            let (journal, replayed) = Journal::open(folder.path(), &mut aside).unwrap();
+            assert_eq!((ids(&replayed), replayed.torn_bytes), (vec![], bytes.len() as u64));
+            let (kept, files) = aside.found().unwrap();
+            assert_eq!((fs::read(kept.join("journal")).unwrap(), files), (bytes, 1));
+            let id = Id::fresh();
+            journal.append(&launched(id, None));
+            drop(journal);
+            assert_eq!(ids(&open(folder.path()).unwrap().1), [id]);
+        }
     }
 
     #[test]
     fn it_has_one_writer() {
         let folder = tempfile::tempdir().unwrap();
-        let (journal, _) = Journal::open(folder.path()).unwrap();
-        let error = Journal::open(folder.path()).expect_err("in use");
+        let (journal, _) = open(folder.path()).unwrap();
+        let error = open(folder.path()).expect_err("in use");
         assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
         drop(journal);
-        Journal::open(folder.path()).unwrap();
+        open(folder.path()).unwrap();
     }
 
     #[test]
     fn what_is_of_no_interest_goes_while_it_is_written_and_when_it_is_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let (journal, _) = Journal::open(folder.path()).unwrap();
+        let (journal, _) = open(folder.path()).unwrap();
         let kept = Id::fresh();
         journal.append(&launched(kept, None));
         journal.append(&Record::Started { id: kept, pid: 7 });
@@ -233,27 +271,56 @@ mod tests {
         journal.append(&launched(failed, None));
         journal.append(&Record::Failed { id: failed });
         drop(journal);
-        let (_journal, replayed) = Journal::open(folder.path()).unwrap();
+        let (_journal, replayed) = open(folder.path()).unwrap();
         assert_eq!((ids(&replayed), size(folder.path())), (vec![kept], one));
         assert_eq!(replayed.pasts[&kept].pid, Some(7));
     }
 
     /// Leaves are pooled: who had one before must not be taken for who lives in it.
     #[test]
-    fn a_leaf_is_of_whoever_had_it_last_even_if_that_one_is_forgotten() {
+    fn a_cgroup_belongs_to_its_last_process_even_if_that_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let (early, late, other) = (Id::fresh(), Id::fresh(), Id::fresh());
-        let (journal, _) = Journal::open(folder.path()).unwrap();
-        journal.append(&launched(early, Some("/leaf")));
-        journal.append(&launched(late, Some("/leaf")));
+        let (journal, _) = open(folder.path()).unwrap();
+        journal.append(&launched(early, Some("/cgroup")));
+        journal.append(&launched(late, Some("/cgroup")));
         journal.append(&launched(other, Some("/other")));
         journal.forgotten(late);
         drop(journal);
         for _ in 0..2 {
-            let replayed = Journal::open(folder.path()).unwrap().1;
+            let replayed = open(folder.path()).unwrap().1;
             assert_eq!(ids(&replayed), [early, other]);
-            assert_eq!(replayed.pasts[&early].launched.leaf, None);
-            assert_eq!(replayed.pasts[&other].launched.leaf, Some("/other".into()));
+            assert_eq!(replayed.pasts[&early].launched.cgroup, None);
+            assert_eq!(replayed.pasts[&other].launched.cgroup, Some("/other".into()));
+        }
+    }
+    /// Files are reused: the bytes in one belong to the last process launched with it.
+    #[test]
+    fn a_file_belongs_to_its_last_process_and_a_short_log_to_its_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let [lost, short, last, gone] = [(); 4].map(|()| Id::fresh());
+        let (journal, _) = open(folder.path()).unwrap();
+        for id in [lost, short, last] {
+            journal.append(&launched_with(id, None, Some(7)));
+        }
+        journal.append(&ended_short(short, b"own"));
+        journal.append(&launched_with(gone, None, Some(9)));
+        journal.forgotten(gone);
+        drop(journal);
+        for highest in [9, 7] {
+            let replayed = open(folder.path()).unwrap().1;
+            let log = |id| replayed.pasts[&id].log();
+            assert_eq!((log(lost), log(short), log(last)), (None, None, Some(7)));
+            assert_eq!(replayed.pasts[&short].short.as_ref().unwrap().bytes, b"own");
+            assert_eq!(replayed.logs.keys().max(), Some(&highest));
+        }
+        // The last one's file is nobody's once its record has the bytes.
+        let (journal, _) = open(folder.path()).unwrap();
+        journal.append(&ended_short(last, b"last"));
+        drop(journal);
+        for _ in 0..2 {
+            let replayed = open(folder.path()).unwrap().1;
+            assert_eq!((replayed.pasts[&last].log(), replayed.logs.get(&7)), (None, Some(&last)));
         }
     }
 }

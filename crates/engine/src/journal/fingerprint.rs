@@ -224,7 +224,7 @@ mod tests {
     fn the_key_of_a_start_and_what_it_touches_are_no_part_of_it() {
         let plain = Launch::argv(["a"]);
         let mut other = Launch { key: Some(Key("k".into())), ..plain.clone() };
-        other.touches = Some(Touches { chats: vec!["c".into()], paths: vec![] });
+        other.touches = Some(Touches { sessions: vec![Session("c".into())], paths: vec![] });
         assert_eq!(Fingerprint::of(&plain, KEY), Fingerprint::of(&other, KEY));
         let elsewhere = Fingerprint::of(&plain, HashKey::random());
         assert_ne!(Fingerprint::of(&plain, KEY), elsewhere);

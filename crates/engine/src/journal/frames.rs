@@ -10,7 +10,7 @@ use super::fingerprint::HashKey;
 /// The whole of a header.
 pub(super) const HEADER: usize = MAGIC.len() + 4 + 16 + 8;
 const MAGIC: &[u8] = b"lastbyte";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Length and checksum before each payload.
 const FRAME: usize = 4 + 8;
 
@@ -40,11 +40,12 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<HashKey, HeaderError> {
     let rest = head.strip_prefix(MAGIC).ok_or(HeaderError::Foreign)?;
     let (version, key) = rest.split_at(4);
     let version = u32::from_le_bytes(version.try_into().map_err(|_| HeaderError::Foreign)?);
-    if version != VERSION {
+    if version > VERSION {
         return Err(HeaderError::Version(version));
     }
     let key = HashKey(key.try_into().map_err(|_| HeaderError::Foreign)?);
-    let intact = checksum(key, &[head]).to_le_bytes() == sum;
+    // Version 1 was never released.
+    let intact = version == VERSION && checksum(key, &[head]).to_le_bytes() == sum;
     intact.then_some(key).ok_or(HeaderError::Foreign)
 }
 
@@ -149,8 +150,10 @@ mod tests {
             bytes[at] ^= 1;
             assert_eq!(read_header(&bytes), Err(want));
         }
-        let mut newer = bytes;
-        newer[MAGIC.len()] = 2;
-        assert_eq!(read_header(&newer), Err(HeaderError::Version(2)));
+        for (version, want) in [(1, HeaderError::Foreign), (3, HeaderError::Version(3))] {
+            let mut other = bytes.clone();
+            other[MAGIC.len()] = version;
+            assert_eq!(read_header(&other), Err(want));
+        }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Live {
 struct Weight {
     bytes: u64,
     /// Output is among them.
-    said: bool,
+    output: bool,
 }
 
 impl Live {
@@ -46,20 +46,22 @@ impl Live {
             Record::Launched(_)
             | Record::Started { .. }
             | Record::Ended { .. }
-            | Record::TimedOut { .. }
-            | Record::Said { .. }
-            | Record::Moved { .. } => {
+            | Record::TimedOut { .. } => {
                 let weight = self.weights.entry(id).or_default();
                 weight.bytes += bytes;
-                weight.said |= matches!(record, Record::Said { .. });
+                weight.output |= has_output(record);
                 self.bytes += bytes;
                 false
             }
             Record::Failed { .. } | Record::Forgotten { .. } => {
                 let gone = self.weights.remove(&id).unwrap_or_default();
                 self.bytes -= gone.bytes;
-                gone.said
+                gone.output
             }
         }
     }
+}
+
+fn has_output(record: &Record) -> bool {
+    matches!(record, Record::Ended { short: Some(short), .. } if !short.is_empty())
 }

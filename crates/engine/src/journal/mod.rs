@@ -1,5 +1,5 @@
-//! The journal: what was launched, what it said as long as that was little, how it ended and what
-//! was forgotten, for the next engine on the same state folder.
+//! The journal: what was launched, with which file for its log, how it ended, what it said if that is
+//! little, and what was forgotten, for the next engine on the same state folder.
 //!
 //! ```text
 //!  header: "lastbyte" | version u32 | key 16 bytes | checksum u64
@@ -8,7 +8,14 @@
 //!
 //! A frame is appended by one write, without a sync: it outlives this program, not the machine.
 //! What is said of a launch never has the value of an environment variable. What a command itself has
-//! said is in it while that is little, and goes with the process.
+//! said is in it if that is little, and goes with the process.
+//!
+//! `record` is what is said, `codec`, `ending` and `sandbox` turn it into bytes, `frames` add length
+//! and checksum, `store` writes them or keeps them until there is room, `file` opens and appends,
+//! `replay` reads. `maintenance` and `compaction` write a smaller file while the journal is in use,
+//! with `live`, `reserve` and `thinning`. `entry` is what one process writes, `fingerprint` compares
+//! launches without keeping them, `state` says what is on disk, `lock` keeps other servers out,
+//! `set_aside` moves files away that no record names.
 
 mod codec;
 mod compaction;
@@ -18,22 +25,27 @@ mod file;
 mod fingerprint;
 mod frames;
 mod live;
+mod lock;
+mod maintenance;
 mod record;
 mod replay;
-mod room;
+mod reserve;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod sample;
 mod sandbox;
-mod short;
+mod set_aside;
+mod state;
 mod store;
-mod tending;
 mod thinning;
 
 pub(crate) use entry::Entry;
-pub(crate) use file::{Journal, damaged_path};
+pub(crate) use file::Journal;
 pub(crate) use fingerprint::{Fingerprint, HashKey};
 pub(crate) use record::Launched;
 pub(crate) use replay::{Past, Replayed};
-pub(crate) use short::Keeper;
+pub(crate) use set_aside::SetAside;
+pub use set_aside::set_aside_folders;
+pub use state::JournalState;
+pub(crate) use state::Recorded;

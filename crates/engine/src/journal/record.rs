@@ -10,14 +10,15 @@ use lastbyte_sys::Signal;
 use lastbyte_sys::pty::WindowSize;
 
 use super::codec::{Decoder, Encoder};
-use super::ending::{decode_dropped, decode_ending, encode_dropped, encode_ending};
+use super::ending::{
+    decode_dropped, decode_ending, decode_short, encode_dropped, encode_ending, encode_short,
+};
 use super::fingerprint::{Fingerprint, HashKey, encode_program, encode_streams};
 use super::frames::split;
 use super::sandbox::{decode_sandbox, encode_sandbox};
-use super::short::{decode_short, encode_short};
 use crate::Id;
-use crate::ending::Ending;
 use crate::launch::{EnvEdit, Key, Launch, Program, Session, Streams};
+use crate::process::ending::Ending;
 use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
@@ -30,16 +31,13 @@ pub(super) enum Record {
     Started { id: Id, pid: i32 },
     /// Nothing came of it.
     Failed { id: Id },
-    /// Its ending, and what was dropped of its log until then.
-    Ended { id: Id, ending: Box<Ending>, dropped: Dropped },
+    /// Its ending, and what was dropped of its log until then. A short log is in here as a whole:
+    /// then its file is empty, or another's.
+    Ended { id: Id, ending: Box<Ending>, dropped: Dropped, short: Option<ShortLog> },
     /// It and its log are gone.
     Forgotten { id: Id },
-    /// Its time was over. Journals of earlier versions have none.
+    /// Its time was over.
     TimedOut { id: Id, at: SystemTime },
-    /// The bytes that follow in its log, which has no file.
-    Said { id: Id, more: ShortLog },
-    /// All that it said is in a file.
-    Moved { id: Id },
 }
 
 /// What is known of a process before it is cloned.
@@ -58,13 +56,13 @@ pub(crate) struct Launched {
     pub(crate) stop: StopPolicy,
     pub(crate) sandbox: Sandbox,
     /// The folder of the cgroup that its tree lives in.
-    pub(crate) leaf: Option<PathBuf>,
+    pub(crate) cgroup: Option<PathBuf>,
+    /// The number of its log's file; `None` when that was another's later.
+    pub(crate) log: Option<u64>,
 }
 
 /// Of each payload, so that a later program can tell what an earlier one wrote.
 pub(super) const VERSION: u8 = 1;
-/// Of a launch that names its sandbox policy; those of version 1 had none.
-pub(super) const WITH_SANDBOX: u8 = 2;
 
 impl Launched {
     /// The names that a launch changes in the environment.
@@ -93,19 +91,12 @@ impl Launched {
         to.time(self.started);
         to.i32(self.stop.signal.number());
         to.duration(self.stop.grace);
-        to.option(self.leaf.as_ref(), Encoder::os);
+        to.option(self.cgroup.as_ref(), Encoder::os);
         encode_sandbox(&self.sandbox, to);
+        to.option(self.log, Encoder::u64);
     }
 
-    fn decode(from: &mut Decoder<'_>, version: u8) -> Option<Self> {
-        let mut launched = Self::decode_plain(from)?;
-        if version == WITH_SANDBOX {
-            launched.sandbox = decode_sandbox(from)?;
-        }
-        Some(launched)
-    }
-
-    fn decode_plain(from: &mut Decoder<'_>) -> Option<Self> {
+    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
         Some(Self {
             id: decode_id(from)?,
             program: decode_program(from)?,
@@ -120,17 +111,23 @@ impl Launched {
                 signal: Signal::from_number(from.i32()?).ok()?,
                 grace: from.duration()?,
             },
-            leaf: from.option(Decoder::os)?.map(PathBuf::from),
-            sandbox: Sandbox::FullAccess,
+            cgroup: from.option(Decoder::os)?.map(PathBuf::from),
+            sandbox: decode_sandbox(from)?,
+            log: from.option(Decoder::u64)?,
         })
     }
 }
 
 impl Record {
-    pub(super) fn ended(id: Id, ending: &Ending, extent: &Extent) -> Self {
+    pub(super) fn ended(
+        id: Id,
+        ending: &Ending,
+        extent: &Extent,
+        short: Option<&ShortLog>,
+    ) -> Self {
         // What is dropped of late output the file itself tells.
         let dropped = extent.dropped.below(ending.final_len);
-        Self::Ended { id, ending: Box::new(ending.clone()), dropped }
+        Self::Ended { id, ending: Box::new(ending.clone()), dropped, short: short.cloned() }
     }
 
     pub(super) fn id(&self) -> Id {
@@ -140,24 +137,13 @@ impl Record {
             | Self::Failed { id }
             | Self::Ended { id, .. }
             | Self::Forgotten { id }
-            | Self::TimedOut { id, .. }
-            | Self::Said { id, .. }
-            | Self::Moved { id } => *id,
+            | Self::TimedOut { id, .. } => *id,
         }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
-        to.u8(match self {
-            Self::Launched(_) => WITH_SANDBOX,
-            Self::Started { .. }
-            | Self::Failed { .. }
-            | Self::Ended { .. }
-            | Self::Forgotten { .. }
-            | Self::TimedOut { .. }
-            | Self::Said { .. }
-            | Self::Moved { .. } => VERSION,
-        });
+        to.u8(VERSION);
         to.u8(match self {
             Self::Launched(_) => 0,
             Self::Started { .. } => 1,
@@ -165,8 +151,6 @@ impl Record {
             Self::Ended { .. } => 3,
             Self::Forgotten { .. } => 4,
             Self::TimedOut { .. } => 5,
-            Self::Said { .. } => 6,
-            Self::Moved { .. } => 7,
         });
         match self {
             Self::Launched(launched) => launched.encode(&mut to),
@@ -174,22 +158,17 @@ impl Record {
                 to.u128(id.number());
                 to.i32(*pid);
             }
-            Self::Ended { id, ending, dropped } => {
+            Self::Ended { id, ending, dropped, short } => {
                 to.u128(id.number());
                 encode_ending(ending, &mut to);
                 encode_dropped(dropped, &mut to);
+                to.option(short.as_ref(), |to, short| encode_short(short, to));
             }
             Self::TimedOut { id, at } => {
                 to.u128(id.number());
                 to.time(*at);
             }
-            Self::Said { id, more } => {
-                to.u128(id.number());
-                encode_short(more, &mut to);
-            }
-            Self::Failed { id } | Self::Forgotten { id } | Self::Moved { id } => {
-                to.u128(id.number());
-            }
+            Self::Failed { id } | Self::Forgotten { id } => to.u128(id.number()),
         }
         to.bytes
     }
@@ -198,22 +177,17 @@ impl Record {
     pub(super) fn decode(payload: &[u8]) -> Option<Self> {
         let mut from = Decoder::new(payload);
         let record = match (from.u8()?, from.u8()?) {
-            (version @ (VERSION | WITH_SANDBOX), 0) => {
-                Self::Launched(Box::new(Launched::decode(&mut from, version)?))
-            }
+            (VERSION, 0) => Self::Launched(Box::new(Launched::decode(&mut from)?)),
             (VERSION, 1) => Self::Started { id: decode_id(&mut from)?, pid: from.i32()? },
             (VERSION, 2) => Self::Failed { id: decode_id(&mut from)? },
             (VERSION, 3) => Self::Ended {
                 id: decode_id(&mut from)?,
                 ending: Box::new(decode_ending(&mut from)?),
                 dropped: decode_dropped(&mut from)?,
+                short: from.option(decode_short)?,
             },
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
-            (VERSION, 6) => {
-                Self::Said { id: decode_id(&mut from)?, more: decode_short(&mut from)? }
-            }
-            (VERSION, 7) => Self::Moved { id: decode_id(&mut from)? },
             _ => return None,
         };
         from.end()?;

@@ -8,7 +8,7 @@ use lastbyte_output::log::{Extent, ShortLog};
 
 use super::record::{Launched, Record};
 use crate::Id;
-use crate::ending::Ending;
+use crate::process::ending::Ending;
 
 /// What is remembered of a process.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,8 +17,8 @@ pub(crate) struct Past {
     /// `None` when the server went in the middle of its start.
     pub(crate) pid: Option<i32>,
     pub(crate) timed_out_at: Option<SystemTime>,
-    /// What its log said, unless that is in a file.
-    pub(crate) short: ShortLog,
+    /// All of its log, where its record has it.
+    pub(crate) short: Option<ShortLog>,
     /// With the extent that its output ended in; `None` when the server went before it.
     pub(crate) ended: Option<(Ending, Extent)>,
 }
@@ -31,38 +31,43 @@ pub(crate) struct Replayed {
     pub(crate) torn_bytes: u64,
     /// Whole records that this version does not know.
     pub(crate) unknown: usize,
+    /// Each log file and the last process launched with it, even if that one is gone. Files are used
+    /// again: the content belongs to the last process.
+    pub(crate) logs: HashMap<u64, Id>,
+    /// The same of last_users.
+    pub(crate) last_users: HashMap<PathBuf, Id>,
 }
-
-/// Who was launched last into which leaf, whatever became of it. Leaves are used again and again:
-/// whoever lives in one is of the tree that had it last.
-type Leaves = HashMap<PathBuf, Id>;
 
 impl Past {
     fn of(launched: Launched) -> Self {
-        let short = ShortLog::default();
-        Self { launched, pid: None, timed_out_at: None, short, ended: None }
+        Self { launched, pid: None, timed_out_at: None, short: None, ended: None }
+    }
+
+    /// The number of the file that its log is in.
+    pub(crate) fn log(&self) -> Option<u64> {
+        self.launched.log.filter(|_| self.short.is_none())
     }
 }
 
 impl Replayed {
     pub(super) fn of<'a>(payloads: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let (mut replayed, mut leaves) = (Self::default(), Leaves::new());
+        let mut replayed = Self::default();
         for payload in payloads {
             match Record::decode(payload) {
-                Some(record) => replayed.take(record, &mut leaves),
+                Some(record) => replayed.take(record),
                 None => replayed.unknown += 1,
             }
         }
-        replayed.give_up(&leaves);
+        replayed.give_up();
         replayed
     }
 
-    fn take(&mut self, record: Record, leaves: &mut Leaves) {
+    fn take(&mut self, record: Record) {
         match record {
             Record::Launched(launched) => {
-                if let Some(leaf) = &launched.leaf {
-                    leaves.insert(leaf.clone(), launched.id);
-                }
+                let cgroup = launched.cgroup.clone().map(|cgroup| (cgroup, launched.id));
+                self.last_users.extend(cgroup);
+                self.logs.extend(launched.log.map(|log| (log, launched.id)));
                 self.pasts.insert(launched.id, Past::of(*launched));
             }
             Record::Started { id, pid } => {
@@ -71,25 +76,32 @@ impl Replayed {
             Record::TimedOut { id, at } => {
                 self.pasts.entry(id).and_modify(|past| past.timed_out_at = Some(at));
             }
-            Record::Said { id, more } => {
-                self.pasts.entry(id).and_modify(|past| past.short.append(&more));
-            }
-            Record::Moved { id } => {
-                self.pasts.entry(id).and_modify(|past| past.short = ShortLog::default());
-            }
-            Record::Ended { id, ending, dropped } => {
+            Record::Ended { id, ending, dropped, short } => {
                 let extent = Extent { len: ending.final_len, dropped };
-                self.pasts.entry(id).and_modify(|past| past.ended = Some((*ending, extent)));
+                self.pasts.entry(id).and_modify(|past| {
+                    (past.ended, past.short) = (Some((*ending, extent)), short);
+                });
             }
             Record::Failed { id } | Record::Forgotten { id } => _ = self.pasts.remove(&id),
         }
     }
 
-    /// Leaves nobody a leaf that somebody else was launched into later.
-    fn give_up(&mut self, leaves: &Leaves) {
-        for (id, past) in &mut self.pasts {
-            past.launched.leaf.take_if(|leaf| leaves.get(leaf) != Some(id));
+    /// Takes last_users and files from all but the last process launched with them.
+    fn give_up(&mut self) {
+        for (id, Past { launched, .. }) in &mut self.pasts {
+            launched.cgroup.take_if(|cgroup| self.last_users.get(cgroup) != Some(id));
+            launched.log.take_if(|log| self.logs.get(log) != Some(id));
         }
+    }
+
+    /// Records are missing that may have given files to others: only processes that ended in a file
+    /// keep it.
+    pub(super) fn distrust_files(&mut self) {
+        for past in self.pasts.values_mut().filter(|past| past.ended.is_none()) {
+            past.launched.log = None;
+        }
+        let Self { pasts, logs, .. } = self;
+        logs.retain(|log, id| pasts.get(id).is_some_and(|past| past.log() == Some(*log)));
     }
 
     /// The fewest records that say the same.
@@ -99,10 +111,11 @@ impl Replayed {
             records.push(Record::Launched(Box::new(launched.clone())));
             records.extend(pid.map(|pid| Record::Started { id: *id, pid }));
             records.extend(timed_out_at.map(|at| Record::TimedOut { id: *id, at }));
-            let said = Some(short).filter(|short| !short.is_empty()).cloned();
-            records.extend(said.map(|more| Record::Said { id: *id, more }));
-            let ended = ended.as_ref();
-            records.extend(ended.map(|(ending, extent)| Record::ended(*id, ending, extent)));
+            records.extend(
+                ended
+                    .as_ref()
+                    .map(|(ending, extent)| Record::ended(*id, ending, extent, short.as_ref())),
+            );
         }
         records
     }

@@ -1,14 +1,21 @@
-//! A launch for tests, as small as can be.
+//! Records for tests, as small as can be.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+use lastbyte_output::log::{Extent, ShortLog};
 
 use super::record::{Launched, Record};
 use crate::Id;
 use crate::launch::{Program, Streams};
+use crate::process::ending::{Ending, LostWhy, Times};
 use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
-pub(super) fn launched(id: Id, leaf: Option<&str>) -> Record {
+pub(super) fn launched(id: Id, cgroup: Option<&str>) -> Record {
+    launched_with(id, cgroup, None)
+}
+
+pub(super) fn launched_with(id: Id, cgroup: Option<&str>, log: Option<u64>) -> Record {
     Record::Launched(Box::new(Launched {
         id,
         program: Program::Shell("x".repeat(50).into()),
@@ -21,6 +28,17 @@ pub(super) fn launched(id: Id, leaf: Option<&str>) -> Record {
         started: SystemTime::UNIX_EPOCH,
         stop: StopPolicy::default(),
         sandbox: Sandbox::FullAccess,
-        leaf: leaf.map(Into::into),
+        cgroup: cgroup.map(Into::into),
+        log,
     }))
+}
+
+/// That of a process that said these bytes and was lost.
+pub(super) fn ended_short(id: Id, bytes: &[u8]) -> Record {
+    let extent = Extent { len: bytes.len() as u64, ..Extent::default() };
+    let (at, no_time) = (SystemTime::UNIX_EPOCH, Duration::ZERO);
+    let times = Times { started: at, exited: at, ended: at, ran: no_time, drained: no_time };
+    let ending = Ending::lost(LostWhy::OwnerGone, &extent, times);
+    let short = ShortLog { bytes: bytes.to_vec(), stamps: Vec::new() };
+    Record::ended(id, &ending, &extent, Some(&short))
 }

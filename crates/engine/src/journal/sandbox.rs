@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::codec::{Decoder, Encoder};
-use crate::sandbox::{Network, Sandbox, Workspace};
+use crate::sandbox::{Network, Sandbox, StartupFiles, Workspace};
 
 pub(super) fn encode_sandbox(sandbox: &Sandbox, to: &mut Encoder) {
     match sandbox {
@@ -14,8 +14,12 @@ pub(super) fn encode_sandbox(sandbox: &Sandbox, to: &mut Encoder) {
             encode_network(*network, to);
         }
         Sandbox::WorkspaceWrite(workspace) => {
-            let Workspace { cwd, roots, slash_tmp, tmpdir, protect, network } = workspace;
-            to.u8(3);
+            let Workspace { cwd, roots, slash_tmp, tmpdir, protect, startup_files, network } =
+                workspace;
+            to.u8(match startup_files {
+                StartupFiles::Protected => 3,
+                StartupFiles::Writable => 4,
+            });
             [cwd, slash_tmp, tmpdir].into_iter().for_each(|yes| to.u8(u8::from(*yes)));
             to.list(roots.iter(), Encoder::os);
             to.list(protect.iter(), Encoder::os);
@@ -29,12 +33,24 @@ pub(super) fn decode_sandbox(from: &mut Decoder<'_>) -> Option<Sandbox> {
         0 => Sandbox::FullAccess,
         1 => Sandbox::External,
         2 => Sandbox::ReadOnly { network: decode_network(from)? },
-        3 => {
+        kind @ (3 | 4) => {
+            let startup_files = match kind {
+                4 => StartupFiles::Writable,
+                _ => StartupFiles::Protected,
+            };
             let (cwd, slash_tmp, tmpdir) =
                 (decode_flag(from)?, decode_flag(from)?, decode_flag(from)?);
             let (roots, protect) = (decode_paths(from)?, decode_paths(from)?);
             let network = decode_network(from)?;
-            Sandbox::WorkspaceWrite(Workspace { cwd, roots, slash_tmp, tmpdir, protect, network })
+            Sandbox::WorkspaceWrite(Workspace {
+                cwd,
+                roots,
+                slash_tmp,
+                tmpdir,
+                protect,
+                startup_files,
+                network,
+            })
         }
         _ => return None,
     })
@@ -48,10 +64,7 @@ fn encode_network(network: Network, to: &mut Encoder) {
 }
 
 fn decode_network(from: &mut Decoder<'_>) -> Option<Network> {
-    Some(match decode_flag(from)? {
-        false => Network::Off,
-        true => Network::On,
-    })
+    Some(if decode_flag(from)? { Network::On } else { Network::Off })
 }
 
 fn decode_flag(from: &mut Decoder<'_>) -> Option<bool> {

@@ -1,27 +1,33 @@
 //! The bytes of a journal: those on disk, and those that wait for room there.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use lastbyte_sys::Errno;
 
 use super::compaction::{Compacted, Compaction, content, or_remove, write_new, write_synced};
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, frame, header};
 use super::live::Live;
+use super::lock::{lock_path, take_lock};
 use super::record::{Record, decoded};
-use super::room::Room;
+use super::reserve::Reserve;
+use super::state::{JournalState, Progress};
 use super::thinning::thinned;
 
 /// The one side that writes.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    pub(super) room: Room,
+    pub(super) reserve: Reserve,
     key: HashKey,
     /// `None` while the disk has no room for the first byte.
     file: Option<File>,
+    /// Device and inode of the file.
+    identity: (u64, u64),
     /// How far the file is whole. What lies behind it is overwritten.
     len: u64,
     /// Frames that are not in the file yet, in order.
@@ -31,6 +37,15 @@ pub(super) struct Store {
     has_forgotten_output: bool,
     /// When it was last written anew, or that was tried.
     tried: Option<Instant>,
+    /// How many records were appended.
+    appended: u64,
+    pub(super) progress: Progress,
+    /// Why the last write failed.
+    trouble: Option<String>,
+    /// How many times a new file took the place of one that was gone.
+    rewritten: u64,
+    /// Says that somebody writes here; the journal's own file is replaced now and then.
+    pub(super) lock: Option<File>,
 }
 
 /// A file of this size is read in a moment, whatever is in it.
@@ -43,37 +58,42 @@ const REST: Duration = Duration::from_secs(60);
 impl Store {
     pub(super) fn new(path: PathBuf, key: HashKey) -> Self {
         Self {
-            room: Room::beside(&path),
+            reserve: Reserve::beside(&path),
             path,
             key,
             file: None,
+            identity: (0, 0),
             len: 0,
             pending: Vec::new(),
             live: Live::default(),
             has_forgotten_output: false,
             tried: None,
+            // What was read when the journal was opened counts as one.
+            appended: 1,
+            progress: Progress::default(),
+            trouble: None,
+            rewritten: 0,
+            lock: None,
         }
     }
 
-    pub(super) fn append(&mut self, record: &Record) {
+    /// Returns the number of the record.
+    pub(super) fn append(&mut self, record: &Record) -> u64 {
         let frame = frame(self.key, &record.encode());
         self.count(record, frame.len());
         self.pending.extend(frame);
+        self.appended += 1;
         self.write();
+        self.appended
     }
 
-    /// Appends it if the disk takes it now, and says whether.
-    pub(super) fn append_now(&mut self, record: &Record) -> bool {
-        let before = self.pending.len();
-        let frame = frame(self.key, &record.encode());
-        self.pending.extend(&frame);
-        self.write();
-        let written = self.pending.is_empty();
-        match written {
-            true => self.count(record, frame.len()),
-            false => self.pending.truncate(before),
+    /// What is on disk, and why not all of it.
+    pub(super) fn state(&self) -> JournalState {
+        JournalState {
+            trouble: self.trouble.clone(),
+            waiting_bytes: self.pending.len() as u64,
+            rewritten: self.rewritten,
         }
-        written
     }
 
     /// Whether it is time for a smaller file.
@@ -81,12 +101,12 @@ impl Store {
         let (live, len) = (self.live.bytes(), self.len + self.pending.len() as u64);
         let overgrown = len > SMALL && len > live * MOST_TIMES;
         let rested = self.tried.is_none_or(|tried| tried.elapsed() >= REST);
-        let lacks_room = !self.pending.is_empty() && live <= Room::BYTES && len > live * 2;
+        let lacks_room = !self.pending.is_empty() && live <= Reserve::BYTES && len > live * 2;
         overgrown || lacks_room || rested && self.has_forgotten_output
     }
 
     /// As [`Store::is_due`], for somebody who will not come again.
-    pub(super) fn is_due_at_last(&self) -> bool {
+    pub(super) fn is_due_on_close(&self) -> bool {
         self.has_forgotten_output || self.is_due()
     }
 
@@ -100,16 +120,21 @@ impl Store {
             len: self.len,
             pending: self.pending.clone(),
             new: self.new_path(),
+            generation: self.rewritten,
         })
     }
 
     /// Goes on in the smaller file, behind which all comes that was appended since it was begun.
     pub(super) fn go_on_in(&mut self, compacted: Compacted) -> io::Result<()> {
+        if compacted.generation != self.rewritten {
+            // It stands for a file that was replaced meanwhile.
+            return or_remove(&compacted.new, Err(io::ErrorKind::Interrupted.into()));
+        }
         let since = self.since(compacted.stands_for)?;
         compacted.put_in_place(&self.path, &since)?;
         let Compacted { file, len, live, .. } = compacted;
-        (self.file, self.len) = (Some(file), len + since.len() as u64);
-        self.pending.clear();
+        self.go_on_with(file, len + since.len() as u64)?;
+        self.all_is_written();
         (self.live, self.has_forgotten_output) = (live, false);
         self.count_all(&decoded(self.key, &since));
         Ok(())
@@ -123,16 +148,17 @@ impl Store {
         let emptied = file.set_len(HEADER as u64).is_ok();
         if emptied {
             self.len = HEADER as u64;
-            self.pending.clear();
             self.has_forgotten_output = false;
+            self.pending.clear();
+            self.write();
         }
         emptied
     }
 
     /// Sets room aside, unless it is needed.
-    pub(super) fn keep_room(&self) {
+    pub(super) fn keep_reserve(&self) {
         if self.pending.is_empty() {
-            self.room.set_aside();
+            self.reserve.set_aside();
         }
     }
 
@@ -151,9 +177,22 @@ impl Store {
     pub(super) fn go_on(&mut self, len: u64, records: &[Record]) -> io::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         file.set_len(len)?;
-        (self.file, self.len) = (Some(file), len);
+        self.go_on_with(file, len)?;
         self.count_all(records);
+        self.all_is_written();
         Ok(())
+    }
+
+    fn go_on_with(&mut self, file: File, len: u64) -> io::Result<()> {
+        self.identity = identity(&file.metadata()?);
+        (self.file, self.len) = (Some(file), len);
+        Ok(())
+    }
+
+    fn all_is_written(&mut self) {
+        self.pending.clear();
+        self.trouble = None;
+        self.progress.set(self.appended);
     }
 
     /// Puts a file with these records, and no others, in the place of the old one.
@@ -161,22 +200,23 @@ impl Store {
         // Who knows what is in the old one.
         self.has_forgotten_output = true;
         let bytes = self.content(records);
-        let made = match records.is_empty() {
-            true => write_new(&self.new_path(), &bytes),
+        let made = if records.is_empty() {
+            write_new(&self.new_path(), &bytes)
+        } else {
             // The new file is on the disk before it takes the place of one that has something to lose.
-            false => write_synced(&self.new_path(), &bytes),
+            write_synced(&self.new_path(), &bytes)
         };
         self.replace(made, bytes.len())?;
         self.live = Live::of(self.key, records);
         self.has_forgotten_output = false;
-        self.pending.clear();
+        self.all_is_written();
         Ok(())
     }
 
     /// The same, with the room that was set aside for it if there is no other.
-    pub(super) fn rewrite_somehow(&mut self, records: &[Record]) -> io::Result<()> {
+    pub(super) fn rewrite_using_reserve(&mut self, records: &[Record]) -> io::Result<()> {
         match self.rewrite(records) {
-            Err(_) if self.room.give_back() => self.rewrite(records),
+            Err(_) if self.reserve.give_back() => self.rewrite(records),
             written => written,
         }
     }
@@ -187,33 +227,65 @@ impl Store {
 
     /// Writes everything that waits, by one call. What the disk does not take waits on.
     pub(super) fn write(&mut self) {
+        let written = if self.is_in_place() { self.write_pending() } else { self.begin_again() };
+        match written {
+            Ok(()) => self.all_is_written(),
+            Err(error) => self.trouble = Some(error.to_string()),
+        }
+    }
+
+    fn write_pending(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
-            return;
+            return Ok(());
         }
-        let written = match &self.file {
-            Some(file) => match file.write_at(&self.pending, self.len) {
-                Ok(count) if count == self.pending.len() => true,
-                Ok(_) => {
-                    // What lies behind the end takes room that others need; it is overwritten.
-                    _ = file.set_len(self.len);
-                    false
-                }
-                Err(_) => false,
-            },
-            None => {
-                let bytes = [header(self.key), self.pending.clone()].concat();
-                let made = write_new(&self.new_path(), &bytes);
-                if self.replace(made, bytes.len()).is_ok() {
-                    self.pending.clear();
-                }
-                return;
-            }
+        let Some(file) = &self.file else {
+            let bytes = [header(self.key), self.pending.clone()].concat();
+            let made = write_new(&self.new_path(), &bytes);
+            return self.replace(made, bytes.len());
         };
-        // After a part of it the next write begins at the same place again.
-        if written {
-            self.len += self.pending.len() as u64;
-            self.pending.clear();
+        if file.write_at(&self.pending, self.len)? < self.pending.len() {
+            // What lies behind the end takes room that others need. The next write begins at the
+            // same place again.
+            _ = file.set_len(self.len);
+            return Err(Errno::NOSPC.into());
         }
+        self.len += self.pending.len() as u64;
+        Ok(())
+    }
+
+    /// Whether the file is where the next engine looks for it. One that cannot be looked for may be:
+    /// it is open, and a write says whether it takes more.
+    fn is_in_place(&self) -> bool {
+        if self.file.is_none() {
+            return true;
+        }
+        match fs::metadata(&self.path) {
+            Ok(found) => identity(&found) == self.identity,
+            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        }
+    }
+
+    /// Somebody removed the file or its folder. The records are still in it as long as it is open,
+    /// so they are written again, with what waits.
+    fn begin_again(&mut self) -> io::Result<()> {
+        self.progress.set(0);
+        let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        if self.lock.as_ref().is_some_and(|lock| !is_at(lock, &lock_path(&self.path))) {
+            let taken = take_lock(&self.path);
+            self.lock = Some(taken.map_err(without_path)?);
+        }
+        if self.path.exists() {
+            // Of another server, or of a backup: it is not ours to remove.
+            return Err(io::Error::other("another file has taken the place of the journal"));
+        }
+        let mut compaction = self.compaction()?;
+        // A smaller file may be being made at this moment, under the usual name.
+        compaction.new = self.path.with_extension("again");
+        let compacted = compaction.run_without_sync()?;
+        self.go_on_in(compacted)?;
+        self.rewritten += 1;
+        Ok(())
     }
 
     /// Lets go of what came and went while there was no room, so that a disk that stays full does
@@ -229,8 +301,7 @@ impl Store {
     fn replace(&mut self, made: io::Result<File>, len: usize) -> io::Result<()> {
         let new = self.new_path();
         let put = made.and_then(|file| fs::rename(&new, &self.path).map(|()| file));
-        (self.file, self.len) = (Some(or_remove(&new, put)?), len as u64);
-        Ok(())
+        self.go_on_with(or_remove(&new, put)?, len as u64)
     }
 
     fn new_path(&self) -> PathBuf {
@@ -249,15 +320,32 @@ impl Store {
     }
 }
 
+/// Health tells it to everybody who asks, and so without the path.
+fn without_path(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::ResourceBusy => io::Error::other("another server uses the state folder"),
+        _ => error,
+    }
+}
+
+fn identity(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Whether this file is the one at the path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let at_path = fs::metadata(path).map(|found| identity(&found));
+    let own = file.metadata().map(|found| identity(&found));
+    matches!((at_path, own), (Ok(at_path), Ok(own)) if at_path == own)
+}
+
 #[cfg(test)]
 mod tests {
-    use lastbyte_output::log::ShortLog;
-
     use super::*;
     use crate::Id;
     use crate::journal::frames::split;
     use crate::journal::replay::Replayed;
-    use crate::journal::sample::launched;
+    use crate::journal::sample::{ended_short, launched};
 
     #[test]
     fn what_comes_and_goes_while_the_disk_is_full_does_not_fill_the_memory() {
@@ -265,10 +353,10 @@ mod tests {
         let (missing, key) = (folder.path().join("later"), HashKey::random());
         let mut store = Store::new(missing.join("journal"), key);
         let (stays, last) = (Id::fresh(), Id::fresh());
-        store.append(&launched(stays, Some("/leaf")));
+        store.append(&launched(stays, Some("/cgroup")));
         for number in 0..7000 {
             let id = if number == 6999 { last } else { Id::fresh() };
-            store.append(&launched(id, Some("/leaf")));
+            store.append(&launched(id, Some("/cgroup")));
             store.append(&Record::Forgotten { id });
         }
         assert!(store.pending.len() > 1 << 20);
@@ -283,14 +371,16 @@ mod tests {
         let (payloads, _) = split(key, &bytes[HEADER..]);
         let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
         assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), [stays]);
-        assert_eq!(replayed.pasts[&stays].launched.leaf, None, "another one had it after that");
+        assert_eq!(replayed.pasts[&stays].launched.cgroup, None, "another one had it after that");
     }
 
     /// A store with much that is of no interest, and the ids of what is.
     fn overgrown(path: PathBuf) -> (Store, Vec<Id>) {
         let mut store = Store::new(path, HashKey::random());
         let stay: Vec<Id> = (0..3).map(|_| Id::fresh()).collect();
-        stay.iter().for_each(|id| store.append(&launched(*id, Some("/leaf"))));
+        for id in &stay {
+            store.append(&launched(*id, Some("/cgroup")));
+        }
         while !store.is_due() {
             let id = Id::fresh();
             store.append(&launched(id, None));
@@ -317,7 +407,7 @@ mod tests {
         let (mut store, stay) = overgrown(folder.path().join("journal"));
         let compaction = store.compaction().unwrap();
         let (early, late) = (Id::fresh(), Id::fresh());
-        store.append(&launched(early, Some("/leaf")));
+        store.append(&launched(early, Some("/cgroup")));
         store.append(&Record::Forgotten { id: stay[0] });
         let compacted = compaction.run().unwrap();
         store.append(&launched(late, None));
@@ -368,27 +458,6 @@ mod tests {
         assert_eq!(read_back(&store).0, [stay[1]]);
     }
 
-    /// What was kept of a short log only seemingly would be missed after a restart.
-    #[test]
-    fn what_must_be_written_now_does_not_wait_for_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let (missing, key) = (folder.path().join("later"), HashKey::random());
-        let mut store = Store::new(missing.join("journal"), key);
-        let id = Id::fresh();
-        store.append(&launched(id, None));
-        let said = |text: &str| {
-            let more = ShortLog { bytes: text.into(), stamps: Vec::new() };
-            Record::Said { id, more }
-        };
-        assert!(!store.append_now(&said("lost")));
-        fs::create_dir(&missing).unwrap();
-        assert!(store.append_now(&said("kept")));
-        let bytes = fs::read(&store.path).unwrap();
-        let (payloads, _) = split(key, &bytes[HEADER..]);
-        let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
-        assert_eq!(replayed.pasts[&id].short.bytes, b"kept");
-    }
-
     #[test]
     fn forgotten_output_is_written_out_of_the_file_soon_and_not_at_once_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -398,9 +467,8 @@ mod tests {
         let say_and_forget = |store: &mut Store| {
             let id = Id::fresh();
             store.append(&launched(id, None));
-            let more = ShortLog { bytes: b"secret".to_vec(), stamps: Vec::new() };
-            assert!(store.append_now(&Record::Said { id, more }));
-            assert!(!store.is_due_at_last());
+            store.append(&ended_short(id, b"secret"));
+            assert!(!store.is_due_on_close());
             store.append(&Record::Forgotten { id });
         };
         say_and_forget(&mut store);
@@ -409,6 +477,6 @@ mod tests {
         store.go_on_in(compacted).unwrap();
         assert!(!fs::read(&store.path).unwrap().windows(6).any(|part| part == b"secret"));
         say_and_forget(&mut store);
-        assert!(!store.is_due() && store.is_due_at_last(), "a minute has not passed");
+        assert!(!store.is_due() && store.is_due_on_close(), "a minute has not passed");
     }
 }

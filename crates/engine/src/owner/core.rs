@@ -1,73 +1,72 @@
-//! What the owner has in every phase, and what it does alike in all that follow the leader's exit.
+//! What the owner has in every phase, and how it answers commands after the leader's exit.
 
 use std::sync::Arc;
 
 use lastbyte_sys::Signal;
 use tokio::task::spawn_blocking;
 
-use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
-use crate::disk::Share;
+use crate::engine::disk::Share;
+use crate::engine::in_flight::InFlight;
 use crate::launch::DrainRule;
-use crate::pump::Pump;
-use crate::stdin::WriteError;
+use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
+use crate::owner::pump::Pump;
+use crate::owner::stdin::WriteError;
 use crate::stop::Escalation;
 use crate::tree::{KillOnDrop, Tree};
-use crate::under_way::UnderWay;
 
-/// What every phase has.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) pump: Pump,
     pub(crate) tree: Tree,
-    /// Ends the tree if the owner goes before the leader is reaped.
+    /// Kills the tree if the owner goes away before the leader is reaped.
     pub(crate) guard: KillOnDrop,
     pub(crate) drain: DrainRule,
     pub(crate) escalation: Escalation,
-    /// Shared with the handle, which has it after the owner is gone.
+    /// Shared with the handle, which keeps it after the owner is gone.
     pub(crate) share: Arc<Share>,
     /// The stops of this engine, which a close waits for.
-    pub(crate) stops: UnderWay,
+    pub(crate) stops: InFlight,
 }
 
 impl Core {
-    /// Publishes what the pump has stored, then lets it give back what that calls dropped.
-    pub(super) fn publish(&mut self, desk: &Desk) {
+    /// Publishes what the pump has stored, then frees the space of what is published as dropped.
+    pub(super) fn publish(&mut self, owner_end: &OwnerEnd) {
         let extent = self.pump.extent();
-        desk.publish_extent(extent.clone());
+        owner_end.publish_extent(extent.clone());
         self.pump.give_back(&extent);
         self.share.set(self.pump.kept());
     }
 
-    /// Stores and publishes what lies ready at this instant, step by step, so that the quota holds
-    /// even when a large pipe is emptied; returns how many bytes.
-    pub(super) fn store_ready(&mut self, desk: &Desk) -> usize {
+    /// Stores and publishes what is ready now, step by step, so that the quota holds even when a
+    /// large pipe is emptied. Returns the number of bytes.
+    pub(super) fn store_ready(&mut self, owner_end: &OwnerEnd) -> usize {
         let bytes = self.pump.pass(|writer| {
             let extent = writer.extent();
-            desk.publish_extent(extent.clone());
+            owner_end.publish_extent(extent.clone());
             writer.give_back(&extent);
         });
-        self.publish(desk);
+        self.publish(owner_end);
         bytes
     }
 
-    /// All logs together are too large: this one keeps only its ends from now on.
-    pub(super) fn squeeze(&mut self, desk: &Desk) {
+    /// All logs together are too large: this one keeps only its head and tail from now on.
+    pub(super) fn squeeze(&mut self, owner_end: &OwnerEnd) {
         self.pump.squeeze();
-        self.publish(desk);
+        self.publish(owner_end);
     }
 
-    /// Answers a command that comes after the leader's exit.
-    pub(super) fn answer_late(&mut self, command: Command, desk: &Desk) {
+    /// Answers a command that arrives after the leader's exit.
+    pub(super) fn answer_late(&mut self, command: Command, owner_end: &OwnerEnd) {
         match command {
             Command::Signal { signal, reply } => {
                 let tree = self.tree.clone();
-                // Judged by listing live members: a zombie takes any signal. A caller that went
-                // away does not need the answer.
+                // Decided by listing live members, because a zombie takes any signal. The caller
+                // may have gone away.
                 spawn_blocking(move || _ = reply.send(signal_survivors(&tree, signal)));
             }
             // As above, for each reply here.
             Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
-            Command::Squeeze => self.squeeze(desk),
+            Command::Squeeze => self.squeeze(owner_end),
             Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {
                 let escalation = Escalation::default();

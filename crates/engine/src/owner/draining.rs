@@ -5,17 +5,17 @@
 
 use std::time::{Duration, SystemTime};
 
-use lastbyte_sys::{Child, ExitWatch};
-use tokio::io::unix::AsyncFd;
+use lastbyte_sys::Child;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::core::Core;
 use super::ended::Ended;
+use super::exit::Exit;
 use crate::clock::{deadline_after, until};
-use crate::desk::{Command, Desk};
-use crate::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
-use crate::pump::Drained;
+use crate::owner::owner_end::{Command, OwnerEnd};
+use crate::owner::pump::Drained;
+use crate::process::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::tree::Reach;
 use crate::tree::Tree;
 
@@ -25,7 +25,7 @@ pub(crate) struct Draining {
     core: Box<Core>,
     child: Child,
     /// Closed when there is time.
-    exit: AsyncFd<ExitWatch>,
+    exit: Exit,
     cause: Cause,
     exited: (SystemTime, Instant),
 }
@@ -37,7 +37,7 @@ pub(crate) struct DrainedProcess {
     drained: Drained,
 }
 
-/// Without a leaf, the look for holders is also the last one at which the leader's number finds
+/// Without a cgroup, the look for holders is also the last one at which the leader's number finds
 /// its tree: who threw the cookie away would be lost sight of.
 const LAST_LOOK_PATIENCE: Duration = Duration::from_millis(250);
 
@@ -48,35 +48,30 @@ enum Event {
 }
 
 impl Draining {
-    pub(super) fn new(
-        core: Box<Core>,
-        child: Child,
-        exit: AsyncFd<ExitWatch>,
-        cause: Cause,
-    ) -> Self {
+    pub(super) fn new(core: Box<Core>, child: Child, exit: Exit, cause: Cause) -> Self {
         Self { core, child, exit, cause, exited: (SystemTime::now(), Instant::now()) }
     }
 
-    pub(super) async fn until_drained(mut self, desk: &mut Desk) -> DrainedProcess {
+    pub(super) async fn until_drained(mut self, owner_end: &mut OwnerEnd) -> DrainedProcess {
         let rule = self.core.drain;
         let limit = self.exited.1.checked_add(rule.limit);
         self.core.pump.leader_exited();
-        self.core.store_ready(desk);
+        self.core.store_ready(owner_end);
         let mut quiet = Instant::now().checked_add(rule.quiet_window);
         while !self.core.pump.ended() {
-            match self.next(earlier(quiet, limit), desk).await {
+            match self.next(earlier(quiet, limit), owner_end).await {
                 Event::Stored(bytes) => {
-                    self.core.publish(desk);
+                    self.core.publish(owner_end);
                     if bytes > 0 {
                         quiet = Instant::now().checked_add(rule.quiet_window);
                     }
                 }
-                Event::Command(command) => self.core.answer_late(command, desk),
+                Event::Command(command) => self.core.answer_late(command, owner_end),
                 // Ready bytes beat the timer: they re-arm the quiet window, and at the limit they
                 // are the last ones.
                 Event::Timer => {
                     let late = limit.is_some_and(|limit| limit <= Instant::now());
-                    if self.core.store_ready(desk) == 0 || late {
+                    if self.core.store_ready(owner_end) == 0 || late {
                         break;
                     }
                     quiet = Instant::now().checked_add(rule.quiet_window);
@@ -87,10 +82,10 @@ impl Draining {
         DrainedProcess { draining: self, drained }
     }
 
-    async fn next(&mut self, deadline: Option<Instant>, desk: &mut Desk) -> Event {
+    async fn next(&mut self, deadline: Option<Instant>, owner_end: &mut OwnerEnd) -> Event {
         tokio::select! {
             bytes = self.core.pump.step() => Event::Stored(bytes),
-            command = desk.command() => Event::Command(command),
+            command = owner_end.command() => Event::Command(command),
             () = until(deadline) => Event::Timer,
         }
     }
@@ -98,25 +93,25 @@ impl Draining {
 
 impl DrainedProcess {
     /// Names the holders, reaps the leader and publishes the ending.
-    pub(super) async fn end(self, desk: &mut Desk) -> Ended {
+    pub(super) async fn end(self, owner_end: &mut OwnerEnd) -> Ended {
         let Self { draining, drained } = self;
         let Draining { mut core, child, exit, cause, exited } = draining;
-        let drained = match core.pump.ended() {
-            true => drained,
-            false => drained.held_by(holders(&core).await),
-        };
+        let drained =
+            if core.pump.ended() { drained } else { drained.held_by(holders(&core).await) };
         let (status, usage) = reap(child, &core.tree);
         core.guard.disarm();
         let times = Times {
-            started: desk.started.wall,
+            started: owner_end.started.wall,
             exited: exited.0,
             ended: SystemTime::now(),
-            ran: exited.1.duration_since(desk.started.clock),
+            ran: exited.1.duration_since(owner_end.started.clock),
             drained: exited.1.elapsed(),
         };
         let ending = Ending::new(status, cause, drained, times).with_usage(usage);
         let log_open = ending.closing != Closing::Eof;
-        desk.publish_ending(ending, core.pump.extent(), log_open);
+        let short = core.pump.settle();
+        short.iter().for_each(|short| core.share.set(short.len()));
+        owner_end.publish_ending(ending, core.pump.extent(), log_open, short);
         Ended { core, exit }
     }
 }
@@ -125,7 +120,7 @@ impl DrainedProcess {
 async fn holders(core: &Core) -> Holders {
     let (tree, files) = (core.tree.clone(), core.pump.held_as());
     let patience = match core.tree.reach() {
-        Reach::Leaf => core.drain.holders,
+        Reach::Cgroup => core.drain.holders,
         Reach::Scan | Reach::Group => core.drain.holders.max(LAST_LOOK_PATIENCE),
     };
     let deadline = deadline_after(patience);
@@ -144,7 +139,7 @@ fn reap(child: Child, tree: &Tree) -> (Status, Option<Usage>) {
 }
 
 /// A child that shares its spawner's memory until exec starts with the spawner's peak, so its own
-/// is known only where it is higher, or where the tree's leaf counts it.
+/// is known only where it is higher, or where the tree's cgroup counts it.
 fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
     let own = lastbyte_sys::exceeds_own_peak(peak_memory).then_some(peak_memory);

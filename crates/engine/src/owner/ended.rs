@@ -1,17 +1,17 @@
 //! After the ending: late output, until the last holder is gone.
 
-use lastbyte_sys::ExitWatch;
-use tokio::io::unix::AsyncFd;
+use lastbyte_output::log::Writer;
 
 use super::core::Core;
-use crate::desk::{Command, Desk};
+use super::exit::Exit;
+use crate::owner::owner_end::{Command, OwnerEnd};
 
 /// The ending is published. The pipes stay open, so that survivors neither lose their output nor
 /// die of SIGPIPE.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(super) core: Box<Core>,
-    pub(super) exit: AsyncFd<ExitWatch>,
+    pub(super) exit: Exit,
 }
 
 enum Event {
@@ -20,19 +20,21 @@ enum Event {
 }
 
 impl Ended {
-    pub(super) async fn until_closed(self, desk: &mut Desk) {
+    /// Returns the log, to which nothing will be added.
+    pub(super) async fn until_closed(self, owner_end: &mut OwnerEnd) -> Writer {
         let Self { mut core, exit } = self;
         drop(exit);
         while !core.pump.ended() {
             let event = tokio::select! {
                 _ = core.pump.step() => Event::Stored,
-                command = desk.command() => Event::Command(command),
+                command = owner_end.command() => Event::Command(command),
             };
             match event {
-                Event::Stored => core.publish(desk),
-                Event::Command(command) => core.answer_late(command, desk),
+                Event::Stored => core.publish(owner_end),
+                Event::Command(command) => core.answer_late(command, owner_end),
             }
         }
-        desk.publish_closed();
+        owner_end.publish_closed();
+        core.pump.into_log()
     }
 }

@@ -4,25 +4,36 @@
 //! ```text
 //!  Running ──leader exits──▶ Draining ──EOF, quiet, or limit──▶ Ended ──EOF──▶ (done)
 //! ```
+//!
+//! `running`, `draining` and `ended` are the phases, `core` what all have; `exit` watches the
+//! leader. `owner_end` is the mailbox and the publisher, `pump` moves output into the log, `holds`
+//! are readers that hold output back, `stdin` is the queue of input.
 
 mod core;
 mod draining;
 mod ended;
+mod exit;
+pub(crate) mod holds;
+pub(crate) mod owner_end;
+pub(crate) mod pump;
 mod running;
+pub(crate) mod stdin;
 
+use lastbyte_output::log::Writer;
 use tokio::task::yield_now;
 
-use crate::desk::Desk;
+use crate::owner::owner_end::OwnerEnd;
 
 pub(crate) use core::Core;
+pub(crate) use exit::Exit;
 pub(crate) use running::{Running, Timers};
 
-/// Takes a process from its start to its last late byte.
-pub(crate) async fn own(running: Running, mut desk: Desk) {
-    let draining = running.until_exited(&mut desk).await;
-    let drained = draining.until_drained(&mut desk).await;
-    let ended = drained.end(&mut desk).await;
+/// Takes a process from its start to its last late byte, and returns its log.
+pub(crate) async fn own(running: Running, mut owner_end: OwnerEnd) -> Writer {
+    let draining = running.until_exited(&mut owner_end).await;
+    let drained = draining.until_drained(&mut owner_end).await;
+    let ended = drained.end(&mut owner_end).await;
     // Those who waited for it come before files are closed.
     yield_now().await;
-    ended.until_closed(&mut desk).await;
+    ended.until_closed(&mut owner_end).await
 }

@@ -1,36 +1,36 @@
-//! While the leader runs.
+//! The phase in which the leader runs.
 
 use std::time::Duration;
 
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::{Child, ExitWatch, Lost, Signal};
-use tokio::io::unix::AsyncFd;
+use lastbyte_sys::{Child, Lost, Signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::core::{Core, signal_survivors};
 use super::draining::Draining;
+use super::exit::Exit;
 use crate::clock::{deadline_after, until};
-use crate::desk::{Command, Delivery, Desk, ResizeError, StopTicket};
-use crate::ending::{Cause, Timeout};
 use crate::launch::{OnTimeout, Timeouts};
-use crate::stdin::{StdinQueue, WriteError};
+use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
+use crate::owner::stdin::{StdinQueue, WriteError};
+use crate::process::ending::{Cause, Timeout};
 use crate::stop::{Escalation, StopPolicy, Verb, stop};
 
 /// The leader is alive, as far as we know.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Boxed, as in every phase: the owner's future has room for each phase, one beside the other.
+    /// Boxed, as in every phase: the owner's future reserves space for each phase separately.
     pub(crate) core: Box<Core>,
     pub(crate) child: Child,
-    pub(crate) exit: AsyncFd<ExitWatch>,
+    pub(crate) exit: Exit,
     pub(crate) stdin: Option<StdinQueue>,
     pub(crate) timers: Timers,
     pub(crate) on_timeout: OnTimeout,
     pub(crate) policy: StopPolicy,
     pub(crate) stopping: Option<Reason>,
-    /// When a stop should have been over long ago: the group is then killed by number, which takes
-    /// no descriptor and no look, so that a stop that could do neither does not fail.
+    /// When a stop is long overdue. The group is then killed by number, which needs no descriptor
+    /// and no scan, so it works even if the stop could do neither.
     pub(crate) backstop: Option<Instant>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Reason {
     Stopped(Verb),
 }
 
-/// When it is too late. `None` is never, which a time past the end of the clock is, too.
+/// The deadlines. `None` means never, and so does a time past the end of the clock.
 #[derive(Debug)]
 pub(crate) struct Timers {
     wall: Option<Instant>,
@@ -61,17 +61,17 @@ enum Event {
 }
 
 impl Running {
-    /// Pumps, answers and watches the clock until the leader has exited.
-    pub(super) async fn until_exited(mut self, desk: &mut Desk) -> Draining {
+    /// Pumps, answers and watches the timers until the leader has exited.
+    pub(super) async fn until_exited(mut self, owner_end: &mut OwnerEnd) -> Draining {
         loop {
-            match self.next(desk).await {
+            match self.next(owner_end).await {
                 Event::ChildReady => match self.child.peek() {
                     Ok(None) => {}
-                    Ok(Some(_)) | Err(Lost) => return self.exited(desk),
+                    Ok(Some(_)) | Err(Lost) => return self.exited(owner_end),
                 },
-                Event::Stored(bytes) => self.stored(bytes, desk),
-                Event::Command(command) => self.answer(command, desk),
-                Event::Timer => self.expired(desk),
+                Event::Stored(bytes) => self.stored(bytes, owner_end),
+                Event::Command(command) => self.answer(command, owner_end),
+                Event::Timer => self.expired(owner_end),
                 Event::Backstop => self.stop_by_number(),
                 Event::StdinMoved => {}
             }
@@ -79,15 +79,11 @@ impl Running {
     }
 
     /// Every arm is cancel-safe.
-    async fn next(&mut self, desk: &mut Desk) -> Event {
+    async fn next(&mut self, owner_end: &mut OwnerEnd) -> Event {
         let (deadline, _) = self.timers.next();
         tokio::select! {
-            ready = self.exit.readable() => {
-                // Cleared before it is judged: a pidfd stays ready once it is.
-                if let Ok(mut ready) = ready { ready.clear_ready(); }
-                Event::ChildReady
-            }
-            command = desk.command() => Event::Command(command),
+            () = self.exit.changed() => Event::ChildReady,
+            command = owner_end.command() => Event::Command(command),
             bytes = self.core.pump.step() => Event::Stored(bytes),
             () = step(self.stdin.as_mut()) => Event::StdinMoved,
             () = until(deadline) => Event::Timer,
@@ -95,32 +91,26 @@ impl Running {
         }
     }
 
-    fn stored(&mut self, bytes: usize, desk: &Desk) {
-        // A pipe that came to its end has nothing to tell.
+    fn stored(&mut self, bytes: usize, owner_end: &OwnerEnd) {
+        // The end of a pipe changes nothing.
         if bytes > 0 {
-            self.core.publish(desk);
-            self.heard(bytes);
+            self.core.publish(owner_end);
+            self.timers.restart_idle(Instant::now());
         }
     }
 
-    fn heard(&mut self, bytes: usize) {
-        if bytes > 0 {
-            self.timers.heard_from(Instant::now());
-        }
-    }
-
-    fn answer(&mut self, command: Command, desk: &Desk) {
-        // Callers that went away do not need their replies.
+    fn answer(&mut self, command: Command, owner_end: &OwnerEnd) {
+        // The callers may have gone away.
         match command {
             Command::Signal { signal, reply } => self.signal(signal, reply),
             Command::Write(write) => match &mut self.stdin {
                 Some(stdin) => stdin.take(*write),
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
-            Command::Squeeze => self.core.squeeze(desk),
+            Command::Squeeze => self.core.squeeze(owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
-            // Who comes after the exit did not cause it.
-            Command::Stopping { reply, .. } if self.exit_is_there() => {
+            // A stop that arrives after the exit did not cause it.
+            Command::Stopping { reply, .. } if self.has_exited() => {
                 _ = reply.send(StopTicket { escalation: Escalation::default(), hurry: false });
             }
             Command::Stopping { verb, grace, reply } => {
@@ -141,39 +131,40 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal, reply: oneshot::Sender<Delivery>) {
-        if !self.exit_is_there() {
+        if !self.has_exited() {
             self.child.signal_group(signal);
             _ = reply.send(Delivery::Group);
         } else {
-            // It has exited and we are about to see it: whoever is left of the group counts.
+            // It has exited and we are about to see it: only the rest of the group counts.
             let tree = self.core.tree.clone();
             tokio::task::spawn_blocking(move || _ = reply.send(signal_survivors(&tree, signal)));
         }
     }
 
-    /// Bytes that lie ready and an exit that is already there beat the timer.
-    fn expired(&mut self, desk: &Desk) {
-        let bytes = self.core.store_ready(desk);
-        self.heard(bytes);
+    /// Bytes that are ready, or an exit that has happened, take precedence over the timer.
+    fn expired(&mut self, owner_end: &OwnerEnd) {
+        if self.core.store_ready(owner_end) > 0 {
+            self.timers.restart_idle(Instant::now());
+        }
         let (deadline, which) = self.timers.next();
         let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if still_late && !self.exit_is_there() {
-            desk.publish_timed_out(which);
+        if still_late && !self.has_exited() {
+            owner_end.publish_timed_out(which);
             if self.on_timeout == OnTimeout::Background {
                 self.timers = Timers::NEVER;
                 return;
             }
             self.begin_stop(Reason::TimedOut(which), self.policy.grace);
             let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
-            let (policy, under_way) = (self.policy, self.core.stops.begin());
+            let (policy, in_flight) = (self.policy, self.core.stops.begin());
             tokio::spawn(async move {
                 stop(tree, policy, escalation).await;
-                drop(under_way);
+                drop(in_flight);
             });
         }
     }
 
-    /// From now on no timer runs: the command is on its way out.
+    /// No timer runs any more: the command is being stopped.
     fn begin_stop(&mut self, reason: Reason, grace: Duration) {
         self.stopping.get_or_insert(reason);
         self.timers = Timers::NEVER;
@@ -182,18 +173,18 @@ impl Running {
 
     fn stop_by_number(&mut self) {
         self.backstop = None;
-        if !self.exit_is_there() {
+        if !self.has_exited() {
             self.core.escalation.happens();
             self.child.signal_group(Signal::KILL);
         }
     }
 
-    fn exit_is_there(&self) -> bool {
+    fn has_exited(&self) -> bool {
         !matches!(self.child.peek(), Ok(None))
     }
 
-    fn exited(self, desk: &Desk) -> Draining {
-        desk.publish_draining();
+    fn exited(self, owner_end: &OwnerEnd) -> Draining {
+        owner_end.publish_draining();
         let cause = self.cause();
         Draining::new(self.core, self.child, self.exit, cause)
     }
@@ -216,7 +207,7 @@ impl Timers {
         Self { wall: timeouts.wall.and_then(|wall| started.checked_add(wall)), idle }
     }
 
-    /// The earlier of the two, and which it is.
+    /// The earlier deadline, and which one it is.
     fn next(&self) -> (Option<Instant>, Timeout) {
         match (self.wall, self.idle) {
             (Some(wall), Some((_, idle))) if idle < wall => (Some(idle), Timeout::Idle),
@@ -225,8 +216,8 @@ impl Timers {
         }
     }
 
-    /// Output came: the idle clock starts again.
-    fn heard_from(&mut self, now: Instant) {
+    /// Output arrived: restart the idle timer.
+    fn restart_idle(&mut self, now: Instant) {
         self.idle = self.idle.and_then(|(idle, _)| Some((idle, now.checked_add(idle)?)));
     }
 }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn log() -> Reader {
-        Reader::of_files(Place::new("/".as_ref(), "none"), Streams::One, 1)
+        Reader::of_files(Place::new("/none".as_ref(), 1), Streams::One, 1)
     }
 
     #[test]

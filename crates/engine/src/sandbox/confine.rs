@@ -1,4 +1,4 @@
-//! A plan in the kernel's terms.
+//! Translates a plan into the kernel's terms.
 
 use std::ffi::{CString, OsStr};
 use std::fs::DirBuilder;
@@ -7,74 +7,92 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, Mounts, Namespaces, Readable, Root, Ruleset, Traffic, Upkeep, marked,
+    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Readable, Root, Ruleset,
+    Traffic, marked,
 };
+use lastbyte_sys::resolve::resolve;
 use lastbyte_sys::spawn::Mechanism;
 
 use super::enforcement::{Enforcement, EnforcementChoice, Found, Missing};
 use super::error::SandboxError;
-use super::plan::{Places, Plan, Resolved};
+use super::plan::{Places, Plan};
+use super::root_record::RootRecord;
+use super::startup_files::Absent;
 use super::{Network, Sandbox};
-use crate::plan::Warning;
+use crate::launch::plan::Warning;
+use crate::settings::Settings;
 
-/// What an engine knows of enforcing policies.
+/// How an engine enforces policies.
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
     choice: EnforcementChoice,
     mechanism: Mechanism,
-    /// Looked for when the first confined command is started.
+    /// Probed when the first confined command starts.
     found: OnceLock<Found>,
     /// The server's own folders.
     hidden: Vec<PathBuf>,
+    protected: Vec<PathBuf>,
+    homes: Vec<PathBuf>,
     own: OwnFolders,
+    written: RootRecord,
 }
 
-/// Folders that commands see in the place of others; made when they are first needed.
+/// Folders that commands see in place of others; created when first needed.
 #[derive(Debug)]
 struct OwnFolders {
-    /// In the place of what is hidden.
+    /// In place of what is hidden.
     empty: PathBuf,
-    /// In the place of the memory that all programs of the machine share.
+    /// In place of the shared memory of all programs on the machine.
     shared_memory: PathBuf,
 }
 
-/// What a command is started with.
+/// What a confined command is started with.
 #[derive(Debug)]
 pub(crate) struct Confined {
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) warning: Option<Warning>,
 }
 
-/// Whether this process belongs to a confined command, of this engine or any other. It cannot
-/// shed what this looks at: not by another session, parent or environment. One that is gone, or
-/// cannot be looked at, counts as confined.
-pub fn confined(pid: i32) -> bool {
-    marked(pid).unwrap_or(true)
+/// Whether this process belongs to a confined command, of this engine or any other. The process
+/// cannot undo what this checks: not by another session, parent or environment. Fails if the
+/// process is gone or cannot be read.
+pub fn confined(pid: i32) -> io::Result<bool> {
+    marked(pid)
 }
 
 impl Sandboxes {
-    pub(crate) fn new(
-        choice: EnforcementChoice,
-        mechanism: Mechanism,
-        state: &Path,
-        hidden: &[PathBuf],
-    ) -> Self {
-        let hidden = [state.to_owned()].into_iter().chain(hidden.iter().cloned()).collect();
-        Self { choice, mechanism, found: OnceLock::new(), hidden, own: OwnFolders::of(state) }
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let own = [settings.state.clone()].into_iter();
+        Self {
+            choice: settings.enforcement,
+            mechanism: settings.mechanism,
+            found: OnceLock::new(),
+            hidden: own.chain(settings.hidden.iter().cloned()).collect(),
+            protected: settings.protected.clone(),
+            homes: settings.homes.clone(),
+            own: OwnFolders::new(&settings.state),
+            written: RootRecord::new(settings.sandbox_roots.clone()),
+        }
     }
 
-    /// What the command is to be started with; `None` for a policy that keeps nothing from it.
+    /// What to start the command with; `None` for a policy without restrictions.
     pub(crate) fn confinement(
         &self,
         sandbox: &Sandbox,
         cwd: &Path,
         tmpdir: Option<&OsStr>,
     ) -> Result<Option<Confined>, SandboxError> {
-        let places = Places { cwd, tmpdir, hidden: &self.hidden };
-        let Some(plan) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
+        if !sandbox.confines() {
+            return Ok(None);
+        }
+        let written = self.written.folders().map_err(|error| self.unrecorded(&error))?;
+        let Self { hidden, protected, homes, .. } = self;
+        let places = Places { cwd, tmpdir, hidden, protected, homes, written: &written };
+        let Some(mut plan) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
         let found = self.find().map_err(SandboxError::NotEnforceable)?;
         match (found.enforcement, plan.needs()) {
             (Enforcement::Landlock, Some(needs)) => {
@@ -83,14 +101,24 @@ impl Sandboxes {
             (Enforcement::Landlock, None) => {}
             (Enforcement::Mounts | Enforcement::UserMounts, _) => self.own.make()?,
         }
+        if make_absent(&plan.absent)? {
+            let Some(complete) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
+            plan = complete;
+        }
         let warning = (found.landlock < SCOPES).then_some(Warning::Signals);
-        let confinement = Arc::new(confinement(&plan, found, &self.own));
+        let confinement = Arc::new(confinement(&plan, found, &self.own)?);
+        // Record this before the command can change anything there.
+        let roots = plan.roots.iter().map(|root| (root.as_path(), plan.files[root]));
+        let added = self.written.add(&roots.collect::<Vec<_>>(), SystemTime::now());
+        added.map_err(|error| self.unrecorded(&error))?;
         Ok(Some(Confined { confinement, warning }))
     }
-}
 
-impl Sandboxes {
-    /// What was found is kept. A failure is not: there may have been too little of something.
+    fn unrecorded(&self, error: &io::Error) -> SandboxError {
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        SandboxError::Record { path: self.written.path().to_owned(), errno }
+    }
+    /// Keeps what was found, but not a failure: it may have been a temporary shortage.
     fn find(&self) -> Result<&Found, Missing> {
         match self.found.get() {
             Some(found) => Ok(found),
@@ -103,7 +131,7 @@ impl Sandboxes {
 }
 
 impl OwnFolders {
-    fn of(state: &Path) -> Self {
+    fn new(state: &Path) -> Self {
         Self { empty: state.join("empty"), shared_memory: state.join("shm") }
     }
 
@@ -119,79 +147,86 @@ impl OwnFolders {
         }
         Ok(())
     }
+    fn shared_memory(&self) -> Result<Place, SandboxError> {
+        let path = &self.shared_memory;
+        let found = resolve(path);
+        let found = found.map_err(|errno| SandboxError::Hide { path: path.clone(), errno })?;
+        Ok(Place { path: c_path(&found.path), file: found.file })
+    }
 }
 
-/// The version of Landlock that keeps signals inside.
+/// Returns whether anything was created. If this user may not create it, neither may a command.
+fn make_absent(absent: &[Absent]) -> Result<bool, SandboxError> {
+    let mut made = false;
+    for one in absent {
+        match one.make() {
+            Ok(()) => made = true,
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {}
+            Err(errno) => return Err(SandboxError::Protect { path: one.path.clone(), errno }),
+        }
+    }
+    Ok(made)
+}
+
+/// The version of Landlock that confines signals.
 const SCOPES: u32 = 6;
 
-fn resolve(path: &Path) -> Result<Resolved, Errno> {
-    let look = || {
-        let path = path.canonicalize()?;
-        let folder = path.metadata()?.is_dir();
-        Ok(Resolved { path, folder })
-    };
-    look().map_err(|error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
-}
-
-/// With nothing to write and nobody to reach: what every policy needs.
+/// The restrictions of every policy: nothing to write and no network.
 pub(super) fn bare_confinement(found: &Found) -> Confinement {
-    let plan = Plan {
-        network: Network::Off,
-        roots: vec![],
-        protected: vec![],
-        hidden: vec![],
-        steadied: vec![],
-        shared_memory: None,
-    };
-    confinement(&plan, found, &OwnFolders::of(Path::new("/")))
+    confinement(&Plan::default(), found, &OwnFolders::new(Path::new("/")))
+        .expect("nothing has to be found")
 }
 
-fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Confinement {
+fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Result<Confinement, SandboxError> {
     let traffic = match plan.network {
         Network::On => Traffic::Free,
         Network::Off => Traffic::Barred,
     };
-    let (namespaces, upkeep, root) = match found.enforcement {
-        Enforcement::Mounts => (Some(Namespaces::Mount), Upkeep::Free, Root::Disarm),
-        Enforcement::UserMounts => (Some(Namespaces::of_own_user()), Upkeep::Free, Root::Disarm),
-        Enforcement::Landlock => (None, Upkeep::Barred, Root::of_own_children()),
+    let (namespaces, metadata, root) = match found.enforcement {
+        Enforcement::Mounts => (Some(Namespaces::Mount), MetadataChanges::Free, Root::Disarm),
+        Enforcement::UserMounts => {
+            (Some(Namespaces::for_own_user()), MetadataChanges::Free, Root::Disarm)
+        }
+        Enforcement::Landlock => (None, MetadataChanges::Barred, Root::for_own_children()),
     };
-    let mounts = namespaces.map(|namespaces| mounts(plan, own, namespaces));
+    let mounts = namespaces.map(|namespaces| mounts(plan, own, namespaces)).transpose()?;
     let folders = match &mounts {
         Some(mounts) => mounts.kept.iter().map(|kept| kept.from.clone()).collect(),
-        None => c_paths(&plan.roots),
+        None => places(plan, &plan.roots),
     };
     let (devices, readable) = (found.devices.clone(), readable(found));
     let ruleset = Ruleset { folders, devices, readable, traffic };
-    Confinement { mounts, ruleset, filter: Filter::of(traffic, upkeep), root }
+    let cwd = plan.cwd.as_deref().map(|cwd| place(plan, cwd));
+    Ok(Confinement { mounts, ruleset, cwd, filter: Filter::get(traffic, metadata), root })
 }
 
-fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Mounts {
-    let roots = plan.roots.iter().map(|root| Kept { from: c_path(root), to: c_path(root) });
-    let shared_memory = plan
-        .shared_memory
-        .as_deref()
-        .map(|path| Kept { from: c_path(&own.shared_memory), to: c_path(path) });
-    Mounts {
+fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Result<Mounts, SandboxError> {
+    let roots = plan.roots.iter().map(|root| place(plan, root));
+    let mut kept: Vec<Kept> = roots.map(|root| Kept { from: root.clone(), to: root }).collect();
+    if let Some(path) = &plan.shared_memory {
+        kept.push(Kept { from: own.shared_memory()?, to: place(plan, path) });
+    }
+    Ok(Mounts {
         namespaces,
-        kept: roots.chain(shared_memory).collect(),
-        steadied: c_paths(&plan.steadied),
-        protected: c_paths(&plan.protected),
-        hidden: c_paths(&plan.hidden),
+        kept,
+        immovable: places(plan, &plan.immovable),
+        protected: places(plan, &plan.protected),
+        hidden: places(plan, &plan.hidden),
         empty: c_path(&own.empty),
-    }
+    })
 }
 
-/// To user 0 a disk is a file that it can read, with all that is hidden on it.
+/// User 0 can read a disk device, including everything hidden on it.
 fn readable(found: &Found) -> Readable {
-    match found.reads_disks {
-        true => Readable::NoDevice,
-        false => Readable::Everything,
-    }
+    if found.reads_disks { Readable::NoDevice } else { Readable::Everything }
 }
 
-fn c_paths(paths: &[PathBuf]) -> Vec<CString> {
-    paths.iter().map(|path| c_path(path)).collect()
+fn places(plan: &Plan, paths: &[PathBuf]) -> Vec<Place> {
+    paths.iter().map(|path| place(plan, path)).collect()
+}
+
+fn place(plan: &Plan, path: &Path) -> Place {
+    Place { path: c_path(path), file: plan.files[path] }
 }
 
 fn c_path(path: &Path) -> CString {

@@ -5,22 +5,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::confine::try_out;
+use lastbyte_sys::confine::probe;
 use lastbyte_sys::probe::landlock_abi;
 use lastbyte_sys::spawn::{Failure, Mechanism, Step};
 use lastbyte_sys::user::is_user_0;
 
 use super::confine::bare_confinement;
 
-/// How a policy is enforced, best first. Landlock and a filter of system calls are part of each.
+/// How a policy is enforced, best first. Each includes Landlock and a seccomp filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enforcement {
-    /// By read-only mounts in a mount namespace, for a server that may make one.
+    /// Read-only mounts in a mount namespace, for a server that may create one.
     Mounts,
     /// The same in a user namespace, for a server without privileges.
     UserMounts,
-    /// By Landlock and the filter alone. They cannot hide anything, nor tell whose modes and times
-    /// are changed, so a command changes none.
+    /// Only Landlock and the filter. They cannot hide anything, and cannot tell whose modes and
+    /// times are changed, so a command may change none.
     Landlock,
 }
 
@@ -29,16 +29,16 @@ pub enum Enforcement {
 pub enum EnforcementChoice {
     #[default]
     Best,
-    /// This one; where it cannot be had, no confined command starts.
+    /// Only this one. If it is not available, no confined command starts.
     Only(Enforcement),
 }
 
-/// What an enforcement needs and does not find here.
+/// What an enforcement needs that this machine lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     #[error(
-        "Landlock version {needed} is needed and this kernel has {found}: it needs a newer kernel, \
-         or `landlock` among the `lsm=` of its command line"
+        "Landlock version {needed} is needed but this kernel has {found}: use a newer kernel, \
+         or add `landlock` to `lsm=` on its command line"
     )]
     Landlock { needed: u32, found: u32 },
     #[error("{step} is refused here")]
@@ -49,27 +49,27 @@ pub enum Missing {
     },
 }
 
-/// What was found out once.
+/// The result of probing.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) enforcement: Enforcement,
     pub(super) landlock: u32,
-    /// Of the usual devices those that are here: folders and device files, no links.
+    /// The usual devices that exist here: folders and device files, no links.
     pub(super) devices: Vec<CString>,
-    /// Whether this user's files include the disks.
+    /// Whether this user can read disk devices.
     pub(super) reads_disks: bool,
 }
 
 impl Enforcement {
     pub const ALL: [Self; 3] = [Self::Mounts, Self::UserMounts, Self::Landlock];
 
-    /// Tries it out with a child that does nothing else.
+    /// Tries it on a child that does nothing else.
     pub fn probe(self, mechanism: Mechanism) -> Result<(), Missing> {
         self.find(mechanism).map(drop)
     }
 
-    /// Landlock's version 1 keeps processes apart; version 3 is the first to see truncation, which
-    /// read-only mounts do not need it for.
+    /// Version 1 keeps processes apart. Version 3 is the first to control truncation, which
+    /// read-only mounts prevent by themselves.
     fn landlock_needed(self) -> u32 {
         match self {
             Self::Mounts | Self::UserMounts => 1,
@@ -84,7 +84,7 @@ impl Enforcement {
         }
         let (landlock, devices) = (found, devices());
         let found = Found { enforcement: self, landlock, devices, reads_disks: is_user_0() };
-        match try_out(Arc::new(bare_confinement(&found)), mechanism) {
+        match probe(Arc::new(bare_confinement(&found)), mechanism) {
             Ok(()) => Ok(found),
             Err(Failure { step, errno }) => Err(Missing::Step { step, errno }),
         }
@@ -92,8 +92,8 @@ impl Enforcement {
 }
 
 impl Missing {
-    /// A want of processes, memory or descriptors says nothing of what is permitted here, and must
-    /// not make the sandbox a weaker one.
+    /// A shortage of processes, memory or descriptors says nothing about what is permitted here,
+    /// and must not lead to a weaker sandbox.
     fn next_best(self, next: Enforcement, mechanism: Mechanism) -> Result<Found, Self> {
         match self {
             Self::Step {
@@ -116,7 +116,7 @@ impl EnforcementChoice {
     }
 }
 
-/// Devices that hold nothing of anybody's, and terminals.
+/// Devices without anyone's data, and terminals.
 const DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",

@@ -1,46 +1,60 @@
-//! A policy turned into lists of paths: pure, but for a look at where a path leads.
+//! Turns a policy into lists of paths. Pure, except that it resolves paths.
 
-use std::collections::BTreeSet;
+mod protecting;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::resolve::{FileId, Link, Resolved};
 
 use super::error::{Needs, SandboxError};
+use super::root_record::{Folders, Used};
+use super::startup_files::Absent;
 use super::{Network, Sandbox, Workspace};
 
-/// What a policy depends on beside itself.
+/// What a policy depends on besides itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places<'a> {
     pub(super) cwd: &'a Path,
-    /// `TMPDIR` of the command.
+    /// The command's `TMPDIR`.
     pub(super) tmpdir: Option<&'a OsStr>,
-    /// Folders of the server's own.
+    /// The server's own folders.
     pub(super) hidden: &'a [PathBuf],
+    /// The server's own files that commands may read.
+    pub(super) protected: &'a [PathBuf],
+    /// Home folders of the server's user.
+    pub(super) homes: &'a [PathBuf],
+    /// Folders in which a confined command could have changed where a path leads.
+    pub(super) written: &'a Folders,
 }
 
-/// Where a path leads: absolute, without links.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resolved {
-    pub(super) path: PathBuf,
-    pub(super) folder: bool,
-}
-
-/// What can be written and what cannot, in paths without links.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What can and cannot be written, in paths without links.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Plan {
     pub(super) network: Network,
-    /// None lies inside another.
+    /// None is inside another.
     pub(super) roots: Vec<PathBuf>,
-    /// What in them cannot be written.
+    /// Parts of the roots that cannot be written.
     pub(super) protected: Vec<PathBuf>,
-    /// What cannot be seen, wherever it lies.
+    /// Folders that cannot be seen, wherever they are.
     pub(super) hidden: Vec<PathBuf>,
-    /// Folders between a root and something protected or hidden: one that could be renamed would
-    /// take it along and leave its name free. Outer ones first.
-    pub(super) steadied: Vec<PathBuf>,
-    /// Where programs share memory among themselves; they get a folder of their own there.
+    /// Folders between a root and something protected or hidden. Renaming one would move the
+    /// protected path and free its name. Outer ones first.
+    pub(super) immovable: Vec<PathBuf>,
+    /// Where programs share memory. Commands get their own folder there.
     pub(super) shared_memory: Option<PathBuf>,
+    /// Where the working directory leads; `None` if it does not exist.
+    pub(super) cwd: Option<PathBuf>,
+    /// The file found at each of these paths.
+    pub(super) files: BTreeMap<PathBuf, FileId>,
+    /// Missing paths that must be protected or hidden in a root, and so have to be created first.
+    pub(super) absent: Vec<Absent>,
+    /// The first startup file that is protected or absent.
+    pub(super) startup_file: Option<PathBuf>,
 }
 
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -51,11 +65,11 @@ impl Plan {
         places: Places<'_>,
         resolve: impl Fn(&Path) -> Result<Resolved, Errno>,
     ) -> Result<Option<Self>, SandboxError> {
-        // Nothing is looked at for who is kept from nothing.
+        // A policy without restrictions resolves no path.
         if !sandbox.confines() {
             return Ok(None);
         }
-        let planner = Planner { places, hidden: hidden(places.hidden, &resolve)?, resolve };
+        let planner = Planner::new(places, resolve)?;
         match sandbox {
             Sandbox::FullAccess | Sandbox::External => Ok(None),
             Sandbox::ReadOnly { network } => planner.read_only(*network).map(Some),
@@ -63,8 +77,14 @@ impl Plan {
         }
     }
 
-    /// What of it only namespaces can give.
+    /// The part of the plan that requires namespaces.
     pub(super) fn needs(&self) -> Option<Needs> {
+        if let Some(path) = &self.startup_file {
+            return Some(Needs::StartupFiles { path: path.clone() });
+        }
+        if let Some(absent) = self.absent.first() {
+            return Some(Needs::HiddenInRoot { path: absent.path.clone() });
+        }
         if let Some(path) = self.protected.first() {
             return Some(Needs::Protect { path: path.clone() });
         }
@@ -77,79 +97,179 @@ impl Plan {
     }
 }
 
+/// A root as written, and what that resolved to.
+struct NamedRoot<'a> {
+    written: &'a Path,
+    found: Resolved,
+}
+
 struct Planner<'a, R> {
     places: Places<'a>,
     hidden: Vec<PathBuf>,
+    /// Paths to hide that do not exist.
+    missing: Vec<PathBuf>,
     resolve: R,
+    files: RefCell<BTreeMap<PathBuf, FileId>>,
+    /// Where each path leads. Resolved once, so that no two parts of a plan contradict each other.
+    resolved: RefCell<BTreeMap<PathBuf, Result<Resolved, Errno>>>,
 }
 
-impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
+impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
+    fn new(places: Places<'a>, resolve: R) -> Result<Self, SandboxError> {
+        let (hidden, missing) = (vec![], vec![]);
+        let (files, resolved) = (RefCell::default(), RefCell::default());
+        let mut planner = Self { places, hidden, missing, resolve, files, resolved };
+        (planner.hidden, planner.missing) = planner.hidden_folders()?;
+        Ok(planner)
+    }
+
+    /// Where a path leads. The child checks later that it still does.
+    fn find(&self, path: &Path) -> Result<Resolved, Errno> {
+        if let Some(known) = self.resolved.borrow().get(path) {
+            return known.clone();
+        }
+        let found = (self.resolve)(path);
+        if let Ok(found) = &found {
+            self.files.borrow_mut().insert(found.path.clone(), found.file);
+        }
+        self.resolved.borrow_mut().insert(path.to_owned(), found.clone());
+        found
+    }
+
     fn read_only(self, network: Network) -> Result<Plan, SandboxError> {
-        self.check_cwd()?;
-        Ok(Plan {
-            network,
-            roots: vec![],
-            protected: vec![],
-            hidden: self.hidden,
-            steadied: vec![],
-            shared_memory: None,
-        })
+        let cwd = self.cwd()?.map(|cwd| cwd.path);
+        let (hidden, files) = (self.hidden, self.files.into_inner());
+        Ok(Plan { network, hidden, cwd, files, ..Plan::default() })
     }
 
     fn workspace(self, workspace: &Workspace) -> Result<Plan, SandboxError> {
-        self.check_cwd()?;
+        let cwd = self.cwd()?;
         let named = self.named_roots(workspace)?;
-        let all = named.iter().map(|(_, root)| root.clone()).chain(self.tmp_roots(workspace));
-        let roots = outermost(all.collect());
-        let protected = self.protected(workspace, &named, &roots)?;
-        let steadied = steadied(&roots, &protected, &self.hidden);
+        let named_paths: Vec<PathBuf> = named.iter().map(|root| root.found.path.clone()).collect();
+        let tmp_roots: Vec<PathBuf> = self.tmp_roots(workspace, &named_paths).collect();
+        let roots = outermost([named_paths, tmp_roots].concat());
+        if let Some(cwd) = &cwd
+            && let Some(link) = self.doubtful_link(cwd, &roots)
+        {
+            return Err(SandboxError::CwdLink { path: self.places.cwd.to_owned(), link });
+        }
+        named.iter().try_for_each(|root| self.check_unchanged(root, &roots))?;
+        let startup_files = self.startup_files(workspace, &named, &roots)?;
+        let startup_file = startup_files.first();
+        let mut protected = self.protected(workspace, &named, &roots)?;
+        protected.extend(startup_files.protected);
+        protected.extend(self.own_files(&roots)?);
+        let protected = outermost(protected);
+        let mut absent = self.absent_hidden(&roots);
+        absent.extend(startup_files.absent);
+        let immovable = immovable(&roots, &protected, &self.hidden);
+        immovable.iter().try_for_each(|path| self.check_immovable(path))?;
         let shared_memory = self.shared_memory(&roots);
         let Workspace { network, .. } = *workspace;
-        Ok(Plan { network, roots, protected, hidden: self.hidden, steadied, shared_memory })
+        Ok(Plan {
+            network,
+            roots,
+            protected,
+            hidden: self.hidden,
+            immovable,
+            shared_memory,
+            cwd: cwd.map(|cwd| cwd.path),
+            files: self.files.into_inner(),
+            absent,
+            startup_file,
+        })
     }
 
-    fn check_cwd(&self) -> Result<(), SandboxError> {
-        let cwd = (self.resolve)(self.places.cwd);
-        match cwd.is_ok_and(|cwd| inside_any(&cwd.path, &self.hidden)) {
-            true => Err(SandboxError::CwdHidden { path: self.places.cwd.to_owned() }),
-            // One that is not there is told of when it is entered.
-            false => Ok(()),
+    /// `None` if it is missing: entering it then reports that.
+    fn cwd(&self) -> Result<Option<Resolved>, SandboxError> {
+        let Ok(cwd) = self.find(self.places.cwd) else { return Ok(None) };
+        if inside_any(&cwd.path, &self.hidden) {
+            return Err(SandboxError::CwdHidden { path: self.places.cwd.to_owned() });
         }
+        Ok(Some(cwd))
     }
 
-    /// Those that were asked for: each as it was written and where it leads.
-    fn named_roots(&self, workspace: &Workspace) -> Result<Vec<(PathBuf, PathBuf)>, SandboxError> {
+    /// The roots that the caller asked for.
+    fn named_roots(&self, workspace: &'a Workspace) -> Result<Vec<NamedRoot<'a>>, SandboxError> {
         let cwd = workspace.cwd.then_some(self.places.cwd);
         let named = cwd.into_iter().chain(workspace.roots.iter().map(PathBuf::as_path));
-        named.map(|root| Ok((root.to_owned(), self.root(root)?))).collect()
+        named.map(|written| Ok(NamedRoot { written, found: self.root(written)? })).collect()
     }
 
-    fn root(&self, root: &Path) -> Result<PathBuf, SandboxError> {
+    fn root(&self, root: &Path) -> Result<Resolved, SandboxError> {
         let path = root.to_owned();
         if !root.is_absolute() {
             return Err(SandboxError::RootRelative { path });
         }
-        match (self.resolve)(root) {
+        match self.find(root) {
             Err(errno) => Err(SandboxError::Root { path, errno }),
-            Ok(found) if !found.folder => Err(SandboxError::Root { path, errno: Errno::NOTDIR }),
+            Ok(found) if !found.is_folder => Err(SandboxError::Root { path, errno: Errno::NOTDIR }),
             Ok(found) if is_all(&found.path) => Err(SandboxError::RootIsAll { path }),
-            Ok(found) if is_the_kernels(&found.path) => Err(SandboxError::RootOfKernel { path }),
+            Ok(found) if is_kernel_folder(&found.path) => Err(SandboxError::RootOfKernel { path }),
             Ok(found) if inside_any(&found.path, &self.hidden) => {
                 Err(SandboxError::RootHidden { path })
             }
-            Ok(found) => Ok(found.path),
+            Ok(found) => Ok(found),
         }
     }
 
-    /// Those that come by custom, so far as they make sense as roots.
-    fn tmp_roots(&self, workspace: &Workspace) -> impl Iterator<Item = PathBuf> {
+    /// A root must be the folder its owner meant, not one that a confined command put in its place.
+    fn check_unchanged(&self, root: &NamedRoot<'_>, roots: &[PathBuf]) -> Result<(), SandboxError> {
+        let path = root.written.to_owned();
+        if let Some(link) = self.doubtful_link(&root.found, roots) {
+            return Err(SandboxError::RootLink { path, link });
+        }
+        // Inside another root it is writable in any case.
+        let first_use = self.places.written.first_use(&root.found.path);
+        match first_use.filter(|_| roots.contains(&root.found.path)) {
+            Some(used) if is_another(&root.found, used) => Err(SandboxError::RootReplaced { path }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A link on the way that a confined command could have created, before or under this policy.
+    fn doubtful_link(&self, found: &Resolved, roots: &[PathBuf]) -> Option<PathBuf> {
+        let doubtful = |link: &&Link| {
+            let folder = link.path.parent().unwrap_or(Path::new("/"));
+            self.places.written.contain(link) || inside_any(folder, roots)
+        };
+        found.links.iter().find(doubtful).map(|link| link.path.clone())
+    }
+
+    fn check_immovable(&self, path: &Path) -> Result<(), SandboxError> {
+        let unable = |errno| SandboxError::Protect { path: path.to_owned(), errno };
+        // Fails if a link was put there a moment ago.
+        let found = self.find(path).map_err(unable)?;
+        if found.path == path { Ok(()) } else { Err(unable(Errno::STALE)) }
+    }
+
+    /// The folders to hide: those that exist, and those that do not.
+    fn hidden_folders(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SandboxError> {
+        let (mut hidden, mut missing) = (Vec::new(), Vec::new());
+        for path in self.places.hidden {
+            let fault = |errno| SandboxError::Hide { path: path.clone(), errno };
+            match self.find(path) {
+                Ok(found) if found.is_folder => hidden.push(found.path),
+                Ok(_) => return Err(fault(Errno::NOTDIR)),
+                // Nothing to hide.
+                Err(Errno::NOENT) => missing.push(path.clone()),
+                Err(Errno::NOTDIR) => {}
+                Err(errno) => return Err(fault(errno)),
+            }
+        }
+        Ok((outermost(hidden), missing))
+    }
+
+    /// The temporary folders, if they are usable as roots beside the named ones.
+    fn tmp_roots(&self, workspace: &Workspace, named: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
         let slash_tmp = workspace.slash_tmp.then_some(Path::new("/tmp"));
         let tmpdir = self.places.tmpdir.filter(|_| workspace.tmpdir).map(Path::new);
-        slash_tmp.into_iter().chain(tmpdir).filter_map(|root| self.root(root).ok())
+        let found = slash_tmp.into_iter().chain(tmpdir).filter_map(|root| self.root(root).ok());
+        found.filter(|found| self.doubtful_link(found, named).is_none()).map(|found| found.path)
     }
 
     fn shared_memory(&self, roots: &[PathBuf]) -> Option<PathBuf> {
-        let found = (self.resolve)(Path::new(SHARED_MEMORY)).ok().filter(|found| found.folder)?;
+        let found = self.find(Path::new(SHARED_MEMORY)).ok().filter(|found| found.is_folder)?;
         let hides = self.hidden.iter().any(|hidden| hidden.starts_with(&found.path));
         let usable =
             !inside_any(&found.path, roots) && !inside_any(&found.path, &self.hidden) && !hides;
@@ -159,24 +279,24 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
     fn protected(
         &self,
         workspace: &Workspace,
-        named: &[(PathBuf, PathBuf)],
+        named: &[NamedRoot<'_>],
         roots: &[PathBuf],
     ) -> Result<Vec<PathBuf>, SandboxError> {
         let mut protected = BTreeSet::new();
         for path in &workspace.protect {
-            let found = (self.resolve)(path);
+            let found = self.find(path);
             let found =
                 found.map_err(|errno| SandboxError::Protect { path: path.clone(), errno })?.path;
-            // Through a root as it was written, or as it is.
-            let as_is = roots.iter().map(|root| (root, root));
-            let ways = named.iter().map(|(written, root)| (written, root)).chain(as_is);
+            // Check the path below each root as written, and as resolved.
+            let as_is = roots.iter().map(|root| (root.as_path(), root));
+            let ways = named.iter().map(|root| (root.written, &root.found.path)).chain(as_is);
             if ways.into_iter().any(|(way, root)| leads_elsewhere(path, way, root, &found)) {
                 return Err(SandboxError::ProtectLink { path: path.clone() });
             }
             if roots.iter().any(|root| root.starts_with(&found) && *root != found) {
                 return Err(SandboxError::ProtectAbove { path: path.clone() });
             }
-            // Elsewhere nothing can be written anyway.
+            // Outside the roots nothing is writable anyway.
             if inside_any(&found, roots) && !inside_any(&found, &self.hidden) {
                 protected.insert(found);
             }
@@ -185,38 +305,30 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
     }
 }
 
-/// Whether a path that begins with a root's leads somewhere else than it says.
+/// Whether a path below a root leads somewhere other than it says.
 fn leads_elsewhere(path: &Path, way: &Path, root: &Path, found: &Path) -> bool {
     path.strip_prefix(way).is_ok_and(|rest| root.join(rest) != found)
 }
 
-fn hidden(
-    folders: &[PathBuf],
-    resolve: impl Fn(&Path) -> Result<Resolved, Errno>,
-) -> Result<Vec<PathBuf>, SandboxError> {
-    let mut hidden = Vec::new();
-    for path in folders {
-        let fault = |errno| SandboxError::Hide { path: path.clone(), errno };
-        match resolve(path) {
-            Ok(found) if found.folder => hidden.push(found.path),
-            Ok(_) => return Err(fault(Errno::NOTDIR)),
-            // Nothing to hide.
-            Err(Errno::NOENT | Errno::NOTDIR) => {}
-            Err(errno) => return Err(fault(errno)),
-        }
-    }
-    Ok(outermost(hidden))
+/// Whether a folder existed before the path was first used, under another name. A folder created
+/// since, by the owner or by a command, is as good as one that was emptied.
+fn is_another(found: &Resolved, first_use: Used) -> bool {
+    let older = |born| first_use.since.duration_since(born).is_ok_and(|age| age > TICK);
+    found.file != first_use.file && found.born.is_some_and(older)
 }
 
-/// Without duplicates and without what lies inside another.
+/// The resolution of file system and record timestamps.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Removes duplicates and paths inside another.
 fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    // In this order a folder comes right before all that lies in it.
+    // Sorted like this, a folder comes right before everything inside it.
     paths.sort();
     paths.dedup_by(|later, earlier| later.starts_with(&*earlier));
     paths
 }
 
-fn steadied(roots: &[PathBuf], protected: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
+fn immovable(roots: &[PathBuf], protected: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
     let targets = protected.iter().chain(hidden);
     let between = |target: &PathBuf| -> Vec<PathBuf> {
         let root = roots.iter().find(|root| target.starts_with(root));
@@ -226,7 +338,7 @@ fn steadied(roots: &[PathBuf], protected: &[PathBuf], hidden: &[PathBuf]) -> Vec
         above.take_while(in_root).map(Path::to_owned).collect()
     };
     let all: BTreeSet<PathBuf> = targets.flat_map(between).collect();
-    // In a protected folder nothing can be renamed.
+    // Nothing can be renamed inside a protected folder.
     let mut all: Vec<PathBuf> =
         all.into_iter().filter(|path| !inside_any(path, protected)).collect();
     all.sort_by_key(|path| path.components().count());
@@ -237,8 +349,8 @@ fn inside_any(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Files there are switches of the kernel and devices.
-fn is_the_kernels(path: &Path) -> bool {
+/// Files there are kernel settings and devices.
+fn is_kernel_folder(path: &Path) -> bool {
     let theirs = ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder));
     theirs && !path.starts_with(SHARED_MEMORY)
 }

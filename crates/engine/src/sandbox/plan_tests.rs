@@ -1,16 +1,27 @@
-//! What a policy comes to, on a machine that exists in this file alone.
+//! How policies are planned, on a made-up machine.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::resolve::{FileId, Link, Resolved};
 
 use super::error::{Needs, SandboxError};
-use super::plan::{Places, Plan, Resolved};
+use super::plan::{Places, Plan};
+use super::root_record::Folders;
 use super::{Network, Sandbox, Workspace};
 
 /// `/ws/link` leads to `/etc`, `/home` to `/usr/home`.
 fn resolve(path: &Path) -> Result<Resolved, Errno> {
+    let found = find(path)?;
+    let link = |path: &str| Link { path: path.into(), file: FileId::default(), above: vec![] };
+    let links = ["/ws/link", "/home"].into_iter().filter(|link| path.starts_with(link));
+    Ok(Resolved { links: links.map(link).collect(), ..found })
+}
+
+fn find(path: &Path) -> Result<Resolved, Errno> {
     let path = path.to_str().unwrap();
     let path =
         match path.strip_prefix("/home").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -18,9 +29,9 @@ fn resolve(path: &Path) -> Result<Resolved, Errno> {
             None => path.replace("/ws/link", "/etc"),
         };
     match path.as_str() {
-        file if file.ends_with(".txt") => Ok(Resolved { path: file.into(), folder: false }),
+        file if file.ends_with(".txt") => Ok(Resolved { path: file.into(), ..Resolved::default() }),
         missing if missing.contains("missing") => Err(Errno::NOENT),
-        folder => Ok(Resolved { path: folder.into(), folder: true }),
+        folder => Ok(Resolved { path: folder.into(), is_folder: true, ..Resolved::default() }),
     }
 }
 
@@ -28,10 +39,17 @@ fn workspace() -> Workspace {
     Workspace { slash_tmp: false, tmpdir: false, ..Workspace::default() }
 }
 
+/// Without a temporary folder, home folders and files of the server.
+fn places<'a>(cwd: &'a str, hidden: &'a [PathBuf], written: &'a Folders) -> Places<'a> {
+    let cwd = Path::new(cwd);
+    Places { cwd, tmpdir: None, hidden, protected: &[], homes: &[], written }
+}
+
 fn plan_at(cwd: &str, workspace: Workspace, hidden: &[&str]) -> Result<Plan, SandboxError> {
     let hidden: Vec<PathBuf> = hidden.iter().map(PathBuf::from).collect();
     let tmpdir = Some(OsStr::new("/var/tmp"));
-    let places = Places { cwd: Path::new(cwd), tmpdir, hidden: &hidden };
+    let none = Folders::default();
+    let places = Places { tmpdir, ..places(cwd, &hidden, &none) };
     Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.unwrap())
 }
 
@@ -44,19 +62,21 @@ fn paths(paths: &[&str]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn full_access_and_external_need_no_plan_and_no_look() {
+fn full_access_and_external_need_no_plan_and_resolve_no_path() {
     let hidden = paths(&["/state"]);
-    let places = Places { cwd: Path::new("/ws"), tmpdir: None, hidden: &hidden };
-    let looked = |_: &Path| -> Result<Resolved, Errno> { panic!("a look that nobody needs") };
+    let none = Folders::default();
+    let places = places("/ws", &hidden, &none);
+    let unused = |_: &Path| -> Result<Resolved, Errno> { panic!("an unnecessary resolve") };
     for sandbox in [Sandbox::FullAccess, Sandbox::External] {
-        assert_eq!(Plan::new(&sandbox, places, looked), Ok(None));
+        assert_eq!(Plan::new(&sandbox, places, unused), Ok(None));
     }
 }
 
 #[test]
 fn read_only_has_no_roots_and_hides_what_is_the_servers() {
     let hidden = paths(&["/state/run", "/state", "/missing"]);
-    let places = Places { cwd: Path::new("/ws"), tmpdir: None, hidden: &hidden };
+    let none = Folders::default();
+    let places = places("/ws", &hidden, &none);
     let plan = Plan::new(&Sandbox::ReadOnly { network: Network::On }, places, resolve);
     let plan = plan.unwrap().unwrap();
     assert_eq!((plan.roots, plan.hidden), (paths(&[]), paths(&["/state"])));
@@ -102,7 +122,8 @@ fn a_tmpdir_that_makes_no_sense_is_no_root() {
     for tmpdir in ["", "tmp", "/", "/missing", "/a.txt", "/state/tmp", "/proc"] {
         let hidden = paths(&["/state"]);
         let tmpdir = Some(OsStr::new(tmpdir));
-        let places = Places { cwd: Path::new("/ws"), tmpdir, hidden: &hidden };
+        let none = Folders::default();
+        let places = Places { tmpdir, ..places("/ws", &hidden, &none) };
         let sandbox = Sandbox::WorkspaceWrite(Workspace { tmpdir: true, ..workspace() });
         let plan = Plan::new(&sandbox, places, resolve).unwrap().unwrap();
         assert_eq!(plan.roots, paths(&["/ws"]), "{tmpdir:?}");
@@ -115,7 +136,7 @@ fn what_is_protected_is_held_in_its_place() {
     let plan = plan(Workspace { protect, ..workspace() }, &["/ws/x/state", "/run/u"]).unwrap();
     assert_eq!(plan.protected, paths(&["/ws/.git", "/ws/a/b/c"]));
     assert_eq!(plan.hidden, paths(&["/run/u", "/ws/x/state"]));
-    assert_eq!(plan.steadied, paths(&["/ws/a", "/ws/x", "/ws/a/b"]));
+    assert_eq!(plan.immovable, paths(&["/ws/a", "/ws/x", "/ws/a/b"]));
 }
 
 #[test]
@@ -141,6 +162,70 @@ fn a_link_outside_of_the_roots_is_no_danger() {
     let (roots, protect) = (paths(&["/home/u"]), paths(&["/home/u/.git"]));
     let plan = plan(Workspace { roots, protect, ..workspace() }, &[]).unwrap();
     assert_eq!(plan.protected, paths(&["/usr/home/u/.git"]));
+}
+
+#[test]
+fn a_link_that_a_confined_command_could_have_made_is_not_followed() {
+    let with = |cwd: &str, roots: &[&str], written: &[(&str, u64)]| {
+        let workspace = Workspace { cwd: false, roots: paths(roots), ..workspace() };
+        let written = Folders::from_list(written, SystemTime::now());
+        let places = places(cwd, &[], &written);
+        Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.is_some())
+    };
+    let (path, link) = (PathBuf::from("/ws/link/x"), PathBuf::from("/ws/link"));
+    let root = Err(SandboxError::RootLink { path: path.clone(), link: link.clone() });
+    assert_eq!(with("/etc", &["/ws/link/x"], &[]), Ok(true), "its owner's");
+    assert_eq!(with("/etc", &["/ws/link/x"], &[("/ws", 1)]), root, "an earlier policy");
+    assert_eq!(with("/etc", &["/ws/link/x", "/ws"], &[]), root, "this policy");
+    let cwd = Err(SandboxError::CwdLink { path, link });
+    assert_eq!(with("/ws/link/x", &["/other"], &[("/ws", 1)]), cwd);
+    assert_eq!(with("/home/u", &["/home/u"], &[("/home/u", 1), ("/tmp", 2)]), Ok(true));
+}
+
+#[test]
+fn a_root_is_the_folder_that_it_was_at_its_first_use_or_a_newer_one() {
+    let now = SystemTime::now();
+    let with = |written: &[(&str, u64)], roots: &[&str], born: Option<SystemTime>| {
+        let (roots, written) = (paths(roots), Folders::from_list(written, now));
+        let workspace = Workspace { cwd: false, roots, ..workspace() };
+        let places = places("/", &[], &written);
+        let resolve = |path: &Path| resolve(path).map(|found| Resolved { born, ..found });
+        Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.is_some())
+    };
+    let (before, after) = (now.checked_sub(Duration::from_secs(60)), Some(now));
+    let (parent, other, same) = (("/ws", 1), ("/ws/a", 7), ("/ws/a", 0));
+    let replaced = Err(SandboxError::RootReplaced { path: "/ws/a".into() });
+    assert_eq!(with(&[parent, other], &["/ws/a"], before), replaced);
+    assert_eq!(with(&[parent, other], &["/ws/a"], after), Ok(true), "made anew");
+    assert_eq!(with(&[parent, other], &["/ws/a", "/ws"], before), Ok(true), "in another root");
+    assert_eq!(with(&[parent, same], &["/ws/a"], before), Ok(true));
+    assert_eq!(with(&[other], &["/ws/a"], before), Ok(true), "replaced by its owner");
+}
+
+/// The target may change between two calls, and each call slows the start down.
+#[test]
+fn a_path_is_resolved_once() {
+    let asked = RefCell::new(Vec::new());
+    let hidden = paths(&["/state/lastbyte", "/ws/state/missing"]);
+    let none = Folders::default();
+    let places = Places {
+        tmpdir: Some(OsStr::new("/tmp")),
+        protected: &hidden,
+        homes: &paths(&["/ws", "/home/me"]),
+        ..places("/ws", &hidden, &none)
+    };
+    let resolve = |path: &Path| {
+        asked.borrow_mut().push(path.to_owned());
+        resolve(path)
+    };
+    let workspace = Workspace { roots: paths(&["/ws", "/home/me"]), ..Workspace::default() };
+    Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).unwrap().unwrap();
+    let mut asked = asked.into_inner();
+    let count = asked.len();
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), count, "{asked:?}");
+    assert!(asked.contains(&"/ws".into()) && asked.contains(&"/tmp".into()), "{asked:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Signals to everybody of a tree, to those born meanwhile too.
+//! Signals all processes of a tree, including those forked meanwhile.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_sys::Signal;
-use lastbyte_sys::cgroup::{Leaf, read_state};
+use lastbyte_sys::cgroup::{Cgroup, read_state};
 use lastbyte_sys::procfs::Member;
 use lastbyte_sys::readiness::{self, Interest};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -14,48 +14,50 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{StopPolicy, StopProof};
 use crate::clock::deadline_after;
-use crate::tree::{Found, Lease, Reach, Tree};
+use crate::tree::{Caught, ForkChain, Found, Lease, Reach, Target};
 
-/// After KILL a process is gone as soon as it leaves the kernel. One that hangs there (a dead
-/// network disk) is reported as left rather than waited for.
+/// A killed process is gone as soon as it leaves the kernel. One that hangs there (a dead network
+/// disk) is reported as left instead of waited for.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Somebody was seen but nobody could be signalled: they have just gone, or, when it happens this
-/// often in a row, they are not ours to signal and it is no use to try again.
-const MOST_VAIN_LOOKS: usize = 3;
+/// How many consecutive scans may find processes of which none can be signalled. They have just
+/// exited. Or, if it happens this often, we may not signal them and retrying is useless.
+const MOST_VAIN_SCANS: usize = 3;
 
 /// One stop of one tree.
 pub(super) struct Round {
-    tree: Tree,
+    target: Target,
     signalled: BTreeSet<i32>,
+    /// `None` if a scan misses nothing, or if nothing can be done about it.
+    chain: Option<ForkChain>,
 }
 
-/// What the last look saw of the tree.
+/// What the last scan found of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Nobody,
     Somebody,
 }
 
-/// What one look through the tree came to.
+/// The result of one scan of the tree.
 struct Pass {
     seen: usize,
-    /// Those that took the signals.
+    /// The processes that received the signals.
     reached: Vec<Member>,
 }
 
 impl Round {
-    pub(super) fn new(tree: Tree) -> Self {
-        Self { tree, signalled: BTreeSet::new() }
+    pub(super) fn new(target: Target) -> Self {
+        Self { chain: target.fork_chain(), target, signalled: BTreeSet::new() }
     }
 
-    /// The stop signal to everybody, with CONT behind it, until nobody is left or the grace is
-    /// over.
+    /// Sends the stop signal to all processes, followed by CONT, until none is left or the grace
+    /// period is over.
     pub(super) async fn ask(&mut self, policy: StopPolicy) -> Left {
-        // Begins anew when the signal was first sent: a look takes time that is not the command's.
+        // The grace period starts when the signal is first sent: the scan must not use it up.
         let mut deadline = deadline_after(policy.grace);
         let mut first = true;
-        let (mut empty_looks, mut vain_looks) = (0, 0);
+        let (mut empty_scans, mut vain_scans) = (0, 0);
         while Instant::now() < deadline {
             let Some(pass) = self.send([policy.signal, Signal::CONT]).await else {
                 pause().await;
@@ -65,19 +67,19 @@ impl Round {
                 deadline = deadline_after(policy.grace);
             }
             if pass.seen == 0 {
-                empty_looks += 1;
-                if empty_looks == self.tree.looks_for_proof() {
+                empty_scans += 1;
+                if empty_scans == self.target.scans_for_proof() {
                     return Left::Nobody;
                 }
                 continue;
             }
-            empty_looks = 0;
-            match (pass.reached.is_empty(), self.tree.lease().cloned()) {
-                (true, Some(lease)) => return leaf_empties(&lease, deadline).await,
-                (true, None) => vain_looks += 1,
-                (false, _) => vain_looks = 0,
+            empty_scans = 0;
+            match (pass.reached.is_empty(), self.target.lease().cloned()) {
+                (true, Some(lease)) => return cgroup_empties(&lease, deadline).await,
+                (true, None) => vain_scans += 1,
+                (false, _) => vain_scans = 0,
             }
-            if vain_looks == MOST_VAIN_LOOKS || !all_gone(pass.reached, deadline).await {
+            if vain_scans == MOST_VAIN_SCANS || !all_gone(pass.reached, deadline).await {
                 break;
             }
         }
@@ -86,22 +88,22 @@ impl Round {
 
     pub(super) async fn kill(&mut self) -> Left {
         let deadline = Instant::now() + KILL_PATIENCE;
-        match self.tree.lease().cloned() {
-            Some(lease) => self.kill_leaf(&lease, deadline).await,
+        match self.target.lease().cloned() {
+            Some(lease) => self.kill_cgroup(&lease, deadline).await,
             None => self.kill_in_rounds(deadline).await,
         }
     }
 
-    /// KILL by the kernel to everybody at once, whom no fork outruns. Those who are in the leaf
-    /// before are named.
-    async fn kill_leaf(&mut self, lease: &Arc<Lease>, deadline: Instant) -> Left {
+    /// The kernel kills all processes in the cgroup at once, which no fork escapes. The ones seen in
+    /// the cgroup before are reported.
+    async fn kill_cgroup(&mut self, lease: &Arc<Lease>, deadline: Instant) -> Left {
         let _watched = lease.watched();
         let killed = blocking(lease, |lease| {
-            lease.look(|leaf| {
-                // Who cannot be listed is killed all the same, only not named.
-                let members = leaf.members().unwrap_or_default();
-                leaf.kill()?;
-                let events = leaf.events()?;
+            lease.with_cgroup(|cgroup| {
+                // Processes that cannot be listed are still killed, just not reported.
+                let members = cgroup.members().unwrap_or_default();
+                cgroup.kill()?;
+                let events = cgroup.events()?;
                 Ok((members, events))
             })
         });
@@ -111,31 +113,35 @@ impl Round {
                 until_empty(events, deadline).await
             }
             Some(Ok(None)) => Left::Nobody,
-            // It could not be looked at, perhaps for want of descriptors: one by one, then.
+            // The cgroup could not be read, perhaps for lack of descriptors, so kill the processes
+            // one by one.
             Some(Err(_)) | None => self.kill_in_rounds(deadline).await,
         }
     }
 
-    /// KILL in rounds, until nobody is found. What is found is stopped first, so that it cannot
-    /// make more while the rest is looked for.
+    /// Sends KILL in rounds until no process is found. Stops the processes first, so that they
+    /// cannot fork while the rest is searched for.
     async fn kill_in_rounds(&mut self, deadline: Instant) -> Left {
-        let (mut empty_looks, mut vain_looks) = (0, 0);
+        let (mut empty_scans, mut vain_scans) = (0, 0);
         while Instant::now() < deadline {
             let Some(stopped) = self.send([Signal::STOP]).await else {
                 pause().await;
                 continue;
             };
             if stopped.seen == 0 {
-                empty_looks += 1;
-                if empty_looks == self.tree.looks_for_proof() {
+                empty_scans += 1;
+                if empty_scans == self.target.scans_for_proof() {
                     return Left::Nobody;
                 }
                 continue;
             }
-            empty_looks = 0;
-            let Some(pass) = self.send([Signal::KILL]).await else { continue };
-            vain_looks = if pass.reached.is_empty() && pass.seen > 0 { vain_looks + 1 } else { 0 };
-            if vain_looks == MOST_VAIN_LOOKS {
+            empty_scans = 0;
+            let pass = self.send([Signal::KILL]).await;
+            // A member that this scan has missed, or could not search for, must not stay stopped.
+            stopped.reached.iter().for_each(|member| _ = member.signal(Signal::KILL));
+            let Some(pass) = pass else { continue };
+            vain_scans = if pass.reached.is_empty() && pass.seen > 0 { vain_scans + 1 } else { 0 };
+            if vain_scans == MOST_VAIN_SCANS {
                 break;
             }
             all_gone(pass.reached, deadline).await;
@@ -143,92 +149,99 @@ impl Round {
         Left::Somebody
     }
 
-    /// Sends signals to every live member that is reached; `None` when nobody could be looked at,
-    /// perhaps for want of descriptors.
+    /// Signals every live member that can be reached; `None` if the scan failed, perhaps for lack
+    /// of descriptors.
     async fn send(&mut self, signals: impl Into<Vec<Signal>>) -> Option<Pass> {
         let signals = signals.into();
-        let pass = blocking(&self.tree, move |tree| {
-            let Found { seen, mut held } = tree.hold()?;
-            held.retain(|member| {
-                // Who dies of the first is not there for the second, and was reached.
-                let taken: Vec<bool> =
-                    signals.iter().map(|signal| member.signal(*signal)).collect();
-                taken.contains(&true)
-            });
-            std::io::Result::Ok(Pass { seen, reached: held })
-        });
-        let pass = pass.await?.ok()?;
+        let found = self.target.hold().await?;
+        let chain = self.chain.take();
+        let (pass, chain) = spawn_blocking(move || signal(found, &signals, chain)).await.ok()?;
+        self.chain = chain;
         self.signalled.extend(pass.reached.iter().map(|member| member.pid));
         Some(pass)
     }
 
-    /// What the last look saw is believed, but of a group: those who left it were not looked for.
+    /// Trusts the last scan, except for a group: processes that left it were not searched for.
     pub(super) async fn proof(self, left: Left) -> StopProof {
-        let reach = self.tree.reach();
-        let left: Vec<i32> = match (left, reach) {
-            (Left::Nobody, Reach::Leaf | Reach::Scan) => Vec::new(),
+        let reach = self.target.reach();
+        let left: BTreeSet<i32> = match (left, reach) {
+            (Left::Nobody, Reach::Cgroup | Reach::Scan) => BTreeSet::new(),
             (Left::Somebody, _) | (Left::Nobody, Reach::Group) => {
-                match blocking(&self.tree, Tree::members).await {
+                match blocking(&self.target, Target::members).await {
                     Some(Ok(members)) => members.into_iter().map(|stat| stat.pid).collect(),
-                    // Nobody could be looked at, so nobody is known to be gone.
+                    // The scan failed, so no process is known to be gone.
                     Some(Err(_)) | None => {
-                        let leader = [self.tree.leader()].into_iter();
-                        leader
-                            .chain(self.signalled.iter().copied())
-                            .collect::<BTreeSet<_>>()
-                            .into_iter()
-                            .collect()
+                        let leader = self.target.leader().into_iter();
+                        leader.chain(self.signalled.iter().copied()).collect()
                     }
                 }
             }
         };
-        let gone = self.signalled.iter().copied().filter(|pid| !left.contains(pid)).collect();
-        StopProof { signalled: self.signalled.into_iter().collect(), gone, left, reach }
+        StopProof::new(self.signalled, left, reach)
     }
 }
 
-/// Looks off the runtime; `None` when the look panicked.
-async fn blocking<T: Clone + Send + 'static, R: Send + 'static>(
-    what: &T,
-    look: impl FnOnce(&T) -> R + Send + 'static,
-) -> Option<R> {
-    let what = what.clone();
-    spawn_blocking(move || look(&what)).await.ok()
+/// Signals the members that were found, and those that appear meanwhile.
+fn signal(found: Found, signals: &[Signal], chain: Option<ForkChain>) -> (Pass, Option<ForkChain>) {
+    let Found { mut seen, held: mut reached } = found;
+    let pids: Vec<i32> = reached.iter().map(|member| member.pid).collect();
+    // A member that dies of the first signal has been reached, too.
+    reached.retain(|member| signals.iter().filter(|signal| member.signal(**signal)).count() > 0);
+    let Some(mut chain) = chain else { return (Pass { seen, reached }, None) };
+    chain.saw(pids);
+    match chain.follow(signals) {
+        Ok(Caught { appeared, reached: more }) => {
+            seen += appeared.len();
+            reached.extend(more);
+        }
+        // After a failure, the tree must not count as empty.
+        Err(_) => seen += 1,
+    }
+    (Pass { seen, reached }, Some(chain))
 }
 
-/// Somebody is in the leaf and nobody could be signalled: they are about to be gone, which the leaf
-/// tells, or they are not ours to signal, and then they have their grace all the same.
-async fn leaf_empties(lease: &Arc<Lease>, deadline: Instant) -> Left {
+/// Runs a function on a blocking thread; `None` if it panicked.
+async fn blocking<T: Clone + Send + 'static, R: Send + 'static>(
+    what: &T,
+    call: impl FnOnce(&T) -> R + Send + 'static,
+) -> Option<R> {
+    let what = what.clone();
+    spawn_blocking(move || call(&what)).await.ok()
+}
+
+/// The cgroup has processes but none could be signalled. Either they are about to exit, which the
+/// cgroup reports, or we may not signal them. They still get their grace period.
+async fn cgroup_empties(lease: &Arc<Lease>, deadline: Instant) -> Left {
     let _watched = lease.watched();
-    match blocking(lease, |lease| lease.look(Leaf::events)).await {
+    match blocking(lease, |lease| lease.with_cgroup(Cgroup::events)).await {
         Some(Ok(Some(events))) => until_empty(events, deadline).await,
         Some(Ok(None)) => Left::Nobody,
         Some(Err(_)) | None => Left::Somebody,
     }
 }
 
-/// Waits until nobody lives in the leaf, or the time is over.
+/// Waits until the cgroup is empty, or until the deadline.
 async fn until_empty(events: OwnedFd, deadline: Instant) -> Left {
     let emptied = async {
         let events = readiness::watch(events, Interest::PRIORITY)?;
-        // Read before each wait, which then lasts until the next change.
+        // Read before each wait: the wait then lasts until the next change.
         while read_state(&events)?.populated {
             events.ready(Interest::PRIORITY).await?.clear_ready();
         }
         std::io::Result::Ok(Left::Nobody)
     };
-    // What could not be watched is looked at by the proof.
+    // If it cannot be watched, the proof checks it.
     timeout_at(deadline, emptied).await.ok().and_then(Result::ok).unwrap_or(Left::Somebody)
 }
 
-/// Waits until all of these have exited, or the time is over (`false`).
+/// Waits until all of these have exited; `false` at the deadline.
 async fn all_gone(members: Vec<Member>, deadline: Instant) -> bool {
     let mut waits = JoinSet::new();
     for member in members {
         waits.spawn(async move {
             match readiness::watch(member, Interest::READABLE) {
                 Ok(member) => _ = member.readable().await,
-                // It cannot be watched; the next look tells what became of it.
+                // It cannot be watched; the next scan finds out whether it is gone.
                 Err(_) => pause().await,
             }
         });
@@ -236,7 +249,7 @@ async fn all_gone(members: Vec<Member>, deadline: Instant) -> bool {
     timeout_at(deadline, async { while waits.join_next().await.is_some() {} }).await.is_ok()
 }
 
-/// What is short now may be there in a moment.
+/// Waits briefly for a scarce resource to become available.
 async fn pause() {
     sleep_until(Instant::now() + Duration::from_millis(10)).await;
 }

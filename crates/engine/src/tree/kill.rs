@@ -1,20 +1,20 @@
-//! The end of a tree whose owner goes away in the middle: a panic, a runtime that shuts down.
+//! Kills a tree whose owner goes away unexpectedly: a panic, a runtime shutdown.
 
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lastbyte_sys::Signal;
-use lastbyte_sys::cgroup::{Leaf, wait_until_empty};
+use lastbyte_sys::cgroup::{Cgroup, wait_until_empty};
 
 use super::members::{Tree, Way};
 
-/// Kills its tree when it is dropped and was not disarmed. The leader's group is killed by the
-/// leader's own drop; this reaches those who left it.
+/// Kills its tree when dropped, unless disarmed. The leader's own drop kills the leader's group;
+/// this reaches the processes that left it.
 #[derive(Debug)]
 pub(crate) struct KillOnDrop(Option<Tree>);
 
-/// How long somebody who was killed is waited for.
+/// How long to wait for killed processes to exit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl KillOnDrop {
@@ -22,7 +22,7 @@ impl KillOnDrop {
         Self(Some(tree))
     }
 
-    /// The leader has ended and is reaped: who survives it may live on.
+    /// Disarms it once the leader is reaped: surviving processes may live on.
     pub(crate) fn disarm(&mut self) {
         self.0 = None;
     }
@@ -32,21 +32,22 @@ impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let Some(tree) = self.0.take() else { return };
         if let Some(lease) = tree.lease() {
-            // A leaf that cannot be killed now is tried again below.
-            _ = lease.look(Leaf::kill);
+            // If this fails, the thread below tries again.
+            _ = lease.with_cgroup(Cgroup::kill);
         }
-        // The rest takes its time. Without a thread nobody waits, and what is left of a leaf is
-        // removed by the next start.
+        // The rest takes time. If no thread can be created, nothing waits, and the next start
+        // removes what is left of a cgroup.
         _ = thread::Builder::new().spawn(move || tree.kill());
     }
 }
 
 impl Tree {
-    /// Kills everybody that is reached and waits until they are gone; blocks.
+    /// Kills every process it finds and waits until they are gone. Blocks.
     fn kill(self) -> io::Result<()> {
         match &self.way {
-            Way::Leaf(lease) => {
-                let events = lease.look(|leaf| leaf.kill().and_then(|()| leaf.events()))?;
+            Way::Cgroup(lease) => {
+                let events =
+                    lease.with_cgroup(|cgroup| cgroup.kill().and_then(|()| cgroup.events()))?;
                 if let Some(events) = events {
                     wait_until_empty(events, PATIENCE)?;
                 }
@@ -58,13 +59,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Stopped first, so that they make no more while the rest is looked for.
+    /// Stops the processes first, so that they cannot fork while the rest is searched for.
     fn kill_in_rounds(&self) -> io::Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        let mut empty_looks = 0;
-        while empty_looks < self.looks_for_proof() && Instant::now() < deadline {
+        let mut empty_scans = 0;
+        while empty_scans < self.scans_for_proof() && Instant::now() < deadline {
             let found = self.hold()?;
-            empty_looks = if found.seen == 0 { empty_looks + 1 } else { 0 };
+            empty_scans = if found.seen == 0 { empty_scans + 1 } else { 0 };
             for signal in [Signal::STOP, Signal::KILL] {
                 found.held.iter().for_each(|member| _ = member.signal(signal));
             }

@@ -1,133 +1,148 @@
-//! A tree: what identifies it, before and after its leader is gone, and who lives in it.
+//! A tree: what identifies it, before and after its leader is gone, and its members.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lastbyte_sys::Signal;
-use lastbyte_sys::cgroup::Leaf;
+use lastbyte_sys::cgroup::Cgroup;
 use lastbyte_sys::procfs::{self, Member, Stat};
+use lastbyte_sys::{Signal, orphans};
 
+use tokio::task::spawn_blocking;
+
+use super::census::{Census, View};
+use super::fork_chain::ForkChain;
 use super::lease::Lease;
+use super::marks::Marks;
 use super::reach::Reach;
-use super::scan::Marks;
-use crate::Id;
-use crate::ending::{Holder, Holders};
+use super::scans::Scans;
+use crate::process::ending::{Holder, Holders};
 
 /// A live process of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survivor {
     pub pid: i32,
     pub name: String,
+    /// It is unknown whether it belongs to this tree or to another.
+    pub unattributed: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
-    pub(super) marks: Marks,
+    pub(super) marks: Arc<Marks>,
     pub(super) way: Way,
+    pub(super) scans: Arc<Scans>,
 }
 
-/// How this one tree is reached, with what that takes.
+/// What to stop.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    Tree(Tree),
+    /// The descendants of this program that belong to no tree that can be stopped.
+    Unowned,
+}
+
+/// How this tree is reached, with the resources for it.
 #[derive(Debug, Clone)]
 pub(super) enum Way {
-    Leaf(Arc<Lease>),
+    Cgroup(Arc<Lease>),
     Scan,
     Group,
 }
 
-/// Those that a signal can be sent to.
+/// The processes that can be signalled.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// How many were seen; some may have gone before they could be held.
+    /// How many were seen. Some may have exited before they could be opened.
     pub(crate) seen: usize,
     pub(crate) held: Vec<Member>,
 }
 
-/// How many holders are named.
+/// How many holders an ending names.
 const MOST_HOLDERS: usize = 64;
 
 impl Tree {
-    /// Of a leader that is not reaped yet.
-    pub(super) fn new(leader: i32, id: Id, way: Way) -> Self {
-        let marks = match &way {
-            // Whoever is in the leaf is of the tree: nothing has to be compared.
-            Way::Leaf(_) => Marks::unlooked(leader, id),
-            Way::Scan | Way::Group => Marks::of(leader, id),
-        };
-        Self { marks, way }
-    }
-
-    /// Of a leader that was never ours to reap: its number may be another's by now.
-    pub(super) fn of_another(leader: i32, id: Id, way: Way) -> Self {
-        Self { marks: Marks::unlooked(leader, id), way }
-    }
-
     pub(crate) fn leader(&self) -> i32 {
         self.marks.leader
     }
 
     pub(crate) fn reach(&self) -> Reach {
         match &self.way {
-            Way::Leaf(_) => Reach::Leaf,
+            Way::Cgroup(_) => Reach::Cgroup,
             Way::Scan => Reach::Scan,
             Way::Group => Reach::Group,
         }
     }
 
-    /// The same tree as a scan finds it, if it has a leaf and anybody lives outside of that. Asked
-    /// when the leaf is empty.
-    pub(crate) async fn strays(&self) -> Option<Self> {
-        let strays = self.lease()?.strays();
-        let scanned = Self { marks: self.marks.clone(), way: Way::Scan };
-        strays.any(scanned.clone()).await.then_some(scanned)
+    /// The same tree as found by a scan: once its cgroup is empty, these are the processes that left
+    /// it.
+    pub(crate) fn by_scan(&self) -> Self {
+        Self { way: Way::Scan, ..self.clone() }
     }
 
-    /// Its leaf, where it has one.
+    /// The result of a scan shared with other stops; `None` if it failed.
+    pub(crate) async fn scan(&self) -> Option<View> {
+        self.scans.scan(Arc::clone(&self.marks)).await
+    }
+
+    /// Whether every member is a descendant of this program, even if it lost its parent.
+    pub(crate) fn is_below_us(&self) -> bool {
+        orphans::adopts() && self.marks.since.is_some()
+    }
+
+    fn view(&self) -> io::Result<View> {
+        Ok(Census::take(std::slice::from_ref(&self.marks))?.view(&self.marks))
+    }
+
+    /// Its cgroup, if it has one.
     pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
         self.way.lease()
     }
 
-    /// Every live member, the leader included.
+    /// Every live member, including the leader.
     pub(crate) fn members(&self) -> io::Result<Vec<Stat>> {
         match &self.way {
-            Way::Leaf(lease) => Ok(lease.look(stats_in)?.unwrap_or_default()),
-            Way::Scan | Way::Group => self.marks.scan(),
+            Way::Cgroup(lease) => Ok(lease.with_cgroup(stats_in)?.unwrap_or_default()),
+            Way::Scan | Way::Group => Ok(self.view()?.members),
         }
     }
 
-    /// Takes hold of every live member that a stop reaches.
+    /// Opens every live member that a stop reaches.
     pub(crate) fn hold(&self) -> io::Result<Found> {
         match &self.way {
-            Way::Leaf(lease) => Ok(lease.look(hold_in)?.unwrap_or(Found::NOBODY)),
-            Way::Scan => Ok(Found::of(&self.marks.scan()?)),
-            Way::Group => {
-                let mut members = self.marks.scan()?;
-                members.retain(|stat| self.in_group(stat));
-                Ok(Found::of(&members))
-            }
+            Way::Cgroup(lease) => Ok(lease.with_cgroup(hold_in)?.unwrap_or(Found::NOBODY)),
+            Way::Scan | Way::Group => Ok(Found::open(&self.reached(self.view()?.members))),
         }
     }
 
-    /// How many looks in a row must find nobody before nobody is there. A scan can pass a process
-    /// that is just being born behind it; a leaf is counted by the kernel.
-    pub(crate) fn looks_for_proof(&self) -> usize {
+    /// The members that a stop without a cgroup reaches.
+    fn reached(&self, mut members: Vec<Stat>) -> Vec<Stat> {
+        if matches!(self.way, Way::Group) {
+            members.retain(|stat| self.in_group(stat));
+        }
+        members
+    }
+
+    /// How many consecutive scans must find nothing before the tree counts as empty. A scan can
+    /// miss a process that is forked behind it; the kernel counts the members of a cgroup.
+    pub(crate) fn scans_for_proof(&self) -> usize {
         match &self.way {
-            Way::Leaf(_) => 1,
+            Way::Cgroup(_) => 1,
             Way::Scan | Way::Group => 2,
         }
     }
 
-    /// Sends a signal to the live members of the leader's group; returns how many got it.
+    /// Signals the live members of the leader's group; returns how many received it.
     pub(crate) fn signal_group(&self, signal: Signal) -> usize {
-        // Who could not be looked at was not signalled, and that is what is told.
+        // A process that could not be read was not signalled, so it is not counted.
         let members = self.members().unwrap_or_default();
         let in_group = members.iter().filter(|stat| self.in_group(stat));
         in_group.filter_map(Member::hold).filter(|member| member.signal(signal)).count()
     }
 
-    /// The live members that have one of these files open, as far as there is time to look.
+    /// The live members that have one of these files open, as far as time permits.
     pub(crate) fn holders(&self, files: &[PathBuf], deadline: Instant) -> Holders {
         let mut holders = Vec::new();
         let members = self.members().unwrap_or_default();
@@ -140,26 +155,34 @@ impl Tree {
                 holders.push(Holder { pid: stat.pid, name: stat.name });
             }
         }
-        match holders.is_empty() {
-            true => Holders::Unknown,
-            false => Holders::Known(holders),
-        }
+        if holders.is_empty() { Holders::Unknown } else { Holders::Known(holders) }
     }
 
-    /// The live members, by name.
+    /// The live members by name, inside and outside the cgroup, and the processes that may be
+    /// members.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
-        let survivor = |stat: Stat| Survivor { pid: stat.pid, name: stat.name };
-        self.members().unwrap_or_default().into_iter().map(survivor).collect()
+        let View { members, unattributed } = self.view().unwrap_or_default();
+        let in_cgroup = match &self.way {
+            Way::Cgroup(_) => self.members().unwrap_or_default(),
+            Way::Scan | Way::Group => Vec::new(),
+        };
+        let survivor = |unattributed| {
+            move |Stat { pid, name, .. }: Stat| (pid, Survivor { pid, name, unattributed })
+        };
+        let members = members.into_iter().chain(in_cgroup).map(survivor(false));
+        let all: BTreeMap<i32, Survivor> =
+            unattributed.into_iter().map(survivor(true)).chain(members).collect();
+        all.into_values().collect()
     }
 
-    /// The most memory that the tree has used, where its leaf counts that.
+    /// The peak memory of the tree, if its cgroup accounts it.
     pub(crate) fn peak_memory(&self) -> Option<u64> {
         let lease = self.lease()?;
-        lease.look(|leaf| Ok(leaf.peak_memory())).ok().flatten().flatten()
+        lease.with_cgroup(|cgroup| Ok(cgroup.peak_memory())).ok().flatten().flatten()
     }
 
-    /// Lets go of what an empty tree does not need. Asked whenever it may have become empty: when
-    /// its owner is done, when a stop proved it, at each sweep and when it is forgotten.
+    /// Releases what an empty tree does not need. Called whenever it may have become empty: when
+    /// its owner is done, when a stop has proved it, at each sweep and when it is forgotten.
     pub(crate) fn give_back_if_empty(&self) {
         self.lease().into_iter().for_each(|lease| lease.give_back_if_empty());
     }
@@ -169,10 +192,80 @@ impl Tree {
     }
 }
 
+impl Target {
+    pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
+        match self {
+            Self::Tree(tree) => tree.lease(),
+            Self::Unowned => None,
+        }
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        match self {
+            Self::Tree(tree) => tree.reach(),
+            Self::Unowned => Reach::Scan,
+        }
+    }
+
+    pub(crate) fn leader(&self) -> Option<i32> {
+        match self {
+            Self::Tree(tree) => Some(tree.leader()),
+            Self::Unowned => None,
+        }
+    }
+
+    /// See [`Tree::scans_for_proof`].
+    pub(crate) fn scans_for_proof(&self) -> usize {
+        match self {
+            Self::Tree(tree) => tree.scans_for_proof(),
+            Self::Unowned => 2,
+        }
+    }
+
+    /// Watches for orphans that are too short-lived for a scan, if there is no cgroup.
+    pub(crate) fn fork_chain(&self) -> Option<ForkChain> {
+        match self {
+            Self::Tree(Tree { way: Way::Scan, marks, .. }) => {
+                ForkChain::new(Some(Arc::clone(marks)))
+            }
+            Self::Tree(_) => None,
+            Self::Unowned => ForkChain::new(None),
+        }
+    }
+
+    /// Every live process of the target. Blocks.
+    pub(crate) fn members(&self) -> io::Result<Vec<Stat>> {
+        match self {
+            Self::Tree(tree) => tree.members(),
+            Self::Unowned => Ok(Census::take(&[])?.into_unowned()),
+        }
+    }
+
+    /// Opens every live process that a stop reaches; `None` if the scan failed.
+    pub(crate) async fn hold(&self) -> Option<Found> {
+        let target = self.clone();
+        let found = match self {
+            Self::Tree(tree) if tree.lease().is_none() => {
+                let members = tree.reached(tree.scan().await?.members);
+                spawn_blocking(move || Ok(Found::open(&members))).await
+            }
+            Self::Tree(_) | Self::Unowned => spawn_blocking(move || target.hold_now()).await,
+        };
+        found.ok()?.ok()
+    }
+
+    fn hold_now(&self) -> io::Result<Found> {
+        match self {
+            Self::Tree(tree) => tree.hold(),
+            Self::Unowned => Ok(Found::open(&self.members()?)),
+        }
+    }
+}
+
 impl Way {
     pub(super) fn lease(&self) -> Option<&Arc<Lease>> {
         match self {
-            Self::Leaf(lease) => Some(lease),
+            Self::Cgroup(lease) => Some(lease),
             Self::Scan | Self::Group => None,
         }
     }
@@ -181,29 +274,29 @@ impl Way {
 impl Found {
     const NOBODY: Self = Self { seen: 0, held: Vec::new() };
 
-    fn of(members: &[Stat]) -> Self {
+    fn open(members: &[Stat]) -> Self {
         Self { seen: members.len(), held: members.iter().filter_map(Member::hold).collect() }
     }
 }
 
-/// Those in a leaf, described. A description of a number that changed hands meanwhile is left out.
-fn stats_in(leaf: &Leaf) -> io::Result<Vec<Stat>> {
+/// The stats of the processes in a cgroup. CgroupPool out a pid that was reused meanwhile.
+fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
     let described = |pid: i32| procfs::read_stat(pid).ok();
-    let mut stats: Vec<Stat> = leaf.members()?.into_iter().filter_map(described).collect();
-    let still: HashSet<i32> = leaf.members()?.into_iter().collect();
+    let mut stats: Vec<Stat> = cgroup.members()?.into_iter().filter_map(described).collect();
+    let still: HashSet<i32> = cgroup.members()?.into_iter().collect();
     stats.retain(|stat| stat.alive() && still.contains(&stat.pid));
     Ok(stats)
 }
 
-fn hold_in(leaf: &Leaf) -> io::Result<Found> {
-    if !leaf.state()?.populated {
+fn hold_in(cgroup: &Cgroup) -> io::Result<Found> {
+    if !cgroup.state()?.populated {
         return Ok(Found::NOBODY);
     }
-    let pids = leaf.members()?;
+    let pids = cgroup.members()?;
     let mut held: Vec<Member> = pids.iter().copied().filter_map(Member::open).collect();
-    // Opened first, looked at second: a number that is still in the leaf is of a member, and so is
-    // the descriptor, or it is of one that is gone.
-    let still: HashSet<i32> = leaf.members()?.into_iter().collect();
+    // Opened first, verified second: a pid that is still in the cgroup belongs to a member, and so
+    // does the descriptor, unless its process is gone.
+    let still: HashSet<i32> = cgroup.members()?.into_iter().collect();
     held.retain(|member| still.contains(&member.pid));
     Ok(Found { seen: pids.len().max(1), held })
 }

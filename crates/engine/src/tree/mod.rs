@@ -1,30 +1,36 @@
-//! Who descends from a leader, and how they are reached.
+//! The descendants of a leader, and how to reach them.
 //!
 //! ```text
-//!  Trees (found once) ──▶ Plot (before the clone) ──▶ Tree (with a leader)
-//!    └─ Leaves (the pool) ──▶ Lease (a leaf, until its tree is empty)
-//!         └─ Strays (who left one, looked for by all stops together)
+//!  Trees (found once) ──▶ Slot (before the clone) ──▶ Tree (with a leader)
+//!    └─ CgroupPool (the pool) ──▶ Lease (a cgroup, until its tree is empty)
+//!
+//!  Census (one scan: which tree each process belongs to, by the Marks of all trees)
+//!    ├─ Scans (shared by all stops that wait for one)
+//!    └─ ForkChain (orphans that are too short-lived for a scan)
 //! ```
 //!
-//! Looking at a tree blocks for the time of a scan and belongs on a blocking thread. Nobody is
-//! signalled by number: members are held by pidfd, so a signal reaches the process that was found
-//! and no successor of its pid, or they are killed with their leaf.
+//! Reading a tree blocks for the time of a scan and belongs on a blocking thread. Signals are never
+//! sent by number: members are opened by pidfd, so a signal reaches the process that was found and
+//! no later process with its pid. Or they are killed with their cgroup.
 
+mod census;
+mod cgroup_pool;
+mod fork_chain;
 mod kill;
 mod lease;
-mod leaves;
+mod marks;
 mod members;
+pub(crate) mod orphans;
 mod port;
 mod reach;
-mod scan;
-mod strays;
+mod scans;
 
+pub(crate) use census::{View, with_survivors};
+pub(crate) use fork_chain::{Caught, ForkChain};
 pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;
 pub use members::Survivor;
-pub(crate) use members::{Found, Tree};
-
-pub use port::PortLook;
-pub(crate) use reach::{Plot, Trees};
+pub(crate) use members::{Found, Target, Tree};
+pub use port::PortState;
 pub use reach::{Reach, ReachChoice};
-pub(crate) use scan::with_survivors;
+pub(crate) use reach::{Slot, Trees};

@@ -4,23 +4,25 @@ use std::ffi::CString;
 use std::io;
 use std::sync::Arc;
 
-use lastbyte_sys::cgroup::{self, Leaf};
+use lastbyte_sys::cgroup::{self, Cgroup};
 use lastbyte_sys::spawn::Mechanism;
+use lastbyte_sys::tag::Tag;
 
+use super::cgroup_pool::CgroupPool;
 use super::lease::Lease;
-use super::leaves::Leaves;
+use super::marks::{Birth, Marks};
 use super::members::{Tree, Way};
+use super::scans::Scans;
 use crate::Id;
 
-/// How the members of a tree are found and ended, best first.
+/// How the members of a tree are found and stopped, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// By a cgroup of its own, which no fork outruns; who has the right to leave it is looked for
-    /// by the cookie.
-    Leaf,
-    /// By looking through all processes, again and again: parent, session, group and cookie.
+    /// By its own cgroup, which no fork escapes. Processes that have left it are found by a scan.
+    Cgroup,
+    /// By repeated scans of all processes: parent, session, group, tag and cookie.
     Scan,
-    /// The leader's group alone; who left it is named, not reached.
+    /// Only the leader's group. Processes that left it are reported, not signalled.
     Group,
 }
 
@@ -29,118 +31,135 @@ pub enum Reach {
 pub enum ReachChoice {
     #[default]
     Best,
-    /// This one; an engine that cannot have it is not made.
+    /// Only this one. Creating the engine fails if it is not available.
     Only(Reach),
 }
 
-/// What an engine knows of reaching its trees.
+/// How an engine reaches its trees.
 #[derive(Debug)]
 pub(crate) struct Trees {
     choice: ReachChoice,
-    /// `Some` where the reach is by leaf.
-    leaves: Option<Arc<Leaves>>,
+    /// `Some` if trees are reached by cgroup.
+    pool: Option<Arc<CgroupPool>>,
     reach: Reach,
+    scans: Arc<Scans>,
 }
 
-/// Where a tree will grow. Dropped before it has a leader, it ends whoever is there.
+/// Prepares a tree before its leader exists. Dropping it before then kills any process in its cgroup.
 #[derive(Debug)]
-pub(crate) struct Plot {
+pub(crate) struct Slot {
     way: Option<Way>,
+    birth: Birth,
+    scans: Arc<Scans>,
 }
 
 impl Trees {
-    /// Finds out what this machine offers, and removes what dead runs of ours have left.
+    /// Probes what this machine supports, and removes the leftovers of our dead runs.
     pub(crate) fn new(choice: ReachChoice, mechanism: Mechanism) -> io::Result<Self> {
-        let leaves = match choice {
-            ReachChoice::Best => grow_leaves(mechanism).ok(),
-            ReachChoice::Only(Reach::Leaf) => Some(grow_leaves(mechanism)?),
+        let pool = match choice {
+            ReachChoice::Best => grow_pool(mechanism).ok(),
+            ReachChoice::Only(Reach::Cgroup) => Some(grow_pool(mechanism)?),
             ReachChoice::Only(Reach::Scan | Reach::Group) => None,
         };
-        let reach = match (choice, &leaves) {
+        let reach = match (choice, &pool) {
             (ReachChoice::Only(reach), _) => reach,
-            (ReachChoice::Best, Some(_)) => Reach::Leaf,
+            (ReachChoice::Best, Some(_)) => Reach::Cgroup,
             (ReachChoice::Best, None) if can_scan() => Reach::Scan,
             (ReachChoice::Best, None) => Reach::Group,
         };
-        Ok(Self { choice, leaves: leaves.map(Arc::new), reach })
+        Ok(Self { choice, pool: pool.map(Arc::new), reach, scans: Arc::default() })
     }
 
     pub(crate) fn reach(&self) -> Reach {
         self.reach
     }
 
-    /// A place for one more tree.
-    pub(crate) fn plot(&self) -> io::Result<Plot> {
-        let way = match (&self.leaves, self.reach) {
-            (Some(leaves), _) => Way::Leaf(Arc::new(Lease::new(leaves)?)),
+    /// Prepares one more tree.
+    pub(crate) fn slot(&self) -> io::Result<Slot> {
+        let way = match (&self.pool, self.reach) {
+            (Some(pool), _) => Way::Cgroup(Arc::new(Lease::new(pool)?)),
             (None, Reach::Group) => Way::Group,
-            (None, Reach::Leaf | Reach::Scan) => Way::Scan,
+            (None, Reach::Cgroup | Reach::Scan) => Way::Scan,
         };
-        Ok(Plot { way: Some(way) })
+        Ok(self.slot_with(way))
     }
 
-    /// A place for a tree that cannot have a leaf; `None` where it must.
-    pub(crate) fn plot_without_leaf(&self) -> Option<Plot> {
+    /// Prepares a tree that cannot have a cgroup; `None` if it must have one.
+    pub(crate) fn slot_without_cgroup(&self) -> Option<Slot> {
         match self.choice {
-            ReachChoice::Best => Some(Plot { way: Some(Way::Scan) }),
+            ReachChoice::Best => Some(self.slot_with(Way::Scan)),
             ReachChoice::Only(_) => None,
         }
     }
 
-    /// The tree of a leader that an earlier engine has started, by its leaf if that is still there.
-    pub(crate) fn regrow(&self, leader: i32, id: Id, leaf: Option<Leaf>) -> Tree {
-        let way = match (leaf, &self.leaves) {
-            (Some(leaf), Some(leaves)) => Way::Leaf(Arc::new(Lease::of(leaf, leaves))),
+    fn slot_with(&self, way: Way) -> Slot {
+        Slot { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
+    }
+
+    /// The tree of a leader that an earlier engine started, by its cgroup if that still exists.
+    pub(crate) fn regrow(&self, leader: i32, id: Id, cgroup: Option<Cgroup>) -> Tree {
+        let way = match (cgroup, &self.pool) {
+            (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),
             (Some(_), None) | (None, _) => Way::Scan,
         };
-        Tree::of_another(leader, id, way)
+        Tree { marks: Marks::restored(leader, id), way, scans: Arc::clone(&self.scans) }
     }
 
-    /// Takes back the leaves of forgotten trees that have become empty.
+    /// Takes back the cgroups of forgotten trees that have become empty.
     pub(crate) fn reclaim(&self) {
-        self.leaves.iter().for_each(|leaves| leaves.reclaim());
+        self.pool.iter().for_each(|pool| pool.reclaim());
     }
 
-    /// From now on what is empty is removed.
+    /// From now on, removes every empty cgroup.
     pub(crate) fn close(&self) {
-        self.leaves.iter().for_each(|leaves| leaves.close());
+        self.pool.iter().for_each(|pool| pool.close());
     }
 }
 
-impl Plot {
-    /// The leaf that the leader is to be born in.
-    pub(crate) fn leaf(&self) -> Option<CString> {
+impl Slot {
+    /// The cgroup to create the leader in.
+    pub(crate) fn cgroup(&self) -> Option<CString> {
         self.way.as_ref().and_then(Way::lease).and_then(|lease| lease.path())
     }
 
-    /// The tree of this leader, which is there and not reaped yet.
+    /// The tag that the leader passes on to its children.
+    pub(crate) fn tag(&self) -> Option<Tag> {
+        self.birth.tag
+    }
+
+    /// The tree of this leader, which exists and is not reaped yet.
     pub(crate) fn grow(mut self, leader: i32, id: Id) -> Tree {
         let way = self.way.take().expect("taken only here, which consumes it");
-        Tree::new(leader, id, way)
+        let marks = match &way {
+            // Every process in the cgroup belongs to the tree, so the leader's pid is not compared.
+            Way::Cgroup(_) => Marks::new(leader, id, self.birth),
+            Way::Scan | Way::Group => Marks::new_unreaped(leader, id, self.birth),
+        };
+        Tree { marks, way, scans: Arc::clone(&self.scans) }
     }
 }
 
-impl Drop for Plot {
+impl Drop for Slot {
     fn drop(&mut self) {
         if let Some(lease) = self.way.as_ref().and_then(Way::lease) {
-            // A spawn whose answer nobody took may have left somebody, and a leaf that took nobody
-            // may be at fault. One that is not empty yet is seen to by the lease's own end.
-            _ = lease.look(|leaf| leaf.kill().and_then(|()| leaf.remove()));
+            // A spawn whose answer was not taken may have left a process here. Or the cgroup accepted
+            // no process and may be broken. If it is not empty yet, dropping the lease handles it.
+            _ = lease.with_cgroup(|cgroup| cgroup.kill().and_then(|()| cgroup.remove()));
         }
     }
 }
 
-fn grow_leaves(mechanism: Mechanism) -> io::Result<Leaves> {
+fn grow_pool(mechanism: Mechanism) -> io::Result<CgroupPool> {
     let unsupported = |error| io::Error::new(io::ErrorKind::Unsupported, error);
     if mechanism == Mechanism::Clone {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "only clone3 can start a process in a cgroup of its own",
+            "only clone3 can start a process in its own cgroup",
         ));
     }
     let folder = cgroup::probe().map_err(unsupported)?;
     cgroup::sweep(&folder)?;
-    Leaves::new(&folder)
+    CgroupPool::new(&folder)
 }
 
 fn can_scan() -> bool {

@@ -4,14 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lastbyte_engine::{
-    Cause, Environment, EnvironmentProvider, Launch, ProviderError, Reach, ReachChoice, StartError,
+    Cause, Environment, EnvironmentProvider, Launch, ProviderError, ReachChoice, StartError,
     StopPolicy, Survivors, Verb, survived,
 };
 use lastbyte_testkit::is_alive;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::fixture::{Fixture, finish, patiently};
+use crate::fixture::{Fixture, finish, patiently, sure_reaches};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_is_stopped_and_new_starts_are_refused() {
@@ -58,7 +58,7 @@ async fn whoever_was_survived_is_found_among_the_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_that_have_ended_only_those_with_survivors_are_stopped() {
-    for reach in [Reach::Leaf, Reach::Scan] {
+    for reach in sure_reaches() {
         let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
         let mut survived = Vec::new();
         for number in 0..30 {

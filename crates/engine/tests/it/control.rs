@@ -1,10 +1,10 @@
 //! Signals: who gets them, and what the answer says, in each phase.
 
-use lastbyte_engine::{Delivery, Phase, Reach, ReachChoice, Signal, Status, StopProof, Verb};
+use lastbyte_engine::{Delivery, Phase, Reach, ReachChoice, Signal, Status, Verb};
 use lastbyte_testkit::{Reused, eventually, inside, is_alive};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
+use crate::fixture::{Fixture, HOUR, drain, finish, nobody_left, patiently};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_it_runs_the_whole_group_gets_it() {
@@ -83,7 +83,7 @@ async fn a_reused_pid_is_never_signalled() {
         assert_eq!(process.signal(Signal::KILL).await, Ok(Delivery::Nobody), "{reach:?}");
         let proof = patiently("stop", process.stop(Verb::Stop)).await;
         let reach = fixture.engine.reach();
-        assert_eq!(proof, StopProof { signalled: vec![], gone: vec![], left: vec![], reach });
+        assert_eq!(proof, nobody_left(vec![], reach));
         assert!(innocent.iter_mut().all(Reused::is_alive), "{reach:?}");
     }
 }

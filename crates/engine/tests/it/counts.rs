@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_engine::{
-    CauseIs, Counts, EnvEdit, Key, Launch, Phases, Process, Refused, StatusIs, StopPolicy,
+    CauseKind, Counts, EnvEdit, Key, Launch, Phases, Process, Refused, StatusKind, StopPolicy,
     Survivors, Timeouts, Verb,
 };
 use lastbyte_output::log::Quota;
@@ -13,8 +13,9 @@ use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
 use crate::home::{Home, close};
 
 /// Endings by status and cause, those that are not 0.
-fn endings(counts: &Counts) -> Vec<(StatusIs, CauseIs, u64)> {
-    let all = StatusIs::ALL.iter().flat_map(|status| CauseIs::ALL.map(|cause| (*status, cause)));
+fn endings(counts: &Counts) -> Vec<(StatusKind, CauseKind, u64)> {
+    let all =
+        StatusKind::ALL.iter().flat_map(|status| CauseKind::ALL.map(|cause| (*status, cause)));
     let counted = all.map(|(status, cause)| (status, cause, counts.endings(status, cause)));
     counted.filter(|(_, _, count)| *count > 0).collect()
 }
@@ -49,14 +50,14 @@ async fn every_start_and_every_ending_counts_once_by_how_it_went() {
 
     assert_eq!(starts, 5);
     let mut want = vec![
-        (StatusIs::Exited, CauseIs::Own, 2),
-        (StatusIs::Signalled, CauseIs::Own, 1),
-        (StatusIs::Signalled, CauseIs::TimedOut, 1),
+        (StatusKind::Exited, CauseKind::Own, 2),
+        (StatusKind::Signalled, CauseKind::Own, 1),
+        (StatusKind::Signalled, CauseKind::TimedOut, 1),
     ];
     assert_eq!(ended, want);
-    want.push((StatusIs::Signalled, CauseIs::Stopped, 1));
+    want.push((StatusKind::Signalled, CauseKind::Stopped, 1));
     assert_eq!(endings(counts), want);
-    assert_eq!(counts.spawns().look().count(), 5);
+    assert_eq!(counts.spawns().snapshot().count(), 5);
     assert_eq!((counts.forgotten(), refusals(counts)), (0, vec![]));
     until_closed(&held).await;
     fixture.engine.forget(held.id()).unwrap();
@@ -96,7 +97,7 @@ async fn a_start_that_comes_to_nothing_is_counted_by_its_reason_and_not_as_a_sta
         (Refused::Closed, 1),
     ];
     assert_eq!(refusals(counts), want);
-    assert_eq!((counts.starts(), counts.spawns().look().count()), (1, 1));
+    assert_eq!((counts.starts(), counts.spawns().snapshot().count()), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,10 +155,10 @@ async fn sixteen_clients_at_once_are_counted_right() {
     patiently("all clients are done", clients.join_all()).await;
     let counts = fixture.engine.counts();
     assert_eq!(counts.starts(), 128);
-    assert_eq!(endings(counts), [(StatusIs::Exited, CauseIs::Own, 128)]);
+    assert_eq!(endings(counts), [(StatusKind::Exited, CauseKind::Own, 128)]);
     assert_eq!(refusals(counts), [(Refused::ProgramNotFound, 128)]);
     assert_eq!(counts.stored_bytes(), 128_000);
-    assert_eq!(counts.spawns().look().count(), 128);
+    assert_eq!(counts.spawns().snapshot().count(), 128);
 }
 
 #[tokio::test(flavor = "multi_thread")]

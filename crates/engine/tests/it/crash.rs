@@ -3,20 +3,20 @@
 //! Each test runs itself again as a program of its own, kills that, and goes on with what it left.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::SystemTime;
 
 use lastbyte_engine::{
     Engine, Filter, History, Id, Key, Launch, LostWhy, Process, Reach, ReachChoice, Session,
     Settings, Status, StopPolicy, Streams, Survivors, Verb,
 };
-use lastbyte_testkit::{is_alive, pattern_bytes, script};
+use lastbyte_testkit::{has_cgroups, is_alive, pattern_bytes, script};
 use tokio::task::JoinSet;
 
 use crate::fixture::{patiently, read};
-use crate::home::{Home, open};
+use crate::home::{Home, close, open};
 
 const STATE: &str = "LASTBYTE_TEST_STATE";
 const SAYS: &str = "doomed: ";
@@ -154,14 +154,45 @@ async fn an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up() {
     assert!(seen.len() > 50, "{}", seen.len());
 }
 
+/// At every instant a byte is in the pipe or in the file, and never in the server's memory alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_file_does_not_have_is_still_in_the_pipe() {
+    if let Some(state) = doomed() {
+        let engine = open(settings(state));
+        let process = engine.start(Launch::argv(script("chatter 0 0"))).await.unwrap().process;
+        process.until_past(100).await;
+        say(&process.id().to_string());
+        return std::future::pending().await;
+    }
+    for _ in 0..5 {
+        let home = Home::new();
+        let mut doomed =
+            Doomed::run("crash::what_the_file_does_not_have_is_still_in_the_pipe", &home);
+        let pid = home.anchor.wait_for(1)[0];
+        // With this end of it the pipe outlives the server.
+        let pipe = File::open(format!("/proc/{pid}/fd/1")).unwrap();
+        let id: Id = doomed.next().unwrap().parse().unwrap();
+        doomed.kill();
+        let engine = home.open();
+        let process = engine.get(id).unwrap();
+        let snapshot = process.snapshot();
+        let stored = snapshot.extent.len;
+        assert!(read(&process, &snapshot, 0..stored) == pattern_bytes(0..stored));
+        let mut left = vec![0; 100];
+        (&pipe).read_exact(&mut left).unwrap();
+        assert!(left == pattern_bytes(stored..stored + 100), "a byte behind {stored} is lost");
+        close(engine).await;
+    }
+}
+
 /// A process that ends, and one that does not, with a child in another session.
 async fn leave_a_tree(state: PathBuf, reach: Reach) {
     let engine = open(Settings { reach: ReachChoice::Only(reach), ..settings(state) });
-    // Its leaf is used again: who had it before is none of who lives in it now.
+    // The next process uses the same cgroup; what lives in it does not belong to this one.
     let first = engine.start(Launch::argv(script("exit 0"))).await.unwrap().process;
     first.ended().await;
     first.wait_for(|_| false).await;
-    engine.sweep(SystemTime::now());
+    engine.sweep(tokio::time::Instant::now());
     let process = engine.start(tree()).await.unwrap().process;
     process.until_past(0).await;
     say(&format!("{} {}", first.id(), process.id()));
@@ -214,9 +245,11 @@ async fn check_lost(name: &str, reach: Reach) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_tree_of_a_lost_process_is_found_by_its_leaf_and_stopped_with_proof() {
-    let name = "crash::the_tree_of_a_lost_process_is_found_by_its_leaf_and_stopped_with_proof";
-    check_lost(name, Reach::Leaf).await;
+async fn the_tree_of_a_lost_process_is_found_by_its_cgroup_and_stopped_with_proof() {
+    let name = "crash::the_tree_of_a_lost_process_is_found_by_its_cgroup_and_stopped_with_proof";
+    if has_cgroups("cgroups") {
+        check_lost(name, Reach::Cgroup).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

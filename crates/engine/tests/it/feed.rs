@@ -29,7 +29,7 @@ fn words(feed: &Feed) -> Vec<&'static str> {
 }
 
 fn touches() -> Touches {
-    Touches { chats: vec!["c".into()], paths: vec![PathBuf::from("/w")] }
+    Touches { sessions: vec![Session("c".into())], paths: vec![PathBuf::from("/w")] }
 }
 
 #[tokio::test(flavor = "multi_thread")]

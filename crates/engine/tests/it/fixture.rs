@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    DrainRule, Ending, Engine, EnvEdit, Launch, Process, Settings, Snapshot, Started, Status,
+    DrainRule, Ending, Engine, EnvEdit, Launch, Process, Reach, ReachChoice, Settings, Snapshot,
+    Started, Status, StopProof,
 };
 use lastbyte_output::log::{Piece, Run, Stream};
-use lastbyte_testkit::{Anchor, PATIENCE, script};
+use lastbyte_testkit::{Anchor, PATIENCE, has_cgroups, script};
 
 /// Ends its helpers and removes its files when dropped.
 pub struct Fixture {
@@ -56,12 +57,31 @@ impl Fixture {
     }
 }
 
+/// The ways to reach a tree that leave nothing of it, of those that this user has.
+pub fn sure_reaches() -> Vec<Reach> {
+    let cgroup = has_cgroups("by cgroup").then_some(Reach::Cgroup);
+    cgroup.into_iter().chain([Reach::Scan]).collect()
+}
+
+/// A fixture whose trees have cgroups; `None` where this user cannot make cgroups, after saying so.
+pub fn fixture_with_cgroups() -> Option<Fixture> {
+    let only = |settings: &mut Settings| settings.reach = ReachChoice::Only(Reach::Cgroup);
+    has_cgroups("cgroups").then(|| Fixture::with(only))
+}
+
 /// Fails the test if it takes unreasonably long.
 pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
         Err(_) => panic!("waited {PATIENCE:?} in vain: {what}"),
     }
+}
+
+/// The answer to a stop that has ended these, in a program that adopts no orphans: it cannot know
+/// of all its descendants, and so proves nothing.
+pub fn nobody_left(pids: Vec<i32>, reach: Reach) -> StopProof {
+    let (signalled, gone) = (pids.clone(), pids);
+    StopProof { signalled, gone, left: vec![], unattributed: vec![], reach, proved: false }
 }
 
 /// The ending, and the output proper.

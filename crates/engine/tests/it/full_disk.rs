@@ -125,7 +125,7 @@ async fn a_pinned_reader_misses_nothing_on_a_full_disk() {
     let mut launch = Launch::argv(script(&format!("write-bytes {total}")));
     launch.on_quota = OnQuota::Block;
     let process = engine.start(launch).await.unwrap().process;
-    let pin = process.pin().expect("launched to block");
+    let hold = process.hold().expect("launched to block");
     let (reader, mut at, mut chunk) = (process.reader(), 0, vec![0; 30_000]);
     while at < total {
         let snapshot = patiently("more output", process.until_past(at)).await;
@@ -134,7 +134,7 @@ async fn a_pinned_reader_misses_nothing_on_a_full_disk() {
         let range = at..at + count as u64;
         assert!(chunk[..count] == pattern_bytes(range.clone()), "wrong in {range:?}");
         at = range.end;
-        pin.advance(at);
+        hold.advance(at);
     }
     let ending = patiently("it ends", process.ended()).await;
     assert_eq!((ending.status, ending.final_len), (Status::Exited(0), total));

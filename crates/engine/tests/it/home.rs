@@ -1,5 +1,8 @@
 //! A state folder that outlives its engines, and an anchor that outlives them too.
 
+use std::fs::DirEntry;
+use std::path::Path;
+
 use lastbyte_engine::{
     Ending, Engine, EnvEdit, History, Launch, Process, Settings, Snapshot, Survivors,
 };
@@ -55,6 +58,17 @@ pub async fn close(engine: Engine) {
     patiently("close", engine.close(Survivors::Leave)).await;
 }
 
+/// The names of the empty files in a folder.
+pub fn empty_files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    // One may be gone since it was listed.
+    let is_empty = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() == 0);
+    let mut names: Vec<_> =
+        entries.filter(is_empty).map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
 /// All of a log, dropped ranges included.
 fn pieces(process: &Process, snapshot: &Snapshot) -> Vec<(Piece, Vec<u8>)> {
     let (reader, mut at, mut found) = (process.reader(), 0, Vec::new());
@@ -71,7 +85,7 @@ fn pieces(process: &Process, snapshot: &Snapshot) -> Vec<(Piece, Vec<u8>)> {
 }
 
 /// What must be the same after a restart: ending, output, and what is said of it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     about: lastbyte_engine::About,
     ending: Ending,

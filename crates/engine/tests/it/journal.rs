@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use lastbyte_engine::{Ending, EnvEdit, Id, Launch};
+use lastbyte_engine::{Ending, EnvEdit, Id, JournalState, Launch};
 
 use crate::fixture::finish;
 use crate::full_disk::{MOUNTS, SmallDisk};
@@ -55,14 +55,18 @@ async fn an_engine_without_history_writes_none_and_removes_nothing() {
     let home = Home::new();
     let settings = lastbyte_engine::Settings::new(home.state.path());
     let engine = lastbyte_engine::Engine::new(settings.clone()).unwrap();
-    let process = engine.start(home.launch("print x")).await.unwrap().process;
+    let process = engine.start(home.launch("write-bytes 5000")).await.unwrap().process;
     finish(&process).await;
     close(engine).await;
     assert!(!home.state.path().join("journal").exists());
-    let log = home.state.path().join(format!("logs/{}.log", process.id()));
+    let log = process.log_file().unwrap();
     assert!(log.exists());
     let engine = lastbyte_engine::Engine::new(settings).unwrap();
-    assert!(log.exists() && engine.get(process.id()).is_none());
+    let other = engine.start(home.launch("write-bytes 6000")).await.unwrap().process;
+    finish(&other).await;
+    assert_ne!(other.log_file(), Some(log));
+    assert_eq!(std::fs::metadata(log).unwrap().len(), 5000);
+    assert!(engine.get(process.id()).is_none());
 }
 
 /// Takes all the room there is, until it is dropped.
@@ -108,16 +112,25 @@ async fn what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room
         let journal = home.state.path().join("journal");
         let written = std::fs::read(&journal).unwrap_or_default();
         assert!(!has(&written, "label-29-"), "there is no room for it");
+        let last = engine.get(ended[29].0).unwrap();
+        let state = engine.journal_state().unwrap();
+        assert_eq!(last.is_recorded(), Some(false));
+        let why = "No space left on device (os error 28)".to_owned();
+        assert_eq!(state.borrow().trouble, Some(why));
+        assert!(state.borrow().waiting_bytes > 0);
         drop(filler);
         if full_from_the_start {
             finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
         } else {
-            engine.sweep(std::time::SystemTime::now());
+            engine.sweep(tokio::time::Instant::now());
         }
         assert!(has(&home.journal(), "label-29-"));
+        assert_eq!(last.is_recorded(), Some(true));
+        assert_eq!(*state.borrow(), JournalState::default());
         close(engine).await;
         let engine = home.open();
         assert_eq!(engine.restored().torn_bytes, 0);
+        assert_eq!(engine.get(last.id()).unwrap().is_recorded(), Some(true));
         for (id, ending) in &ended {
             let snapshot = engine.get(*id).unwrap().snapshot();
             assert_eq!(**snapshot.ending().unwrap(), *ending);

@@ -82,17 +82,18 @@ async fn a_key_whose_start_failed_can_be_used_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_whose_log_is_stuck_stays_with_its_key_and_can_be_tried_again() {
     let fixture = Fixture::new();
-    let first = fixture.engine.start(keyed(&fixture, "print x", "k")).await.unwrap().process;
+    let first =
+        fixture.engine.start(keyed(&fixture, "write-bytes 5000", "k")).await.unwrap().process;
     finish(&first).await;
-    // A folder in its place cannot be removed as a file.
-    let log = fixture.state.path().join(format!("logs/{}.log", first.id()));
-    std::fs::remove_file(&log).unwrap();
-    std::fs::create_dir(&log).unwrap();
-    let stuck = fixture.engine.forget(first.id());
-    assert!(matches!(stuck, Err(ForgetError::Remove { .. })), "{stuck:?}");
-    let again = fixture.engine.start(keyed(&fixture, "print x", "k")).await.unwrap();
+    // A folder in the place of its index cannot be removed as a file.
+    let stuck = first.log_file().unwrap().with_extension("index");
+    _ = std::fs::remove_file(&stuck);
+    std::fs::create_dir(&stuck).unwrap();
+    let refused = fixture.engine.forget(first.id());
+    assert!(matches!(refused, Err(ForgetError::Remove { .. })), "{refused:?}");
+    let again = fixture.engine.start(keyed(&fixture, "write-bytes 5000", "k")).await.unwrap();
     assert!(again.attached && again.process.id() == first.id());
-    std::fs::remove_dir(&log).unwrap();
+    std::fs::remove_dir(&stuck).unwrap();
     fixture.engine.forget(first.id()).unwrap();
     assert!(fixture.engine.get(first.id()).is_none());
 }

@@ -1,8 +1,9 @@
 //! Listing and forgetting.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lastbyte_engine::{Filter, ForgetError, Id, Launch, Page, PhaseIs, Retention, Session};
+use lastbyte_engine::{Filter, ForgetError, Id, Key, Launch, Page, PhaseKind, Retention, Session};
+use lastbyte_testkit::eventually;
 
 use crate::fixture::{Fixture, finish, patiently};
 
@@ -65,8 +66,8 @@ async fn a_filter_takes_sessions_phases_and_labels() {
     };
     let session = Some(Session("s".into()));
     check(Filter { session: session.clone(), ..Filter::default() }, &[b.id(), a.id()]);
-    check(Filter { phase: Some(PhaseIs::Running), ..Filter::default() }, &[c.id(), b.id()]);
-    check(Filter { phase: Some(PhaseIs::Ended), session, label: None }, &[a.id()]);
+    check(Filter { phase: Some(PhaseKind::Running), ..Filter::default() }, &[c.id(), b.id()]);
+    check(Filter { phase: Some(PhaseKind::Ended), session, label: None }, &[a.id()]);
     let label = Some(("l".into(), "1".into()));
     check(Filter { label, ..Filter::default() }, &[c.id(), a.id()]);
 }
@@ -80,11 +81,12 @@ async fn only_what_has_ended_and_is_closed_can_be_forgotten() {
     let forget = |id| fixture.engine.forget(id);
     assert!(matches!(forget(running.id()), Err(ForgetError::NotEnded { .. })));
     assert!(matches!(forget(held.id()), Err(ForgetError::Held { .. })));
-    let ended = fixture.start("print x").await;
+    let before = fixture.files();
+    let ended = fixture.start("write-bytes 5000").await;
     finish(&ended).await;
-    assert_eq!(fixture.files(), 1);
+    assert_eq!(fixture.files(), before + 1);
     forget(ended.id()).unwrap();
-    assert_eq!(fixture.files(), 0);
+    assert_eq!(fixture.files(), before);
     assert!(fixture.engine.get(ended.id()).is_none());
     assert!(matches!(forget(ended.id()), Err(ForgetError::NotFound { .. })));
 }
@@ -100,9 +102,37 @@ async fn a_sweep_forgets_what_the_rule_gives_up_and_nothing_held() {
     patiently("closed", ended.wait_for(|_| false)).await;
     let held = fixture.start("leave-silent-holder").await;
     finish(&held).await;
-    fixture.engine.sweep(SystemTime::now() + Duration::from_secs(99));
+    fixture.engine.sweep(tokio::time::Instant::now() + Duration::from_secs(99));
     assert!(fixture.engine.get(ended.id()).is_some());
-    fixture.engine.sweep(SystemTime::now() + Duration::from_secs(101));
+    fixture.engine.sweep(tokio::time::Instant::now() + Duration::from_secs(101));
     assert!(fixture.engine.get(ended.id()).is_none());
     assert!(fixture.engine.get(held.id()).is_some());
+}
+
+/// A key is as long-lived as its process: past the bound, the same key starts another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn past_the_bound_for_all_the_oldest_ended_go_at_once_and_their_keys_with_them() {
+    let fixture = Fixture::with(|settings| {
+        settings.retention = Retention { in_all: 3, ..Retention::default() };
+    });
+    let held = fixture.start("hold").await;
+    fixture.anchor.wait_for(1);
+    let mut ended = Vec::new();
+    for number in 0..5 {
+        let key = Some(Key(format!("key-{number}")));
+        let process = fixture.start_launch(Launch { key, ..fixture.launch("exit 0") }).await;
+        finish(&process).await;
+        ended.push(process.id());
+    }
+    eventually("the logs are closed and the oldest gone", || {
+        fixture.engine.sweep(tokio::time::Instant::now());
+        ended.iter().filter(|id| fixture.engine.get(**id).is_some()).count() == 3
+    });
+    assert!(ended[2..].iter().all(|id| fixture.engine.get(*id).is_some()), "the newest stay");
+    assert!(fixture.engine.get(held.id()).is_some(), "what runs is not counted");
+    for (number, attached) in [(0, false), (4, true)] {
+        let key = Some(Key(format!("key-{number}")));
+        let launch = Launch { key, ..fixture.launch("exit 0") };
+        assert_eq!(fixture.engine.start(launch).await.unwrap().attached, attached);
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use lastbyte_engine::{Closing, Kept, Launch, Phase, Reach, ReachChoice, Status, Streams};
+use lastbyte_engine::{Closing, Kept, Launch, Phase, ReachChoice, Status, Streams};
 use lastbyte_output::log::Stream;
 use lastbyte_testkit::{eventually, open_targets, pattern_bytes};
 
-use crate::fixture::{Fixture, finish, finish_text, patiently, read, read_stream};
+use crate::fixture::{Fixture, finish, finish_text, patiently, read, read_stream, sure_reaches};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_ends_with_its_code_and_its_output() {
@@ -68,7 +68,7 @@ async fn a_reader_can_follow_while_it_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_is_forgotten_takes_no_room() {
     let fixture = Fixture::new();
-    let process = fixture.start("print 1").await;
+    let process = fixture.start("write-bytes 5000").await;
     finish(&process).await;
     patiently("closed", process.wait_for(|_| false)).await;
     let logs = fixture.state.path().join("logs");
@@ -85,12 +85,14 @@ async fn a_log_that_is_forgotten_takes_no_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_command_leaves_no_file() {
+async fn a_command_that_says_little_leaves_no_file() {
     let fixture = Fixture::new();
-    finish(&fixture.start("exit 0").await).await;
-    assert_eq!(fixture.files(), 0);
-    finish(&fixture.start("print x").await).await;
-    assert_eq!(fixture.files(), 1);
+    for (actions, files) in [("exit 0", 0), ("print x", 0), ("write-bytes 5000", 1)] {
+        let process = fixture.start(actions).await;
+        finish(&process).await;
+        assert_eq!(process.log_file().is_some(), files == 1);
+        eventually("its file is gone", || fixture.files() == files);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +144,7 @@ async fn the_ending_says_when_and_what_it_cost() {
 async fn our_own_peak_of_memory_is_never_told_as_the_commands() {
     let ballast = vec![1u8; 300 << 20];
     assert!(ballast.iter().step_by(4096).all(|byte| *byte == 1), "in memory for real");
-    for reach in [Reach::Leaf, Reach::Scan] {
+    for reach in sure_reaches() {
         let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
         let process = fixture.start_launch(Launch::argv(["/bin/true"])).await;
         let usage = finish(&process).await.0.usage.expect("reaped by us");

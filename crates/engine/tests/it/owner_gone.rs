@@ -5,11 +5,14 @@ use std::time::Duration;
 use lastbyte_engine::{Engine, LostWhy, Reach, ReachChoice, Settings, Status};
 use lastbyte_testkit::{Anchor, eventually, is_alive, script};
 
+use crate::fixture::sure_reaches;
+
 #[test]
 fn a_runtime_that_shuts_down_kills_the_tree_and_readers_see_lost() {
+    for reach in sure_reaches() {
+        check(reach, "setsid-background hold end then double-fork-background hold end then hold");
+    }
     // Who left the group is not reached by group.
-    check(Reach::Leaf, "setsid-background hold end then double-fork-background hold end then hold");
-    check(Reach::Scan, "setsid-background hold end then double-fork-background hold end then hold");
     check(Reach::Group, "background hold end then background hold end then hold");
 }
 

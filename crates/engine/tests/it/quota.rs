@@ -92,14 +92,14 @@ async fn readers_at_every_cursor_never_see_a_zero_that_was_not_written() {
     assert!(read(&process, &snapshot, gone.end..bytes) == pattern_bytes(gone.end..bytes));
 }
 
-/// A pinned reader that is slower than the command sees every byte; the command waits for it.
+/// A held reader that is slower than the command sees every byte; the command waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_block_a_slow_pinned_reader_misses_nothing() {
     let fixture = Fixture::new();
     let (bytes, quota) = sizes();
     let launch = Launch { on_quota: OnQuota::Block, ..launch(&fixture, bytes, quota) };
     let process = fixture.start_launch(launch).await;
-    let pin = process.pin().expect("launched to block");
+    let hold = process.hold().expect("launched to block");
     // It has not read a byte yet, so nothing past the quota comes in.
     let held_back = process.wait_for(|snapshot| snapshot.extent.len >= quota.bytes());
     patiently("the command is held back", held_back).await;
@@ -113,7 +113,7 @@ async fn with_block_a_slow_pinned_reader_misses_nothing() {
                 let range = at..at + count as u64;
                 assert!(chunk[..count] == pattern_bytes(range.clone()), "wrong in {range:?}");
                 at = range.end;
-                pin.advance(at);
+                hold.advance(at);
             }
             other => panic!("{other:?} at {at}"),
         }
@@ -136,7 +136,7 @@ async fn a_pinned_reader_that_goes_away_holds_nothing_back() {
     let process = fixture.start_launch(launch).await;
     let full = process.wait_for(|snapshot| snapshot.extent.len >= quota.bytes());
     patiently("it is held back", full).await;
-    drop(process.pin());
+    drop(process.hold());
     assert_eq!(finish_status(&process).await, (Status::Exited(0), bytes));
 }
 

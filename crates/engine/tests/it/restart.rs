@@ -1,20 +1,23 @@
 //! An engine that goes on with what another has left: nothing is lost, nothing made up.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use lastbyte_engine::{
-    Delivery, EventKind, Filter, ForgetError, Id, Kept, Key, Launch, LogSource, LostWhy, OnTimeout,
-    Retention, Session, Signal, StartError, Status, StopPolicy, Streams, Verb, WriteError,
+    Delivery, Engine, EventKind, Filter, ForgetError, Id, Kept, Key, Launch, LogSource, LostWhy,
+    OnTimeout, Retention, Session, Settings, Signal, SpawnFuture, Spawner, StartError, Status,
+    StopPolicy, Streams, Verb, WriteError,
 };
 use lastbyte_output::log::{Piece, Stream};
 use lastbyte_output::views::Source;
+use lastbyte_sys::spawn::{ChildEnds, Request};
 use lastbyte_testkit::{eventually, is_alive, pattern_bytes};
 use tokio::task::JoinSet;
 
 use crate::fixture::{finish, patiently, read, read_stream};
 use crate::home::{Home, close, facts, open};
+use crate::log_files::copy_of;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_ended_is_there_again_exactly_as_it_was() {
@@ -151,16 +154,16 @@ async fn late_output_counts_and_what_was_dropped_stays_dropped() {
 async fn a_log_that_is_shorter_than_it_was_or_gone_makes_up_no_bytes() {
     let home = Home::new();
     let engine = home.open();
-    let mut ids = Vec::new();
+    let (mut ids, mut logs) = (Vec::new(), Vec::new());
     for _ in 0..2 {
         let process = engine.start(home.launch("write-bytes 9000")).await.unwrap().process;
         finish(&process).await;
         ids.push(process.id());
+        logs.push(process.log_file().unwrap().to_owned());
     }
     close(engine).await;
-    let log = |id: Id| home.state.path().join(format!("logs/{id}.log"));
-    File::options().write(true).open(log(ids[0])).unwrap().set_len(4000).unwrap();
-    std::fs::remove_file(log(ids[1])).unwrap();
+    File::options().write(true).open(&logs[0]).unwrap().set_len(4000).unwrap();
+    std::fs::remove_file(&logs[1]).unwrap();
     let engine = home.open();
     for (id, kept) in ids.into_iter().zip([4000, 0]) {
         let process = engine.get(id).unwrap();
@@ -176,82 +179,36 @@ async fn a_log_that_is_shorter_than_it_was_or_gone_makes_up_no_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_no_record_names_are_removed_and_all_others_counted() {
+async fn files_that_no_record_names_are_set_aside_and_all_others_counted() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("write-bytes 100000")).await.unwrap().process;
     finish(&process).await;
     close(engine).await;
     let logs = home.state.path().join("logs");
-    let spares = ["spare-1", "spare-7"];
-    let others = ["01900000-0000-7000-8000-000000000000.log", "x.index", "y"];
-    for name in others.into_iter().chain(spares) {
+    let others = ["01900000-0000-7000-8000-000000000000.log", "700.log", "x.index", "y"];
+    for name in others {
         std::fs::write(logs.join(name), "left over").unwrap();
     }
+    for name in ["800.log", "z"] {
+        std::fs::write(logs.join(name), "").unwrap();
+    }
     let engine = home.open();
-    assert_eq!(engine.restored().removed_files, others.len(), "a spare was nobody's");
+    assert_eq!(engine.restored().removed_files, 0);
+    let (folder, files) = engine.restored().set_aside.clone().unwrap();
+    assert_eq!(files, others.len(), "an empty file is nobody's");
+    for name in others {
+        assert_eq!(std::fs::read(folder.join(name)).unwrap(), b"left over");
+    }
     assert_eq!(std::fs::read_dir(&logs).unwrap().count(), 1);
     close(engine).await;
     // A disk quota that the log of before does not fit into: it is the first to go.
     let engine = open(lastbyte_engine::Settings { disk_quota: 50_000, ..home.settings() });
     let gone = || engine.get(process.id()).is_none();
     eventually("room is made", || {
-        engine.sweep(SystemTime::now());
+        engine.sweep(tokio::time::Instant::now());
         gone()
     });
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_log_is_made_of_a_file_that_was_there_before() {
-    let home = Home::new();
-    let engine = home.open();
-    let logs = home.state.path().join("logs");
-    let inode = |entry: std::fs::DirEntry| entry.metadata().unwrap().ino();
-    let spares = || {
-        let entries = std::fs::read_dir(&logs).unwrap().flatten();
-        let spare =
-            |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("spare-");
-        entries.filter(spare).map(inode).collect::<Vec<_>>()
-    };
-    assert_eq!(spares(), [], "none before the first start");
-    finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
-    eventually("they are made", || spares().len() == 16);
-    let before = spares();
-    let process = engine.start(home.launch("write-bytes 5000")).await.unwrap().process;
-    finish(&process).await;
-    let log = std::fs::metadata(logs.join(format!("{}.log", process.id()))).unwrap();
-    assert!(before.contains(&log.ino()), "{} {before:?}", log.ino());
-    close(engine).await;
-    eventually("they go with the engine", || spares().is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_is_damaged_is_kept_and_no_file_is_removed_for_it() {
-    let home = Home::new();
-    let engine = home.open();
-    for _ in 0..2 {
-        let process = engine.start(home.launch("write-bytes 5000")).await.unwrap().process;
-        finish(&process).await;
-    }
-    close(engine).await;
-    let (journal, logs) = (home.state.path().join("journal"), home.state.path().join("logs"));
-    let kept = home.state.path().join("journal.damaged");
-    let count = || std::fs::read_dir(&logs).unwrap().count();
-    let whole = home.journal();
-    std::fs::write(&journal, &whole[..whole.len() - 1]).unwrap();
-    let engine = home.open();
-    assert!(engine.restored().torn_bytes > 0 && !kept.exists(), "a cut hides nothing");
-    assert_eq!((engine.restored().removed_files, count()), (0, 2));
-    close(engine).await;
-    let mut bytes = whole;
-    bytes[100] ^= 1;
-    std::fs::write(&journal, &bytes).unwrap();
-    for _ in 0..2 {
-        let engine = home.open();
-        assert_eq!((engine.restored().removed_files, count()), (0, 2));
-        assert!(std::fs::read(&kept).unwrap() == bytes);
-        close(engine).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,10 +220,11 @@ async fn retention_counts_from_the_ending_and_not_from_the_restart() {
     close(engine).await;
     let retention = Retention { at_most: Duration::from_secs(100), ..Retention::default() };
     let engine = open(lastbyte_engine::Settings { retention, ..home.settings() });
-    let ended = process.snapshot().ending().unwrap().times.ended;
-    engine.sweep(ended + Duration::from_secs(99));
+    // How long ago it ended is at most half of that, whatever the clock says.
+    let now = tokio::time::Instant::now();
+    engine.sweep(now + Duration::from_secs(49));
     assert!(engine.get(process.id()).is_some());
-    engine.sweep(ended + Duration::from_secs(101));
+    engine.sweep(now + Duration::from_secs(101));
     assert!(engine.get(process.id()).is_none());
 }
 
@@ -332,4 +290,79 @@ async fn that_its_time_was_over_is_known_after_a_restart() {
         assert_eq!(engine.get(id).unwrap().snapshot().timed_out_at, at);
         close(engine).await;
     }
+}
+
+/// Takes requests and makes no child, or one that passes its gate and tells nobody.
+#[derive(Debug)]
+struct NoSpawner {
+    passes: bool,
+}
+
+impl Spawner for NoSpawner {
+    fn spawn(&self, request: Request, _: ChildEnds) -> SpawnFuture<'_> {
+        if self.passes {
+            let gate = request.gate.expect("a start with a key has a gate");
+            std::fs::remove_file(gate.to_str().unwrap()).unwrap();
+        }
+        Box::pin(std::future::pending())
+    }
+}
+
+/// The state folder of a server that is killed in the middle of ten starts with keys.
+async fn killed_while_starting(home: &Home, passes: bool) -> tempfile::TempDir {
+    let settings = Settings { spawners: 1, ..home.settings() };
+    let engine = Engine::with_spawner(settings, Arc::new(NoSpawner { passes })).unwrap();
+    for number in 0..10 {
+        let (engine, launch) = (engine.clone(), numbered(home, number));
+        tokio::spawn(async move { engine.start(launch).await });
+    }
+    // On one thread each has come as far as it can.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    copy_of(home.state.path())
+}
+
+fn numbered(home: &Home, number: i32) -> Launch {
+    Launch { key: Some(Key(number.to_string())), ..home.launch(&format!("exit {number}")) }
+}
+
+/// How many of the ten run when they are tried again; the others are lost.
+async fn tried_again(engine: &Engine, home: &Home) -> usize {
+    let mut ran = 0;
+    for number in 0..10 {
+        let started = engine.start(numbered(home, number)).await.unwrap();
+        let status = patiently("an ending", started.process.ended()).await.status;
+        if started.attached {
+            assert!(matches!(status, Status::Lost(_)), "{status:?}")
+        } else {
+            assert_eq!(status, Status::Exited(number))
+        }
+        ran += usize::from(!started.attached);
+    }
+    ran
+}
+
+#[tokio::test]
+async fn a_key_whose_command_never_ran_starts_it_after_the_server_was_killed() {
+    let home = Home::new();
+    let state = killed_while_starting(&home, false).await;
+    let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
+    assert_eq!(engine.restored().lost, 0);
+    assert_eq!(tried_again(&engine, &home).await, 10);
+    close(engine).await;
+    let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
+    assert_eq!((engine.restored().ended, engine.restored().lost), (10, 0));
+    close(engine).await;
+}
+
+/// One was being made and one was ready; nobody else had come that far.
+#[tokio::test]
+async fn a_key_whose_command_may_have_run_never_starts_it_again() {
+    let home = Home::new();
+    let state = killed_while_starting(&home, true).await;
+    let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
+    assert_eq!(engine.restored().lost, 2);
+    assert_eq!(tried_again(&engine, &home).await, 8);
+    close(engine).await;
 }

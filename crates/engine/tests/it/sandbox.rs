@@ -3,7 +3,9 @@
 mod late;
 mod protect;
 mod refused;
+mod replaced;
 mod roots;
+mod startup_files;
 mod tools;
 
 use std::path::Path;
@@ -15,7 +17,7 @@ use lastbyte_engine::{
 use lastbyte_testkit::Anchor;
 use tokio::runtime::Runtime;
 
-use crate::attack::enforcements_here;
+use crate::enforcements::enforcements_here;
 use crate::fixture::{Fixture, finish_text};
 
 /// Its state does not lie in `/tmp`, which is part of a workspace.
@@ -48,10 +50,6 @@ fn shell(text: &str, cwd: &Path) -> Launch {
 async fn run(fixture: &Fixture, launch: Launch) -> (Status, String) {
     let process = fixture.start_launch(launch).await;
     finish_text(&process).await
-}
-
-fn with_mounts() -> impl Iterator<Item = Enforcement> {
-    enforcements_here().into_iter().filter(|one| *one != Enforcement::Landlock)
 }
 
 /// What the first confined start makes for all others is of the engine's runtime, not the caller's.

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{
-    Cause, Launch, Reach, ReachChoice, Signal, Status, StopPolicy, StopProof, Verb,
-};
+use lastbyte_engine::{Cause, Launch, Reach, ReachChoice, Signal, Status, StopPolicy, Verb};
 use lastbyte_testkit::is_alive;
 
-use crate::fixture::{Fixture, HOUR, finish, patiently};
+use crate::fixture::{Fixture, HOUR, finish, fixture_with_cgroups, nobody_left, patiently};
 
 fn launch(fixture: &Fixture, actions: &str, grace: Duration) -> Launch {
     let stop = StopPolicy { signal: Signal::TERM, grace };
@@ -27,7 +25,7 @@ async fn the_stop_signal_is_enough_for_a_command_that_heeds_it() {
     let pids = sorted(fixture.anchor.wait_for(1));
     let proof = patiently("stop", process.stop(Verb::Stop)).await;
     let reach = fixture.engine.reach();
-    assert_eq!(proof, StopProof { signalled: pids.clone(), gone: pids, left: vec![], reach });
+    assert_eq!(proof, nobody_left(pids, reach));
     let (ending, _) = finish(&process).await;
     assert_eq!(ending.status, Status::Signalled { signal: Signal::TERM, core_dumped: false });
     assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: false });
@@ -89,8 +87,7 @@ async fn survivors_of_an_ended_process_can_be_stopped() {
     finish(&process).await;
     let survivors = sorted(fixture.anchor.wait_for(1));
     let proof = patiently("stop", process.stop(Verb::Stop)).await;
-    let (signalled, gone, reach) = (survivors.clone(), survivors, fixture.engine.reach());
-    assert_eq!(proof, StopProof { signalled, gone, left: vec![], reach });
+    assert_eq!(proof, nobody_left(survivors, fixture.engine.reach()));
     fixture.anchor.wait_for_at_most(0);
     let ending = process.ended().await;
     assert_eq!(ending.cause, Cause::Own, "the leader had ended by itself");
@@ -180,10 +177,10 @@ async fn a_survivor_with_an_empty_environment_is_found_by_a_scan_too() {
     assert!(!is_alive(survivors[0].pid.unsigned_abs()));
 }
 
-/// Root can move itself out of its leaf, and so does a login: it is still of the tree.
+/// Root can move itself out of its cgroup, and so does a login: it is still of the tree.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_left_the_leaf_is_stopped_too() {
-    let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Leaf));
+async fn who_has_left_the_cgroup_is_stopped_too() {
+    let Some(fixture) = fixture_with_cgroups() else { return };
     let outside = lastbyte_sys::cgroup::own_folder().unwrap().join("cgroup.procs");
     let script = format!("echo $$ >{}; setsid sleep 600 & echo up; wait", outside.display());
     let process = fixture.start_launch(Launch::shell(script)).await;

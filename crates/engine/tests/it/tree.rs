@@ -6,10 +6,8 @@ use lastbyte_engine::{Cause, Launch, Process, Reach, ReachChoice, Signal, StopPo
 use lastbyte_sys::procfs;
 use lastbyte_testkit::{eventually, is_alive};
 
-use crate::fixture::{Fixture, HOUR, finish, patiently};
+use crate::fixture::{Fixture, HOUR, finish, patiently, sure_reaches};
 
-/// The ways that leave nothing. Where the machine has no leaves these tests fail.
-const SURE: [Reach; 2] = [Reach::Leaf, Reach::Scan];
 const TERM: StopPolicy = StopPolicy { signal: Signal::TERM, grace: HOUR };
 
 fn fixture(reach: Reach) -> Fixture {
@@ -29,7 +27,7 @@ fn sorted(pids: impl IntoIterator<Item = u32>) -> Vec<i32> {
 /// Who lives with this process's cookie, by a look of the test's own.
 fn bearers(process: &Process) -> Vec<i32> {
     let id = process.id().to_string().into_bytes();
-    let bears = |pid| procfs::started_with(pid, "LASTBYTE_ID").unwrap() == Some(id.clone());
+    let bears = |pid| procfs::initial_env(pid, "LASTBYTE_ID").unwrap() == Some(id.clone());
     let all = procfs::all().unwrap().into_iter().filter(procfs::Stat::alive);
     all.map(|stat| stat.pid).filter(|pid| bears(*pid)).collect()
 }
@@ -48,7 +46,7 @@ async fn stop_all(process: &Process, pids: &[u32], reach: Reach) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_of_three_hundred_and_all_are_named() {
-    for reach in SURE {
+    for reach in sure_reaches() {
         for policy in [TERM, StopPolicy::KILL] {
             let fixture = fixture(reach);
             let process =
@@ -82,7 +80,7 @@ async fn by_group_exactly_those_who_left_it_are_named_as_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bomb_that_still_goes_off_is_stopped() {
-    for reach in SURE {
+    for reach in sure_reaches() {
         let fixture = fixture(reach);
         let process = fixture
             .start_launch(launch(&fixture, "fork-bomb 300 then hold", StopPolicy::KILL))
@@ -97,7 +95,7 @@ async fn a_bomb_that_still_goes_off_is_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_that_ignores_the_signal_is_killed_after_the_grace() {
-    for reach in SURE {
+    for reach in sure_reaches() {
         let fixture = fixture(reach);
         let policy = StopPolicy { signal: Signal::TERM, grace: Duration::from_millis(100) };
         let actions = "ignore 15 then stubborn-tree 30 then hold";
@@ -116,7 +114,7 @@ async fn a_tree_that_is_stopped_sees_the_signal_and_dies_of_kill() {
         "background {stopped} end then setsid-background {stopped} end \
          then double-fork-background {stopped} end then {stopped}"
     );
-    for reach in SURE {
+    for reach in sure_reaches() {
         for policy in [TERM, StopPolicy::KILL] {
             let fixture = fixture(reach);
             let process = fixture.start_launch(launch(&fixture, &actions, policy)).await;
@@ -130,7 +128,7 @@ async fn a_tree_that_is_stopped_sees_the_signal_and_dies_of_kill() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_that_outlives_its_leader_is_listed_and_stopped() {
-    for reach in SURE {
+    for reach in sure_reaches() {
         let fixture = fixture(reach);
         let process =
             fixture.start_launch(launch(&fixture, "tree 30 mixed then exit 0", TERM)).await;
@@ -149,7 +147,7 @@ async fn a_tree_that_outlives_its_leader_is_listed_and_stopped() {
 /// The whole group, but not who left it, is what a signal goes to.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_after_the_ending_reaches_the_group_alone() {
-    for reach in [Reach::Leaf, Reach::Scan, Reach::Group] {
+    for reach in sure_reaches().into_iter().chain([Reach::Group]) {
         let fixture = fixture(reach);
         let process = fixture.start("tree 9 mixed then exit 0").await;
         finish(&process).await;

@@ -3,11 +3,19 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
+
+use lastbyte_testkit::testchild;
 
 /// Runs the test of this name again as a user without privileges, and returns `false`; `true`
 /// when the test has none anyway. It is never skipped.
 pub fn as_nobody(test: &str) -> bool {
+    as_nobody_in(None, test)
+}
+
+/// The same in this cgroup.
+pub fn as_nobody_in(cgroup: Option<&Path>, test: &str) -> bool {
     if !rustix::process::geteuid().is_root() {
         return true;
     }
@@ -16,13 +24,18 @@ pub fn as_nobody(test: &str) -> bool {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("it");
     fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
-    let status = Command::new("setpriv")
+    fs::copy(testchild(), folder.path().join("testchild")).unwrap();
+    let status = Command::new("sh")
+        .args(["-c", "test -z \"$CGROUP\" || echo $$ >\"$CGROUP/cgroup.procs\"; exec \"$@\"", "sh"])
+        .env("CGROUP", cgroup.unwrap_or(Path::new("")))
+        .arg("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
         // One that changes nothing here, and has to be lost.
         .args(["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"])
         .arg(copy)
         .args([test, "--exact", "--nocapture"])
         .env_remove("TMPDIR")
+        .env("HOME", "/")
         .current_dir("/")
         .status()
         .expect("setpriv is installed");

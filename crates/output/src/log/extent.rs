@@ -9,6 +9,16 @@ pub struct Extent {
     pub dropped: Dropped,
 }
 
+impl Extent {
+    /// The same of a log of which only so many bytes are left: those that are missing are dropped, and
+    /// what there is besides is late output.
+    pub fn left_in(&self, len: u64) -> Self {
+        let missing = len.min(self.len)..self.len;
+        let known = self.dropped.ranges().iter().cloned();
+        Self { len: self.len.max(len), dropped: Dropped::covering(known.chain([missing])) }
+    }
+}
+
 /// The ranges whose bytes are gone, in order and apart from each other.
 ///
 /// There are never more than three: the middle of the output, the middle of late output, and

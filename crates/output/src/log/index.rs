@@ -58,6 +58,17 @@ impl IndexWriter {
         Ok(())
     }
 
+    /// All stamps that are there.
+    pub(super) fn all(&self) -> io::Result<Vec<Stamp>> {
+        within(&self.file, &(0..u64::MAX), usize::MAX).map(|found| found.stamps)
+    }
+
+    /// The file, for another index.
+    pub(super) fn into_emptied_file(self) -> io::Result<File> {
+        self.file.set_len(0)?;
+        Ok(self.file)
+    }
+
     /// What the index takes on disk.
     pub(super) fn kept(&self) -> u64 {
         self.len - self.given_back

@@ -9,8 +9,8 @@ use super::Stream;
 /// 256 KiB: enough to see how a command ended.
 pub(super) const TAIL: usize = 256 * 1024;
 
-/// Shared by the writer and the readers; exists only after the disk failed. Besides a short
-/// log it is the one place where a reader can meet the writer, for the time of a copy.
+/// Shared by the writer and the readers; exists only after the disk failed. It is the one place
+/// where a reader can meet the writer, for the time of a copy.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     /// Boxed: hardly any log has one.

@@ -1,19 +1,29 @@
-//! Where a log lies: `<id>.log` and, where it needs an index, `<id>.index` beside it.
+//! Where a log lies: `N.log` and, where it needs an index, `N.index` beside it.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The two paths of one log. Neither file exists before the first byte.
+/// The two paths of one log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
+    number: u64,
     log: PathBuf,
 }
 
 impl Place {
-    pub fn new(folder: &Path, name: &str) -> Self {
-        Self { log: folder.join(format!("{name}.log")) }
+    pub fn new(folder: &Path, number: u64) -> Self {
+        Self { number, log: folder.join(format!("{number}.log")) }
+    }
+
+    /// The number that a file of a log has in its name.
+    pub fn number_of(path: &Path) -> Option<u64> {
+        path.file_stem()?.to_str()?.parse().ok()
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     pub fn log(&self) -> &Path {
@@ -25,20 +35,48 @@ impl Place {
     }
 
     /// Removes both files. A reader that has one open can read on.
-    pub fn remove(&self) -> io::Result<()> {
+    pub(super) fn remove(&self) -> io::Result<()> {
         remove_if_there(&self.log)?;
         remove_if_there(&self.index())
     }
 }
 
-/// For this user alone. One that is there already is left over from an attempt that got no further.
+/// Makes a file for this user alone; one that is there already is left alone. A folder that somebody
+/// removed is made again, but not its parent.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+    let mut options = File::options();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    match (options.open(path), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == ErrorKind::NotFound => {
+            DirBuilder::new().mode(0o700).create(folder)?;
+            options.open(path)
+        }
+        (file, _) => file,
+    }
+}
+
+/// Device and inode.
+pub(super) type FileId = (u64, u64);
+
+pub(super) fn id_of(file: &File) -> io::Result<FileId> {
+    file.metadata().map(|file| (file.dev(), file.ino()))
+}
+
+pub(super) fn id_at(path: &Path) -> io::Result<FileId> {
+    fs::metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// Whether the path leads to this file. If it cannot be looked up (no permission), it may.
+pub(super) fn is_at(file: FileId, path: &Path) -> bool {
+    match id_at(path) {
+        Ok(found) => found == file,
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         answer => answer,
     }
 }

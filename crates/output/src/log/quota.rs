@@ -30,9 +30,10 @@ impl Quota {
 
     /// A quarter for the head, at most 1 MiB; the rest for the newest bytes.
     pub fn new(bytes: u64) -> Result<Self, QuotaTooSmall> {
-        match bytes >= Self::LEAST {
-            true => Ok(Self { bytes, head: (bytes / 4).min(1 << 20) }),
-            false => Err(QuotaTooSmall { given: bytes }),
+        if bytes >= Self::LEAST {
+            Ok(Self { bytes, head: (bytes / 4).min(1 << 20) })
+        } else {
+            Err(QuotaTooSmall { given: bytes })
         }
     }
 
@@ -67,10 +68,7 @@ impl Quota {
         }
         // Bytes bring their index with them: what they may take is shared in proportion.
         let share = |bytes: u64| (u128::from(bytes) * u128::from(data) / u128::from(kept)) as u64;
-        let start = match gone.is_empty() {
-            true => up(region.start + share(self.head)),
-            false => gone.start,
-        };
+        let start = if gone.is_empty() { up(region.start + share(self.head)) } else { gone.start };
         let excess = share(kept - (self.bytes - self.step()));
         let newest = region.end.saturating_sub(share(self.bytes / 4));
         let end = down((start.max(gone.end) + excess).min(limit).min(newest));

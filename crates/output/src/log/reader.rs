@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::index;
 use super::memory::Copied;
+use super::place::id_at;
 use super::runs::{self, Run};
 use super::shared::Shared;
-use super::short::Short;
 use super::{Extent, Place, ShortLog, Stamp, Stream, Streams};
 
 pub use times::Stamped;
@@ -72,15 +72,34 @@ impl Reader {
         Self::new(place, streams, started_ms, Arc::default())
     }
 
-    /// As [`Reader::of_files`], of a log that has no file yet.
-    pub fn of_short(place: Place, streams: Streams, started_ms: u64, log: ShortLog) -> Self {
-        let shared = Shared { short: Short::of(log), ..Shared::default() };
-        Self::new(place, streams, started_ms, Arc::new(shared))
+    /// As [`Reader::of_files`], of a log that has none: this is all there is of it.
+    pub fn of_short(log: ShortLog, streams: Streams, started_ms: u64) -> Self {
+        let place = Place::new(Path::new(""), 0);
+        Self::new(place, streams, started_ms, Arc::new(Shared::in_memory(log)))
     }
 
     /// Another reader of the same log, with files of its own.
     pub fn again(&self) -> Self {
         Self::new(self.place.clone(), self.streams, self.started_ms, Arc::clone(&self.shared))
+    }
+
+    /// Where its bytes are, unless it is in memory or its file is removed.
+    pub fn file(&self) -> Option<&Path> {
+        self.shared.is_in_file().then(|| self.place.log())
+    }
+
+    /// Removes the files of the log, if it has any. A reader that has one open can read on.
+    pub fn remove_files(&self) -> io::Result<()> {
+        if !self.shared.let_go_of_file() {
+            return Ok(());
+        }
+        // A folder that was made again may be another engine's, with numbers of its own.
+        let ours = self.shared.file.get().copied().flatten();
+        let is_anothers = |ours| id_at(self.place.log()).is_ok_and(|found| found != ours);
+        if ours.is_some_and(is_anothers) {
+            return Ok(());
+        }
+        self.place.remove().inspect_err(|_| self.shared.has_file())
     }
 
     /// Copies bytes from `at` on, up to the end of `extent` or the next dropped range.
@@ -124,28 +143,42 @@ impl Reader {
         (extent, live): (&Extent, &dyn Horizon),
         at: u64,
         into: &mut [u8],
-        also: impl FnOnce(Range<u64>) -> Result<T, ReadError>,
+        also: impl Fn(Range<u64>) -> Result<T, ReadError>,
     ) -> Result<(Piece, T), ReadError> {
-        let end = match clear_until(extent, at) {
-            Ok(end) => end,
-            Err(piece) => return Ok((piece, T::default())),
-        };
-        let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(into.len());
-        let count = match self.copy(at, &mut into[..most])? {
-            Copied::Bytes(count) => count,
-            Copied::Forgotten { until } => {
-                return Ok((Piece::Dropped(at..until.min(extent.len)), T::default()));
-            }
-        };
-        let known = also(at..at + count as u64)?;
-        let piece = match live.extent().dropped.after(at) {
-            Some(gone) if gone.start <= at => Piece::Dropped(at..gone.end.min(extent.len)),
-            Some(gone) if gone.start < at + count as u64 => {
-                Piece::Bytes((gone.start - at) as usize)
-            }
-            _ => Piece::Bytes(count),
-        };
-        Ok((piece, known))
+        self.read_own(|| {
+            let end = match clear_until(extent, at) {
+                Ok(end) => end,
+                Err(piece) => return Ok((piece, T::default())),
+            };
+            let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(into.len());
+            let count = match self.copy(at, &mut into[..most])? {
+                Copied::Bytes(count) => count,
+                Copied::Forgotten { until } => {
+                    return Ok((Piece::Dropped(at..until.min(extent.len)), T::default()));
+                }
+            };
+            let known = also(at..at + count as u64)?;
+            let piece = match live.extent().dropped.after(at) {
+                Some(gone) if gone.start <= at => Piece::Dropped(at..gone.end.min(extent.len)),
+                Some(gone) if gone.start < at + count as u64 => {
+                    Piece::Bytes((gone.start - at) as usize)
+                }
+                // Somebody made the file shorter. Without an error a caller takes this for the end.
+                _ if count == 0 && most > 0 => {
+                    return Err(self.failed(io::ErrorKind::UnexpectedEof.into()));
+                }
+                _ => Piece::Bytes(count),
+            };
+            Ok((piece, known))
+        })
+    }
+
+    /// Reads again if the log left its files during the read: another log may have them. From then on
+    /// it is in memory.
+    fn read_own<T>(&self, mut read: impl FnMut() -> Result<T, ReadError>) -> Result<T, ReadError> {
+        let in_files = self.shared.short.get().is_none();
+        let found = read();
+        if in_files && self.shared.short.get().is_some() { read() } else { found }
     }
 
     /// Which bytes of a range are of which stream.
@@ -162,14 +195,14 @@ impl Reader {
         self.streams
     }
 
-    /// From memory what came after the disk failed or before there is a file, from the file all
+    /// From memory what came after the disk failed, or a short log that has ended; from the file all
     /// else.
     fn copy(&self, at: u64, into: &mut [u8]) -> Result<Copied, ReadError> {
         if let Some(copied) = self.shared.tail.read(at, into) {
             return Ok(copied);
         }
-        if let Some(count) = self.shared.short.read(at, into) {
-            return Ok(Copied::Bytes(count));
+        if let Some(short) = self.shared.short.get() {
+            return Ok(Copied::Bytes(short.read(at, into)));
         }
         let file = open_once(&self.log, || self.place.log().to_owned())?;
         let count = file.read_at(into, at).map_err(|source| self.failed(source))?;
@@ -191,8 +224,8 @@ impl Reader {
     }
 
     fn all_stamps(&self, range: &Range<u64>) -> Result<Vec<Stamp>, ReadError> {
-        if let Some(stamps) = self.shared.short.within(range) {
-            return Ok(stamps);
+        if let Some(short) = self.shared.short.get() {
+            return Ok(short.within(range));
         }
         let file = open_once(&self.index, || self.place.index())?;
         let written = index::within(file, range, usize::MAX);

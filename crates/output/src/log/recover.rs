@@ -1,8 +1,8 @@
 //! What the files say of a log whose writer is gone.
 //!
-//! The file has every byte that was spliced into it, whatever became of the writer; a log without
-//! one is as long as what was kept of it. Of what was dropped, the file knows its holes: they are
-//! the only ranges that read as zeros which nobody wrote.
+//! The file has every byte that was spliced into it, whatever became of the writer. Of what was
+//! dropped, the file knows its holes: they are the only ranges that read as zeros which nobody
+//! wrote.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use lastbyte_sys::file::{next_data, next_hole};
 
 use super::quota::BLOCK;
-use super::{Dropped, Extent, Place, ShortLog};
+use super::{Dropped, Extent, Place};
 
 /// What there is of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,35 +20,20 @@ pub struct Recovered {
     pub extent: Extent,
     /// What log and index take on disk.
     pub disk_bytes: u64,
-    /// The bytes themselves, where no file has them.
-    pub short: Option<ShortLog>,
 }
 
 impl Place {
-    /// A log whose output proper ended in this extent: those bytes of it that the file does not
-    /// have are called dropped, and what lies past it is late output. `short` is what was kept of
-    /// it before there was a file.
-    pub fn recover(&self, ended: &Extent, short: ShortLog) -> io::Result<Recovered> {
-        let log = match self.open() {
-            Err(_) if !short.is_empty() => None,
-            log => log?,
+    /// A log whose output proper ended in this extent, the empty one if nothing is known of it: those bytes of it that the file does not
+    /// have are called dropped, and what lies past it is late output.
+    pub fn recover(&self, ended: &Extent) -> io::Result<Recovered> {
+        let Some(log) = self.open()? else {
+            return Ok(Recovered { extent: ended.left_in(0), disk_bytes: 0 });
         };
-        let file_len = log.as_ref().map_or(Ok(0), |log| log.metadata().map(|about| about.len()))?;
-        // A file that has no more may be one that was just being made.
-        let Some(log) = log.filter(|_| file_len > short.len()) else {
-            return Ok(without_file(ended, short));
-        };
-        let missing = file_len.min(ended.len)..ended.len;
-        let late = holes(&log, ended.len..file_len)?;
-        let known = ended.dropped.ranges().iter().cloned();
-        let dropped = Dropped::covering(known.chain([missing]).chain(late));
-        let extent = Extent { len: ended.len.max(file_len), dropped };
-        Ok(Recovered { extent, disk_bytes: self.disk_bytes(&log)?, short: None })
-    }
-
-    /// A log of which nothing else is known: as far as it goes.
-    pub fn recover_lost(&self, short: ShortLog) -> io::Result<Recovered> {
-        self.recover(&Extent::default(), short)
+        let left = ended.left_in(log.metadata()?.len());
+        let late = holes(&log, ended.len..left.len)?;
+        let dropped = Dropped::covering(left.dropped.ranges().iter().cloned().chain(late));
+        let disk_bytes = self.disk_bytes(&log)?;
+        Ok(Recovered { extent: Extent { dropped, ..left }, disk_bytes })
     }
 
     fn open(&self) -> io::Result<Option<File>> {
@@ -62,15 +47,6 @@ impl Place {
         let index = self.index().metadata().map_or(0, |index| on_disk(&index));
         Ok(on_disk(&log.metadata()?) + index)
     }
-}
-
-fn without_file(ended: &Extent, short: ShortLog) -> Recovered {
-    let missing = short.len().min(ended.len)..ended.len;
-    let known = ended.dropped.ranges().iter().cloned();
-    let dropped = Dropped::covering(known.chain([missing]));
-    let extent = Extent { len: ended.len.max(short.len()), dropped };
-    let disk_bytes = short.len();
-    Recovered { extent, disk_bytes, short: Some(short).filter(|short| !short.is_empty()) }
 }
 
 /// Blocks count 512 bytes. The last one may be larger than what is in it.

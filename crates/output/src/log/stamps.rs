@@ -3,6 +3,7 @@
 //! A stamp holds until the next one. The first is never written: the process's start. So a log
 //! whose bytes all came within [`RESOLUTION`] of it has no index, unless it tells streams apart.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use super::index::IndexWriter;
 use super::place::create_file;
 use super::shared::Shared;
+use super::short::MOST_STAMPS;
 use super::{Place, Stream, Streams};
 
 /// How far a byte's time can lie behind the stamp that it is told with.
@@ -50,13 +52,20 @@ pub(super) struct Stamps {
     told: bool,
     /// Made with the first stamp that has to be written.
     index: Option<IndexWriter>,
+    /// An empty file in its place, which an earlier log has left.
+    empty: Option<File>,
     shared: Arc<Shared>,
 }
 
 impl Stamps {
-    pub(super) fn new(streams: Streams, started_ms: u64, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        streams: Streams,
+        started_ms: u64,
+        empty: Option<File>,
+        shared: Arc<Shared>,
+    ) -> Self {
         let newest = Stamp::of_start(started_ms);
-        Self { streams, newest, told: false, index: None, shared }
+        Self { streams, newest, told: false, index: None, empty, shared }
     }
 
     /// Whether the next byte needs one.
@@ -79,37 +88,23 @@ impl Stamps {
             Err(_) => self.shared.unwritten.add(stamp),
             Ok(()) => {}
         }
-        self.tell(stamp);
-        Ok(())
-    }
-
-    /// The stamp that the next byte of a log without an index needs, if it does.
-    pub(super) fn due(&self, offset: u64, stream: Stream, now_ms: u64) -> Option<Stamp> {
-        self.is_due(stream, now_ms).then(|| self.next(offset, stream, now_ms))
-    }
-
-    /// Somebody has said that stamp.
-    pub(super) fn tell(&mut self, stamp: Stamp) {
         (self.newest, self.told) = (stamp, true);
+        Ok(())
     }
 
-    /// Writes into an index what was told before there was one. On an error of a log that tells
-    /// streams apart nothing is changed; others keep the times in memory.
-    pub(super) fn write_down(&mut self, place: &Place, told: &[Stamp]) -> io::Result<()> {
-        for (number, stamp) in told.iter().enumerate() {
-            match (self.write(place, *stamp), self.streams) {
-                (Ok(()), _) => {}
-                (Err(error), Streams::Split) => {
-                    self.index = None;
-                    return Err(error);
-                }
-                (Err(_), Streams::One) => {
-                    told[number..].iter().for_each(|stamp| self.shared.unwritten.add(*stamp));
-                    break;
-                }
-            }
+    /// All that were told, if the index has them and they are few.
+    pub(super) fn few(&self) -> Option<Vec<Stamp>> {
+        if self.shared.unwritten.made_since(0).is_some() {
+            return None;
         }
-        Ok(())
+        let Some(index) = &self.index else { return Some(Vec::new()) };
+        index.all().ok().filter(|stamps| stamps.len() <= MOST_STAMPS)
+    }
+
+    /// The file of the index, emptied, if there is one.
+    pub(super) fn into_emptied_file(self) -> io::Result<Option<File>> {
+        let Some(index) = self.index else { return Ok(self.empty) };
+        index.into_emptied_file().map(Some)
     }
 
     /// As [`Stamps::begin`], for bytes that are in memory with their streams.
@@ -130,9 +125,9 @@ impl Stamps {
         self.index.as_mut().map_or(Ok(()), |index| index.give_back(gone))
     }
 
-    /// Writes no more.
+    /// Writes no more into the files there are.
     pub(super) fn close(&mut self) {
-        self.index = None;
+        (self.index, self.empty) = (None, None);
     }
 
     fn tells_stream(&self, stream: Stream) -> bool {
@@ -152,12 +147,14 @@ impl Stamps {
     }
 
     fn write(&mut self, place: &Place, stamp: Stamp) -> io::Result<()> {
-        if let Some(index) = &mut self.index {
-            return index.append(stamp);
-        }
-        let mut index = IndexWriter::new(create_file(&place.index())?);
-        index.append(stamp)?;
-        self.index = Some(index);
-        Ok(())
+        let index = match &mut self.index {
+            Some(index) => index,
+            None => {
+                let empty = self.empty.take();
+                let file = empty.map_or_else(|| create_file(&place.index()), Ok)?;
+                self.index.insert(IndexWriter::new(file))
+            }
+        };
+        index.append(stamp)
     }
 }

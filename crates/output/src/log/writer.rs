@@ -3,12 +3,11 @@
 //! Whoever owns a writer publishes its [`Extent`] after each append, and only then lets it give
 //! back what that extent calls dropped: so no reader meets a hole it was not told of.
 
-mod few;
-
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use lastbyte_sys::Errno;
@@ -16,11 +15,11 @@ use lastbyte_sys::file::punch_hole;
 use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
 
 use super::memory::TAIL;
-use super::place::create_file;
+use super::place::{create_file, id_of, is_at};
 use super::shared::Shared;
+use super::short::MOST_BYTES;
 use super::stamps::Stamps;
-use super::{Dropped, Extent, Keep, Place, Quota, Reader, Spares, Stream};
-use few::Keeping;
+use super::{Dropped, Extent, LogFile, Place, Quota, Reader, ShortLog, Stream};
 
 /// Whether the log says of each byte which stream it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +52,6 @@ pub struct Failed {
 #[derive(Debug)]
 pub struct Writer {
     place: Place,
-    spares: Option<Arc<Spares>>,
     streams: Streams,
     started_ms: u64,
     store: Store,
@@ -83,9 +81,8 @@ enum Shortage {
 /// Where bytes go.
 #[derive(Debug)]
 enum Store {
-    /// No file exists: no byte has come yet, or few, and those were kept.
-    NoFile(Option<Keeping>),
-    Disk(File),
+    /// `None` until the first byte, if the file could not be created ahead.
+    Disk(Option<File>),
     /// For good: one gap, then the newest bytes in memory.
     Memory(Failed),
 }
@@ -105,15 +102,14 @@ const MEMORY_STEP: usize = 64 * 1024;
 
 impl Writer {
     /// A log of a process that was started at this time, in milliseconds of unix time.
-    pub fn new(place: Place, streams: Streams, quota: Quota, started_ms: u64) -> Self {
-        let shared = Arc::<Shared>::default();
+    pub fn new(file: LogFile, streams: Streams, quota: Quota, started_ms: u64) -> Self {
+        let (LogFile { place, log, index }, shared) = (file, Arc::<Shared>::default());
         Self {
             place,
-            spares: None,
             streams,
             started_ms,
-            store: Store::NoFile(None),
-            stamps: Stamps::new(streams, started_ms, Arc::clone(&shared)),
+            store: Store::Disk(log),
+            stamps: Stamps::new(streams, started_ms, index, Arc::clone(&shared)),
             shared,
             len: 0,
             quota,
@@ -125,14 +121,9 @@ impl Writer {
         }
     }
 
-    /// Takes its files from these, so far as there are any.
-    pub fn with_spares(self, spares: Option<Arc<Spares>>) -> Self {
-        Self { spares, ..self }
-    }
-
-    /// Has no file while it is short and somebody keeps it.
-    pub fn kept_by(self, keep: Option<Arc<dyn Keep>>) -> Self {
-        Self { store: Store::NoFile(keep.map(Keeping::new)), ..self }
+    /// The number of its file.
+    pub fn number(&self) -> u64 {
+        self.place.number()
     }
 
     /// A reader of this log; any number can be made.
@@ -147,9 +138,6 @@ impl Writer {
     pub fn pull(&mut self, pipe: impl AsFd, stream: Stream, most: usize, now_ms: u64) -> Pulled {
         if let Store::Memory(_) = self.store {
             return self.pull_into_memory(pipe, stream, most, now_ms);
-        }
-        if let Some(pulled) = self.pull_few(&pipe, stream, most, now_ms) {
-            return pulled;
         }
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
             Ok(0) => Pulled::End,
@@ -192,12 +180,39 @@ impl Writer {
     }
 
     /// Fixes the length of the output proper: what follows is late output with a quota of its own.
-    /// Nobody keeps that: who holds an output open for long would hold the keeper, too.
     pub fn finish(&mut self) -> u64 {
-        if let Store::NoFile(keeping) = &mut self.store {
-            *keeping = None;
-        }
         *self.final_len.get_or_insert(self.len)
+    }
+
+    /// Ends a short log: readers get it from memory from now on, and its file can be used again.
+    /// Returns the whole log; `None` if it is too long, or already in memory because the disk failed.
+    pub fn settle(&self) -> Option<&ShortLog> {
+        let short = self.short()?;
+        Some(self.shared.short.get_or_init(|| Box::new(short)))
+    }
+
+    fn short(&self) -> Option<ShortLog> {
+        let Store::Disk(log) = &self.store else { return None };
+        let len = usize::try_from(self.len).ok().filter(|len| *len <= MOST_BYTES)?;
+        let mut bytes = vec![0; len];
+        if len > 0 {
+            log.as_ref()?.read_exact_at(&mut bytes, 0).ok()?;
+        }
+        Some(ShortLog { bytes, stamps: self.stamps.few()? })
+    }
+
+    /// Its files, emptied, if the log is settled and not forgotten.
+    pub(super) fn into_emptied_file(self) -> Option<LogFile> {
+        self.shared.short.get()?;
+        let Store::Disk(Some(log)) = self.store else { return None };
+        if !self.shared.let_go_of_file() {
+            return None;
+        }
+        if self.len > 0 {
+            log.set_len(0).ok()?;
+        }
+        let index = self.stamps.into_emptied_file().ok()?;
+        Some(LogFile { place: self.place, log: Some(log), index })
     }
 
     /// Changes how much may be kept from now on.
@@ -219,7 +234,7 @@ impl Writer {
     /// How far it may get ahead of a reader that must miss nothing.
     pub fn room(&self) -> u64 {
         match self.store {
-            Store::NoFile(_) | Store::Disk(_) => self.quota.bytes(),
+            Store::Disk(_) => self.quota.bytes(),
             Store::Memory(_) => (TAIL - MEMORY_STEP) as u64,
         }
     }
@@ -232,15 +247,15 @@ impl Writer {
     pub fn failed(&self) -> Option<Failed> {
         match self.store {
             Store::Memory(failed) => Some(failed),
-            Store::NoFile(_) | Store::Disk(_) => None,
+            Store::Disk(_) => None,
         }
     }
 
-    /// What log and index take on disk, or where they are kept, but for what is dropped.
+    /// What log and index take on disk, but for what is dropped.
     pub fn kept(&self) -> u64 {
         let index = match &self.store {
             Store::Disk(_) => self.stamps.kept(),
-            Store::NoFile(_) | Store::Memory(_) => 0,
+            Store::Memory(_) => 0,
         };
         self.len - self.extent().dropped.bytes() + index
     }
@@ -252,15 +267,17 @@ impl Writer {
         most: usize,
         now_ms: u64,
     ) -> Result<usize, Errno> {
-        if self.opens_something(stream, now_ms) {
-            // The file appears with the first byte, and a stamp with its own: look before.
+        if self.len == 0 || self.stamps.is_due(stream, now_ms) {
+            // The file is checked before the first byte, and a stamp is written before its bytes.
             match readiness(&pipe)? {
-                Readiness::Bytes => self.open(stream, now_ms).map_err(|error| errno_of(&error))?,
+                Readiness::Bytes => {
+                    self.make_ready(stream, now_ms).map_err(|error| errno_of(&error))?;
+                }
                 Readiness::Nothing => return Err(Errno::AGAIN),
                 Readiness::End => return Ok(0),
             }
         }
-        let Store::Disk(log) = &self.store else { return Err(Errno::BADF) };
+        let Store::Disk(Some(log)) = &self.store else { return Err(Errno::BADF) };
         let most = most.min(usize::try_from(self.quota.step()).unwrap_or(usize::MAX));
         splice_into_file(pipe, log, self.len, most)
     }
@@ -274,29 +291,35 @@ impl Writer {
         true
     }
 
-    /// Whether the next byte needs a file or a stamp that is not there yet.
-    fn opens_something(&self, stream: Stream, now_ms: u64) -> bool {
-        match &self.store {
-            Store::NoFile(_) => true,
-            Store::Disk(_) => self.stamps.is_due(stream, now_ms),
-            Store::Memory(_) => false,
+    fn make_ready(&mut self, stream: Stream, now_ms: u64) -> io::Result<()> {
+        if self.len == 0 {
+            self.make_file()?;
+        }
+        if self.stamps.is_due(stream, now_ms) {
+            self.stamps.begin(&self.place, self.len, stream, now_ms)
+        } else {
+            Ok(())
         }
     }
 
-    fn open(&mut self, stream: Stream, now_ms: u64) -> io::Result<()> {
-        if let Store::NoFile(_) = self.store {
-            self.store = Store::Disk(self.move_into_file()?);
-        }
-        match self.stamps.is_due(stream, now_ms) {
-            true => self.stamps.begin(&self.place, self.len, stream, now_ms),
-            false => Ok(()),
-        }
-    }
-
-    fn create(&self) -> io::Result<File> {
+    /// Creates the file, unless it is open and still where readers look for it.
+    fn make_file(&mut self) -> io::Result<()> {
         let path = self.place.log();
-        let spare = self.spares.as_ref().and_then(|spares| spares.take(path));
-        spare.map_or_else(|| create_file(path), Ok)
+        let mut file = match &self.store {
+            Store::Disk(Some(log)) => Some(id_of(log)?),
+            Store::Disk(None) | Store::Memory(_) => None,
+        };
+        if !file.is_some_and(|file| is_at(file, path)) {
+            // The index was removed with it, and whatever is at the path is not ours.
+            self.stamps.close();
+            self.shared.let_go_of_file();
+            let log = create_file(path)?;
+            self.shared.has_file();
+            file = Some(id_of(&log)?);
+            self.store = Store::Disk(Some(log));
+        }
+        self.shared.file.get_or_init(|| file);
+        Ok(())
     }
 
     fn pull_into_memory(
@@ -307,9 +330,11 @@ impl Writer {
         now_ms: u64,
     ) -> Pulled {
         let mut chunk = vec![0; most.min(MEMORY_STEP)];
-        let count = match read_ready(pipe, &mut chunk) {
-            Ok(count) => count,
-            Err(pulled) => return pulled,
+        let count = match read(pipe, &mut chunk) {
+            Ok(count) if count > 0 => count,
+            Err(Errno::AGAIN) => return Pulled::Nothing,
+            // A pipe that cannot be read has no more to give.
+            Ok(_) | Err(_) => return Pulled::End,
         };
         self.append_to_memory(&chunk[..count], stream, now_ms);
         Pulled::Bytes(count)
@@ -331,7 +356,7 @@ impl Writer {
     fn fit(&mut self) {
         let index = match &self.store {
             Store::Disk(_) => self.stamps.kept(),
-            Store::NoFile(_) | Store::Memory(_) => return,
+            Store::Memory(_) => return,
         };
         let start = self.final_len.unwrap_or(0);
         let gone = match self.final_len {
@@ -345,7 +370,7 @@ impl Writer {
     }
 
     fn punch(&mut self, dropped: &Dropped) -> Result<(), Errno> {
-        let Store::Disk(log) = &self.store else { return Ok(()) };
+        let Store::Disk(Some(log)) = &self.store else { return Ok(()) };
         for range in dropped.ranges() {
             // Ranges grow at their end only: what begins alike was punched that far.
             let known = self.punched.ranges().iter().find(|known| known.start == range.start);
@@ -363,16 +388,6 @@ impl Writer {
         self.gone.failed = self.len..self.len;
         self.store = Store::Memory(Failed { errno, at: self.len });
         self.stamps.close();
-    }
-}
-
-/// Reads at least one byte, or says why there is none.
-fn read_ready(pipe: impl AsFd, into: &mut [u8]) -> Result<usize, Pulled> {
-    match read(pipe, into) {
-        Ok(count) if count > 0 => Ok(count),
-        Err(Errno::AGAIN) => Err(Pulled::Nothing),
-        // A pipe that cannot be read has no more to give.
-        Ok(_) | Err(_) => Err(Pulled::End),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Lines: the first, the last, or a range of them by number.
 //!
-//! A line ends behind its newline, at the end of the log or at a dropped range; a last line without
-//! newline is a line. Numbers count from 0 the lines that are there: how many went with a dropped
-//! range nobody knows, so behind one a number says less.
+//! A line ends after its newline, at the end of the log or at a dropped range; a last line without
+//! newline is a line. Numbers count from 0 and only the lines that are there: how many lines a
+//! dropped range had is unknown.
 //!
-//! The text of a line is what the log has, without the newline. The budget counts text and one byte
-//! between lines. A line that does not fit is not given, unless it is the only one: then it is cut,
-//! the first lines at its end and the last lines at its beginning.
+//! The text of a line is its bytes without the newline. The budget counts text and one byte between
+//! lines. A line that does not fit is left out, unless it is the only one: then it is cut, at its
+//! end for the first lines and at its beginning for the last lines.
 
 mod gatherer;
 mod last;
@@ -23,29 +23,27 @@ pub use last::last;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
     pub lines: Vec<Line>,
-    /// What is left in the direction of reading, behind the lines or, of the last ones, before
-    /// them.
+    /// What is left to read: after the lines or, for the last lines, before them.
     pub rest: Option<Range<u64>>,
-    /// The dropped ranges that were met on the way to the lines and between them.
+    /// The dropped ranges met before and between the lines.
     pub dropped: Vec<Range<u64>>,
 }
 
-/// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Where it lies, newline included.
+    /// The bytes of the line, newline included.
     pub range: Range<u64>,
     pub text: Vec<u8>,
-    /// The part of the range that is not in the text because it did not fit.
+    /// The part of the range that did not fit into the text.
     pub cut: Option<Range<u64>>,
 }
 
-/// The first `count` lines, at most `max_bytes` of them.
+/// The first `count` lines, at most `max_bytes`.
 pub fn first(source: &dyn Source, count: u64, max_bytes: usize) -> io::Result<Lines> {
     range(source, 0..count, max_bytes)
 }
 
-/// The lines with these numbers, at most `max_bytes` of them.
+/// The lines with these numbers, at most `max_bytes`.
 pub fn range(source: &dyn Source, numbers: Range<u64>, max_bytes: usize) -> io::Result<Lines> {
     let walk = Walk::new(source, 0..source.end());
     Gatherer::new(numbers, max_bytes).gather(walk, source.end())
@@ -86,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_the_budget_is_cut_and_says_where() {
+    fn a_line_longer_than_the_budget_is_cut_and_the_cut_named() {
         let source = Slice::new("€bcdef€\n".as_bytes());
         let cut = |lines: Lines| lines.lines.into_iter().map(|line| (line.text, line.cut)).next();
         assert_eq!(cut(first(&source, 1, 4).unwrap()), Some(("€b".into(), Some(4..12))));

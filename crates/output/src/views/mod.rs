@@ -1,19 +1,21 @@
-//! The views of a log: bytes and a budget in, ranges and text out.
+//! The views of a log: each takes a range and a budget and returns ranges and text.
 //!
-//! A view is a function over a [`Source`]. It reads in chunks of 64 KiB, keeps no more than its
-//! budget, writes nothing, and knows neither the log nor the clock. Every offset and every range,
-//! in every answer, is a place in the log; what a view leaves out it names by its range.
+//! A view is a function over a [`Source`]. It reads in chunks of 64 KiB, holds no more than its
+//! budget, writes nothing, and knows neither the log nor the clock. Every offset and range in an
+//! answer refers to the log. Everything that a view leaves out is named by its range.
 //!
-//! Three things can be at a place in the log: bytes, a dropped range, and, where the source shows
-//! only one stream ([`Only`]), bytes of the other. A dropped range ends the line before it. Bytes
-//! of the other stream end nothing: they are not there, and a range that reaches over them covers
-//! them.
+//! An offset of the log has bytes, lies in a dropped range or, if the source shows only one stream
+//! ([`Only`]), has bytes of the other stream. A dropped range ends the line before it. Bytes of the
+//! other stream are skipped and end nothing; a range may span them.
+//!
+//! - `source.rs`, `only.rs`: what a view reads
+//! - `walk.rs`, `mapped_bytes.rs`: reading forward and backward
+//! - `raw.rs`, `lines.rs`, `head_tail/`, `text.rs`, `search.rs`: the views
 
-mod back;
 pub mod head_tail;
 pub mod lines;
+mod mapped_bytes;
 mod only;
-mod piece;
 pub mod raw;
 pub mod search;
 mod source;

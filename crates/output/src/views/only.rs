@@ -1,20 +1,20 @@
 //! One stream of a log that holds two.
 //!
-//! Offsets stay offsets of the log: the other stream's bytes are skipped, not renumbered, so a
-//! range found in one stream can be fetched from the whole, and nothing has to know how many bytes
-//! of a stream lie before a place. The views need no word about streams.
+//! Offsets stay offsets of the log: the bytes of the other stream are skipped, not renumbered. So a
+//! range found in one stream can be fetched from the whole log, nothing has to count the bytes of a
+//! stream, and the views need not know about streams.
 
 use std::{fmt, io, ops::Range};
 
 use super::{Read, Source};
 
-/// A source without the bytes that are not wanted.
+/// A source that shows only the wanted bytes of another.
 pub struct Only<'a, F> {
     source: &'a dyn Source,
     run_at: F,
 }
 
-/// Whose bytes are at a place, and up to which offset that holds.
+/// Which stream the bytes at an offset belong to, and up to which offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Run {
     Wanted { until: u64 },
@@ -22,7 +22,7 @@ pub enum Run {
 }
 
 impl<'a, F: Fn(u64) -> Run> Only<'a, F> {
-    /// `run_at` is asked for places that are below the source's end and not dropped.
+    /// `run_at` is called only for offsets below the end of the source that are not dropped.
     pub fn new(source: &'a dyn Source, run_at: F) -> Self {
         Self { source, run_at }
     }
@@ -37,7 +37,7 @@ impl<F: Fn(u64) -> Run> Source for Only<'_, F> {
         self.source.dropped()
     }
 
-    /// A dropped range is told whoever wrote there: of what is gone that is often not known.
+    /// Reports a dropped range for either stream, because who wrote it is often not known.
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
         let gone = self.dropped().iter().find(|gone| gone.end > at);
         if at >= self.end() || gone.is_some_and(|gone| gone.start <= at) {
@@ -46,8 +46,8 @@ impl<F: Fn(u64) -> Run> Source for Only<'_, F> {
         match (self.run_at)(at) {
             Run::Wanted { until } => {
                 let run = usize::try_from(until.saturating_sub(at)).unwrap_or(usize::MAX).max(1);
-                let room = into.len().min(run);
-                self.source.read_at(at, &mut into[..room])
+                let size = into.len().min(run);
+                self.source.read_at(at, &mut into[..size])
             }
             Run::Other { until } => {
                 let until = gone.map_or(until, |gone| until.min(gone.start));
@@ -68,7 +68,7 @@ mod tests {
     use super::{super::Slice, *};
 
     #[test]
-    fn a_place_is_wanted_or_of_the_other_or_dropped() {
+    fn an_offset_is_wanted_or_other_or_dropped() {
         let slice = Slice::new(b"ooeeeeoo").without(4..5);
         let only = Only::new(&slice, |at| match at {
             0..2 => Run::Wanted { until: 2 },

@@ -1,22 +1,22 @@
-//! The bytes themselves: a range, or what came after a cursor.
+//! The bytes as they are: a range, or everything after a cursor.
 
 use std::{io, ops::Range};
 
 use super::Source;
-use super::piece::{Part, Parts};
+use super::mapped_bytes::{SourcePart, read_parts};
 
-/// What lies in a range.
+/// The contents of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
     pub segments: Vec<Segment>,
-    /// The cursor to go on from; it stands still when there was nothing to read.
+    /// The cursor to continue from; unchanged if there was nothing to read.
     pub next: u64,
 }
 
-/// Bytes that are there, or a range that is not.
+/// Bytes that are there, or a dropped range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// `range` is as long as `bytes`, or longer by the other stream's bytes that it covers.
+    /// `range` is longer than `bytes` if it spans bytes of another stream.
     Bytes {
         range: Range<u64>,
         bytes: Vec<u8>,
@@ -24,23 +24,22 @@ pub enum Segment {
     Dropped(Range<u64>),
 }
 
-/// The bytes of `range`, at most `max_bytes` of them. Raw bytes are cut anywhere, also within a
-/// character.
+/// The bytes of `range`, at most `max_bytes`. They may be cut within a character.
 pub fn range(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Raw> {
-    let Parts { parts, next } = Parts::read(source, range, max_bytes)?;
+    let (parts, next) = read_parts(source, range, max_bytes)?;
     Ok(Raw { segments: parts.into_iter().map(Segment::from).collect(), next })
 }
 
-/// What came after `cursor`, at most `max_bytes` of it.
+/// The bytes after `cursor`, at most `max_bytes`.
 pub fn since(source: &dyn Source, cursor: u64, max_bytes: usize) -> io::Result<Raw> {
     range(source, cursor..source.end(), max_bytes)
 }
 
-impl From<Part> for Segment {
-    fn from(part: Part) -> Self {
+impl From<SourcePart> for Segment {
+    fn from(part: SourcePart) -> Self {
         match part {
-            Part::Kept(piece) => Self::Bytes { range: piece.range(), bytes: piece.into_bytes() },
-            Part::Dropped(range) => Self::Dropped(range),
+            SourcePart::Kept(kept) => Self::Bytes { range: kept.range(), bytes: kept.into_bytes() },
+            SourcePart::Dropped(range) => Self::Dropped(range),
         }
     }
 }
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_range_is_an_answer() {
+    fn a_dropped_range_is_a_segment() {
         let source = Slice::new(b"abcdefgh").without(2..5);
         let want = [bytes(0..2, b"ab"), Segment::Dropped(2..5), bytes(5..8, b"fgh")];
         assert_eq!(since(&source, 0, 100).unwrap(), Raw { segments: want.to_vec(), next: 8 });
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_at_or_past_the_end_stands_still() {
+    fn a_cursor_at_or_past_the_end_does_not_move() {
         let source = Slice::new(b"abc");
         for cursor in [3, 4, u64::MAX] {
             let want = Raw { segments: vec![], next: cursor };
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stream_is_one_segment_that_covers_the_other() {
+    fn a_segment_of_one_stream_spans_the_other() {
         let source = Slice::new(b"oEoEEo");
         let only = Only::new(&source, |at| match source_byte(at) {
             b'o' => Run::Wanted { until: at + 1 },

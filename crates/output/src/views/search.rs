@@ -1,10 +1,10 @@
 //! Search by regex, line by line, from a cursor, with bounded work.
 //!
-//! A match lies within one line. A line ends behind its newline, at the end of the log or at a
-//! dropped range; one longer than 64 KiB is looked at in parts of 64 KiB, each with the last 8 KiB
-//! of the part before: a match of up to 8 KiB is found wherever it lies, once, and a longer one
-//! where it does not lie across a border. Neither `\n` nor the `\r` before it is part of the text, so `$` works on
-//! what a terminal wrote. The search sees nothing before its cursor.
+//! A match lies within one line. A line ends after its newline, at the end of the log or at a
+//! dropped range. A line longer than 64 KiB is searched in parts of 64 KiB, each preceded by the
+//! last 8 KiB of the part before: a match of up to 8 KiB is found exactly once wherever it lies, a
+//! longer one only if no border splits it. `\n` and a `\r` before it are not part of the text, so
+//! `$` matches terminal output too. The search sees nothing before its cursor.
 
 mod pattern;
 mod searcher;
@@ -21,64 +21,62 @@ use searcher::Searcher;
 pub use pattern::{PatternError, compile};
 pub use watcher::Watcher;
 
-/// What to look for, and how far to go.
+/// What to search for, and the limits.
 #[derive(Debug, Clone)]
 pub struct Query {
     pub regex: Regex,
-    /// Where to start: the beginning of a line, or a line is looked at from here.
+    /// Where to start; within a line, only the rest of that line is searched.
     pub from: u64,
-    /// How many lines to give before and after a line that matches.
+    /// How many lines of context to return before and after a matching line.
     pub before: u8,
     pub after: u8,
-    /// How many lines that match to give.
+    /// How many matching lines to return.
     pub max_matches: usize,
-    /// How much text to give. The first match is given whatever its length; context that does
-    /// not fit is left out.
+    /// How much text to return. The first match is returned whatever its length; context that
+    /// does not fit is left out.
     pub max_bytes: usize,
-    /// How much to read; the line in which this many bytes are reached is looked at as a whole.
+    /// How much to read; the line in which this limit is reached is searched to its end.
     pub max_scanned: u64,
 }
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub matches: Vec<Match>,
     /// The dropped ranges met.
     pub dropped: Vec<Range<u64>>,
-    /// Where to go on. A last line that did not match and may still grow is to be looked at again.
+    /// Where to continue. A last line that may still grow is searched again unless it matched.
     pub next: u64,
     pub stopped: Stopped,
 }
 
-/// Why the search went no further.
+/// Why the search stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// At the end of the log.
     End,
-    /// With `max_matches` found.
+    /// After `max_matches` matches.
     Matches,
-    /// With `max_bytes` given.
+    /// After `max_bytes` of text.
     Bytes,
-    /// With `max_scanned` read.
+    /// After reading `max_scanned` bytes.
     Work,
 }
 
-/// A line that matches. A line of context is given once, with the match before it if it can be.
+/// A matching line. A line of context is returned once, if possible with the match before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// How many lines lie between the start of the search and this one.
+    /// How many lines precede this one, counted from the start of the search.
     pub number: u64,
     pub line: FoundLine,
-    /// Where in the line: the first 64.
+    /// The first 64 matches in the line.
     pub hits: Vec<Hit>,
     pub before: Vec<FoundLine>,
     pub after: Vec<FoundLine>,
 }
 
-/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundLine {
-    /// Where it lies, newline included.
+    /// The bytes of the line, newline included.
     pub range: Range<u64>,
     pub text: Vec<u8>,
 }
@@ -92,7 +90,7 @@ pub struct Hit {
     pub range: Range<u64>,
 }
 
-/// Searches until a limit is met or the log ends.
+/// Searches until a limit is reached or the log ends.
 pub fn search(source: &dyn Source, query: &Query) -> io::Result<Found> {
     Searcher::new(query).search(source)
 }
@@ -116,7 +114,7 @@ mod tests {
         }
     }
 
-    /// The lines found, the cursor and the reason.
+    /// Checks the lines found, the cursor and the reason.
     fn check(input: &[u8], query: &Query, want: (&[&str], u64, Stopped)) {
         let found = search(&Slice::new(input), query).unwrap();
         let text = |line: &Match| String::from_utf8(line.line.text.clone()).unwrap();
@@ -126,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_stops_and_says_where_to_go_on() {
+    fn each_limit_stops_the_search_and_says_where_to_continue() {
         let input = b"a1\nb\na2\nc\na3\n";
         check(input, &query("a"), (&["a1", "a2", "a3"], 13, Stopped::End));
         check(input, &Query { from: 5, ..query("a") }, (&["a2", "a3"], 13, Stopped::End));
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_that_may_still_grow_is_looked_at_again_unless_it_matched() {
+    fn a_last_line_that_may_still_grow_is_searched_again_unless_it_matched() {
         check(b"b\nrea", &query("ready"), (&[], 2, Stopped::End));
         check(b"b\nready", &query("ready"), (&["ready"], 7, Stopped::End));
         check(b"b\r\nready\r\n", &query("^b$|y$"), (&["b", "ready"], 10, Stopped::End));
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stream_is_searched_past_the_other_and_its_places_are_the_logs() {
+    fn one_stream_is_searched_across_the_other_with_offsets_of_the_log() {
         let log = b"reEEEady\nE\nno";
         let slice = Slice::new(log);
         let only = Only::new(&slice, |at| match log[at as usize] {

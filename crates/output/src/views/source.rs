@@ -1,33 +1,33 @@
-//! What a view looks at.
+//! What a view reads from.
 
 use std::{io, ops::Range};
 
-/// Bytes at offsets, some of which may be gone: a log up to a snapshot's length, or a slice.
+/// Bytes at offsets, some of which may be dropped: a log up to the length of a snapshot, or a slice.
 pub trait Source {
-    /// The end of what may be read.
+    /// The offset up to which it may be read.
     fn end(&self) -> u64;
 
-    /// The dropped ranges below the end, in order and apart. A range may grow after the answer:
-    /// [`Source::read_at`] has the last word.
+    /// The dropped ranges below the end, sorted and disjoint. More may be dropped later; only
+    /// [`Source::read_at`] is up to date.
     fn dropped(&self) -> &[Range<u64>];
 
-    /// What is at `at`. A read may be short; it never reaches over a border between bytes that
-    /// are there and bytes that are not.
+    /// Reads at offset `at`. A read may be short. It never crosses a border between bytes that are
+    /// there and bytes that are not.
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read>;
 }
 
-/// What is at a place of a source.
+/// What a source has at an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes were filled in; none at the end only (or into an empty buffer).
+    /// This many bytes were read; 0 only at the end (or into an empty buffer).
     Bytes(usize),
-    /// The bytes of this range, the place asked for in it, are gone.
+    /// The bytes of this range, which contains the offset, are dropped.
     Dropped(Range<u64>),
-    /// The bytes from here to this offset belong to what the source does not show.
+    /// The bytes up to this offset belong to a stream that the source does not show.
     Other { until: u64 },
 }
 
-/// A slice as a source, with the ranges of it that count as dropped.
+/// A slice as a source; some of its ranges may count as dropped.
 #[derive(Debug)]
 pub struct Slice<'a> {
     bytes: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Slice<'a> {
         Self { bytes, dropped: Vec::new() }
     }
 
-    /// Counts `range` as dropped; it lies within the slice and behind what is dropped already.
+    /// Marks `range` as dropped. It must lie in the slice, after the ranges already dropped.
     pub fn without(mut self, range: Range<u64>) -> Self {
         self.dropped.push(range);
         self

@@ -1,13 +1,13 @@
-//! The log as text to read: escape sequences removed, overwritten lines resolved, repeated lines
+//! The log as readable text: escape sequences removed, overwritten lines resolved, repeated lines
 //! folded.
 //!
-//! A line is what a terminal shows of it at the end: `\r` and `\b` move the cursor back, later
-//! characters overwrite earlier ones and the rest of a longer earlier text stays, `CSI K` erases.
-//! It is no terminal: every character is one cell, the cursor never leaves its line nor the text
-//! in it, no blank is invented and nothing that scrolled by is taken away. Of control characters
-//! the text has only tabs.
+//! A line is what a terminal finally shows of it: `\r` and `\b` move the cursor back, later
+//! characters overwrite earlier ones, the rest of a longer earlier text stays, and `CSI K` erases.
+//! It does not emulate a whole terminal: every character takes one cell, the cursor never leaves
+//! the text of its line, no blanks are added, and text that scrolled away is kept. Tab is the only
+//! control character in the text.
 //!
-//! A sequence ends with its line at the latest, so that an unfinished one hides little.
+//! An escape sequence ends with its line at the latest, so an unfinished one hides little.
 
 mod cells;
 mod cleaner;
@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::Source;
-use super::walk::{Step, Walk};
+use super::walk::{Walk, WalkStep};
 
 pub use cleaner::{CleanLine, Cleaner};
 
@@ -27,74 +27,69 @@ pub use cleaner::{CleanLine, Cleaner};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     pub lines: Vec<TextLine>,
-    /// What is left of the range because the budget was used up.
+    /// The part of the range that did not fit into the budget.
     pub rest: Option<Range<u64>>,
     /// The dropped ranges met; each ends the line before it.
     pub dropped: Vec<Range<u64>>,
 }
 
-/// A line as text, and how often it came in a row.
+/// A line as text, and how often it was repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextLine {
     pub text: String,
-    /// The bytes that it was made of, newline included.
+    /// The bytes of the line, newline included.
     pub range: Range<u64>,
-    /// The range to fetch if the text has not all of it.
+    /// If the text is incomplete, the range to fetch.
     pub cut: Option<Range<u64>>,
     pub repeats: Option<Repeats>,
 }
 
-/// The lines that were folded into the one before them because they read the same.
+/// The lines that were folded into the line before them because their text is the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeats {
     pub count: u64,
     pub range: Range<u64>,
 }
 
-/// The text of `range`, at most `max_bytes` of it, one byte for each line's end included.
+/// The text of `range`, at most `max_bytes`, counting one byte for the end of each line.
 ///
 /// A line that does not fit is left to the rest, unless it is the only one: then it is cut. A last
-/// line without newline is a line, if there is anything to see of it.
+/// line without newline counts as a line if it has any text.
 pub fn text(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Text> {
     let end = range.end.min(source.end());
-    let mut walk = Walk::new(source, range);
-    let (mut cleaner, mut page) = (Cleaner::default(), Page::new(max_bytes));
-    let mut going = ControlFlow::Continue(());
-    while going.is_continue()
-        && let Some(step) = walk.next()?
-    {
-        going = match step {
-            Step::Bytes(mut chunk) => loop {
-                match cleaner.feed(&mut chunk).map(|line| page.add(line)) {
-                    Some(ControlFlow::Continue(())) => {}
-                    Some(full) => break full,
-                    None => break ControlFlow::Continue(()),
+    let mut cleaner = Cleaner::default();
+    let mut page = TextPage { max_bytes, used: 0, lines: Vec::new(), dropped: Vec::new() };
+    let mut flow = Walk::new(source, range).try_for_each(|step| {
+        match step {
+            WalkStep::Bytes(mut chunk) => {
+                while let Some(line) = cleaner.feed(&mut chunk) {
+                    page.add(line)?;
                 }
-            },
-            Step::Dropped(range) => page.add_dropped(cleaner.end_line(), range),
-        };
+            }
+            WalkStep::Dropped(range) => {
+                cleaner.end_line().map_or(ControlFlow::Continue(()), |line| page.add(line))?;
+                page.dropped.push(range);
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    if flow.is_continue() {
+        flow = cleaner.end_line().map_or(flow, |line| page.add(line));
     }
-    if going.is_continue() {
-        going = cleaner.end_line().map_or(going, |line| page.add(line));
-    }
-    let rest = going.break_value().map(|from| from..end);
+    let rest = flow.break_value().map(|from| from..end);
     Ok(Text { lines: page.lines, rest, dropped: page.dropped })
 }
 
-/// Folds lines and keeps to the budget.
-struct Page {
+/// Folds repeated lines and keeps to the budget.
+struct TextPage {
     max_bytes: usize,
     used: usize,
     lines: Vec<TextLine>,
     dropped: Vec<Range<u64>>,
 }
 
-impl Page {
-    fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, used: 0, lines: Vec::new(), dropped: Vec::new() }
-    }
-
-    /// Breaks, with the line's start, if it does not fit.
+impl TextPage {
+    /// Breaks with the start of the line if it does not fit.
     fn add(&mut self, line: CleanLine) -> ControlFlow<u64> {
         let dropped_to = self.dropped.last().map_or(0, |gone| gone.end);
         if let Some(last) = self.lines.last_mut()
@@ -115,14 +110,6 @@ impl Page {
         }
         self.used += text.len() + 1;
         self.lines.push(TextLine { text, range, cut, repeats: None });
-        ControlFlow::Continue(())
-    }
-
-    fn add_dropped(&mut self, line: Option<CleanLine>, range: Range<u64>) -> ControlFlow<u64> {
-        if let Some(line) = line {
-            self.add(line)?;
-        }
-        self.dropped.push(range);
         ControlFlow::Continue(())
     }
 }
@@ -161,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn characters_with_such_bytes_are_not_sequences() {
+    fn bytes_of_a_character_start_no_sequence() {
         check("\u{1F600}\u{201D}\u{DB}".as_bytes(), &["\u{1F600}\u{201D}\u{DB}"]);
         check(b"a\xFFb\xE2\x82", &["a\u{FFFD}b\u{FFFD}"]);
     }
 
     #[test]
-    fn a_sequence_without_end_ends_with_its_line_or_its_bound() {
+    fn an_unfinished_sequence_ends_with_its_line_or_at_its_limit() {
         check(b"a\x1b]0;never\nb\x1b[12\nc\x1b\nd\x1bPx", &["a", "b", "c", "d"]);
         check(b"a\x1b[1\x18b\x1b]x\x1b[31mc", &["abc"]);
         check(&[b"\x1b[", [b'1'; 66].as_slice()].concat(), &["11"]);
@@ -187,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_lines_are_folded_and_say_where_they_were() {
+    fn repeated_lines_are_folded_and_their_range_named() {
         let source = Slice::new(b"a\nb\nb\n\x1b[1mb\nb").without(0..2);
         let view = text(&source, 0..u64::MAX, 100).unwrap();
         let repeats = Some(Repeats { count: 3, range: 4..13 });
@@ -203,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn text_that_does_not_fit_is_named() {
         let ranges = |input: &str, max_bytes| {
             let view = text(&Slice::new(input.as_bytes()), 0..u64::MAX, max_bytes).unwrap();
             let lines: Vec<_> = view.lines.into_iter().map(|line| (line.text, line.cut)).collect();

@@ -1,14 +1,17 @@
-//! Forward through a source, a chunk at a time.
+//! Reads a source forward, chunk by chunk.
 
-use std::{io, ops::Range};
+use std::{
+    io,
+    ops::{ControlFlow, Range},
+};
 
 use super::Source;
 use super::source::Read;
 
-/// How much is read at once.
+/// How many bytes are read at once.
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// Bytes and where they lie.
+/// Bytes and the log offset of the first.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
     pub at: u64,
@@ -24,21 +27,20 @@ impl<'a> Chunk<'a> {
         taken
     }
 
-    /// Takes the bytes up to the next newline and with it off, or all if there is none.
+    /// Takes the bytes up to and including the next newline, or all if there is none.
     pub(super) fn take_line(&mut self) -> Self {
         let newline = self.bytes.iter().position(|byte| *byte == b'\n');
         self.take(newline.map_or(self.bytes.len(), |at| at + 1))
     }
 }
 
-/// What comes next in a source.
 #[derive(Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum WalkStep<'a> {
     Bytes(Chunk<'a>),
     Dropped(Range<u64>),
 }
 
-/// A walk through a range of a source; memory is one chunk.
+/// A walk through a range of a source; it holds one chunk.
 pub(super) struct Walk<'s> {
     source: &'s dyn Source,
     at: u64,
@@ -49,33 +51,43 @@ pub(super) struct Walk<'s> {
 impl<'s> Walk<'s> {
     pub(super) fn new(source: &'s dyn Source, range: Range<u64>) -> Self {
         let end = range.end.min(source.end());
-        let room = end.saturating_sub(range.start).min(CHUNK as u64) as usize;
-        Self { source, at: range.start, end, buffer: vec![0; room] }
+        let size = end.saturating_sub(range.start).min(CHUNK as u64) as usize;
+        Self { source, at: range.start, end, buffer: vec![0; size] }
     }
 
-    /// How far the walk has got.
+    /// The offset up to which the walk has read.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Step<'_>>> {
-        self.next_up_to(CHUNK)
+    /// Passes each step to `take` until it breaks or the range ends.
+    pub(super) fn try_for_each<B>(
+        &mut self,
+        mut take: impl FnMut(WalkStep<'_>) -> ControlFlow<B>,
+    ) -> io::Result<ControlFlow<B>> {
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue()
+            && let Some(step) = self.next_up_to(CHUNK)?
+        {
+            flow = take(step);
+        }
+        Ok(flow)
     }
 
-    /// The next step, of no more than `most` bytes.
-    pub(super) fn next_up_to(&mut self, most: usize) -> io::Result<Option<Step<'_>>> {
+    /// The next step, of at most `max_bytes` bytes.
+    pub(super) fn next_up_to(&mut self, max_bytes: usize) -> io::Result<Option<WalkStep<'_>>> {
         while self.at < self.end {
             let at = self.at;
-            let room = (self.end - at).min(most.min(CHUNK) as u64) as usize;
-            match self.source.read_at(at, &mut self.buffer[..room])? {
+            let size = (self.end - at).min(max_bytes.min(CHUNK) as u64) as usize;
+            match self.source.read_at(at, &mut self.buffer[..size])? {
                 Read::Bytes(0) => break,
                 Read::Bytes(count) => {
                     self.at += count as u64;
-                    return Ok(Some(Step::Bytes(Chunk { at, bytes: &self.buffer[..count] })));
+                    return Ok(Some(WalkStep::Bytes(Chunk { at, bytes: &self.buffer[..count] })));
                 }
                 Read::Dropped(range) => {
                     self.at = range.end.clamp(at + 1, self.end);
-                    return Ok(Some(Step::Dropped(at..self.at)));
+                    return Ok(Some(WalkStep::Dropped(at..self.at)));
                 }
                 Read::Other { until } => self.at = until.clamp(at + 1, self.end),
             }

@@ -1,11 +1,11 @@
-//! A source that reads short, so that a chunk border falls anywhere, and a log to put in it.
+//! A source with short reads, so that chunk borders fall anywhere, and generators for its bytes.
 
 use std::{cell::Cell, io, ops::Range};
 
 use lastbyte_output::views::{Read, Slice, Source};
 use proptest::prelude::*;
 
-/// Bytes, what is dropped of them, and how long each read is.
+/// Bytes, their dropped ranges, and the length of each read.
 #[derive(Debug, Clone)]
 pub(crate) struct Chopped {
     pub(crate) bytes: Vec<u8>,
@@ -25,14 +25,14 @@ impl Source for Chopped {
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
         self.turn.set(self.turn.get() + 1);
-        let room = into.len().min(self.sizes[self.turn.get() % self.sizes.len()]);
+        let size = into.len().min(self.sizes[self.turn.get() % self.sizes.len()]);
         let slice = Slice::new(&self.bytes);
-        self.dropped.iter().cloned().fold(slice, Slice::without).read_at(at, &mut into[..room])
+        self.dropped.iter().cloned().fold(slice, Slice::without).read_at(at, &mut into[..size])
     }
 }
 
 impl Chopped {
-    /// The bytes whole, at once.
+    /// All bytes in one read, nothing dropped.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, dropped: Vec::new(), sizes: vec![usize::MAX], turn: Cell::new(0) }
     }
@@ -42,7 +42,7 @@ impl Chopped {
         Self { sizes, ..self }
     }
 
-    /// The parts that are there, with where they start.
+    /// The kept parts and their offsets.
     pub(crate) fn kept(&self) -> Vec<(u64, &[u8])> {
         let starts = [0].into_iter().chain(self.dropped.iter().map(|gone| gone.end));
         let ends = self.dropped.iter().map(|gone| gone.start).chain([self.end()]);
@@ -54,7 +54,7 @@ impl Chopped {
     }
 }
 
-/// The bytes of `bytes`, whole, in any chunks.
+/// `bytes` without holes, in chunks of any size.
 pub(crate) fn whole(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Chopped> {
     let sizes = prop_oneof![
         prop::collection::vec(1..8_usize, 1..8),
@@ -63,7 +63,7 @@ pub(crate) fn whole(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Valu
     (bytes, sizes).prop_map(|(bytes, sizes)| Chopped { sizes, ..Chopped::new(bytes) })
 }
 
-/// The bytes of `bytes`, up to three ranges dropped, in any chunks.
+/// `bytes` with up to three dropped ranges, in chunks of any size.
 pub(crate) fn with_holes(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Chopped> {
     let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
     (whole(bytes), cuts).prop_map(|(source, cuts)| {
@@ -76,7 +76,7 @@ pub(crate) fn with_holes(bytes: impl Strategy<Value = Vec<u8>>) -> impl Strategy
     })
 }
 
-/// Something like output: lines, long ones too, characters, bad bytes.
+/// Typical output: short and long lines, characters of several bytes, invalid bytes.
 pub(crate) fn output() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         4 => "[a-c ]{0,6}".prop_map(String::into_bytes),

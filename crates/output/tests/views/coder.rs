@@ -1,4 +1,4 @@
-//! The Coder view against a model written from the words of its contract.
+//! The Coder view compared with a model written from its contract.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::chopped::{Chopped, whole};
 
-/// The first 16384 bytes in a head, everything after through a ring of 16384.
+/// The first 16384 bytes go to the head, the rest through a ring buffer of 16384.
 fn model(bytes: &[u8]) -> CoderOutput {
     let (mut head, mut ring) = (Vec::new(), VecDeque::new());
     for &byte in bytes {
@@ -50,7 +50,7 @@ fn cut(text: &[u8]) -> Vec<u8> {
     lines.collect::<Vec<_>>().join(&b'\n')
 }
 
-/// Lines about as long as the longest that is not cut, to a length about where the rules change.
+/// Lines about as long as the limit, and totals about where the rules change.
 fn output() -> impl Strategy<Value = Vec<u8>> {
     let length = prop_oneof![0..100_usize, 2040..2056_usize, 3000..9000_usize];
     let line = (length, prop_oneof![Just("\n"), Just("\r\n"), Just("")]);
@@ -73,7 +73,7 @@ fn check(source: &Chopped) {
 
 proptest! {
     #[test]
-    fn it_renders_what_the_contract_says(source in whole(output())) {
+    fn it_follows_the_contract(source in whole(output())) {
         check(&source);
     }
 }

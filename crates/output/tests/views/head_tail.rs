@@ -1,4 +1,4 @@
-//! Head, omitted range and tail are the whole.
+//! Head, omitted range and tail make up the whole log.
 
 use lastbyte_output::views::{Source, head_tail::native};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn check_sum(source: &Chopped, max_bytes: usize) {
 
 proptest! {
     #[test]
-    fn head_and_omitted_and_tail_are_the_whole(
+    fn head_omitted_range_and_tail_make_up_the_log(
         source in with_holes(output()),
         max_bytes in 0..400_usize,
     ) {

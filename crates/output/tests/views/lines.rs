@@ -1,4 +1,4 @@
-//! Lines against a model that splits the whole log.
+//! Lines compared with a model that splits the whole log.
 
 use lastbyte_output::views::{
     Source,
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::chopped::{Chopped, output, with_holes};
 
-/// All lines of what is kept.
+/// All lines of the kept parts.
 fn all_lines(source: &Chopped) -> Vec<Line> {
     let mut lines = Vec::new();
     for (mut at, kept) in source.kept() {
@@ -22,7 +22,7 @@ fn all_lines(source: &Chopped) -> Vec<Line> {
     lines
 }
 
-/// As many as fit.
+/// The first lines that fit.
 fn fitting<'a>(lines: impl Iterator<Item = &'a Line>, max_bytes: usize) -> Vec<Line> {
     let mut used = 0;
     let fits = |line: &&Line| {

@@ -1,4 +1,4 @@
-//! The promises of the views, as properties.
+//! The guarantees of the views as property tests.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod chopped;

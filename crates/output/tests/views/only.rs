@@ -1,18 +1,19 @@
-//! One stream of two reads like that stream alone, at the places of the log.
+//! One stream of two reads like that stream alone, with offsets of the log.
 
 use std::ops::Range;
 
 use lastbyte_output::views::{
     Only, Run, Slice, Source,
     lines::{self, Lines},
-    search::{Query, compile, search},
+    search::{Query, search},
     text::text,
 };
 use proptest::prelude::*;
 
 use crate::chopped::{Chopped, output, whole};
+use crate::search::query;
 
-/// A log, and which of its bytes are of the wanted stream.
+/// A log, and which of its bytes belong to the wanted stream.
 #[derive(Debug, Clone)]
 struct Split {
     log: Chopped,
@@ -28,7 +29,7 @@ impl Split {
         if wanted { Run::Wanted { until } } else { Run::Other { until } }
     }
 
-    /// The bytes of the wanted stream and their places in the log.
+    /// The bytes of the wanted stream and their offsets in the log.
     fn alone(&self) -> (Vec<u8>, Vec<u64>) {
         let bytes = self.log.bytes.iter().zip(0..).zip(&self.wanted);
         bytes.filter(|(_, wanted)| **wanted).map(|(byte, _)| byte).unzip()
@@ -44,17 +45,17 @@ fn split() -> impl Strategy<Value = Split> {
     })
 }
 
-/// A view of the log with one stream, and of that stream alone with its ranges put into the log.
+/// One stream as a view of the log, and the same stream as a log of its own.
 struct Both<'a> {
     only: &'a dyn Source,
     alone: &'a dyn Source,
-    places: &'a [u64],
+    offsets: &'a [u64],
     max_bytes: usize,
 }
 
 impl Both<'_> {
     fn in_log(&self, range: &Range<u64>) -> Range<u64> {
-        self.places[range.start as usize]..self.places[range.end as usize - 1] + 1
+        self.offsets[range.start as usize]..self.offsets[range.end as usize - 1] + 1
     }
 
     fn check_lines(&self, view: impl Fn(&dyn Source) -> Lines) {
@@ -74,15 +75,8 @@ impl Both<'_> {
     }
 
     fn check_search(&self) {
-        let query = Query {
-            regex: compile("[ab]+.?").unwrap(),
-            from: 0,
-            before: 1,
-            after: 1,
-            max_matches: 10,
-            max_bytes: self.max_bytes,
-            max_scanned: 1000,
-        };
+        let limits = Query { max_matches: 10, max_scanned: 1000, ..query("[ab]+.?") };
+        let query = Query { before: 1, after: 1, max_bytes: self.max_bytes, ..limits };
         let mut want = search(self.alone, &query).unwrap().matches;
         for found in &mut want {
             let context = found.before.iter_mut().chain(&mut found.after);
@@ -100,9 +94,9 @@ impl Both<'_> {
 proptest! {
     #[test]
     fn one_stream_reads_like_that_stream_alone(split in split(), max_bytes in 0..400_usize) {
-        let (bytes, places) = split.alone();
+        let (bytes, offsets) = split.alone();
         let (only, alone) = (Only::new(&split.log, |at| split.run_at(at)), Slice::new(&bytes));
-        let both = Both { only: &only, alone: &alone, places: &places, max_bytes };
+        let both = Both { only: &only, alone: &alone, offsets: &offsets, max_bytes };
         both.check_lines(|source| lines::first(source, 9, max_bytes).unwrap());
         both.check_lines(|source| lines::last(source, 9, max_bytes).unwrap());
         both.check_text();

@@ -1,4 +1,4 @@
-//! Reading on from cursor to cursor gives the log, whatever the chunks and the budgets.
+//! Reading from cursor to cursor returns the whole log, for any chunks and budgets.
 
 use crate::chopped::{Chopped, output, with_holes};
 use lastbyte_output::views::{
@@ -7,8 +7,8 @@ use lastbyte_output::views::{
 };
 use proptest::prelude::*;
 
-/// All that a reader gets who reads on until its cursor stands still.
-fn read_on(source: &Chopped, budgets: &[usize]) -> Vec<Segment> {
+/// Everything a reader gets until its cursor no longer moves.
+fn read_to_end(source: &Chopped, budgets: &[usize]) -> Vec<Segment> {
     let (mut segments, mut cursor) = (Vec::new(), 0);
     for budget in budgets.iter().cycle() {
         let raw = since(source, cursor, *budget).unwrap();
@@ -38,7 +38,7 @@ proptest! {
         budgets in prop::collection::vec(1..50_usize, 1..10),
     ) {
         let (mut kept, mut dropped, mut at) = (Vec::new(), Vec::new(), 0);
-        for segment in read_on(&source, &budgets) {
+        for segment in read_to_end(&source, &budgets) {
             let range = match segment {
                 Segment::Bytes { range, bytes } => {
                     prop_assert_eq!(range.end - range.start, bytes.len() as u64);

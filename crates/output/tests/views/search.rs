@@ -1,4 +1,4 @@
-//! Search against a model that has all lines of the log.
+//! Search compared with a model that has all lines of the log.
 
 use std::ops::Range;
 
@@ -22,13 +22,14 @@ fn pattern() -> impl Strategy<Value = &'static str> {
         "é",
         "(?-u)\\xA9",
         "q",
-        // These match where nothing is: at the beginning of a line, and between others.
+        // Empty matches: at the beginning of a line, and between other matches.
         "b$|^",
         "[ab]*",
     ])
 }
 
-fn query(pattern: &str) -> Query {
+/// A query without limits and context.
+pub(crate) fn query(pattern: &str) -> Query {
     Query {
         regex: compile(pattern).unwrap(),
         from: 0,
@@ -40,7 +41,7 @@ fn query(pattern: &str) -> Query {
     }
 }
 
-/// The lines of each part that is kept; none is longer than 64 KiB.
+/// The lines of each kept part; none is longer than 64 KiB.
 fn all_lines(source: &Chopped) -> Vec<Vec<FoundLine>> {
     let lines = |(start, kept): (u64, &[u8])| {
         let mut at = start;
@@ -65,14 +66,14 @@ fn hits(query: &Query, line: &FoundLine) -> Vec<Hit> {
     found.map(|found| Hit { text: found.range(), range: place(found.range()) }).collect()
 }
 
-/// A line of several parts with something of up to 8 KiB in it, near a border or across one, and
-/// where that lies.
+/// A line of several parts with a needle of up to 8 KiB near or across a border, and the range of
+/// the needle.
 fn long_line() -> impl Strategy<Value = (Vec<u8>, Range<u64>)> {
     let filler = prop::sample::select(vec!["x", "é", "€", "x€"]);
     let parts = (filler, 1..4_usize, 0..9000_usize, 0..8191_usize);
     parts.prop_map(|(filler, border, back, dashes)| {
         let mut bytes = filler.repeat(4 * 64 * 1024 / filler.len()).into_bytes();
-        // The end of a character, so that none is cut.
+        // Between characters, so that none is split.
         let at = (border * 64 * 1024 + 500 - back) / filler.len() * filler.len();
         let needle = format!("<{}>", "-".repeat(dashes));
         let range = at as u64..(at + needle.len()) as u64;
@@ -81,8 +82,8 @@ fn long_line() -> impl Strategy<Value = (Vec<u8>, Range<u64>)> {
     })
 }
 
-/// Every match with its context: lines before it that were not given yet, lines after it up to
-/// the next match.
+/// Every match with its context: the lines before it not yet returned, and the lines after it up
+/// to the next match.
 fn model(source: &Chopped, query: &Query) -> Vec<Match> {
     let (mut matches, mut number) = (Vec::new(), 0);
     for part in all_lines(source) {
@@ -123,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn going_on_from_cursor_to_cursor_finds_the_same(
+    fn searching_from_cursor_to_cursor_finds_the_same(
         source in with_holes(output()),
         pattern in pattern(),
         max_matches in 1..4_usize,
@@ -148,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn in_a_long_line_a_match_is_found_once_wherever_it_lies(
+    fn a_match_in_a_long_line_is_found_once_wherever_it_lies(
         (bytes, want) in long_line(),
         sizes in prop::collection::vec(900..70_000_usize, 1..4),
         max_scanned in prop::sample::select(vec![1, 70_000, u64::MAX]),
@@ -191,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn a_watcher_sees_no_match_over_a_dropped_range_whichever_look_meets_it(
+    fn a_watcher_sees_no_match_across_a_dropped_range_in_any_steps(
         source in with_holes(output()),
         pattern in prop::sample::select(vec!["ab", "a[^q]*c", "€", "^b"]),
         looks in prop::collection::vec(1..40_u64, 1..5),
@@ -211,7 +212,7 @@ proptest! {
 }
 
 #[test]
-fn the_beginning_of_a_line_is_not_in_the_middle_of_a_long_one() {
+fn a_part_of_a_long_line_does_not_begin_a_line() {
     let line = ["a".as_bytes(), &[b'x'; 300_000]].concat();
     let source = Chopped::new(line);
     assert_eq!(search(&source, &query("^x")).unwrap().matches, []);

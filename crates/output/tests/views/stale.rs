@@ -1,4 +1,4 @@
-//! A range that is dropped while a view reads: the source's list does not have it, reads do.
+//! A range dropped while a view reads: the source does not list it, but reads report it.
 
 use std::{io, ops::Range};
 
@@ -6,12 +6,13 @@ use lastbyte_output::views::{
     Read, Source,
     head_tail::{HeadTail, coder, native},
     lines,
-    search::{Query, compile, search},
+    search::{Query, search},
     text::text,
 };
 use proptest::prelude::*;
 
 use crate::chopped::{Chopped, output, with_holes};
+use crate::search::query;
 
 struct Stale<'a>(&'a Chopped);
 
@@ -31,22 +32,15 @@ impl Source for Stale<'_> {
 
 proptest! {
     #[test]
-    fn a_range_dropped_meanwhile_is_told_like_one_dropped_before(
+    fn a_range_dropped_meanwhile_is_reported_like_one_dropped_before(
         source in with_holes(output()),
         count in 0..20_u64,
         max_bytes in 0..400_usize,
     ) {
         let stale = Stale(&source);
         let whole = 0..source.end();
-        let query = Query {
-            regex: compile("a|^$").unwrap(),
-            from: 0,
-            before: 1,
-            after: 1,
-            max_matches: 10,
-            max_bytes,
-            max_scanned: 1000,
-        };
+        let limits = Query { max_matches: 10, max_bytes, max_scanned: 1000, ..query("a|^$") };
+        let query = Query { before: 1, after: 1, ..limits };
         prop_assert_eq!(coder(&stale).unwrap(), coder(&source).unwrap());
         let want = HeadTail { dropped: vec![], ..native(&source, 0, max_bytes).unwrap() };
         prop_assert_eq!(native(&stale, 0, max_bytes).unwrap(), want);

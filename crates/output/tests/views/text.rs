@@ -1,4 +1,4 @@
-//! The text view against a model that has the whole log and a regex for sequences.
+//! The text view compared with a model that has the whole log and a regex for sequences.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::chopped::{Chopped, with_holes};
 
-/// Text, moves and sequences; sequences without end only where a line or a sequence follows.
+/// Text, cursor moves and sequences; unfinished sequences only before a line end or a sequence.
 fn coloured() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         6 => "[ab]{0,3}".prop_map(String::into_bytes),
@@ -29,7 +29,7 @@ fn coloured() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(part, 0..60).prop_map(|parts| parts.concat())
 }
 
-/// The characters of a line, a stray C1 byte as the escape that it stands for.
+/// The characters of a line; a stray C1 byte becomes its two-character escape.
 fn characters(line: &[u8]) -> String {
     let mut text = String::new();
     for chunk in line.utf8_chunks() {
@@ -51,7 +51,7 @@ static SEQUENCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).unwrap()
 });
 
-/// What a line reads like at the end.
+/// What a line finally shows.
 fn reading(line: &[u8]) -> String {
     let (characters, mut cells, mut cursor) = (characters(line), Vec::new(), 0_usize);
     let mut rest = characters.as_str();
@@ -103,7 +103,7 @@ fn model(source: &Chopped) -> Text {
     Text { lines, rest: None, dropped: source.dropped.clone() }
 }
 
-/// The texts with each repeat in its place.
+/// The texts with repeats expanded.
 fn unfolded(lines: &[TextLine]) -> Vec<String> {
     let times = |line: &TextLine| 1 + line.repeats.as_ref().map_or(0, |repeats| repeats.count);
     lines.iter().flat_map(|line| vec![line.text.clone(); times(line) as usize]).collect()
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_on_from_the_rest_gives_all_lines(
+    fn reading_from_rest_to_rest_returns_all_lines(
         source in with_holes(coloured()),
         max_bytes in 0..30_usize,
     ) {

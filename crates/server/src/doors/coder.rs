@@ -1,8 +1,9 @@
 //! The door for clients of Coder's workspace agent: `/api/v0/processes`.
 //!
-//! Its answers are the agent's after JSON parsing, the order of members included; where they are
-//! not, on purpose, `docs/compat-coder.md` says so. Everything that is Go's and not HTTP's has a
-//! file of its own: how paths and queries are unescaped, JSON is taken and written, text is quoted.
+//! After JSON parsing its answers equal the agent's, including the order of members;
+//! `docs/compat-coder.md` lists the intended differences. `routes` calls `start`, `list`, `output` and
+//! `signal`; `request`, `chat`, `retry_key` and `launch` are what these read and start. What is
+//! special to Go has its own files: `path` and `query` (escapes), `json_in`, `json_out`, `go_quote`.
 
 mod answer;
 mod chat;
@@ -15,6 +16,7 @@ mod output;
 mod path;
 mod query;
 mod request;
+mod retry_key;
 mod routes;
 mod signal;
 mod start;

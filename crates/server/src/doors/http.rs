@@ -5,10 +5,8 @@ mod attach;
 mod events;
 mod follow;
 mod input;
-mod metrics;
 mod output;
 mod partial;
-mod route;
 mod routes;
 mod sse;
 

@@ -1,17 +1,109 @@
 //! Becoming a WebSocket, for every door that speaks over one.
 
+mod bounded;
+mod frames;
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use axum::body::Body;
 use axum::http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
-pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+use bounded::{Bounded, TooLong};
+
+pub(crate) use bounded::Messages;
+
+/// A connection keeps this much for what it reads, also while it is idle.
+const READ_BUFFER_BYTES: usize = 8 << 10;
+
+/// A WebSocket that answers pings, and reads no more until the client has read the last answer.
+/// tungstenite alone would queue an answer to every ping of a client that never reads.
+///
+/// Both directions must be polled by one task: there is one place for the waker of a writer.
+#[derive(Debug)]
+pub(super) struct Socket {
+    inner: WebSocketStream<Bounded<TokioIo<Upgraded>>>,
+    most_bytes: usize,
+    pong_due: bool,
+}
+
+impl Socket {
+    pub(super) fn into_inner(self) -> TokioIo<Upgraded> {
+        self.inner.into_inner().into_inner()
+    }
+
+    /// A message that was too long, in the library's own word for it.
+    fn with_capacity(&self, error: Error) -> Error {
+        let too_long = match &error {
+            Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref::<TooLong>()),
+            _ => None,
+        };
+        let Some(TooLong(size)) = too_long else { return error };
+        let size = usize::try_from(*size).unwrap_or(usize::MAX);
+        Error::Capacity(CapacityError::MessageTooLong { size, max_size: self.most_bytes })
+    }
+}
+
+/// What a client is told of an error that it can do something about.
+pub(super) fn told(error: &Error) -> Option<lastbyte_wire::Error> {
+    match error {
+        Error::Io(error) => error.get_ref()?.downcast_ref().cloned(),
+        _ => None,
+    }
+}
+
+impl Stream for Socket {
+    type Item = Result<Message, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let bounded = self.inner.get_mut();
+        // A reader that wants the next message is done with the last one.
+        bounded.free_taken();
+        if let Poll::Ready(error) = bounded.poll_late(context) {
+            return Poll::Ready(Some(Err(Error::Io(error))));
+        }
+        if self.pong_due {
+            match ready!(self.inner.poll_flush_unpin(context)) {
+                Ok(()) => self.pong_due = false,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+        let next = ready!(self.inner.poll_next_unpin(context));
+        self.pong_due = matches!(next, Some(Ok(Message::Ping(_))));
+        Poll::Ready(next.map(|next| next.map_err(|error| self.with_capacity(error))))
+    }
+}
+
+impl Sink<Message> for Socket {
+    type Error = Error;
+
+    fn poll_ready(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready_unpin(context)
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), Error> {
+        self.inner.start_send_unpin(message)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_flush_unpin(context)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_close_unpin(context)
+    }
+}
 
 /// A request to become a WebSocket that was understood.
 #[derive(Debug)]
@@ -40,13 +132,20 @@ impl Upgrade {
     }
 }
 
-/// The socket that takes messages of so many bytes; `None` if the client went away before.
-pub(super) async fn open(upgrade: OnUpgrade, most_bytes: usize) -> Option<Socket> {
+/// The socket that takes messages of up to this many bytes, when there is room for them; `None` if
+/// the client went away before.
+pub(super) async fn open(
+    upgrade: OnUpgrade,
+    messages: Messages,
+    most_bytes: usize,
+) -> Option<Socket> {
     let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(Some(most_bytes))
         .max_frame_size(Some(most_bytes));
-    let io = TokioIo::new(upgrade.await.ok()?);
-    Some(WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await)
+    let io = Bounded::new(TokioIo::new(upgrade.await.ok()?), messages, most_bytes);
+    let inner = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+    Some(Socket { inner, most_bytes, pong_due: false })
 }
 
 /// What proves that the request was understood; `None` if it is not one for a WebSocket.

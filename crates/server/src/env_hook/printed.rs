@@ -9,13 +9,13 @@ use lastbyte_engine::Environment;
 /// What is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub enum BadEnvironment {
-    #[error("it is empty")]
+    #[error("nothing")]
     Empty,
-    #[error("it begins like JSON and is no object of strings: {0}")]
+    #[error("an invalid JSON object of strings: {0}")]
     Json(serde_json::Error),
-    #[error("{0:?} is no name and value with a `=` between them")]
+    #[error("{0:?}, which is not NAME=VALUE")]
     Pair(String),
-    #[error("{0:?} is no name of a variable, or its value has a NUL")]
+    #[error("the variable {0:?}, which has an invalid name or a NUL in its value")]
     Name(String),
 }
 
@@ -33,10 +33,7 @@ fn object(printed: &[u8]) -> Result<Environment, BadEnvironment> {
         serde_json::from_slice(printed).map_err(BadEnvironment::Json)?;
     let check = |(name, value): (String, String)| {
         let bad = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
-        match bad {
-            true => Err(BadEnvironment::Name(name)),
-            false => Ok((name.into(), value.into())),
-        }
+        if bad { Err(BadEnvironment::Name(name)) } else { Ok((name.into(), value.into())) }
     };
     object.into_iter().map(check).collect()
 }

@@ -1,8 +1,8 @@
-//! A policy as a request says it.
+//! A sandbox policy of a request.
 
 use std::path::PathBuf;
 
-use lastbyte_engine::{Network, Sandbox, Workspace};
+use lastbyte_engine::{Network, Sandbox, StartupFiles, Workspace};
 use lastbyte_wire as wire;
 use lastbyte_wire::Error;
 
@@ -18,6 +18,7 @@ pub(super) fn sandbox(asked: &wire::Sandbox) -> Result<Sandbox, Error> {
             writable,
             protect,
             network: on,
+            allow_startup_files,
             exclude_cwd,
             exclude_slash_tmp,
             exclude_tmpdir,
@@ -29,6 +30,7 @@ pub(super) fn sandbox(asked: &wire::Sandbox) -> Result<Sandbox, Error> {
                 slash_tmp: !exclude_slash_tmp,
                 tmpdir: !exclude_tmpdir,
                 protect: paths("protect", protect)?,
+                startup_files: startup_files(*allow_startup_files),
                 network: network(*on),
             })
         }
@@ -36,17 +38,19 @@ pub(super) fn sandbox(asked: &wire::Sandbox) -> Result<Sandbox, Error> {
 }
 
 fn network(on: bool) -> Network {
-    match on {
-        true => Network::On,
-        false => Network::Off,
-    }
+    if on { Network::On } else { Network::Off }
+}
+
+fn startup_files(allowed: bool) -> StartupFiles {
+    if allowed { StartupFiles::Writable } else { StartupFiles::Protected }
 }
 
 fn check_count(count: usize) -> Result<(), Error> {
-    match count > MOST_PATHS {
-        true => Err(invalid(format!("`writable` and `protect` have more than {MOST_PATHS} paths"))),
-        false => Ok(()),
+    if count > MOST_PATHS {
+        let message = "too many paths in `writable` and `protect`";
+        return Err(invalid(format!("{message}: at most {MOST_PATHS} paths")));
     }
+    Ok(())
 }
 
 fn paths(what: &str, paths: &[String]) -> Result<Vec<PathBuf>, Error> {
@@ -55,13 +59,13 @@ fn paths(what: &str, paths: &[String]) -> Result<Vec<PathBuf>, Error> {
 
 fn absolute(what: &str, path: &str) -> Result<PathBuf, Error> {
     if path.contains('\0') {
-        return Err(invalid(format!("a path in `{what}` has a NUL byte in it: {path:?}")));
+        return Err(invalid(format!("invalid path in `{what}`: {path:?} contains a NUL byte")));
     }
-    match path.starts_with('/') {
-        true => Ok(path.into()),
-        false => Err(invalid(format!("a path in `{what}` is not absolute: {path:?}"))
-            .hint("a path of a policy begins with a slash")),
+    if !path.starts_with('/') {
+        return Err(invalid(format!("invalid path in `{what}`: {path:?} is not absolute"))
+            .hint("start the path with a slash"));
     }
+    Ok(path.into())
 }
 
 #[cfg(test)]
@@ -73,6 +77,7 @@ mod tests {
             writable: paths.iter().map(|path| (*path).into()).collect(),
             protect: vec!["/w/.git".into()],
             network: true,
+            allow_startup_files: true,
             exclude_cwd: false,
             exclude_slash_tmp: true,
             exclude_tmpdir: false,
@@ -87,6 +92,7 @@ mod tests {
             slash_tmp: false,
             tmpdir: true,
             protect: vec!["/w/.git".into()],
+            startup_files: StartupFiles::Writable,
             network: Network::On,
         };
         assert_eq!(sandbox(&writable(&["/w"])), Ok(Sandbox::WorkspaceWrite(want)));

@@ -1,4 +1,4 @@
-//! Who may ask at all.
+//! Which clients are let in.
 
 use std::sync::Arc;
 
@@ -7,69 +7,84 @@ use lastbyte_wire::{Error, ErrorCode};
 use rustix::process::geteuid;
 
 use super::confinement::Confinement;
+use super::gate::Admitted;
 use super::peer::Peer;
 use super::token::Token;
 
-/// What a TCP listener asks of its clients. A unix socket is for this user and root alone.
+/// What a TCP listener requires of its clients. A unix socket is for this user and root alone.
 #[derive(Debug, Clone)]
 pub enum Access {
     /// `Authorization: Bearer TOKEN` on everything but `GET /healthz`.
     Token(Arc<Token>),
-    /// Nothing: whoever can connect may ask.
+    /// Nothing: every client that can connect is let in.
     Open,
 }
 
-/// The first check: the kernel's word on a unix peer.
+/// The first check: what the kernel says of a unix peer.
 pub(super) fn check_peer(peer: &Peer) -> Result<(), Error> {
     check_uid(peer, geteuid().as_raw())?;
     check_confinement(peer)
 }
 
-/// A sandboxed command gets nothing from us that its policy keeps from it.
+/// A sandboxed command must not use the server to get around its policy.
 fn check_confinement(peer: &Peer) -> Result<(), Error> {
     match peer {
         Peer::Unix { confinement: Confinement::None, .. } | Peer::Tcp(_) => Ok(()),
         Peer::Unix { confinement: Confinement::Sandboxed, .. } => Err(Error::new(
             ErrorCode::SandboxedPeer,
-            format!("the peer, {peer}, is in a sandbox, and this server is not in it"),
+            format!("the client ({peer}) is in a sandbox that this server is not in"),
         )
-        .hint("run the command itself: what it runs is in the same sandbox")),
+        .hint("run the command directly: it stays in the same sandbox")),
         Peer::Unix { confinement: Confinement::Unknown, .. } => Err(Error::new(
             ErrorCode::ForbiddenPeer,
-            format!("who connected, {peer}, is gone, and may have been in a sandbox"),
+            format!("cannot check whether the client ({peer}) is in a sandbox: it is gone"),
         )),
+        Peer::Unix { confinement: Confinement::Unchecked(errno), .. } => Err(Error::new(
+            ErrorCode::TooManyConnections,
+            format!("cannot check whether the client ({peer}) is in a sandbox: {errno}"),
+        )
+        .hint("try again in a moment; if it keeps failing, raise the server's `ulimit -n`")),
+    }
+}
+
+/// Why a connection is not kept: a peer is checked once, so this one would never be let in.
+pub(super) fn unchecked(peer: &Peer) -> Option<Error> {
+    match peer {
+        Peer::Unix { confinement: Confinement::Unchecked(_), .. } => check_peer(peer).err(),
+        Peer::Unix { .. } | Peer::Tcp(_) => None,
     }
 }
 
 fn check_uid(peer: &Peer, own: u32) -> Result<(), Error> {
     match *peer {
         Peer::Unix { uid, .. } if uid != own && uid != 0 => {
-            let message = format!("this socket is for user {own}, and the peer is user {uid}");
+            let message =
+                format!("this socket is for uid {own} only, and the client has uid {uid}");
             Err(Error::new(ErrorCode::ForbiddenPeer, message))
         }
         Peer::Unix { .. } | Peer::Tcp(_) => Ok(()),
     }
 }
 
-/// The last check: the token, where one is asked for.
-pub(super) fn check_token(head: &request::Parts, access: &Access) -> Result<(), Error> {
+/// The last check: the token, if one is required.
+pub(super) fn check_token(head: &request::Parts, access: &Access) -> Result<Admitted, Error> {
     match access {
-        Access::Open => Ok(()),
-        Access::Token(_) if is_health(head) => Ok(()),
+        Access::Open => Ok(Admitted::Proved),
         Access::Token(token) => match bearer(&head.headers) {
-            Some(given) if token.is(given) => Ok(()),
-            Some(_) => Err(unauthorized("the token is wrong")),
-            None => Err(unauthorized("the request has no token")),
+            Some(given) if token.is(given) => Ok(Admitted::Proved),
+            _ if is_health(head) => Ok(Admitted::Public),
+            Some(_) => Err(unauthorized("wrong token")),
+            None => Err(unauthorized("missing token")),
         },
     }
 }
 
 fn unauthorized(message: &str) -> Error {
     Error::new(ErrorCode::Unauthorized, message)
-        .hint("send `Authorization: Bearer TOKEN`; the server says at its start where the token is")
+        .hint("send `Authorization: Bearer TOKEN`; the server prints the path of its token file at startup")
 }
 
-/// Whether the server is there is no secret.
+/// Whether the server runs is no secret.
 fn is_health(head: &request::Parts) -> bool {
     matches!(head.method, Method::GET | Method::HEAD) && head.uri.path() == "/healthz"
 }
@@ -86,6 +101,7 @@ fn bearer(fields: &HeaderMap) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use axum::http::Request;
+    use rustix::io::Errno;
 
     use super::*;
 
@@ -101,6 +117,9 @@ mod tests {
         assert_eq!(sandboxed.code, ErrorCode::SandboxedPeer);
         assert!(sandboxed.message.contains("pid 7"), "{sandboxed}");
         assert_eq!(check(Confinement::Unknown).unwrap_err().code, ErrorCode::ForbiddenPeer);
+        let unchecked = check(Confinement::Unchecked(Errno::MFILE)).unwrap_err();
+        assert_eq!(unchecked.code, ErrorCode::TooManyConnections);
+        assert!(unchecked.message.contains("Too many open files"), "{unchecked}");
     }
 
     #[test]
@@ -113,7 +132,7 @@ mod tests {
         assert_eq!(check_uid(&Peer::Tcp(([127, 0, 0, 1], 1).into()), OURS), Ok(()));
     }
 
-    fn check(method: &str, path: &str, fields: &[&str]) -> Result<(), ErrorCode> {
+    fn check(method: &str, path: &str, fields: &[&str]) -> Result<Admitted, ErrorCode> {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::read_or_create(folder.path()).unwrap();
         let text = std::fs::read_to_string(Token::file_in(folder.path())).unwrap();
@@ -122,14 +141,14 @@ mod tests {
             request = request.header("authorization", field.replace("TOKEN", text.trim()));
         }
         let (head, ()) = request.body(()).unwrap().into_parts();
-        assert_eq!(check_token(&head, &Access::Open), Ok(()));
+        assert_eq!(check_token(&head, &Access::Open), Ok(Admitted::Proved));
         check_token(&head, &Access::Token(Arc::new(token))).map_err(|error| error.code)
     }
 
     #[test]
     fn the_token_comes_through() {
         for field in ["Bearer TOKEN", "bearer TOKEN", "BEARER  TOKEN "] {
-            assert_eq!(check("POST", "/v1/processes", &[field]), Ok(()), "{field}");
+            assert_eq!(check("POST", "/v1/processes", &[field]), Ok(Admitted::Proved), "{field}");
         }
     }
 
@@ -152,8 +171,9 @@ mod tests {
 
     #[test]
     fn health_alone_needs_none() {
-        assert_eq!(check("GET", "/healthz", &[]), Ok(()));
-        assert_eq!(check("HEAD", "/healthz?x", &[]), Ok(()));
+        assert_eq!(check("GET", "/healthz", &[]), Ok(Admitted::Public));
+        assert_eq!(check("HEAD", "/healthz?x", &[]), Ok(Admitted::Public));
+        assert_eq!(check("GET", "/healthz", &["Bearer TOKEN"]), Ok(Admitted::Proved));
         for (method, path) in [
             ("POST", "/healthz"),
             ("GET", "/healthz/"),

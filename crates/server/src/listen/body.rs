@@ -1,11 +1,21 @@
 //! The body of a request, whole and bounded.
 
-use crate::Limits;
+use std::pin::pin;
+
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Body;
+use lastbyte_sys::memory;
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::time::timeout;
+
+use crate::Limits;
+
+/// How much free memory a large body needs, as a multiple of its size: it is parsed, and copied for
+/// a child or its input queue. A failed allocation there would abort the server.
+const SPARE: usize = 6;
+/// From this size on it is checked.
+const LARGE: usize = 1 << 20;
 
 /// Reads a body to its end. One that says it is too large is refused before a byte is read.
 pub async fn collect<B>(body: B, limits: &Limits) -> Result<Bytes, Error>
@@ -14,28 +24,84 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let most = limits.body_bytes;
-    if usize::try_from(body.size_hint().lower()).map_or(true, |least| least > most) {
+    let hint = body.size_hint();
+    if usize::try_from(hint.lower()).map_or(true, |least| least > most) {
         return Err(too_large(most));
     }
-    let body = Limited::new(body, most).collect();
-    match timeout(limits.body_time, body).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(most)),
-        Ok(Err(error)) => {
-            let why = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-            let message = format!("the body does not come to its end: {error}{why}");
-            Err(Error::new(ErrorCode::InvalidRequest, message))
+    let announced = hint.exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+    let mut gathered = Gathered::new(announced)?;
+    let reading = async {
+        let mut body = pin!(body);
+        while let Some(frame) = body.as_mut().frame().await {
+            // Trailers say nothing to us.
+            if let Ok(data) = frame.map_err(|error| cut_short(error.into()))?.into_data() {
+                gathered.push(&data, most)?;
+            }
         }
+        Ok(())
+    };
+    match timeout(limits.body_time, reading).await {
+        Ok(read) => read.and_then(|()| gathered.finish()),
         Err(_) => {
             let seconds = limits.body_time.as_secs_f64();
-            let message = format!("the body has not come in {seconds} s, as long as is waited");
+            let message = format!("timed out after {seconds} s waiting for the body");
             Err(Error::new(ErrorCode::RequestTooSlow, message))
         }
     }
 }
 
+/// The bytes so far, copied: a piece from hyper keeps the whole buffer that it was read into.
+#[derive(Debug)]
+struct Gathered {
+    bytes: Vec<u8>,
+}
+
+impl Gathered {
+    fn new(announced: usize) -> Result<Self, Error> {
+        check_memory(announced)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(announced).map_err(|_| out_of_memory(announced))?;
+        Ok(Self { bytes })
+    }
+
+    fn push(&mut self, data: &[u8], most: usize) -> Result<(), Error> {
+        let len = self.bytes.len() + data.len();
+        if len > most {
+            return Err(too_large(most));
+        }
+        self.bytes.try_reserve(data.len()).map_err(|_| out_of_memory(len))?;
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Bytes, Error> {
+        // Others may have taken memory since the first check.
+        check_memory(self.bytes.len())?;
+        Ok(self.bytes.into())
+    }
+}
+
+/// Whether the machine has memory for a body of this size and what becomes of it.
+pub(crate) fn check_memory(bytes: usize) -> Result<(), Error> {
+    if bytes >= LARGE && !memory::is_available(SPARE.saturating_mul(bytes)) {
+        return Err(out_of_memory(bytes));
+    }
+    Ok(())
+}
+
+fn cut_short(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    let why = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    let message = format!("cannot read the body to its end: {error}{why}");
+    Error::new(ErrorCode::InvalidRequest, message)
+}
+
+fn out_of_memory(bytes: usize) -> Error {
+    let message = format!("not enough memory for a body of {bytes} bytes");
+    Error::new(ErrorCode::OutOfMemory, message).hint("send less at once, or try again later")
+}
+
 fn too_large(most: usize) -> Error {
-    let message = format!("the body is larger than {most} bytes, the most that is taken");
+    let message = format!("the body is larger than the limit of {most} bytes");
     Error::new(ErrorCode::BodyTooLarge, message)
 }
 
@@ -50,20 +116,9 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        connections: 1,
-        waits: 1,
-        searches: 1,
-        coder_wait: Duration::ZERO,
-        head_bytes: 8192,
-        head_fields: 1,
-        head_time: Duration::ZERO,
-        stall: Duration::ZERO,
-        linger: Duration::ZERO,
-        body_bytes: 8,
-        bodies_bytes: 8,
-        body_time: Duration::from_millis(20),
-    };
+    fn limits() -> Limits {
+        Limits { body_bytes: 8, body_time: Duration::from_millis(20), ..Limits::default() }
+    }
 
     /// A body that does not say how long it is, of these pieces, the last first;
     /// `None` never comes.
@@ -90,23 +145,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_of_the_most_bytes_is_taken() {
-        assert_eq!(collect(Full::from("12345678"), &LIMITS).await, Ok("12345678".into()));
+        assert_eq!(collect(Full::from("12345678"), &limits()).await, Ok("12345678".into()));
         let pieces = Pieces(vec![Some("5678"), Some("1234")]);
-        assert_eq!(collect(pieces, &LIMITS).await, Ok("12345678".into()));
+        assert_eq!(collect(pieces, &limits()).await, Ok("12345678".into()));
     }
 
     #[tokio::test]
     async fn one_more_is_too_many_and_the_bound_is_named() {
-        let want = "the body is larger than 8 bytes, the most that is taken";
+        let want = "the body is larger than the limit of 8 bytes";
         let want = Err(Error::new(ErrorCode::BodyTooLarge, want));
-        assert_eq!(collect(Full::from("123456789"), &LIMITS).await, want);
+        assert_eq!(collect(Full::from("123456789"), &limits()).await, want);
         let never_read = Pieces(vec![None, Some("56789"), Some("1234")]);
-        assert_eq!(collect(never_read, &LIMITS).await, want);
+        assert_eq!(collect(never_read, &limits()).await, want);
     }
 
     #[tokio::test]
     async fn a_body_that_does_not_come_is_not_waited_for() {
-        let error = collect(Pieces(vec![None, Some("1")]), &LIMITS).await.unwrap_err();
+        let error = collect(Pieces(vec![None, Some("1")]), &limits()).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::RequestTooSlow);
         assert!(error.message.contains("0.02 s"), "{error}");
     }

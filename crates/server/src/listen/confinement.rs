@@ -1,16 +1,17 @@
-//! Whether a peer is in a sandbox that the server is not in. Such a peer must not have the server do
+//! Whether a peer is in a sandbox that the server is not in. Such a peer must not make the server do
 //! what it may not do itself.
 //!
-//! The engine tells a sandboxed process by marks that neither it nor anything that it starts can take
-//! off. So this asks for no list of trees, which a process that was born a moment ago is not in, and
-//! it holds for the commands of any other server, too. A server that is in such a sandbox itself looks
-//! for those who are in more of them than it is: each has a filter of system calls. Filters of others,
-//! a container's say, mean nothing: a command that was started outside of it may have fewer.
+//! The engine marks sandboxed processes so that neither they nor their children can remove the mark.
+//! This works without a list of processes, which would miss one that was forked a moment ago, and for
+//! commands of other servers too. A server that is in such a sandbox itself compares the number of
+//! system call filters: each sandbox adds one. Other filters, for example of a container, prove
+//! nothing: a command started outside of the container may have fewer.
 
 use std::fs;
 use std::io;
 
 use lastbyte_engine::confined;
+use rustix::io::Errno;
 
 /// What is known of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +19,15 @@ pub enum Confinement {
     /// It may do what the server may do, as far as sandboxes go.
     None,
     Sandboxed,
-    /// It is gone, or cannot be looked at. Whoever has its connection now may be anybody.
+    /// It is gone or cannot be inspected, so its connection may belong to any process now.
     Unknown,
+    /// The server lacks descriptors or memory to inspect it.
+    Unchecked(Errno),
 }
 
-/// What a server is in itself.
+/// The sandbox that the server is in itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct OwnConfinement {
     filters: Filters,
     confined: bool,
 }
@@ -33,31 +36,45 @@ pub(super) struct Own {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 struct Filters(u64);
 
-impl Own {
-    pub(super) fn look() -> Self {
+impl OwnConfinement {
+    pub(super) fn detect() -> Self {
         // Without /proc no peer can be looked at either, and that refuses it.
-        let filters = status("self").ok().and_then(|status| Filters::of(&status));
-        let confined = confined(std::process::id().cast_signed());
+        let filters = status("self").ok().and_then(|status| Filters::from_status(&status));
+        let confined = confined(std::process::id().cast_signed()).unwrap_or(true);
         Self { filters: filters.unwrap_or_default(), confined }
     }
 
     /// Looks at a process by its number, which must be that of the peer still.
     pub(super) fn confinement_of(self, pid: i32) -> Confinement {
-        let Some(filters) = status(&pid.to_string()).ok().and_then(|status| Filters::of(&status))
-        else {
-            return Confinement::Unknown;
+        self.look_at(pid).unwrap_or_else(|error| {
+            Confinement::unseen(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })
+    }
+
+    fn look_at(self, pid: i32) -> io::Result<Confinement> {
+        let Some(filters) = Filters::from_status(&status(&pid.to_string())?) else {
+            return Ok(Confinement::Unknown);
         };
         let in_more_than_we = !self.confined || filters > self.filters;
-        match in_more_than_we && confined(pid) {
-            true => Confinement::Sandboxed,
-            false => Confinement::None,
+        let sandboxed = in_more_than_we && confined(pid)?;
+        Ok(if sandboxed { Confinement::Sandboxed } else { Confinement::None })
+    }
+}
+
+impl Confinement {
+    /// Of a peer at which a look has failed: that says something of the peer only if the server
+    /// has what a look takes.
+    pub(super) fn unseen(errno: Errno) -> Self {
+        match errno {
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM => Self::Unchecked(errno),
+            _ => Self::Unknown,
         }
     }
 }
 
 impl Filters {
     /// Of a page of `/proc`; `None` of a process that is gone but not waited for.
-    fn of(status: &str) -> Option<Self> {
+    fn from_status(status: &str) -> Option<Self> {
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             line.and_then(|rest| rest.strip_prefix(':')).map(str::trim)
@@ -83,17 +100,18 @@ mod tests {
 
     #[test]
     fn filters_are_counted_as_the_kernel_writes_them() {
-        let of = |state: &str, rest: &str| Filters::of(&format!("State:\t{state}\n{rest}"));
+        let of =
+            |state: &str, rest: &str| Filters::from_status(&format!("State:\t{state}\n{rest}"));
         assert_eq!(of("S (sleeping)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), Some(Filters(3)));
         assert_eq!(of("R (running)", ""), Some(Filters(0)));
         assert_eq!(of("Z (zombie)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), None);
-        assert_eq!(Filters::of(""), None);
+        assert_eq!(Filters::from_status(""), None);
     }
 
     #[test]
     fn we_are_not_more_confined_than_ourselves() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(Own::look().confinement_of(own), Confinement::None);
+        assert_eq!(OwnConfinement::detect().confinement_of(own), Confinement::None);
     }
 
     /// A container's filters are on the server and not on what was started outside of it.
@@ -105,7 +123,8 @@ mod tests {
         let launch = Launch { sandbox, ..Launch::argv(["sleep", "600"]) };
         let process = engine.start(launch).await.unwrap().process;
         let pid = process.about().pid;
-        let seen_by = |confined| Own { filters: Filters(9), confined }.confinement_of(pid);
+        let seen_by =
+            |confined| OwnConfinement { filters: Filters(9), confined }.confinement_of(pid);
         assert_eq!(seen_by(false), Confinement::Sandboxed);
         assert_eq!(seen_by(true), Confinement::None, "it is in the same one, and in fewer");
         process.stop(Verb::Stop).await;
@@ -114,6 +133,6 @@ mod tests {
     #[test]
     fn of_a_process_that_is_gone_nothing_is_known() {
         // Larger than any pid can be.
-        assert_eq!(Own::look().confinement_of(i32::MAX), Confinement::Unknown);
+        assert_eq!(OwnConfinement::detect().confinement_of(i32::MAX), Confinement::Unknown);
     }
 }

@@ -3,26 +3,28 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, header};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use lastbyte_wire::{Error, ErrorCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower_service::Service;
 
-use super::access_log::Entry;
 use super::auth::Access;
-use super::gate;
+use super::gate::{self, Admitted};
 use super::host::Hosts;
-use super::linger::Unread;
+use super::lingering_close::WatchedBody;
 use super::peer::Peer;
 use super::phase::{Phase, Phases};
 use super::refusal::refusal;
+use super::slots::Slot;
 use super::socket::Socket;
 use super::traffic::Traffic;
 use crate::Limits;
@@ -34,52 +36,102 @@ pub(super) struct Shared {
     pub(super) hosts: Hosts,
     pub(super) limits: Limits,
     pub(super) traffic: Arc<Traffic>,
+    /// Memory for large answers that clients have not read yet, in KiB.
+    answers: Arc<Semaphore>,
 }
 
-/// What a request is judged by besides its own head.
+/// What is known of the client, besides the head of its request.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) peer: Peer,
     pub(super) access: Access,
+    pub(super) slot: Arc<Slot>,
+}
+
+const KIB: u64 = 1024;
+/// Answers up to this size are not counted: there are not more of them than connections.
+const SMALL_ANSWER: u64 = 64 * KIB;
+
+impl Shared {
+    pub(super) fn new(router: Router, hosts: Hosts, limits: Limits, traffic: Arc<Traffic>) -> Self {
+        let answers = Arc::new(Semaphore::new(limits.answers_bytes / KIB as usize));
+        Self { router, hosts, limits, traffic, answers }
+    }
+
+    /// Reserves memory for a large answer until its client has read it, or replaces it by a refusal.
+    fn reserve_memory(
+        &self,
+        response: Response<Body>,
+    ) -> (Response<Body>, Option<OwnedSemaphorePermit>) {
+        let bytes = response.body().size_hint().exact().unwrap_or(0);
+        if bytes <= SMALL_ANSWER {
+            return (response, None);
+        }
+        let room = u32::try_from(bytes / KIB).unwrap_or(u32::MAX);
+        match Arc::clone(&self.answers).try_acquire_many_owned(room) {
+            Ok(permit) => (response, Some(permit)),
+            Err(_) => (refusal(self.too_many_answers(bytes)), None),
+        }
+    }
+
+    fn too_many_answers(&self, bytes: u64) -> Error {
+        let most = self.limits.answers_bytes;
+        let message = format!(
+            "answer limit reached: no memory for {bytes} bytes, since unread answers may take {most} \
+             bytes in all"
+        );
+        Error::new(ErrorCode::TooManyAnswers, message).hint(
+            "the request was carried out; read the output again in a moment, or read less at once",
+        )
+    }
 }
 
 /// Answers what comes until the client goes, a bound is passed or the server says so.
 pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut phases: Phases) {
-    let (unread, upgraded) = (socket.unread(), socket.upgraded());
+    let (unread, upgraded, request_state) =
+        (socket.unread(), socket.upgraded(), socket.request_state());
     let http = http(&shared.limits);
     let (peer, traffic) = (caller.peer, Arc::clone(&shared.traffic));
     let service = service_fn(move |request| {
         let (shared, caller, upgraded) = (Arc::clone(&shared), caller.clone(), upgraded.clone());
-        let answer = answer(request, shared, caller, unread.clone());
-        async move { answer.await.inspect(|response| upgraded.look_at(response)) }
+        let request = request.map(|body| unread.watch(body, &request_state));
+        let request_state = request_state.clone();
+        async move {
+            let response = answer(request, &shared, caller).await?;
+            upgraded.look_at(&response);
+            let (response, room) = shared.reserve_memory(response);
+            count(&response, &shared.traffic);
+            Ok::<_, Infallible>(request_state.answer(response, room))
+        }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
-        ended = connection.as_mut() => return tell(ended, peer, &traffic),
+        ended = connection.as_mut() => return log_end(ended, peer, &traffic),
         () = phases.until(Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
-        ended = connection => tell(ended, peer, &traffic),
+        ended = connection => log_end(ended, peer, &traffic),
         () = phases.until(Phase::Cut) => tracing::debug!(%peer, "connection cut at shutdown"),
     }
 }
 
-/// Tells a client that there is no room for it, and no more.
-pub(super) async fn turn_away(socket: Socket, peer: Peer, error: Error, shared: Arc<Shared>) {
-    let (unread, limits) = (socket.unread(), shared.limits);
+/// Answers one request with an error and closes the connection.
+pub(super) async fn reject(socket: Socket, peer: Peer, error: Error, shared: Arc<Shared>) {
+    let (unread, request_state, limits) = (socket.unread(), socket.request_state(), shared.limits);
     let traffic = Arc::clone(&shared.traffic);
     let service = service_fn(move |request: Request<Incoming>| {
-        drop(unread.of(request.into_body()));
+        drop(unread.watch(request.into_body(), &request_state));
         shared.traffic.count_refusal(error.code);
         let mut response = refusal(error.clone());
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        let response = request_state.answer(response, None);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection =
         http(&limits).keep_alive(false).serve_connection(TokioIo::new(socket), service);
-    // Until its request is there, and again until it has heard us.
-    match timeout(2 * limits.linger, connection).await {
-        Ok(ended) => tell(ended, peer, &traffic),
+    // Once for its request to arrive, once for it to read the answer.
+    match timeout(2 * limits.lingering_close, connection).await {
+        Ok(ended) => log_end(ended, peer, &traffic),
         Err(_) => tracing::debug!(%peer, "connection turned away unheard"),
     }
 }
@@ -95,32 +147,46 @@ fn http(limits: &Limits) -> http1::Builder {
 }
 
 async fn answer(
-    request: Request<Incoming>,
-    shared: Arc<Shared>,
+    request: Request<WatchedBody>,
+    shared: &Shared,
     caller: Caller,
-    unread: Unread,
 ) -> Result<Response<Body>, Infallible> {
-    let entry = Entry::begin(request.method(), request.uri(), caller.peer);
+    let began = Instant::now();
     let (mut head, body) = request.into_parts();
-    let body = unread.of(body);
+    let (method, uri, peer) = (head.method.clone(), head.uri.clone(), caller.peer);
     let admitted = gate::check(&head, &caller.peer, &shared.hosts, &caller.access);
     let response = match admitted {
-        Ok(()) => {
+        Ok(admitted) => {
+            if admitted == Admitted::Proved {
+                caller.slot.prove();
+            }
             head.extensions.insert(caller.peer);
             let request = Request::from_parts(head, Body::new(body));
             shared.router.clone().call(request).await?
         }
         Err(error) => refusal(error),
     };
-    if let Some(code) = response.extensions().get::<ErrorCode>() {
-        shared.traffic.count_refusal(*code);
-    }
-    entry.end(response.status());
+    // Not the query, which may have text of the client's in it.
+    tracing::info!(
+        target: "access",
+        %method,
+        path = uri.path(),
+        status = response.status().as_u16(),
+        us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+        %peer,
+        "request"
+    );
     Ok(response)
 }
 
-/// A connection that ended badly is its client's affair.
-fn tell(ended: hyper::Result<()>, peer: Peer, traffic: &Traffic) {
+fn count(response: &Response<Body>, traffic: &Traffic) {
+    if let Some(code) = response.extensions().get::<ErrorCode>() {
+        traffic.count_refusal(*code);
+    }
+}
+
+/// A connection that ended badly is only worth a debug line.
+fn log_end(ended: hyper::Result<()>, peer: Peer, traffic: &Traffic) {
     let Err(error) = ended else { return };
     if let Some(code) = refused_by_hyper(&error) {
         traffic.count_refusal(code);
@@ -129,14 +195,14 @@ fn tell(ended: hyper::Result<()>, peer: Peer, traffic: &Traffic) {
     tracing::debug!(%peer, %error, why, "connection ended");
 }
 
-/// What hyper has answered before there was a request: a head that is none (400) or is past its
-/// bounds (431). It lets nobody write that answer, so it is a status without a body; that it was
-/// given is known by the error that ends the connection.
+/// What hyper answered before there was a request: an invalid head (400) or one past the limits
+/// (431). hyper writes that answer itself, as a status without a body; the error that ends the
+/// connection tells that it did.
 fn refused_by_hyper(error: &hyper::Error) -> Option<ErrorCode> {
     if error.is_parse_too_large() {
         Some(ErrorCode::HeadTooLarge)
     } else {
-        // Whoever begins with HTTP/2 is not answered at all.
+        // HTTP/2 is not answered at all.
         let answered = error.is_parse() && !error.is_parse_version_h2();
         answered.then_some(ErrorCode::InvalidRequest)
     }

@@ -1,4 +1,4 @@
-//! What a request has to pass before a route is looked for.
+//! The checks of a request before it is routed.
 
 use axum::http::request;
 use lastbyte_wire::Error;
@@ -8,13 +8,22 @@ use super::host::{self, Hosts};
 use super::origin;
 use super::peer::Peer;
 
-/// The checks in their order: who connected, by what name, for which page, with what token.
+/// What an admitted request proves of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admitted {
+    /// Its client may use the server.
+    Proved,
+    /// It only asked for public information.
+    Public,
+}
+
+/// The checks in their order: the peer, the host name, the origin, the token.
 pub(super) fn check(
     head: &request::Parts,
     peer: &Peer,
     hosts: &Hosts,
     access: &Access,
-) -> Result<(), Error> {
+) -> Result<Admitted, Error> {
     auth::check_peer(peer)?;
     let asked_for = host::check(head, hosts)?;
     origin::check(&head.headers, asked_for.as_ref())?;

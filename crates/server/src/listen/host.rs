@@ -1,15 +1,15 @@
-//! The name by which a client asks for this server.
+//! The check of the `Host` header, against DNS rebinding.
 //!
-//! A page of another site can make a browser ask us under a name of that site's, which it lets
-//! resolve to this machine. So a name that is not ours is refused: an address or `localhost` is
-//! never somebody else's.
+//! A page of another site can make a browser send requests here under a name of that site, which it
+//! resolves to this machine. So unknown names are refused; IP addresses and `localhost` cannot be
+//! another site's.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::http::{Version, header, request, uri};
 use lastbyte_wire::{Error, ErrorCode};
 
-/// The names that are this server's besides addresses and `localhost`.
+/// The names of this server, besides IP addresses and `localhost`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts {
     names: Vec<String>,
@@ -60,18 +60,21 @@ fn port_is_one(authority: &uri::Authority) -> bool {
     authority.as_str().len() == authority.host().len() || authority.port_u16().is_some()
 }
 
-/// What the request calls this server; `None` where HTTP/1.0 leaves it out.
+/// The host that the request names; `None` if HTTP/1.0 leaves it out.
 pub(super) fn check(head: &request::Parts, hosts: &Hosts) -> Result<Option<Authority>, Error> {
     let mut fields = head.headers.get_all(header::HOST).iter();
     let (field, second) = (fields.next(), fields.next());
     if second.is_some() {
-        return Err(Error::new(ErrorCode::InvalidRequest, "the request has two Host fields"));
+        return Err(Error::new(
+            ErrorCode::InvalidRequest,
+            "the request has more than one Host header",
+        ));
     }
     let in_target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
     if field.is_none() && in_target.is_none() {
         return match head.version {
             Version::HTTP_09 | Version::HTTP_10 => Ok(None),
-            _ => Err(Error::new(ErrorCode::InvalidRequest, "the request has no Host field")),
+            _ => Err(Error::new(ErrorCode::InvalidRequest, "the request has no Host header")),
         };
     }
     // A target with a name in it wins over the field, and both must be ours.
@@ -87,8 +90,8 @@ fn known(text: &[u8], hosts: &Hosts) -> Result<Authority, Error> {
     let authority = Authority::parse(text).filter(|authority| hosts.know(authority.host()));
     authority.ok_or_else(|| {
         let name = String::from_utf8_lossy(text);
-        Error::new(ErrorCode::UnknownHost, format!("{name:?} is not a name of this server"))
-            .hint("ask for localhost or an address, or start the server with --host NAME")
+        Error::new(ErrorCode::UnknownHost, format!("unknown host {name:?}"))
+            .hint("use localhost or an IP address, or start the server with --host NAME")
     })
 }
 

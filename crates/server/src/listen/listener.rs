@@ -1,15 +1,17 @@
-//! Where connections come from.
+//! Listeners on unix sockets and TCP ports.
 
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
+use std::time::Duration;
 
+use lastbyte_sys::socket;
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::auth::Access;
-use super::confinement::Own;
+use super::confinement::OwnConfinement;
 use super::peer::Peer;
 use super::socket::Stream;
 use super::unix::{OwnSocket, UnixError};
@@ -23,36 +25,37 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Source {
-    Unix(OwnSocket, Own),
+    Unix(OwnSocket, OwnConfinement),
     Tcp(TcpListener, SocketAddr),
 }
 
-/// Why nothing can be accepted.
+/// Why a listener cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     #[error(transparent)]
     Unix(#[from] UnixError),
-    #[error("cannot listen on {address}")]
-    Tcp { address: SocketAddr, source: io::Error },
-    #[error("cannot listen on a socket that was handed over")]
+    #[error("cannot listen on {address}: {why}; choose another --listen address")]
+    Tcp { address: SocketAddr, why: io::Error },
+    #[error("cannot listen on an inherited socket")]
     HandedOver { source: io::Error },
 }
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 1024;
+/// A peer that is silent for this long is probed (TCP keepalive).
+const PROBE_AFTER: Duration = Duration::from_secs(60);
 
 impl Listener {
     /// A socket for this user and root, whose file goes with the listener. Must be called on a
     /// runtime.
     pub fn unix(path: &Path) -> Result<Self, BindError> {
-        let source = Source::Unix(OwnSocket::bind(path)?, Own::look());
+        let source = Source::Unix(OwnSocket::bind(path)?, OwnConfinement::detect());
         Ok(Self { source, access: Access::Open })
     }
 
     /// Port 0 is one that is free. Must be called on a runtime.
     pub fn tcp(address: SocketAddr, access: Access) -> Result<Self, BindError> {
-        let (listener, address) =
-            bind(address).map_err(|source| BindError::Tcp { address, source })?;
+        let (listener, address) = bind(address).map_err(|why| BindError::Tcp { address, why })?;
         Ok(Self { source: Source::Tcp(listener, address), access })
     }
 
@@ -61,7 +64,7 @@ impl Listener {
     pub fn handed_over_unix(listener: StdUnixListener) -> Result<Self, BindError> {
         let socket = OwnSocket::handed_over(listener);
         let socket = socket.map_err(|source| BindError::HandedOver { source })?;
-        Ok(Self { source: Source::Unix(socket, Own::look()), access: Access::Open })
+        Ok(Self { source: Source::Unix(socket, OwnConfinement::detect()), access: Access::Open })
     }
 
     /// The same of a port. Must be called on a runtime.
@@ -87,18 +90,31 @@ impl Listener {
         &self.access
     }
 
+    /// Creates the file of a unix socket again if it was removed; says whether it did.
+    pub(super) fn recreate_if_removed(&mut self) -> Result<bool, UnixError> {
+        match &mut self.source {
+            Source::Unix(socket, _) if socket.is_gone() => {
+                *socket = OwnSocket::bind(&socket.path)?;
+                Ok(true)
+            }
+            Source::Unix(..) | Source::Tcp(..) => Ok(false),
+        }
+    }
+
     /// The next connection and who made it. Cancel-safe.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match &self.source {
             Source::Unix(socket, own) => {
                 let (stream, _) = socket.listener.accept().await?;
-                let peer = Peer::of_unix(&stream, *own)?;
+                let peer = Peer::from_unix(&stream, *own)?;
                 Ok((Stream::Unix(stream), peer))
             }
             Source::Tcp(listener, _) => {
                 let (stream, address) = listener.accept().await?;
                 // Without it answers are late, not wrong.
                 _ = stream.set_nodelay(true);
+                // Without it the slot of a machine that has vanished stays taken.
+                _ = socket::set_keepalive(&stream, PROBE_AFTER);
                 Ok((Stream::Tcp(stream), Peer::Tcp(address)))
             }
         }

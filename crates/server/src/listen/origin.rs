@@ -1,4 +1,4 @@
-//! The page that makes a browser ask, which must be one of ours.
+//! The check of the page on whose behalf a browser sends a request.
 
 use axum::http::{HeaderMap, header};
 use lastbyte_wire::{Error, ErrorCode};
@@ -7,28 +7,28 @@ use super::host::Authority;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Refuses what another site's page asks for. Programs say nothing of a page and come through.
+/// Refuses requests of pages of other sites. Programs send no origin and are admitted.
 pub(super) fn check(fields: &HeaderMap, asked_for: Option<&Authority>) -> Result<(), Error> {
     for origin in fields.get_all(header::ORIGIN) {
         if !asked_for.is_some_and(|host| is_same(origin.as_bytes(), host)) {
             let origin = String::from_utf8_lossy(origin.as_bytes());
-            return Err(cross_site(format!("a page of {origin:?} asks")));
+            return Err(cross_site(format!("request from a page of another origin: {origin:?}")));
         }
     }
     for site in fields.get_all(SEC_FETCH_SITE) {
         if !matches!(site.as_bytes(), b"same-origin" | b"none") {
-            return Err(cross_site("a page of another site asks".into()));
+            return Err(cross_site("request from a page of another site".into()));
         }
     }
     Ok(())
 }
 
 fn cross_site(message: String) -> Error {
-    Error::new(ErrorCode::CrossSite, message).hint("only pages of this server may ask it")
+    Error::new(ErrorCode::CrossSite, message).hint("only pages of this server may send it requests")
 }
 
-/// Whether the origin is the very host and port that was asked for. A port that is not written
-/// is that of the origin's scheme on both sides: whoever adds TLS before us keeps the name.
+/// Whether the origin has the host and port of the request. A missing port is the default one of the
+/// origin's scheme on both sides, because a proxy that adds TLS keeps the name.
 fn is_same(origin: &[u8], host: &Authority) -> bool {
     let (rest, usual) = match (origin.strip_prefix(b"http://"), origin.strip_prefix(b"https://")) {
         (Some(rest), _) => (rest, 80),

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The client at the other end of a connection.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use tokio::net::UnixStream;
 
-use super::confinement::{Confinement, Own};
+use super::confinement::{Confinement, OwnConfinement};
 
 /// As the kernel knows it, not as the peer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub enum Peer {
 
 impl Peer {
     /// The other end of a unix socket, seen from a server that is in this itself.
-    pub(super) fn of_unix(stream: &UnixStream, own: Own) -> io::Result<Self> {
+    pub(super) fn from_unix(stream: &UnixStream, own: OwnConfinement) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         let (pid, uid) = (peer.pid().filter(|pid| *pid > 0), peer.uid());
         let confinement = match pid {
-            // A sandbox changes nobody's user, and lies in no namespace of pids but ours.
+            // A sandbox does not change the user, and has no pid namespace of its own.
             Some(pid) if uid == geteuid().as_raw() => confinement(stream, pid, own),
             Some(_) | None => Confinement::None,
         };
@@ -40,14 +40,14 @@ impl Peer {
 
 /// What was seen by the number is of the peer only if that is still there afterwards: a number can
 /// be another's by the time a connection is accepted.
-fn confinement(stream: &UnixStream, pid: i32, own: Own) -> Confinement {
-    let process = PeerProcess::of(stream);
+fn confinement(stream: &UnixStream, pid: i32, own: OwnConfinement) -> Confinement {
+    let process = PeerProcess::from_socket(stream);
     let seen = own.confinement_of(pid);
     match process {
         Ok(process) if process.is_gone() => Confinement::Unknown,
         // An old kernel has only the number.
         Ok(_) | Err(Errno::NOPROTOOPT) => seen,
-        Err(_) => Confinement::Unknown,
+        Err(errno) => Confinement::unseen(errno),
     }
 }
 
@@ -91,12 +91,12 @@ mod tests {
         let pid = child.id().cast_signed();
         let uid = geteuid().as_raw();
         let was = |confinement| Peer::Unix { pid: Some(pid), uid, confinement };
-        let seen = || Peer::of_unix(&stream, Own::look()).unwrap();
+        let seen = || Peer::from_unix(&stream, OwnConfinement::detect()).unwrap();
         assert_eq!(seen(), was(Confinement::None));
         child.kill().unwrap();
         child.wait().unwrap();
         let mut other = Reused::pid(pid);
-        assert_eq!(Own::look().confinement_of(pid), Confinement::None, "of the other");
+        assert_eq!(OwnConfinement::detect().confinement_of(pid), Confinement::None, "of the other");
         assert_eq!(seen(), was(Confinement::Unknown));
         assert!(other.is_alive());
     }

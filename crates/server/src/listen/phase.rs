@@ -1,4 +1,4 @@
-//! How far a server is on its way out, as everything that belongs to it sees it.
+//! The phases of a shutdown, as every part of the server sees them.
 
 use tokio::sync::watch;
 
@@ -12,7 +12,7 @@ pub(super) enum Phase {
     Cut,
 }
 
-/// Says which phase it is, and knows when nobody looks any more.
+/// Sets the phase, and knows when no part is left.
 #[derive(Debug)]
 pub(super) struct Announcer(watch::Sender<Phase>);
 

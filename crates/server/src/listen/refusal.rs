@@ -1,4 +1,4 @@
-//! An error as an answer.
+//! An error as an HTTP answer.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -13,7 +13,7 @@ pub fn refusal(error: Error) -> Response<Body> {
     let json = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
     let mut response = Response::new(Body::from(json));
     *response.status_mut() = status;
-    // For whoever counts them.
+    // For the counts of refusals.
     response.extensions_mut().insert(code);
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

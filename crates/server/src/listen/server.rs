@@ -11,16 +11,19 @@ use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
+use super::auth::{self, Access};
 use super::connection::{self, Caller, Shared};
 use super::host::Hosts;
 use super::listener::Listener;
+use super::memory::give_back_after_connections;
 use super::peer::Peer;
 use super::phase::{Phase, Phases, phases};
+use super::slots::{Kind, SocketSlot};
 use super::socket::{Socket, Stream};
 use super::traffic::Traffic;
 use crate::Limits;
 
-/// Some listeners and the rules for whoever comes.
+/// Listeners, and the rules for their clients.
 #[derive(Debug)]
 pub struct Server {
     listeners: Vec<Listener>,
@@ -29,11 +32,12 @@ pub struct Server {
     traffic: Arc<Traffic>,
 }
 
-/// How many are told at one time that there is no room; more are closed without a word.
-const TURNED_AWAY: usize = 64;
-/// How long nothing is accepted when the machine cannot: descriptors do not come back sooner for
-/// being asked for.
+/// How many rejected connections are told why at one time; more are closed without an answer.
+const MAX_REJECTING: usize = 64;
+/// How long to wait after accepting failed, for example for want of a descriptor.
 const REST: Duration = Duration::from_millis(100);
+/// After this long without a connection the file of a unix socket is checked.
+const LOOK: Duration = Duration::from_secs(2);
 
 impl Server {
     pub fn new(listeners: Vec<Listener>, hosts: Hosts, limits: Limits) -> Self {
@@ -57,12 +61,14 @@ impl Server {
     ) {
         let (announcer, phases) = phases();
         let Self { listeners, hosts, limits, traffic } = self;
-        let rooms = Arc::new(Rooms {
-            shared: Arc::new(Shared { router, hosts, limits, traffic }),
-            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
+        let acceptor = Arc::new(Acceptor {
+            shared: Arc::new(Shared::new(router, hosts, limits, traffic)),
+            rejected: Arc::new(Semaphore::new(MAX_REJECTING)),
         });
+        let traffic = Arc::clone(&acceptor.shared.traffic);
+        tokio::spawn(give_back_after_connections(traffic, phases.clone()));
         for listener in listeners {
-            tokio::spawn(accept_all(listener, Arc::clone(&rooms), phases.clone()));
+            tokio::spawn(accept_all(listener, Arc::clone(&acceptor), phases.clone()));
         }
         drop(phases);
         shutdown.await;
@@ -76,69 +82,120 @@ impl Server {
     }
 }
 
-/// Where connections go.
+/// Gives connections their slots and starts their tasks.
 #[derive(Debug)]
-struct Rooms {
+struct Acceptor {
     shared: Arc<Shared>,
-    turned_away: Arc<Semaphore>,
+    rejected: Arc<Semaphore>,
 }
 
-async fn accept_all(listener: Listener, rooms: Arc<Rooms>, mut phases: Phases) {
+async fn accept_all(mut listener: Listener, acceptor: Arc<Acceptor>, mut phases: Phases) {
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = phases.until(Phase::Draining) => return,
+            () = sleep_until(Instant::now() + LOOK) => {
+                recreate_socket_file(&mut listener, &mut failing);
+                continue;
+            }
         };
         match accepted {
             Ok((stream, peer)) => {
-                let caller = Caller { peer, access: listener.access().clone() };
-                rooms.take(stream, caller, phases.clone());
+                acceptor.take(stream, peer, listener.access().clone(), phases.clone());
                 failing = false;
             }
-            Err(error) if is_the_clients(&error) => {}
+            Err(error) if is_peer_error(&error) => {}
             Err(error) => {
                 if !failing {
                     tracing::warn!(%listener, %error, "cannot accept connections");
                 }
                 failing = true;
+                // A connection without a request gives up its descriptor.
+                if is_out_of_descriptors(&error)
+                    && acceptor.shared.traffic.slots().free_descriptor()
+                {
+                    acceptor.shared.traffic.count_refusal(ErrorCode::TooManyConnections);
+                }
                 sleep_until(Instant::now() + REST).await;
             }
         }
     }
 }
 
+/// No client can connect to a socket whose file is gone, so it is enough to check after a while
+/// without connections.
+fn recreate_socket_file(listener: &mut Listener, failing: &mut bool) {
+    match listener.recreate_if_removed() {
+        Ok(true) => tracing::error!(%listener, "the socket file was removed; created it again"),
+        Ok(false) => *failing = false,
+        Err(error) if !*failing => {
+            *failing = true;
+            tracing::error!(%listener, %error, "the socket file was removed and cannot be created");
+        }
+        Err(_) => {}
+    }
+}
+
 /// The connection failed before it was accepted; the next one need not.
-fn is_the_clients(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     let of_one = [Errno::CONNABORTED, Errno::CONNRESET, Errno::INTR, Errno::PERM, Errno::PROTO];
     errno.is_some_and(|errno| of_one.contains(&errno))
 }
 
-impl Rooms {
-    fn take(&self, stream: Stream, caller: Caller, phases: Phases) {
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE].contains(&errno))
+}
+
+impl Acceptor {
+    fn take(&self, stream: Stream, peer: Peer, access: Access, phases: Phases) {
         let limits = self.shared.limits;
-        if let Some(place) = self.shared.traffic.place() {
-            let socket = Socket::new(stream, &limits, place);
-            tokio::spawn(connection::serve(socket, caller, Arc::clone(&self.shared), phases));
-        } else {
-            self.turn_away(stream, caller.peer, phases);
+        if let Some(error) = auth::unchecked(&peer) {
+            return self.reject(stream, peer, error, phases);
         }
+        let kind = kind(&stream);
+        let Some((slot, eviction)) = self.shared.traffic.take_slot(kind) else {
+            return self.reject(stream, peer, self.too_many_connections(kind), phases);
+        };
+        let socket = Socket::new(stream, &limits, SocketSlot::Slot(Arc::clone(&slot)));
+        let caller = Caller { peer, access, slot };
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let traffic = Arc::clone(&shared.traffic);
+            tokio::select! {
+                () = connection::serve(socket, caller, shared, phases) => {}
+                () = eviction.evicted() => {
+                    traffic.count_evicted();
+                    tracing::debug!(%peer, "connection closed to make room: it had no request");
+                }
+            }
+        });
     }
 
-    fn turn_away(&self, stream: Stream, peer: Peer, mut phases: Phases) {
-        let Ok(place) = Arc::clone(&self.turned_away).try_acquire_owned() else { return };
-        let most = self.shared.traffic.most_connections();
-        let message = format!("there are {most} connections already, as many as are taken");
-        let error = Error::new(ErrorCode::TooManyConnections, message)
-            .hint("close one, or ask again in a moment");
-        let socket = Socket::new(stream, &self.shared.limits, place);
+    fn too_many_connections(&self, kind: Kind) -> Error {
+        let most = self.shared.traffic.slots().most(kind);
+        Error::new(ErrorCode::TooManyConnections, format!("connection limit reached ({most})"))
+            .hint("close a connection, or try again in a moment")
+    }
+
+    fn reject(&self, stream: Stream, peer: Peer, error: Error, mut phases: Phases) {
+        let Ok(slot) = Arc::clone(&self.rejected).try_acquire_owned() else { return };
+        let socket = Socket::new(stream, &self.shared.limits, SocketSlot::Rejected(slot));
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             tokio::select! {
-                () = connection::turn_away(socket, peer, error, shared) => {}
+                () = connection::reject(socket, peer, error, shared) => {}
                 () = phases.until(Phase::Cut) => {}
             }
         });
+    }
+}
+
+fn kind(stream: &Stream) -> Kind {
+    match stream {
+        Stream::Unix(_) => Kind::Unix,
+        Stream::Tcp(_) => Kind::Tcp,
     }
 }

@@ -1,4 +1,5 @@
-//! An accepted connection's socket: cut when its client stalls, closed so that its client hears.
+//! The socket of an accepted connection: aborted when its client stalls, and closed so that the client
+//! can read the last answer.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,9 +8,11 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::linger::{Linger, Unread};
+use super::half_closed::HalfClosed;
+use super::lingering_close::{LingeringClose, Unread};
+use super::request_state::RequestState;
+use super::slots::SocketSlot;
 use super::stall::{Stall, Upgraded};
 use crate::Limits;
 
@@ -20,25 +23,35 @@ pub(super) enum Stream {
     Tcp(TcpStream),
 }
 
-/// A stream with its bounds. It keeps its place among the connections for as long as it lives,
+/// A stream with its bounds. It keeps its connection slot for as long as it lives,
 /// also when it is handed on to another protocol.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: Stream,
     stall: Stall,
-    linger: Linger,
-    _place: OwnedSemaphorePermit,
+    lingering_close: LingeringClose,
+    request_state: RequestState,
+    /// Since the client has ended its side while an answer is owed to it.
+    half_closed: Option<HalfClosed>,
+    _slot: SocketSlot,
 }
 
 impl Socket {
-    pub(super) fn new(stream: Stream, limits: &Limits, place: OwnedSemaphorePermit) -> Self {
-        let (stall, linger) = (Stall::new(limits.stall), Linger::new(limits.linger));
-        Self { stream, stall, linger, _place: place }
+    pub(super) fn new(stream: Stream, limits: &Limits, slot: SocketSlot) -> Self {
+        let (stall, lingering_close) =
+            (Stall::new(limits.stall), LingeringClose::new(limits.lingering_close));
+        let request_state = RequestState::default();
+        Self { stream, stall, lingering_close, request_state, half_closed: None, _slot: slot }
+    }
+
+    /// The request that is being answered.
+    pub(super) fn request_state(&self) -> RequestState {
+        self.request_state.clone()
     }
 
     /// Whether the client may still be sending.
     pub(super) fn unread(&self) -> Unread {
-        self.linger.unread.clone()
+        self.lingering_close.unread.clone()
     }
 
     /// Whether it was handed on.
@@ -46,7 +59,18 @@ impl Socket {
         self.stall.upgraded.clone()
     }
 
-    /// Passes the outcome of a write on, and looks at the clock while there is none.
+    /// The client has ended its side. hyper hears of it when the answer is given, or when the
+    /// client is gone.
+    fn hold_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Self { stream, request_state, half_closed, .. } = self;
+        request_state.wake_when_answered(context.waker());
+        if !request_state.is_answering() {
+            return Poll::Ready(());
+        }
+        half_closed.get_or_insert_with(|| HalfClosed::begin(&*stream)).poll(context, &*stream)
+    }
+
+    /// Passes the outcome of a write on, and checks the timeout while it is pending.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -59,7 +83,10 @@ impl Socket {
         let stream = &self.stream;
         ready!(self.stall.poll(context, || lastbyte_sys::socket::unsent(stream).ok()));
         self.stream.give_up();
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no answer")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "timed out: the client does not read the answer",
+        )))
     }
 }
 
@@ -98,7 +125,14 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        of_stream!(&mut self.stream, poll_read(context, into))
+        if self.half_closed.is_none() {
+            let before = into.filled().len();
+            ready!(of_stream!(&mut self.stream, poll_read(context, into)))?;
+            if into.filled().len() > before || !self.request_state.is_answering() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.hold_end(context).map(Ok)
     }
 }
 
@@ -127,17 +161,21 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = of_stream!(&mut self.stream, poll_flush(context));
+        // hyper flushes when it has nothing left.
+        if self.request_state.flushed() {
+            context.waker().wake_by_ref();
+        }
         self.watch(context, outcome)
     }
 
     /// Ends our side, then hears the client out for a while: what it sends to a closed socket
     /// would make the kernel throw our last answer away.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, linger, .. } = &mut *self;
-        if !linger.has_begun() {
+        let Self { stream, lingering_close, .. } = &mut *self;
+        if !lingering_close.has_begun() {
             ready!(of_stream!(&mut *stream, poll_shutdown(context)))?;
         }
-        linger
+        lingering_close
             .poll(context, |context, into| of_stream!(&mut *stream, poll_read(context, into)))
             .map(Ok)
     }

@@ -1,4 +1,4 @@
-//! A client that takes nothing of an answer.
+//! The timeout for a client that does not read its answer.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The secret that whoever comes by TCP has to know.
+//! The secret that TCP clients must send.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,22 +15,22 @@ use rustix::rand::{GetRandomFlags, getrandom};
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Why there is no token to be had.
+/// Why the token cannot be read or created.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error("cannot read the token file {path}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot make the token file {path}", path = path.display())]
+    #[error("cannot create the token file {path}", path = path.display())]
     Create { path: PathBuf, source: io::Error },
     #[error(
-        "others than this user can reach the token file {path} (mode {mode:03o}, owner {owner}): \
-         chmod 600 it if the token is still a secret, else delete it and a new one is made",
+        "other users can access the token file {path} (mode {mode:03o}, uid {owner}); delete it, and a \
+         new one is created",
         path = path.display()
     )]
     NotPrivate { path: PathBuf, mode: u32, owner: u32 },
     #[error(
-        "the token file {path} has no token in it, which is at least {shortest} letters, digits and \
-         signs: delete it and a new one is made", path = path.display(), shortest = Token::SHORTEST
+        "the token file {path} has no valid token (at least {shortest} ASCII characters without \
+         spaces): delete it to get a new one", path = path.display(), shortest = Token::SHORTEST
     )]
     NoToken { path: PathBuf },
 }

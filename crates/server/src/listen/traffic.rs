@@ -1,52 +1,50 @@
-//! What has come to a server and what became of it, as numbers.
+//! Counts of connections and of refused requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use lastbyte_wire::ErrorCode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::slots::{Eviction, Kind, Slot, Slots};
 use crate::Limits;
 
-/// The places of connections, and counts that only go up.
+/// The slots of connections, and counts that only go up.
 #[derive(Debug)]
 pub struct Traffic {
-    places: Arc<Semaphore>,
-    most: usize,
+    slots: Arc<Slots>,
     accepted: AtomicU64,
-    turned_away: AtomicU64,
+    rejected: AtomicU64,
     refusals: [AtomicU64; ErrorCode::ALL.len()],
 }
 
 impl Traffic {
     pub fn new(limits: &Limits) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(limits.connections)),
-            most: limits.connections,
+            slots: Slots::new(limits),
             accepted: AtomicU64::new(0),
-            turned_away: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
             refusals: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
-    /// Connections that have a place, those that became a WebSocket among them.
+    /// Open connections, including WebSockets.
     pub fn connections(&self) -> usize {
-        self.most.saturating_sub(self.places.available_permits())
+        self.slots.taken()
     }
 
-    /// How many can have one at one time.
+    /// The most connections at one time, including the slots reserved for unix sockets.
     pub fn most_connections(&self) -> usize {
-        self.most
+        self.slots.most(Kind::Unix)
     }
 
-    /// Connections that were given a place.
+    /// Connections accepted so far.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Relaxed)
     }
 
-    /// Connections for which there was none.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away.load(Relaxed)
+    /// Connections rejected so far, or closed before their first request to make room for others.
+    pub fn rejected(&self) -> u64 {
+        self.rejected.load(Relaxed)
     }
 
     /// Requests that were answered with an error, by its code.
@@ -55,17 +53,26 @@ impl Traffic {
         ErrorCode::ALL.iter().copied().zip(counts)
     }
 
-    /// A place for one more connection, for as long as the permit lives.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let count = if place.is_some() { &self.accepted } else { &self.turned_away };
+    /// A slot for one more connection, for as long as it lives.
+    pub(super) fn take_slot(&self, kind: Kind) -> Option<(Arc<Slot>, Eviction)> {
+        let slot = self.slots.take(kind);
+        let count = if slot.is_some() { &self.accepted } else { &self.rejected };
         count.fetch_add(1, Relaxed);
-        place
+        slot
+    }
+
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// A connection has lost its slot to another.
+    pub(super) fn count_evicted(&self) {
+        self.rejected.fetch_add(1, Relaxed);
     }
 
     pub(super) fn count_refusal(&self, code: ErrorCode) {
-        let place = ErrorCode::ALL.iter().position(|one| *one == code);
-        if let Some(count) = place.and_then(|place| self.refusals.get(place)) {
+        let index = ErrorCode::ALL.iter().position(|one| *one == code);
+        if let Some(count) = index.and_then(|index| self.refusals.get(index)) {
             count.fetch_add(1, Relaxed);
         }
     }

@@ -1,4 +1,4 @@
-//! A unix socket for this user alone, in the place of one whose server is dead.
+//! A unix socket for this user alone, which replaces the one of a dead server.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -12,22 +12,25 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::UnixListener;
 
-/// Why there is no socket.
+/// Why a socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum UnixError {
     #[error(
-        "the socket path {path} has {length} bytes, and a socket's has at most {MOST_BYTES}: \
-         choose a shorter one", path = path.display(), length = path.as_os_str().len()
+        "the socket path {path} is too long ({length} bytes, at most {MOST_BYTES}): choose a \
+         shorter one", path = path.display(), length = path.as_os_str().len()
     )]
     TooLong { path: PathBuf },
-    #[error("a server listens on {path} already", path = path.display())]
+    #[error(
+        "another server already listens on {path}; stop it with `lastbyte shutdown --socket {path}`, or \
+         choose another --socket", path = path.display()
+    )]
     InUse { path: PathBuf },
-    #[error("{path} is there and is no socket", path = path.display())]
+    #[error("{path} exists and is not a socket; choose another --socket", path = path.display())]
     NotASocket { path: PathBuf },
-    #[error("another server makes a socket in {folder} at this moment", folder = folder.display())]
+    #[error("another server is creating a socket in {folder}", folder = folder.display())]
     Busy { folder: PathBuf },
-    #[error("cannot make the folder {folder}", folder = folder.display())]
-    Folder { folder: PathBuf, source: io::Error },
+    #[error("cannot create a socket in {folder}: {why}; choose another --socket", folder = folder.display())]
+    Folder { folder: PathBuf, why: io::Error },
     #[error("cannot listen on {path}", path = path.display())]
     Listen { path: PathBuf, source: io::Error },
 }
@@ -56,7 +59,7 @@ impl OwnSocket {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
         };
-        // Until it listens, it looks like one of a dead server: nobody may look meanwhile.
+        // Until it listens, another server would take it for a dead one's: keep others out meanwhile.
         let _lock = lock(folder)?;
         remove_stale(path)?;
         Self::bind_locked(path).map_err(|source| UnixError::Listen { path: path.into(), source })
@@ -65,7 +68,7 @@ impl OwnSocket {
     /// One that listens already, whose file stays. Must be called on a runtime.
     pub(super) fn handed_over(listener: StdListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "it has no file");
+        let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "it has no path");
         let path = address.as_pathname().ok_or_else(unnamed)?.to_owned();
         listener.set_nonblocking(true)?;
         Ok(Self { listener: UnixListener::from_std(listener)?, path, file: None })
@@ -89,6 +92,15 @@ impl OwnSocket {
     }
 }
 
+impl OwnSocket {
+    /// Whether the file was removed, so that no client can connect. An inherited socket is left to
+    /// its owner, and so is a file of another server in its place.
+    pub(super) fn is_gone(&self) -> bool {
+        let found = fs::symlink_metadata(&self.path);
+        self.file.is_some() && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 impl Drop for OwnSocket {
     fn drop(&mut self) {
         let ours = |found| Some(identity(&found)) == self.file;
@@ -105,7 +117,7 @@ fn identity(file: &fs::Metadata) -> (u64, u64) {
 
 /// The folder, made for this user alone if it is missing, and locked against other servers.
 fn lock(folder: &Path) -> Result<File, UnixError> {
-    let failed = |source| UnixError::Folder { folder: folder.into(), source };
+    let failed = |why| UnixError::Folder { folder: folder.into(), why };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     let lock = File::open(folder).map_err(failed)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -115,7 +127,7 @@ fn lock(folder: &Path) -> Result<File, UnixError> {
     }
 }
 
-/// Removes a socket that refuses connections: nobody listens on it, nor ever will again.
+/// Removes a socket that refuses connections: no process listens on it, nor ever will again.
 fn remove_stale(path: &Path) -> Result<(), UnixError> {
     let failed = |source| UnixError::Listen { path: path.into(), source };
     match fs::symlink_metadata(path) {
@@ -128,7 +140,7 @@ fn remove_stale(path: &Path) -> Result<(), UnixError> {
     }
     match connect(path) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
-        // So many wait for it that there is no room: it is alive.
+        // Its backlog is full: it is alive.
         Ok(()) | Err(Errno::AGAIN) => Err(UnixError::InUse { path: path.into() }),
         Err(errno) => Err(failed(errno.into())),
     }
@@ -212,7 +224,7 @@ mod tests {
         let room = MOST_BYTES - temp.path().as_os_str().len() - 1;
         OwnSocket::bind(&temp.path().join("x".repeat(room))).unwrap();
         let error = OwnSocket::bind(&temp.path().join("x".repeat(room + 1))).unwrap_err();
-        assert!(error.to_string().contains("has 108 bytes"), "{error}");
+        assert!(error.to_string().contains("108 bytes"), "{error}");
     }
 
     #[tokio::test]

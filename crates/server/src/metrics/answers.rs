@@ -1,8 +1,7 @@
 //! How many requests were answered and how fast, by route.
 //!
-//! A time is taken until the head of the answer is there: an answer without an end counts by its
-//! beginning. Whoever asked to wait for a process got its time, not ours: such an answer is counted
-//! and its time is left out.
+//! The time is measured until the head of the answer, also for answers without an end. Requests that
+//! asked to wait for a process are counted without their time, which says nothing of the server.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +10,14 @@ use std::time::Duration;
 use axum::http::Response;
 use lastbyte_engine::Histogram;
 
-/// The numbers of all routes there are.
+/// The counts of all routes.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Added to when a router is made, looked at when somebody asks for the numbers, and left alone
-    /// by requests.
+    /// Locked when a router is made and when the metrics are read, not by requests.
     routes: Mutex<Vec<Arc<Answered>>>,
 }
 
-/// The numbers of one route.
+/// The counts of one route.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(super) method: &'static str,
@@ -50,8 +48,8 @@ pub(crate) fn waited<B>(mut answer: Response<B>) -> Response<B> {
 }
 
 impl Answers {
-    /// The numbers of this route, the same however often it is asked for.
-    pub(crate) fn of(
+    /// The counts of this route, the same ones for each call.
+    pub(crate) fn route(
         &self,
         (method, path): (&'static str, &'static str),
         promptness: Promptness,
@@ -104,17 +102,17 @@ mod tests {
     use super::*;
 
     fn count(answered: &Answered) -> (u64, Option<u64>) {
-        (answered.count(), answered.times().map(|times| times.look().count()))
+        (answered.count(), answered.times().map(|times| times.snapshot().count()))
     }
 
     #[test]
     fn an_answer_that_waited_counts_and_its_time_does_not() {
         let answers = Answers::default();
-        let route = answers.of(("GET", "/one"), Promptness::Prompt);
+        let route = answers.route(("GET", "/one"), Promptness::Prompt);
         route.note(&Response::new(()), Duration::ZERO);
         route.note(&waited(Response::new(())), Duration::from_secs(60));
         assert_eq!(count(&route), (2, Some(1)));
-        let waits = answers.of(("POST", "/one"), Promptness::Waits);
+        let waits = answers.route(("POST", "/one"), Promptness::Waits);
         waits.note(&Response::new(()), Duration::from_secs(60));
         assert_eq!(count(&waits), (1, None));
     }
@@ -122,9 +120,9 @@ mod tests {
     #[test]
     fn a_route_has_its_numbers_once() {
         let answers = Answers::default();
-        let first = answers.of(("GET", "/one"), Promptness::Prompt);
-        answers.of(("GET", "/two"), Promptness::Prompt);
-        assert!(Arc::ptr_eq(&first, &answers.of(("GET", "/one"), Promptness::Prompt)));
+        let first = answers.route(("GET", "/one"), Promptness::Prompt);
+        answers.route(("GET", "/two"), Promptness::Prompt);
+        assert!(Arc::ptr_eq(&first, &answers.route(("GET", "/one"), Promptness::Prompt)));
         assert_eq!(answers.all().len(), 2);
     }
 }

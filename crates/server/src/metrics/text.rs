@@ -87,10 +87,8 @@ impl Family<'_> {
         let labels = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
         let labels: Vec<_> =
             labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
-        };
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         // As above.
         _ = writeln!(self.text, "{}{suffix}{labels} {value}", self.name);
     }
@@ -131,7 +129,7 @@ heat -1
         histogram.note(Duration::from_secs(60));
         let mut text = Text::default();
         let mut family = text.about("How long it took.").histograms("took_seconds");
-        family.histogram(&[("of", "a")], &histogram.look());
+        family.histogram(&[("of", "a")], &histogram.snapshot());
         let text = text.into_string();
         for line in [
             r#"took_seconds_bucket{of="a",le="0.0001"} 1"#,

@@ -7,7 +7,7 @@ use lastbyte_wire::{self as wire, Error};
 
 use crate::{App, from_wire, to_wire};
 
-/// A reader of the feed, from a place in it.
+/// A reader of the feed, at some event of it.
 #[derive(Debug)]
 pub struct Reading {
     feed: Feed,
@@ -17,7 +17,7 @@ pub struct Reading {
     only: Only,
 }
 
-/// Which events are wanted.
+/// Which events to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
     pub session: Option<String>,
@@ -25,7 +25,7 @@ pub struct Only {
     pub chat: Option<String>,
 }
 
-/// What comes next.
+/// What a reader gets.
 #[derive(Debug)]
 pub enum Next {
     /// Events are missing before what comes now.
@@ -47,7 +47,9 @@ impl Reading {
         let (seen, gap) = match last_id.map(parse).transpose()? {
             Some((epoch, number)) if epoch == feed.epoch() => {
                 if number > feed.since(u64::MAX, 0).newest {
-                    return Err(from_wire::invalid(format!("no event {number} has been told yet")));
+                    return Err(from_wire::invalid(format!(
+                        "invalid event id: there is no event {number} yet"
+                    )));
                 }
                 (number, false)
             }
@@ -88,7 +90,9 @@ impl Only {
     fn takes(&self, event: &Event) -> bool {
         let session = event.about.session.as_ref().map(|session| &session.0);
         let names_chat = |chat: &String| match &event.kind {
-            EventKind::WorkspaceTouched(touches) => touches.chats.contains(chat),
+            EventKind::WorkspaceTouched(touches) => {
+                touches.sessions.iter().any(|session| session.0 == *chat)
+            }
             EventKind::Started
             | EventKind::FirstOutput
             | EventKind::TimedOut { .. }
@@ -104,5 +108,5 @@ fn parse(id: &str) -> Result<(u64, u64), Error> {
     let parts = id
         .split_once('-')
         .and_then(|(epoch, number)| Some((epoch.parse().ok()?, number.parse().ok()?)));
-    parts.ok_or_else(|| from_wire::invalid(format!("{id:?} is not the id of an event")))
+    parts.ok_or_else(|| from_wire::invalid(format!("invalid event id {id:?}")))
 }

@@ -1,89 +1,78 @@
 //! Following the output of a process: every byte once, in order, at the reader's own pace.
 //!
-//! A follower reads the log by cursor and has one piece of it in hand, so a slow one costs no more
-//! than a fast one, and what the quota drops under it is told as dropped.
+//! A follower reads the log by cursor and keeps one piece of it in memory, so a slow reader costs no
+//! more than a fast one; bytes that the quota dropped meanwhile are reported as dropped. Every door
+//! that passes on output as it comes does so with a [`Follower`].
 
 mod place;
 mod split;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use lastbyte_engine::{LogReader, Process, Snapshot, Streams};
-use lastbyte_output::log::{self, ReadError, Run, Stamp, Stream};
-use lastbyte_wire::{AttachQuery, Ending, Error, FollowQuery};
+use lastbyte_engine::{Ending, LogReader, Process, Snapshot, Streams};
+use lastbyte_output::log::{Piece, ReadError, Run, Stamp, Stream};
+use lastbyte_wire::{AttachQuery, Error, FollowQuery};
 
 use super::refusal;
-use crate::to_wire;
 
 pub use place::Place;
-pub use split::Content;
-use split::{After, split};
+pub use split::split;
+use split::{After, held_back};
 
-/// A follower, somewhere in a log.
+/// Reads one log step by step.
 #[derive(Debug)]
-pub struct Following {
+pub struct Follower {
     process: Process,
     reader: LogReader,
     place: Place,
+    /// Whether it goes on after the ending, with what survivors of the process write.
     late: bool,
     cut: Cut,
-    /// Empty until there is output.
+    /// The bytes of the last read. Freed while waiting, which most followers do most of the time.
     buffer: Vec<u8>,
+    /// Where in the log the buffer begins.
+    buffer_start: u64,
 }
 
-/// Where the output may be cut into pieces.
+/// Where the output may be cut into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Between characters and between streams, as far as it is text.
     Characters,
-    /// Where the stream or the time changes, which is told with each piece.
+    /// Where the stream or the time changes; each part has its time.
     Stamps,
+    /// Where the stream changes. Every part has a stream, also on a terminal.
+    Streams,
     Anywhere,
 }
 
-/// What comes next, and where the follower is then.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Next {
-    pub place: Place,
-    pub news: News,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum News {
-    Output(Piece),
-    /// What a survivor wrote after the ending.
-    Late(Piece),
+/// What comes next.
+#[derive(Debug)]
+pub enum Step {
+    /// [`Follower::bytes`] has the bytes of these parts until the next step.
+    Output(Vec<Part>),
     /// These bytes are gone.
     Dropped(Range<u64>),
-    Ending(Box<Ending>),
+    Ending(Arc<Ending>),
 }
 
 /// Some bytes of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct Part {
     pub range: Range<u64>,
     /// `None` where streams are not told apart.
     pub stream: Option<Stream>,
     /// When they came, in milliseconds of unix time; `None` unless asked for.
     pub at_ms: Option<u64>,
-    pub content: Content,
 }
 
-/// Bytes of one stream, or of both where they are not told apart, and of one time, if that is told.
-#[derive(Debug)]
-struct Part {
-    range: Range<u64>,
-    stream: Option<Stream>,
-    at_ms: Option<u64>,
-}
+/// At most this many parts come of one read: each becomes an event, and split streams may change
+/// with every byte.
+const MOST_PARTS: usize = 256;
 
-/// What is read at once.
-const PIECE: usize = 64 << 10;
-/// What comes of one read at most: split streams may change with every byte.
-const MOST_AT_ONCE: usize = 256;
-
-impl Following {
-    /// From where the query says, or behind an event that an earlier following gave.
+impl Follower {
+    /// From where the query says, or after an event that an earlier follower gave.
     pub fn new(
         process: &Process,
         query: &FollowQuery,
@@ -91,52 +80,69 @@ impl Following {
     ) -> Result<Self, Error> {
         let place = match last_id {
             Some(id) => Place::parse(id)?,
-            None => Place::asked(query.from.unwrap_or(0), process.snapshot().extent.len),
+            None => Place::from_offset(query.from.unwrap_or(0), process.snapshot().extent.len),
         };
-        let cut = match query.times {
-            Some(true) => Cut::Stamps,
-            Some(false) | None => Cut::Characters,
-        };
-        Self::at_place(process, place, query.late == Some(true), cut)
+        let cut = if query.times == Some(true) { Cut::Stamps } else { Cut::Characters };
+        Self::checked(process, place, query.late == Some(true), cut)
     }
 
     /// The bytes as they are, from where the query says.
-    pub fn bytes(process: &Process, query: &AttachQuery) -> Result<Self, Error> {
-        let place = Place::asked(query.from.unwrap_or(0), process.snapshot().extent.len);
-        Self::at_place(process, place, query.late == Some(true), Cut::Anywhere)
+    pub fn attached(process: &Process, query: &AttachQuery) -> Result<Self, Error> {
+        let place = Place::from_offset(query.from.unwrap_or(0), process.snapshot().extent.len);
+        Self::checked(process, place, query.late == Some(true), Cut::Anywhere)
     }
 
-    fn at_place(process: &Process, place: Place, late: bool, cut: Cut) -> Result<Self, Error> {
+    /// Everything up to the ending, with the stream of each byte.
+    pub fn from_start(process: &Process) -> Self {
+        Self::at_place(process, Place { cursor: 0, ended: false }, false, Cut::Streams)
+    }
+
+    fn checked(process: &Process, place: Place, late: bool, cut: Cut) -> Result<Self, Error> {
         place.check(process.snapshot().extent.len)?;
+        Ok(Self::at_place(process, place, late, cut))
+    }
+
+    fn at_place(process: &Process, place: Place, late: bool, cut: Cut) -> Self {
         let (process, reader) = (process.clone(), process.reader());
-        Ok(Self { process, reader, place, late, cut, buffer: Vec::new() })
+        Self { process, reader, place, late, cut, buffer: Vec::new(), buffer_start: 0 }
     }
 
-    pub fn cursor(&self) -> u64 {
-        self.place.cursor
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 
-    /// Whether all has been told that ever will be.
+    /// After the last step. Output is late if the ending came before it.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The bytes of a range within the parts of the last step.
+    pub fn bytes(&self, range: &Range<u64>) -> &[u8] {
+        // They lie within the buffer, so their distance from its beginning is small.
+        let at = |cursor: u64| (cursor - self.buffer_start) as usize;
+        &self.buffer[at(range.start)..at(range.end)]
+    }
+
+    /// Whether there will be no further step.
     pub fn is_over(&self) -> bool {
         self.over_at(&self.process.snapshot())
     }
 
     fn over_at(&self, snapshot: &Snapshot) -> bool {
-        let all_told = !snapshot.log_open && self.place.cursor >= snapshot.extent.len;
-        self.place.ended && (!self.late || all_told)
+        self.place.ended && (!self.late || self.nothing_follows(self.place.cursor, snapshot))
     }
 
-    /// Waits for what comes next; nothing when all is told. Cancel-safe.
-    pub async fn next(&mut self) -> Result<Vec<Next>, Error> {
+    /// Waits for the next step; `None` when it is over. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Option<Step>, Error> {
         loop {
             let snapshot = self.process.snapshot();
             if self.over_at(&snapshot) {
-                return Ok(Vec::new());
+                return Ok(None);
             }
-            let next = self.at(&snapshot)?;
-            if !next.is_empty() {
-                return Ok(next);
+            if let Some(step) = self.step(&snapshot)? {
+                return Ok(Some(step));
             }
+            self.buffer = Vec::new();
             let (seen, ended) = (snapshot.extent.len, self.place.ended);
             let news = |now: &Snapshot| {
                 now.extent.len > seen
@@ -147,51 +153,55 @@ impl Following {
         }
     }
 
-    /// What is there at this snapshot. Reads no more than a copy from the page cache takes.
-    fn at(&mut self, snapshot: &Snapshot) -> Result<Vec<Next>, Error> {
+    /// Skips all output so far that was not read, to go on after an error.
+    pub fn skip_unread(&mut self) -> Range<u64> {
+        self.skip(self.process.snapshot().output_len())
+    }
+
+    /// What this snapshot has. Takes no longer than a copy from the page cache.
+    fn step(&mut self, snapshot: &Snapshot) -> Result<Option<Step>, Error> {
         let end = if self.place.ended { snapshot.extent.len } else { snapshot.output_len() };
         if self.place.cursor < end {
-            return self.read(snapshot, end);
+            let read = self.read(snapshot, end);
+            return read.map_err(|error| refusal::unreadable(&std::io::Error::other(error)));
         }
-        Ok(snapshot.ending().filter(|_| !self.place.ended).map_or_else(Vec::new, |ending| {
-            self.place.ended = true;
-            let ending = to_wire::ending(ending, &self.process.about().sandbox);
-            vec![Next { place: self.place, news: News::Ending(Box::new(ending)) }]
-        }))
+        let ending = snapshot.ending().filter(|_| !self.place.ended);
+        self.place.ended |= ending.is_some();
+        Ok(ending.map(|ending| Step::Ending(Arc::clone(ending))))
     }
 
-    fn read(&mut self, snapshot: &Snapshot, end: u64) -> Result<Vec<Next>, Error> {
+    fn read(&mut self, snapshot: &Snapshot, end: u64) -> Result<Option<Step>, ReadError> {
         let from = self.place.cursor;
-        let most = usize::try_from(end - from).unwrap_or(PIECE).min(PIECE);
-        self.buffer.resize(PIECE, 0);
-        let read = self.parts(snapshot, from, most);
-        match read.map_err(|error| refusal::unreadable(&std::io::Error::other(error)))? {
-            (log::Piece::Bytes(count), parts) => {
-                let read_to = from + count as u64;
-                // A read that is short of what is there ends where bytes are gone.
-                let at_a_gap = count < most;
-                let last = match at_a_gap || self.over_behind(read_to, snapshot) {
-                    true => After::Nothing,
-                    false => After::More,
-                };
-                Ok(self.tell(&parts, last))
+        let most = usize::try_from(end - from).unwrap_or(usize::MAX).min(self.cut.most_bytes());
+        self.buffer.resize(most, 0);
+        self.buffer_start = from;
+        let (piece, mut parts) = self.read_parts(snapshot, from)?;
+        let skipped_to = match piece {
+            Piece::Bytes(count) => {
+                // A read shorter than what is there ends where bytes were dropped.
+                let at_gap = count < most;
+                let is_last = at_gap || self.nothing_follows(from + count as u64, snapshot);
+                self.trim(&mut parts, if is_last { After::Nothing } else { After::More });
+                let Some(last) = parts.last() else { return Ok(None) };
+                self.place.cursor = last.range.end;
+                return Ok(Some(Step::Output(parts)));
             }
-            (log::Piece::Dropped(gone), _) => Ok(vec![self.skip(gone.end.min(end))]),
-            // The file is shorter than its log: somebody cut it.
-            (log::Piece::End, _) => Ok(vec![self.skip(end)]),
-        }
+            Piece::Dropped(gone) => gone.end.min(end),
+            // The file is shorter than its log: it was truncated by somebody else.
+            Piece::End => end,
+        };
+        Ok(Some(Step::Dropped(self.skip(skipped_to))))
     }
 
-    /// Reads, and says of which stream which bytes are.
-    fn parts(
+    /// Reads into the buffer, with the stream or time of each part where they are asked for.
+    fn read_parts(
         &mut self,
         snapshot: &Snapshot,
         from: u64,
-        most: usize,
-    ) -> Result<(log::Piece, Vec<Part>), ReadError> {
-        let into = &mut self.buffer[..most];
+    ) -> Result<(Piece, Vec<Part>), ReadError> {
+        let into = &mut self.buffer;
         match (self.cut, self.process.about().streams) {
-            (Cut::Characters, Streams::Split) => {
+            (Cut::Streams, _) | (Cut::Characters, Streams::Split) => {
                 let (piece, runs) = self.reader.read_runs(snapshot, from, into)?;
                 let part =
                     |run: Run| Part { range: run.range, stream: Some(run.stream), at_ms: None };
@@ -210,43 +220,44 @@ impl Following {
         }
     }
 
-    /// Whether no byte will ever follow this cursor in the same part of the log.
-    fn over_behind(&self, cursor: u64, snapshot: &Snapshot) -> bool {
-        match self.place.ended {
-            true => !snapshot.log_open && cursor >= snapshot.extent.len,
-            false => snapshot.ending().is_some_and(|ending| cursor >= ending.final_len),
+    /// Whether no byte will ever follow this cursor, before the ending or after it.
+    fn nothing_follows(&self, cursor: u64, snapshot: &Snapshot) -> bool {
+        if self.place.ended {
+            !snapshot.log_open && cursor >= snapshot.extent.len
+        } else {
+            snapshot.ending().is_some_and(|ending| cursor >= ending.final_len)
         }
     }
 
-    fn skip(&mut self, to: u64) -> Next {
+    /// Leaves for a later read what should not be passed on yet.
+    fn trim(&self, parts: &mut Vec<Part>, after: After) {
+        if self.cut == Cut::Streams {
+            return;
+        }
+        if parts.len() > MOST_PARTS {
+            return parts.truncate(MOST_PARTS);
+        }
+        if let Some(last) = parts.last_mut() {
+            last.range.end -= held_back(self.bytes(&last.range), self.cut, after) as u64;
+        }
+        parts.pop_if(|last| last.range.is_empty());
+    }
+
+    fn skip(&mut self, to: u64) -> Range<u64> {
         let range = self.place.cursor..to;
         self.place.cursor = to;
-        Next { place: self.place, news: News::Dropped(range) }
+        range
     }
+}
 
-    /// What was read. The beginning of a character at the end of a part is held back only if that
-    /// part may go on.
-    fn tell(&mut self, parts: &[Part], last: After) -> Vec<Next> {
-        let begin = self.place.cursor;
-        let mut next = Vec::new();
-        for (index, Part { range, stream, at_ms }) in parts.iter().enumerate().take(MOST_AT_ONCE) {
-            let after = if index + 1 < parts.len() { After::Nothing } else { last };
-            // Parts lie within the buffer, so their distance from its beginning is small.
-            let at = |cursor: u64| (cursor - begin) as usize;
-            let pieces = split(&self.buffer[at(range.start)..at(range.end)], self.cut, after);
-            for (content, len) in pieces.into_iter().flatten() {
-                let start = self.place.cursor;
-                self.place.cursor += len as u64;
-                let range = start..self.place.cursor;
-                let piece = Piece { range, stream: *stream, at_ms: *at_ms, content };
-                let news = match self.place.ended {
-                    true => News::Late(piece),
-                    false => News::Output(piece),
-                };
-                next.push(Next { place: self.place, news });
-            }
+impl Cut {
+    /// Read at once, and so the memory that a follower costs while its client does not read. As JSON
+    /// it is up to six times as much.
+    fn most_bytes(self) -> usize {
+        match self {
+            Self::Characters | Self::Stamps | Self::Anywhere => 16 << 10,
+            Self::Streams => 64 << 10,
         }
-        next
     }
 }
 
@@ -264,9 +275,9 @@ fn stamped(stamps: &[Stamp], end: u64, streams: Streams) -> Vec<Part> {
     stamps.iter().zip(ends).map(part).collect()
 }
 
-fn count(piece: &log::Piece) -> u64 {
+fn count(piece: &Piece) -> u64 {
     match piece {
-        log::Piece::Bytes(count) => *count as u64,
-        log::Piece::Dropped(_) | log::Piece::End => 0,
+        Piece::Bytes(count) => *count as u64,
+        Piece::Dropped(_) | Piece::End => 0,
     }
 }

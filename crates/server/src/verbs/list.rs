@@ -1,7 +1,7 @@
-//! Listing processes, newest first, a page at a time.
+//! Listing processes, newest first, a page at a time; and showing one.
 
-use lastbyte_engine::{Filter, Id, PhaseIs, Session};
-use lastbyte_wire::{Error, ListAnswer, ListQuery, Phase};
+use lastbyte_engine::{Filter, Id, PhaseKind, Process, Session};
+use lastbyte_wire::{self as wire, Error, ListAnswer, ListQuery, Phase};
 
 use crate::{App, from_wire, to_wire};
 
@@ -14,40 +14,44 @@ pub fn list(app: &App, query: &ListQuery) -> Result<ListAnswer, Error> {
         label: query.label.as_deref().map(label).transpose()?,
     };
     let before = query.before.as_deref().map(before).transpose()?;
-    let most = match query.limit.unwrap_or(USUAL) {
-        0 => return Err(from_wire::invalid("`limit` must be greater than 0")),
-        limit if limit > ListQuery::MOST => {
-            return Err(from_wire::invalid(format!("`limit` is at most {}", ListQuery::MOST)));
-        }
-        limit => limit as usize,
-    };
+    let most = from_wire::count("limit", query.limit.unwrap_or(USUAL), ListQuery::MOST)?;
     let page = app.engine.list(&filter, before, most);
     let processes = page.processes.iter();
     Ok(ListAnswer {
         processes: processes
-            .map(|(process, snapshot)| to_wire::process(process.about(), snapshot))
+            .map(|(process, snapshot)| to_wire::process(process, snapshot))
             .collect(),
         next: page.next.map(|id| id.to_string()),
     })
 }
 
-fn phase(phase: Phase) -> PhaseIs {
+/// One process at this instant.
+pub fn show(process: &Process) -> wire::Process {
+    to_wire::process(process, &process.snapshot())
+}
+
+/// The live processes of its tree.
+pub async fn survivors(process: &Process) -> Vec<wire::Survivor> {
+    process.survivors().await.into_iter().map(to_wire::survivor).collect()
+}
+
+fn phase(phase: Phase) -> PhaseKind {
     match phase {
-        Phase::Running => PhaseIs::Running,
-        Phase::Draining => PhaseIs::Draining,
-        Phase::Ended => PhaseIs::Ended,
+        Phase::Running => PhaseKind::Running,
+        Phase::Draining => PhaseKind::Draining,
+        Phase::Ended => PhaseKind::Ended,
     }
 }
 
 fn label(text: &str) -> Result<(String, String), Error> {
     match text.split_once('=') {
         Some((name, value)) => Ok((name.into(), value.into())),
-        None => Err(from_wire::invalid(format!("the label {text:?} has no value"))
+        None => Err(from_wire::invalid(format!("invalid label {text:?}: it has no value"))
             .hint("give it as `label=name=value`")),
     }
 }
 
 fn before(text: &str) -> Result<Id, Error> {
     let id = text.parse();
-    id.map_err(|_| from_wire::invalid(format!("`before` must be an id, and {text:?} is none")))
+    id.map_err(|_| from_wire::invalid(format!("invalid id in `before`: {text:?}")))
 }

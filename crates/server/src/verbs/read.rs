@@ -1,7 +1,7 @@
 //! Reading the output of a process: a view at one instant, or the bytes themselves.
 
-mod asked;
 mod raw;
+mod request;
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use lastbyte_wire::{Content, Error, Fold, Line, Output, OutputQuery, Stream, Tex
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-pub use asked::Asked;
 pub use raw::{RawBody, RawOutput};
+pub use request::ReadRequest;
 
 use super::refusal;
 use crate::{App, to_wire};
-use asked::Which;
+use request::Which;
 
 /// What is read on the runtime: it comes from the page cache in the time of a copy.
 const AT_ONCE: usize = 64 << 10;
 
-/// A view in words, or bytes to be sent as they are.
+/// A view, or bytes to be sent as they are.
 #[derive(Debug)]
 pub enum Answer {
     View(Box<Output>),
@@ -31,7 +31,7 @@ pub enum Answer {
 
 /// Reads as the query says, after waiting as it says.
 pub async fn read(app: &App, process: &Process, query: &OutputQuery) -> Result<Answer, Error> {
-    let asked = Asked::new(query)?;
+    let asked = ReadRequest::new(query)?;
     let snapshot = match query.wait_ms {
         Some(wait) if wait > 0 => {
             let _permit = app.begin_wait()?;
@@ -50,7 +50,7 @@ pub async fn read(app: &App, process: &Process, query: &OutputQuery) -> Result<A
 }
 
 /// Waits for something past the cursor, or until nothing more can come.
-async fn until_news(process: &Process, asked: &Asked, patience: Duration) -> Snapshot {
+async fn until_news(process: &Process, asked: &ReadRequest, patience: Duration) -> Snapshot {
     let from = asked.waits_past(process.snapshot().extent.len);
     let news = |now: &Snapshot| now.extent.len > from || !asked.late && now.ending().is_some();
     let waited = timeout(patience, process.wait_for(news)).await;
@@ -58,15 +58,19 @@ async fn until_news(process: &Process, asked: &Asked, patience: Duration) -> Sna
 }
 
 /// A view at this snapshot.
-pub async fn view(process: &Process, snapshot: &Snapshot, asked: Asked) -> Result<Output, Error> {
+pub async fn view(
+    process: &Process,
+    snapshot: &Snapshot,
+    asked: ReadRequest,
+) -> Result<Output, Error> {
     let source = source(process, snapshot, asked.stream, asked.late);
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
-    let rendered = match small {
-        true => render(&source, from, &asked),
-        false => spawn_blocking(move || render(&source, from, &asked))
-            .await
-            .map_err(|_| refusal::broken("the view"))?,
+    let rendered = if small {
+        render(&source, from, &asked)
+    } else {
+        let rendered = spawn_blocking(move || render(&source, from, &asked)).await;
+        rendered.map_err(|_| refusal::broken("rendering the output"))?
     };
     let (content, next) = rendered.map_err(|error| refusal::unreadable(&error))?;
     Ok(Output {
@@ -90,10 +94,8 @@ pub(super) fn source(
     late: bool,
 ) -> LogSource {
     let (reader, snapshot) = (process.reader(), snapshot.clone());
-    let source = match late {
-        true => LogSource::all(reader, snapshot),
-        false => LogSource::output(reader, snapshot),
-    };
+    let source =
+        if late { LogSource::all(reader, snapshot) } else { LogSource::output(reader, snapshot) };
     match stream {
         None => source,
         Some(Stream::Stdout) => source.only(log::Stream::Out),
@@ -102,7 +104,7 @@ pub(super) fn source(
 }
 
 /// The view, and the cursor to go on from.
-fn render(source: &LogSource, from: u64, asked: &Asked) -> std::io::Result<(Content, u64)> {
+fn render(source: &LogSource, from: u64, asked: &ReadRequest) -> std::io::Result<(Content, u64)> {
     let (end, budget) = (source.end(), asked.budget());
     Ok(match asked.view {
         View::Raw => raw::content(source, from, budget)?,

@@ -1,24 +1,40 @@
-//! Errors of the engine as errors of the API: each once.
+//! Errors of the engine as errors of the API. This is the one table for all doors.
 
-use lastbyte_engine::{ForgetError, Refused, ResizeError, StartError, WriteError};
+use lastbyte_engine::{ForgetError, Refused, ResizeError, SandboxError, StartError, WriteError};
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
 
-pub(crate) fn of_start(error: &StartError) -> Error {
-    let code = code_of(error.refused());
+pub(crate) fn from_start(error: &StartError) -> Error {
+    let code = start_code(error.refused());
+    let sandbox_hint = sandbox_hint(error);
     let error = Error::new(code, with_cause(error));
     match code {
-        ErrorCode::KeyConflict => error.hint("use a new key for another launch"),
-        ErrorCode::BadCwd => error.hint("`cwd` must be a directory that exists"),
-        ErrorCode::SandboxUnavailable => {
-            error.hint("`lastbyte doctor` tells which policies can be enforced here")
-        }
-        _ => error,
+        ErrorCode::KeyConflict => error.hint("use another key for another command"),
+        ErrorCode::BadCwd => error.hint("`cwd` must be a directory that the server can enter"),
+        _ => match sandbox_hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        },
     }
 }
 
-/// The code of a start that came to nothing.
-pub(crate) fn code_of(refused: Refused) -> ErrorCode {
+/// The other errors of a sandbox are about a path, and say what to do.
+fn sandbox_hint(error: &StartError) -> Option<&'static str> {
+    let StartError::Sandbox(error) = error else { return None };
+    match error {
+        SandboxError::NotEnforceable(_) | SandboxError::NeedsNamespaces { .. } => {
+            Some("run `lastbyte doctor` to see which policies this machine can enforce")
+        }
+        SandboxError::Root { .. } => Some("`writable` needs an existing directory"),
+        SandboxError::Protect { .. } => {
+            Some("create it first, because only what exists can be protected, or leave it out")
+        }
+        _ => None,
+    }
+}
+
+/// The code of a failed start.
+pub(crate) fn start_code(refused: Refused) -> ErrorCode {
     match refused {
         Refused::Launch => ErrorCode::InvalidRequest,
         Refused::Cwd => ErrorCode::BadCwd,
@@ -31,7 +47,7 @@ pub(crate) fn code_of(refused: Refused) -> ErrorCode {
     }
 }
 
-pub(super) fn of_write(error: WriteError) -> Error {
+pub(super) fn from_write(error: WriteError) -> Error {
     let (code, hint) = match error {
         WriteError::NotOpen => {
             (ErrorCode::StdinNotOpen, Some("start it with `\"stdin\":\"open\"`"))
@@ -39,15 +55,15 @@ pub(super) fn of_write(error: WriteError) -> Error {
         WriteError::Closed | WriteError::Broken => (ErrorCode::StdinNotOpen, None),
         WriteError::Exited => (ErrorCode::ProcessExited, None),
         WriteError::QueueFull { .. } => {
-            (ErrorCode::StdinFull, Some("write again when the command has read"))
+            (ErrorCode::StdinFull, Some("write again once the command has read some input"))
         }
-        WriteError::Gap { .. } => (ErrorCode::StdinGap, Some("go on at the accepted offset")),
+        WriteError::Gap { .. } => (ErrorCode::StdinGap, Some("continue at the accepted offset")),
     };
     let refusal = Error::new(code, error.to_string());
     hint.map_or(refusal.clone(), |hint| refusal.hint(hint))
 }
 
-pub(super) fn of_resize(error: ResizeError) -> Error {
+pub(super) fn from_resize(error: ResizeError) -> Error {
     let code = match error {
         ResizeError::NoTerminal => ErrorCode::NoTerminal,
         ResizeError::Exited => ErrorCode::ProcessExited,
@@ -57,7 +73,7 @@ pub(super) fn of_resize(error: ResizeError) -> Error {
     Error::new(code, with_cause(&error))
 }
 
-pub(super) fn of_forget(error: &ForgetError) -> Error {
+pub(super) fn from_forget(error: &ForgetError) -> Error {
     let code = match error {
         ForgetError::NotFound { .. } => ErrorCode::ProcessNotFound,
         ForgetError::NotEnded { .. } => ErrorCode::NotEnded,
@@ -67,13 +83,13 @@ pub(super) fn of_forget(error: &ForgetError) -> Error {
     let refusal = Error::new(code, with_cause(error));
     match code {
         ErrorCode::NotEnded | ErrorCode::OutputHeld => {
-            refusal.hint("`?stop=true` stops what is left of it first")
+            refusal.hint("use `?stop=true` to stop it first")
         }
         _ => refusal,
     }
 }
 
-pub(super) fn of_pattern(error: &PatternError) -> Error {
+pub(super) fn from_pattern(error: &PatternError) -> Error {
     Error::new(ErrorCode::InvalidPattern, with_cause(error))
 }
 
@@ -89,17 +105,17 @@ pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// A part of the server panicked; its log says where.
-pub(crate) fn broken(what: &str) -> Error {
-    Error::new(ErrorCode::Failed, format!("{what} broke down, which is a fault of the server"))
+pub(crate) fn broken(doing: &str) -> Error {
+    Error::new(ErrorCode::Failed, format!("internal error while {doing} (please report it)"))
 }
 
-/// A log that is gone is of a process that somebody has forgotten meanwhile.
+/// A log that is gone belongs to a process that was forgotten meanwhile.
 pub(crate) fn unreadable(error: &std::io::Error) -> Error {
     if is_not_found(error) {
-        let message = "the process was forgotten while its output was read";
+        let message = "the process was forgotten while its output was being read";
         return Error::new(ErrorCode::ProcessNotFound, message);
     }
-    Error::new(ErrorCode::Failed, format!("the log cannot be read: {}", with_cause(error)))
+    Error::new(ErrorCode::Failed, format!("cannot read the log: {}", with_cause(error)))
 }
 
 /// Whether this, or what caused it, is a file that is not there.

@@ -6,7 +6,7 @@ use lastbyte_wire::{Error, SearchAnswer, SearchLine, SearchMatch, SearchQuery, S
 use tokio::task::spawn_blocking;
 
 use super::{read, refusal};
-use crate::from_wire::invalid;
+use crate::from_wire::count;
 use crate::{App, to_wire};
 
 const USUAL_MATCHES: u64 = 100;
@@ -32,7 +32,7 @@ pub async fn search(
         let _turn = turn;
         search::search(&source, &asked)
     });
-    let found = found.await.map_err(|_| refusal::broken("the search"))?;
+    let found = found.await.map_err(|_| refusal::broken("searching the output"))?;
     let found = found.map_err(|error| refusal::unreadable(&error))?;
     Ok(SearchAnswer {
         matches: found.matches.into_iter().map(in_words).collect(),
@@ -46,15 +46,10 @@ pub async fn search(
 }
 
 fn asked(query: &SearchQuery) -> Result<Query, Error> {
-    let max_matches = match query.max_matches.unwrap_or(USUAL_MATCHES) {
-        0 => return Err(invalid("`max_matches` must be greater than 0")),
-        most if most > SearchQuery::MOST_MATCHES => {
-            return Err(invalid(format!("`max_matches` is at most {}", SearchQuery::MOST_MATCHES)));
-        }
-        most => most as usize,
-    };
+    let max_matches = query.max_matches.unwrap_or(USUAL_MATCHES);
+    let max_matches = count("max_matches", max_matches, SearchQuery::MOST_MATCHES)?;
     Ok(Query {
-        regex: compile(&query.pattern).map_err(|error| refusal::of_pattern(&error))?,
+        regex: compile(&query.pattern).map_err(|error| refusal::from_pattern(&error))?,
         from: query.from.unwrap_or(0),
         before: query.before.unwrap_or(0),
         after: query.after.unwrap_or(0),

@@ -3,7 +3,7 @@
 use lastbyte_engine::Started;
 use lastbyte_wire::{Error, StartAnswer, StartRequest, View};
 
-use super::read::{self, Asked};
+use super::read::{self, ReadRequest};
 use super::{refusal, wait};
 use crate::{App, from_wire, to_wire};
 
@@ -11,11 +11,11 @@ use crate::{App, from_wire, to_wire};
 /// leaves the process running.
 pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Error> {
     let conditions = request.wait.as_ref().map(wait::Conditions::new).transpose()?;
-    let shown = Asked::of(request.view.unwrap_or(View::HeadTail), request.max_bytes)?;
+    let shown = ReadRequest::whole_log(request.view.unwrap_or(View::HeadTail), request.max_bytes)?;
     let launch = from_wire::launch(request, &app.sandboxing)?;
     let permit = conditions.as_ref().map(|_| app.begin_wait()).transpose()?;
     let started = app.engine.start(launch).await;
-    let started = started.map_err(|error| refusal::of_start(&error))?;
+    let started = started.map_err(|error| refusal::from_start(&error))?;
     let Started { process, attached, warnings } = started;
     let warnings = warnings.iter().map(ToString::to_string).collect();
     let (met, snapshot) = match conditions {
@@ -30,6 +30,6 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
         Some(_) => Some(read::view(&process, &snapshot, shown).await?),
         None => None,
     };
-    let process = to_wire::process(process.about(), &snapshot);
+    let process = to_wire::process(&process, &snapshot);
     Ok(StartAnswer { process, attached, warnings, wait: met, output })
 }

@@ -8,21 +8,22 @@ use lastbyte_wire::{Error, TimesAnswer, TimesQuery};
 use tokio::task::spawn_blocking;
 
 use super::refusal;
-use crate::from_wire::invalid;
+use crate::from_wire::count;
 use crate::to_wire;
 
 const USUAL_STAMPS: u64 = 1_000;
 
 /// Looks as the query says, off the runtime.
 pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer, Error> {
-    let most = most(query)?;
+    let most = query.max_stamps.unwrap_or(USUAL_STAMPS);
+    let most = count("max_stamps", most, TimesQuery::MOST_STAMPS)?;
     let (snapshot, reader) = (process.snapshot(), process.reader());
     let asked = query.clone();
     let found = spawn_blocking(move || {
         let found = look(&reader, &snapshot, &asked, most)?;
         Ok::<_, ReadError>((snapshot, found))
     });
-    let found = found.await.map_err(|_| refusal::broken("the look at the times"))?;
+    let found = found.await.map_err(|_| refusal::broken("reading the times"))?;
     let unreadable = |error| refusal::unreadable(&std::io::Error::other(error));
     let (snapshot, (from, found)) = found.map_err(unreadable)?;
     let streams = process.about().streams;
@@ -35,16 +36,6 @@ pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer,
         phase: to_wire::phase(&snapshot.phase),
         log_open: snapshot.log_open,
     })
-}
-
-fn most(query: &TimesQuery) -> Result<usize, Error> {
-    match query.max_stamps.unwrap_or(USUAL_STAMPS) {
-        0 => Err(invalid("`max_stamps` must be greater than 0")),
-        most if most > TimesQuery::MOST_STAMPS => {
-            Err(invalid(format!("`max_stamps` is at most {}", TimesQuery::MOST_STAMPS)))
-        }
-        most => Ok(most as usize),
-    }
 }
 
 /// Where it begins, and the stamps from there on.
@@ -64,8 +55,8 @@ fn look(
     };
     let from = query.from.unwrap_or(0).max(since).min(end);
     let to = query.to.unwrap_or(end).min(end);
-    match from < to {
-        true => Ok((from, reader.stamps(from..to, most)?)),
-        false => Ok((from, Stamped { stamps: Vec::new(), until: from })),
+    if from >= to {
+        return Ok((from, Stamped { stamps: Vec::new(), until: from }));
     }
+    Ok((from, reader.stamps(from..to, most)?))
 }

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use lastbyte_engine::{LogSource, PortLook, Process, Snapshot};
+use lastbyte_engine::{LogSource, PortState, Process, Snapshot};
 use lastbyte_output::views::search::{Watcher, compile};
 use lastbyte_output::views::{Read, Source};
 use lastbyte_wire::{self as wire, Error, Met, WaitAnswer};
@@ -38,7 +38,7 @@ struct Port {
     next_look: Instant,
 }
 
-/// How long a port may be open before that is seen. Nobody tells of one, so it is looked for.
+/// How often a port is checked: the kernel does not report one that opens.
 const PORT_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Conditions {
@@ -48,10 +48,10 @@ impl Conditions {
         if *wait == none || *wait == (wire::Wait { exit: Some(false), ..none }) {
             let hint =
                 "give at least one of exit, output_past, pattern, port, silence_ms, timeout_ms";
-            return Err(from_wire::invalid("there is nothing to wait for").hint(hint));
+            return Err(from_wire::invalid("no condition to wait for").hint(hint));
         }
         let pattern = wait.pattern.as_deref().map(compile).transpose();
-        let pattern = pattern.map_err(|error| refusal::of_pattern(&error))?;
+        let pattern = pattern.map_err(|error| refusal::from_pattern(&error))?;
         let at = wait.from.unwrap_or(0);
         Ok(Self {
             exit: wait.exit == Some(true),
@@ -71,7 +71,7 @@ pub async fn wait(app: &App, process: &Process, wait: &wire::Wait) -> Result<Wai
     let conditions = Conditions::new(wait)?;
     let _permit = app.begin_wait()?;
     let (met, snapshot) = until(process, conditions).await?;
-    Ok(WaitAnswer { process: to_wire::process(process.about(), &snapshot), wait: met })
+    Ok(WaitAnswer { process: to_wire::process(process, &snapshot), wait: met })
 }
 
 /// Returns the first condition that holds, and the snapshot in which it does.
@@ -109,13 +109,14 @@ pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Sna
                     return Ok((met, last));
                 }
                 let over = |time: Option<Instant>| time.is_some_and(|time| time <= Instant::now());
-                match last.extent.len > seen {
-                    _ if over(asked.deadline) => return Ok((Met::Timeout, last)),
-                    true => quiet_since = Instant::now(),
-                    false if over(silent) => return Ok((Met::Silence, last)),
-                    // It was time to look for the port, and for nothing else.
-                    false => {}
+                if over(asked.deadline) {
+                    return Ok((Met::Timeout, last));
                 }
+                if last.extent.len > seen {
+                    quiet_since = Instant::now();
+                } else if over(silent) {
+                    return Ok((Met::Silence, last));
+                } // Otherwise it was time to look for the port.
                 snapshot = last;
             }
         }
@@ -183,9 +184,9 @@ impl Port {
         }
         self.next_look = now + PORT_INTERVAL;
         match process.listens_on(self.number).await {
-            PortLook::Listening => Some(Met::Port { port: self.number }),
-            PortLook::Nobody => over.then_some(Met::Exit),
-            PortLook::NotYet => (over && exit).then_some(Met::Exit),
+            PortState::Listening => Some(Met::Port { port: self.number }),
+            PortState::Nobody => over.then_some(Met::Exit),
+            PortState::NotYet => (over && exit).then_some(Met::Exit),
         }
     }
 }
@@ -208,7 +209,7 @@ impl Pattern {
             Ok((self, seen.map(|range| met(&source, range)).transpose()?))
         });
         let looked: std::io::Result<_> =
-            looked.await.map_err(|_| refusal::broken("the look for the pattern"))?;
+            looked.await.map_err(|_| refusal::broken("matching the pattern"))?;
         looked.map_err(|error| refusal::unreadable(&error))
     }
 }

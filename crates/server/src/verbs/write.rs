@@ -14,18 +14,18 @@ pub async fn write(
         Some(true) => process.write_and_close(bytes, query.offset).await,
         Some(false) | None => process.write(bytes, query.offset).await,
     };
-    let written = written.map_err(refusal::of_write)?;
+    let written = written.map_err(refusal::from_write)?;
     Ok(WriteAnswer { accepted: written.accepted })
 }
 
-/// As [`write()`], but waits while the command does not read: for whoever can stop taking input
-/// meanwhile.
+/// Like [`write()`], but waits while the command does not read: for a caller that can stop taking
+/// input meanwhile.
 pub async fn write_when_there_is_room(
     process: &Process,
     bytes: &[u8],
     offset: Option<u64>,
 ) -> Result<(), Error> {
-    let mut state = process.stdin().ok_or_else(|| refusal::of_write(WriteError::NotOpen))?;
+    let mut state = process.stdin().ok_or_else(|| refusal::from_write(WriteError::NotOpen))?;
     loop {
         // Marked as seen before the write, so that what is read after it wakes us.
         state.mark_unchanged();
@@ -34,7 +34,7 @@ pub async fn write_when_there_is_room(
                 // The owner is gone; the next write says so.
                 _ = state.changed().await;
             }
-            written => return written.map(drop).map_err(refusal::of_write),
+            written => return written.map(drop).map_err(refusal::from_write),
         }
     }
 }

@@ -4,6 +4,7 @@ mod bodies;
 mod client;
 mod ending;
 mod isolation;
+mod keys;
 mod list;
 mod notice;
 mod paths;

@@ -58,7 +58,8 @@ impl Server {
         Self::whole(Limits::default(), |_| {}, sandboxing).await
     }
 
-    async fn made(limits: Limits, tune: impl FnOnce(&mut Settings)) -> Self {
+    /// With bounds and settings of the engine that are not the usual ones.
+    pub(crate) async fn made(limits: Limits, tune: impl FnOnce(&mut Settings)) -> Self {
         Self::whole(limits, tune, Sandboxing::default()).await
     }
 

@@ -230,11 +230,12 @@ async fn who_is_refused_after_a_wait_is_counted_and_its_time_left_out() {
     let mut client = server.connect().await;
     let output = client.get(&format!("{held}/output?wait_ms=1&max_bytes=0")).await;
     assert_eq!(output.status, 400, "{output:?}");
-    let stuck = path(&run(&server, "exit 0", json!({})).await);
-    // It has no log, and what is in its place cannot be removed as a file.
-    let log = format!("logs/{}.log", stuck.rsplit('/').next().unwrap());
-    let log = server.state.path().join(log);
-    std::fs::create_dir(&log).unwrap();
+    let stuck = path(&run(&server, "write-bytes 5000", json!({})).await);
+    // A folder in the place of its index cannot be removed as a file.
+    let process = server.engine.get(stuck.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
+    let index = process.log_file().unwrap().with_extension("index");
+    _ = std::fs::remove_file(&index);
+    std::fs::create_dir(index).unwrap();
     let forgotten = client.send("DELETE", &format!("{stuck}?stop=true"), "".into()).await;
     assert_eq!(forgotten.status, 500, "{forgotten:?}");
 
@@ -259,13 +260,16 @@ async fn an_answer_without_an_end_is_counted_by_its_beginning() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_those_that_are_open() {
-    let server = Server::with(Limits { connections: 3, ..Limits::default() }).await;
-    let (mut one, two) = (server.connect().await, server.connect().await);
-    one.get("/healthz").await;
-    let third = server.connect().await;
+    let limits = Limits { connections: 3, reserved_connections: 0, ..Limits::default() };
+    let server = Server::with(limits).await;
+    let mut clients = [server.connect().await, server.connect().await, server.connect().await];
+    for client in &mut clients {
+        client.get("/healthz").await;
+    }
+    let [mut one, two, third] = clients;
     eventually("all places are taken", || server.traffic.connections() == 3);
     let silent = TcpStream::connect(server.address).await.unwrap();
-    eventually("one is turned away", || server.traffic.turned_away() == 1);
+    eventually("one is turned away", || server.traffic.rejected() == 1);
     assert_eq!(server.connect().await.get("/healthz").await.status, 503);
     drop((two, third, silent));
     eventually("one is left", || server.traffic.connections() == 1);

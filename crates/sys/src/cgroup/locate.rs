@@ -1,11 +1,11 @@
-//! Where our own cgroup is: its path within the hierarchy, and where that is mounted.
+//! Finds our own cgroup: its path within the hierarchy, and where that is mounted.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Why the folder of our own cgroup is not known.
+/// Why the folder of our own cgroup is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum NoFolder {
     #[error("cannot read {path}")]
@@ -14,9 +14,9 @@ pub enum NoFolder {
         #[source]
         source: io::Error,
     },
-    #[error("this kernel has put us into no cgroup of version 2")]
+    #[error("this program is in no version 2 cgroup")]
     NoVersion2,
-    #[error("no mount shows our cgroup {path}", path = cgroup.display())]
+    #[error("cgroup {path} is not mounted", path = cgroup.display())]
     NotMounted { cgroup: PathBuf },
 }
 
@@ -40,7 +40,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// A mount of the version 2 hierarchy.
 struct Mount {
-    /// Which part of the hierarchy it shows.
+    /// The part of the hierarchy it shows.
     root: PathBuf,
     point: PathBuf,
 }
@@ -57,13 +57,14 @@ impl Mount {
 
     fn folder_of(&self, cgroup: &Path) -> Option<PathBuf> {
         let inside = cgroup.strip_prefix(&self.root).ok()?;
-        // A cgroup above the root of our cgroup namespace is shown with `..`: not ours to use.
+        // A cgroup above the root of our cgroup namespace is shown with `..`. It is not ours to
+        // use.
         let climbs = inside.components().any(|part| part.as_os_str() == "..");
         (!climbs).then(|| self.point.join(inside))
     }
 }
 
-/// Spaces and the like are written in octal: `\040`.
+/// Decodes octal escapes for spaces and the like: `\040`.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

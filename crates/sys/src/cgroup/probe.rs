@@ -1,4 +1,4 @@
-//! Whether leaves can be had, found out by having one.
+//! Probes whether cgroups work by creating one and starting a child in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::branch::Branch;
 use super::locate::{NoFolder, own_folder};
+use super::parent::ParentCgroup;
 use crate::spawn::clone_into;
 
-/// Why no tree can have a leaf here.
+/// Why trees cannot have cgroups here.
 #[derive(Debug, thiserror::Error)]
-pub enum NoLeaf {
-    #[error("our own cgroup cannot be found")]
+pub enum NoCgroup {
+    #[error("cannot find this program's cgroup")]
     Folder(#[from] NoFolder),
-    #[error("cannot make a cgroup below {folder}", folder = folder.display())]
+    #[error("cannot create a cgroup below {folder}", folder = folder.display())]
     Make {
         folder: PathBuf,
         #[source]
@@ -24,31 +24,32 @@ pub enum NoLeaf {
     /// Before Linux 5.14.
     #[error("this kernel cannot kill a cgroup")]
     NoKill,
-    #[error("cannot start a process in a cgroup of its own")]
+    #[error("cannot start a process in its own cgroup")]
     Enter(#[source] Errno),
 }
 
-/// Finds out whether leaves can be made below our own cgroup and children started in them, and
-/// returns that folder.
-pub fn probe() -> Result<PathBuf, NoLeaf> {
+/// Checks that cgroups can be created below our own cgroup and children started in them, and returns
+/// that folder.
+pub fn probe() -> Result<PathBuf, NoCgroup> {
     let folder = own_folder()?;
-    let branch = Branch::make(&folder).map_err(cannot_make(&folder))?;
-    let leaf = branch.leaf(0).map_err(cannot_make(branch.folder()))?;
-    let outcome = match leaf.folder().join("cgroup.kill").exists() {
-        true => enter(leaf.folder()).map_err(NoLeaf::Enter),
-        false => Err(NoLeaf::NoKill),
+    let parent = ParentCgroup::make(&folder).map_err(cannot_make(&folder))?;
+    let cgroup = parent.cgroup(0).map_err(cannot_make(parent.folder()))?;
+    let outcome = if cgroup.folder().join("cgroup.kill").exists() {
+        enter(cgroup.folder()).map_err(NoCgroup::Enter)
+    } else {
+        Err(NoCgroup::NoKill)
     };
-    // The child has been reaped, so nobody lives in it; if it stays, the next start removes it.
-    _ = leaf.remove();
+    // The child has been reaped, so the cgroup is empty. If it stays, the next start removes it.
+    _ = cgroup.remove();
     outcome.map(|()| folder)
 }
 
 fn enter(folder: &Path) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let leaf = rustix::fs::open(folder, flags, Mode::empty())?;
-    clone_into(&leaf)
+    let cgroup = rustix::fs::open(folder, flags, Mode::empty())?;
+    clone_into(&cgroup)
 }
 
-fn cannot_make(folder: &Path) -> impl Fn(io::Error) -> NoLeaf {
-    move |source| NoLeaf::Make { folder: folder.to_owned(), source }
+fn cannot_make(folder: &Path) -> impl Fn(io::Error) -> NoCgroup {
+    move |source| NoCgroup::Make { folder: folder.to_owned(), source }
 }

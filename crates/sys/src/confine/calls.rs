@@ -1,42 +1,46 @@
-//! Which system calls a confined command is refused, and why each.
+//! Which system calls a confined command may not use, and why.
 
 use std::collections::BTreeMap;
 use std::ffi::c_long;
 
-use super::filter::{Traffic, Upkeep};
+use super::filter::{MetadataChanges, Traffic};
 
-/// What the filter says to a call.
+/// What the filter does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allow,
     /// EPERM.
     Refuse,
-    /// ENOSYS: callers then take the older call, whose arguments can be seen.
+    /// ENOSYS: callers then fall back to the older call, whose arguments the filter can see.
     Absent,
     Ask(Question),
-    /// Refused, but to who shows the pass: a start needs it before the command runs.
+    /// Refused, except with the pass: a start needs the call before the command runs.
     Start,
-    /// The same, and otherwise absent.
+    /// The same, but ENOSYS without the pass.
     StartOrAbsent,
 }
 
-/// What an answer depends on.
+/// What a conditional verdict depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    /// `clone` may make processes and threads, and namespaces for a start.
+    /// `clone` may create processes and threads, and namespaces only for a start.
     Namespaces,
-    /// `ioctl` may not type into a terminal, nor change a file's flags where upkeep is barred.
-    Control(Upkeep),
-    /// A pair of connected sockets, of kinds that can never be sent anywhere else.
+    /// `ioctl` may not type into a terminal, nor change a file's flags if metadata is barred.
+    Control(MetadataChanges),
+    /// A pair of connected sockets, of types that cannot send anywhere else.
     Pair,
-    /// `sendto` on what is connected: no address.
+    /// `sendto` on a connected socket: without an address.
     Connected,
-    /// `prlimit` of the caller itself, or only to look.
+    /// `prlimit` on the caller itself, or read-only.
     OwnLimits,
+    /// A mode without setuid and setgid, in the argument with this number.
+    Mode(u32),
+    /// The same for `open` if it creates a file: these arguments hold its flags and mode.
+    ModeIfMade { flags: u32, mode: u32 },
 }
 
 /// The calls that are not simply allowed, by number.
-pub(super) fn rules(traffic: Traffic, upkeep: Upkeep) -> BTreeMap<u32, Verdict> {
+pub(super) fn rules(traffic: Traffic, metadata: MetadataChanges) -> BTreeMap<u32, Verdict> {
     let mut rules = BTreeMap::new();
     let mut add = |calls: &[c_long], verdict| {
         rules.extend(calls.iter().map(|call| (*call as u32, verdict)));
@@ -48,21 +52,26 @@ pub(super) fn rules(traffic: Traffic, upkeep: Upkeep) -> BTreeMap<u32, Verdict> 
     add(STARTING, Verdict::Start);
     add(&[libc::SYS_clone3], Verdict::StartOrAbsent);
     add(&[libc::SYS_clone], Verdict::Ask(Question::Namespaces));
-    add(&[libc::SYS_ioctl], Verdict::Ask(Question::Control(upkeep)));
+    add(&[libc::SYS_ioctl], Verdict::Ask(Question::Control(metadata)));
     add(&[libc::SYS_prlimit64], Verdict::Ask(Question::OwnLimits));
+    MODES
+        .iter()
+        .chain(OLD_MODES)
+        .for_each(|(call, question)| add(&[*call], Verdict::Ask(*question)));
+    add(&[libc::SYS_openat2], Verdict::Absent);
     if traffic == Traffic::Barred {
         add(SOCKETS, Verdict::Refuse);
         add(&[libc::SYS_socketpair], Verdict::Ask(Question::Pair));
         add(&[libc::SYS_sendto], Verdict::Ask(Question::Connected));
     }
-    if upkeep == Upkeep::Barred {
+    if metadata == MetadataChanges::Barred {
         add(METADATA, Verdict::Refuse);
         add(OLD_METADATA, Verdict::Refuse);
     }
     rules
 }
 
-/// Reaching into other processes.
+/// Access to other processes.
 const OTHERS: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -74,7 +83,8 @@ const OTHERS: &[c_long] = &[
     libc::SYS_move_pages,
 ];
 
-/// Other files under the same names: namespaces, mounts, handles that lead past paths.
+/// Calls that could change which files the names refer to: namespaces, mounts, and handles that
+/// bypass paths.
 const PLACES: &[c_long] = &[
     libc::SYS_unshare,
     libc::SYS_setns,
@@ -90,10 +100,10 @@ const PLACES: &[c_long] = &[
     libc::SYS_open_by_handle_at,
 ];
 
-/// Those of them that lay the mounts of a confined command. None has a sixth argument.
+/// The mount calls that set up a confined command. None of them has a sixth argument.
 const STARTING: &[c_long] = &[libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS_mount_setattr];
 
-/// Parts of the kernel that see past this filter, or have been broken out of most often.
+/// Parts of the kernel that bypass this filter, or that exploits use most often.
 const KERNEL: &[c_long] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -105,13 +115,13 @@ const KERNEL: &[c_long] = &[
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
 ];
 
-/// Memory and queues that processes of the same user share by number or name, whatever the files.
+/// Memory and queues that processes of the same user share by number or name, regardless of files.
 const SHARED_MEMORY: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -128,8 +138,8 @@ const SHARED_MEMORY: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Without `socket` there is nothing to reach anybody with; the others are for sockets of pairs.
-/// `sendmsg` and `recvmsg` stay: on a pair they reach only the other end.
+/// Without `socket` a command can reach nobody. The other calls would act on the sockets of a pair.
+/// `sendmsg` and `recvmsg` stay allowed: on a pair they reach only the other end.
 const SOCKETS: &[c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -139,7 +149,31 @@ const SOCKETS: &[c_long] = &[
     libc::SYS_accept4,
 ];
 
-/// What Landlock does not see: modes, owners, times, attributes.
+/// Calls that set the mode of a file. A setuid file owned by user 0 in a workspace would give
+/// everybody who executes it what the command itself was refused. `openat2` has its mode behind a
+/// pointer, so it returns ENOSYS and callers fall back to `openat`.
+const MODES: &[(c_long, Question)] = &[
+    (libc::SYS_fchmod, Question::Mode(1)),
+    (libc::SYS_fchmodat, Question::Mode(2)),
+    (FCHMODAT2, Question::Mode(2)),
+    (libc::SYS_mkdirat, Question::Mode(2)),
+    (libc::SYS_mknodat, Question::Mode(2)),
+    (libc::SYS_openat, Question::ModeIfMade { flags: 2, mode: 3 }),
+];
+
+/// The older calls for the same, which newer architectures never had.
+#[cfg(target_arch = "x86_64")]
+const OLD_MODES: &[(c_long, Question)] = &[
+    (libc::SYS_chmod, Question::Mode(1)),
+    (libc::SYS_mkdir, Question::Mode(1)),
+    (libc::SYS_mknod, Question::Mode(1)),
+    (libc::SYS_creat, Question::Mode(1)),
+    (libc::SYS_open, Question::ModeIfMade { flags: 1, mode: 2 }),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_MODES: &[(c_long, Question)] = &[];
+
+/// What Landlock does not control: modes, owners, times, attributes.
 const METADATA: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -158,7 +192,7 @@ const METADATA: &[c_long] = &[
     FILE_SETATTR,
 ];
 
-/// The same by names that newer processors never had.
+/// The older calls for the same, which newer architectures never had.
 #[cfg(target_arch = "x86_64")]
 const OLD_METADATA: &[c_long] = &[
     libc::SYS_chmod,
@@ -171,7 +205,13 @@ const OLD_METADATA: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_METADATA: &[c_long] = &[];
 
-// Not in libc yet; since 424 a call has the same number on every processor.
+// libc lacks this constant for musl on aarch64.
+#[cfg(all(target_arch = "aarch64", target_env = "musl"))]
+const KEXEC_FILE_LOAD: c_long = 294;
+#[cfg(not(all(target_arch = "aarch64", target_env = "musl")))]
+const KEXEC_FILE_LOAD: c_long = libc::SYS_kexec_file_load;
+
+// Not in libc yet. From 424 on, a call has the same number on every architecture.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;

@@ -1,11 +1,10 @@
-//! The filter of system calls, as a program for the kernel's own little machine.
+//! The seccomp filter, as a BPF program.
 //!
-//! It decides by a binary search over the numbers. The kernel compiles the program when it is put
-//! on and tries it out for every call there is, which takes 0.1 ms and more; to throw it away takes
-//! as long again. So a thread that makes confined commands puts it on once, and they are born with
-//! it. What such a start itself needs of the refused calls shows a pass: a number that this program
-//! has drawn, in the place of an argument that the call does not have. Nothing that runs after exec
-//! can know it.
+//! It decides by binary search over the call numbers. The kernel compiles the program when it is
+//! installed and tries it for every call there is, which takes 0.1 ms or more; freeing it takes as
+//! long again. So a thread that starts confined commands installs it once, and its children inherit
+//! it. The start itself needs some of the refused calls. It makes them with a pass: a random number
+//! in an argument that the call does not use. Nothing that runs after exec can know it.
 
 use std::fmt;
 use std::ptr;
@@ -14,27 +13,27 @@ use std::sync::{Arc, OnceLock};
 use libc::sock_filter;
 use rustix::io::Errno;
 
-use super::calls::{Question, Verdict, rules};
-use super::machine::{
+use super::bpf::{
     ABSENT, ALLOW, AND, ARCHITECTURE_FIELD, JUMP, JUMP_IF_ANY_BIT, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL,
     KEEP, KILL, NUMBER_FIELD, OR_KEPT, REFUSE, XOR, answer, argument, jump, load, statement,
 };
+use super::calls::{Question, Verdict, rules};
 use crate::raw::{check, syscall};
 
-/// A program that answers every call of a confined command.
+/// A program that decides every system call of a confined command.
 pub struct Filter {
     program: Box<[sock_filter]>,
     pass: u64,
 }
 
 impl fmt::Debug for Filter {
-    /// Without the pass, which nobody is to read anywhere.
+    /// Omits the pass, which must not be printed anywhere.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Filter").finish_non_exhaustive()
     }
 }
 
-/// Whether sockets can reach anybody.
+/// Whether sockets can reach anything outside the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
     Free,
@@ -43,34 +42,34 @@ pub enum Traffic {
 
 /// Whether modes, owners, times and attributes of files can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
+pub enum MetadataChanges {
     Free,
     Barred,
 }
 
 impl Filter {
-    /// Each is made once.
-    pub fn of(traffic: Traffic, upkeep: Upkeep) -> Arc<Self> {
+    /// The filter for these settings. Each is built once.
+    pub fn get(traffic: Traffic, metadata: MetadataChanges) -> Arc<Self> {
         static MADE: [OnceLock<Arc<Filter>>; 4] = [const { OnceLock::new() }; 4];
-        let made = &MADE[2 * traffic as usize + upkeep as usize];
-        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, upkeep, draw_pass()))))
+        let made = &MADE[2 * traffic as usize + metadata as usize];
+        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, metadata, draw_pass()))))
     }
 
-    fn new(traffic: Traffic, upkeep: Upkeep, pass: u64) -> Self {
+    fn new(traffic: Traffic, metadata: MetadataChanges, pass: u64) -> Self {
         let mut program = vec![
             load(ARCHITECTURE_FIELD),
-            // Other numbers for the same calls: nothing here could be relied upon.
+            // Another architecture numbers the calls differently, so nothing below would be valid.
             jump(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),
             answer(KILL),
             load(NUMBER_FIELD),
         ];
-        program.extend(search(&segments(traffic, upkeep), pass));
+        program.extend(search(&segments(traffic, metadata), pass));
         Self { program: program.into(), pass }
     }
 
-    /// Puts it on the calling thread and on whoever it makes from now on, for good.
-    pub(crate) fn put_on(&self) -> Result<(), Errno> {
-        // Whoever may not filter others may filter itself, once it can gain no privilege any more.
+    /// Installs it for good on the calling thread and on every thread and process it creates later.
+    pub(crate) fn install(&self) -> Result<(), Errno> {
+        // An unprivileged thread may filter itself only once it can gain no privileges.
         rustix::thread::set_no_new_privs(true)?;
         let program = libc::sock_fprog {
             len: u16::try_from(self.program.len()).expect("a few hundred instructions"),
@@ -78,7 +77,7 @@ impl Filter {
         };
         let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
         let place = ptr::from_ref(&program) as usize;
-        // SAFETY: the program and its instructions are live over the call, which copies them.
+        // SAFETY: the program and its instructions are live during the call, which copies them.
         check(unsafe { syscall(libc::SYS_seccomp, [mode, 0, place]) }).map(drop)
     }
 
@@ -87,20 +86,20 @@ impl Filter {
     }
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 fn draw_pass() -> u64 {
     let mut pass = [0; 8];
     let drawn = rustix::rand::getrandom(&mut pass, rustix::rand::GetRandomFlags::empty());
-    // The kernel gives so few bytes at once or not at all, and then nothing here can be relied on.
+    // The kernel returns this few bytes at once or not at all. Without them the filter is not safe.
     assert_eq!(drawn, Ok(pass.len()), "random numbers");
     u64::from_ne_bytes(pass)
 }
 
-/// From this number on, up to the next segment, the verdict is this.
+/// The verdict from this number up to the next segment.
 type Segment = (u32, Verdict);
 
-fn segments(traffic: Traffic, upkeep: Upkeep) -> Vec<Segment> {
-    let mut rules = rules(traffic, upkeep);
+fn segments(traffic: Traffic, metadata: MetadataChanges) -> Vec<Segment> {
+    let mut rules = rules(traffic, metadata);
     let after: Vec<u32> = rules.keys().map(|number| number + 1).collect();
     for number in after.into_iter().chain([0]) {
         rules.entry(number).or_insert(Verdict::Allow);
@@ -111,7 +110,7 @@ fn segments(traffic: Traffic, upkeep: Upkeep) -> Vec<Segment> {
     segments
 }
 
-/// The number is loaded; halves the segments until one is left.
+/// Halves the segments until one is left. The call number is already loaded.
 fn search(segments: &[Segment], pass: u64) -> Vec<sock_filter> {
     if let [(_, verdict)] = segments {
         return judge(*verdict, pass);
@@ -146,11 +145,11 @@ fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
             passed(pass, REFUSE),
         ]
         .concat(),
-        Question::Control(Upkeep::Free) => {
+        Question::Control(MetadataChanges::Free) => {
             let refused = one_of(&TYPING, REFUSE);
             [load(argument(1))].into_iter().chain(refused).chain([answer(ALLOW)]).collect()
         }
-        Question::Control(Upkeep::Barred) => [
+        Question::Control(MetadataChanges::Barred) => [
             vec![load(argument(1))],
             one_of(&TYPING, REFUSE),
             one_of(&HARMLESS_FILE_CONTROLS, ALLOW),
@@ -165,7 +164,7 @@ fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
             answer(REFUSE),
             load(argument(1)),
             statement(AND, SOCKET_TYPE),
-            // A pair of datagram sockets could be sent elsewhere, one message at a time.
+            // A datagram socket of a pair could still send to any address.
             jump(JUMP_IF_EQUAL, libc::SOCK_STREAM as u32, 2, 0),
             jump(JUMP_IF_EQUAL, libc::SOCK_SEQPACKET as u32, 1, 0),
             answer(REFUSE),
@@ -177,22 +176,38 @@ fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
             program.extend(is(2, 0, REFUSE));
             program
         }
+        Question::Mode(mode) => mode_without_privileges(mode),
+        Question::ModeIfMade { flags, mode } => {
+            let made = jump(JUMP_IF_ANY_BIT, MAKES_A_FILE, 1, 0);
+            [vec![load(argument(flags)), made, answer(ALLOW)], mode_without_privileges(mode)]
+                .concat()
+        }
     }
 }
 
-/// Answers so for these values. The kernel, too, looks at the lower half of a command alone.
+fn mode_without_privileges(number: u32) -> Vec<sock_filter> {
+    vec![
+        load(argument(number)),
+        jump(JUMP_IF_ANY_BIT, libc::S_ISUID | libc::S_ISGID, 1, 0),
+        answer(ALLOW),
+        answer(REFUSE),
+    ]
+}
+
+/// Returns `action` for these values. The kernel, too, uses only the lower half of an ioctl
+/// command.
 fn one_of(values: &[u32], action: u32) -> Vec<sock_filter> {
     let answers = |value: &u32| [jump(JUMP_IF_EQUAL, *value, 0, 1), answer(action)];
     values.iter().flat_map(answers).collect()
 }
 
-/// Allows who shows the pass, in an argument that no call with such a verdict has.
+/// Allows the call if it carries the pass, in an argument that no call with such a verdict uses.
 fn passed(pass: u64, otherwise: u32) -> Vec<sock_filter> {
     is(5, pass, otherwise)
 }
 
-/// Allows this value of an argument. Both halves are looked at before anything is decided: how long
-/// it takes tells nothing of the first.
+/// Allows this value of an argument. It compares both halves before it decides, so timing reveals
+/// nothing about the first.
 fn is(number: u32, value: u64, otherwise: u32) -> Vec<sock_filter> {
     let (low, high) = (value as u32, (value >> 32) as u32);
     vec![
@@ -213,7 +228,7 @@ const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// The same calls under other numbers (x32), with the same architecture.
+/// The same calls with other numbers (x32) on the same architecture.
 #[cfg(target_arch = "x86_64")]
 const FOREIGN_NUMBERS: Option<u32> = Some(0x4000_0000);
 #[cfg(target_arch = "aarch64")]
@@ -227,48 +242,52 @@ const NAMESPACE_FLAGS: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
-/// The kind of a socket, without the flags that may stand beside it.
+/// The flags of `open` with which its mode matters. `O_TMPFILE` contains `O_DIRECTORY`, which alone
+/// creates nothing.
+const MAKES_A_FILE: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+
+/// The type of a socket, without its flags.
 const SOCKET_TYPE: u32 = 0xf;
 
-/// Keys into a terminal, as if somebody had typed them.
+/// Inserts keys into a terminal as if they were typed.
 const TYPING: [u32; 2] = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
 
-/// The letter of a command of `ioctl`, which stands for a family of them.
+/// The type byte of an `ioctl` command, which stands for a family of them.
 const CONTROL_FAMILY: u32 = 0xff00;
 
-/// Families that change a file, or make one, with a descriptor that was opened for reading: of all
-/// file systems (`f`, `v`), of xfs and its quotas (`X`), fat (`r`), btrfs, bcachefs, f2fs.
+/// Families that can change or create a file through a descriptor opened for reading: of all file
+/// systems (`f`, `v`), of xfs and its quotas (`X`), fat (`r`), btrfs, bcachefs, f2fs.
 const FILE_CONTROL_FAMILIES: [u32; 7] = [0x6600, 0x7600, 0x5800, 0x7200, 0x9400, 0xbc00, 0xf500];
 
-/// Those of them that only look (FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR,
-/// FS_IOC_FIEMAP) or need a descriptor for writing (FICLONE, FICLONERANGE).
+/// The members of those families that only read (FS_IOC_GETFLAGS, FS_IOC_GETVERSION,
+/// FS_IOC_FSGETXATTR, FS_IOC_FIEMAP) or need a descriptor for writing (FICLONE, FICLONERANGE).
 const HARMLESS_FILE_CONTROLS: [u32; 6] =
     [0x8008_6601, 0x8008_7601, 0x801C_581F, 0xC020_660B, 0x4004_9409, 0x4020_940D];
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine;
+    use super::super::bpf;
     use super::*;
 
     fn run(filter: &Filter, number: u32, arguments: [u64; 6]) -> u32 {
         let mut data = [number, ARCHITECTURE, 0, 0].map(u32::to_le_bytes).concat();
         data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
-        machine::run(&filter.program, &data)
+        bpf::run(&filter.program, &data)
     }
 
     const PASS: u64 = 0x0123_4567_89ab_cdef;
 
-    const BOTH: [(Traffic, Upkeep); 4] = [
-        (Traffic::Free, Upkeep::Free),
-        (Traffic::Free, Upkeep::Barred),
-        (Traffic::Barred, Upkeep::Free),
-        (Traffic::Barred, Upkeep::Barred),
+    const BOTH: [(Traffic, MetadataChanges); 4] = [
+        (Traffic::Free, MetadataChanges::Free),
+        (Traffic::Free, MetadataChanges::Barred),
+        (Traffic::Barred, MetadataChanges::Free),
+        (Traffic::Barred, MetadataChanges::Barred),
     ];
 
     #[test]
     fn the_search_finds_what_the_list_says() {
-        for (traffic, upkeep) in BOTH {
-            let (filter, rules) = (Filter::new(traffic, upkeep, PASS), rules(traffic, upkeep));
+        for (traffic, metadata) in BOTH {
+            let (filter, rules) = (Filter::new(traffic, metadata, PASS), rules(traffic, metadata));
             for number in 0..1000 {
                 let want = match rules.get(&number).copied().unwrap_or(Verdict::Allow) {
                     Verdict::Allow => ALLOW,
@@ -276,13 +295,13 @@ mod tests {
                     Verdict::Absent | Verdict::StartOrAbsent => ABSENT,
                     Verdict::Ask(_) => continue,
                 };
-                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {traffic:?} {upkeep:?}");
+                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {traffic:?} {metadata:?}");
             }
         }
     }
 
     fn check(call: i64, arguments: [u64; 6], want: u32) {
-        let filter = Filter::new(Traffic::Barred, Upkeep::Barred, PASS);
+        let filter = Filter::new(Traffic::Barred, MetadataChanges::Barred, PASS);
         assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
     }
 
@@ -310,7 +329,7 @@ mod tests {
             check(call, [namespaces, 0, 0, 0, 0, PASS], ALLOW);
             others.iter().for_each(|shown| check(call, [namespaces, 0, 0, 0, 0, *shown], refusal));
         }
-        // What no start needs is refused to everybody.
+        // Calls that no start needs are refused even with the pass.
         for call in [libc::SYS_mount, libc::SYS_unshare, libc::SYS_setns, libc::SYS_ptrace] {
             check(call, [PASS; 6], REFUSE);
         }
@@ -335,6 +354,42 @@ mod tests {
         check(libc::SYS_prlimit64, [0, 7, 9, 9, 0, 0], ALLOW);
         check(libc::SYS_prlimit64, [1, 7, 0, 9, 0, 0], ALLOW);
         check(libc::SYS_prlimit64, [1, 7, 9, 9, 0, 0], REFUSE);
+    }
+
+    #[test]
+    fn no_file_gets_a_setuid_or_setgid_mode() {
+        let filter = Filter::new(Traffic::Barred, MetadataChanges::Free, PASS);
+        let check = |call: i64, arguments: [u64; 6], want: u32| {
+            assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
+        };
+        for (mode, want) in [(0o755, ALLOW), (0o1777, ALLOW), (0o4755, REFUSE), (0o2755, REFUSE)] {
+            check(libc::SYS_fchmod, [3, mode, 0, 0, 0, 0], want);
+            check(libc::SYS_fchmodat, [3, 9, mode, 0, 0, 0], want);
+            check(452, [3, 9, mode, 0, 0, 0], want);
+            check(libc::SYS_mkdirat, [3, 9, mode, 0, 0, 0], want);
+            check(libc::SYS_mknodat, [3, 9, mode | 0o100000, 0, 0, 0], want);
+            check(libc::SYS_openat, [3, 9, libc::O_CREAT as u64, mode, 0, 0], want);
+            check(libc::SYS_openat, [3, 9, libc::O_TMPFILE as u64, mode, 0, 0], want);
+            // The mode does not matter if nothing is created.
+            check(libc::SYS_openat, [3, 9, libc::O_DIRECTORY as u64, mode, 0, 0], ALLOW);
+        }
+        check(libc::SYS_openat2, [3, 9, 9, 24, 0, 0], ABSENT);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn nor_by_an_older_call() {
+        let filter = Filter::new(Traffic::Barred, MetadataChanges::Free, PASS);
+        let check = |call: i64, arguments: [u64; 6], want: u32| {
+            assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
+        };
+        for (mode, want) in [(0o755, ALLOW), (0o4755, REFUSE), (0o2755, REFUSE)] {
+            for call in [libc::SYS_chmod, libc::SYS_mkdir, libc::SYS_mknod, libc::SYS_creat] {
+                check(call, [9, mode, 0, 0, 0, 0], want);
+            }
+            check(libc::SYS_open, [9, libc::O_CREAT as u64, mode, 0, 0, 0], want);
+            check(libc::SYS_open, [9, 0, mode, 0, 0, 0], ALLOW);
+        }
     }
 
     #[test]

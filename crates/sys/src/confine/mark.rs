@@ -1,13 +1,14 @@
-//! Telling a confined process by what it cannot shed.
+//! Recognises a confined process by what it cannot undo.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Whether this process, or an ancestor of it, was started with a [`Confinement`](super::Confinement).
+/// Whether this process, or an ancestor of it, was started with a
+/// [`Confinement`](super::Confinement).
 ///
-/// Every confined child has a hard limit of no message queues, a filter and `no_new_privs`: all
-/// three are passed on to its children and cannot be taken back, whatever it does to its session,
+/// Every confined child has a hard limit of no message queues, a filter and `no_new_privs`. Its
+/// children inherit all three, and nothing can undo them, whatever the process does to its session,
 /// its parents and its environment.
 pub fn marked(pid: i32) -> io::Result<bool> {
     let status = read(pid, "status")?;
@@ -18,11 +19,11 @@ pub fn marked(pid: i32) -> io::Result<bool> {
 
 fn read(pid: i32, file: &str) -> io::Result<String> {
     let text = std::fs::read(format!("/proc/{pid}/{file}"))?;
-    match text.is_empty() {
-        // A process that is gone, but not yet from its folder.
-        true => Err(io::Error::from(Errno::SRCH)),
-        false => Ok(String::from_utf8_lossy(&text).into_owned()),
+    if text.is_empty() {
+        // The process is gone, but its folder is still there.
+        return Err(io::Error::from(Errno::SRCH));
     }
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

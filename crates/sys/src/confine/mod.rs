@@ -1,40 +1,42 @@
-//! Keeping a command and all its children from what they may not do: made ready here, applied in
-//! the child between clone and exec.
+//! Confines a command and all its children: prepared here, applied in the child between clone and
+//! exec.
 //!
-//! What is allowed is decided elsewhere. A [`Confinement`] says it in the kernel's terms: read-only
-//! [`Mounts`], a Landlock [`Ruleset`], a [`Filter`] of system calls.
-//! None of it can be taken off again, by any child of any depth.
+//! What is allowed is decided elsewhere. A [`Confinement`] expresses it in the kernel's terms:
+//! read-only [`Mounts`], a Landlock [`Ruleset`], a [`Filter`] of system calls. No descendant can
+//! undo any of it.
 
+mod bpf;
 mod calls;
 mod filter;
-mod machine;
 mod mark;
 mod mounts;
+mod probe;
+mod root_entries;
 mod ruleset;
-mod top;
-mod trial;
 
 use std::sync::Arc;
 
-pub use filter::{Filter, Traffic, Upkeep};
+pub use filter::{Filter, MetadataChanges, Traffic};
 pub use mark::marked;
-pub use mounts::{Kept, Mounts, Namespaces};
+pub use mounts::{Kept, Mounts, Namespaces, Place};
+pub use probe::probe;
 pub(crate) use ruleset::Rulesets;
 pub use ruleset::{Readable, Ruleset};
-pub use trial::try_out;
 
-/// All that is done to a child, ready to be used where nothing can be allocated.
+/// Everything that is done to a child, ready to use where nothing can be allocated.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// `None` where namespaces are not to be had.
+    /// `None` if namespaces are not available.
     pub mounts: Option<Mounts>,
     pub ruleset: Ruleset,
+    /// The working directory; `None` if it does not exist, which entering it reports.
+    pub cwd: Option<Place>,
     pub filter: Arc<Filter>,
     pub root: Root,
 }
 
-/// Whether the child has the right to make user 0 a user like any other, for good. Without that
-/// right it has no capability to lose either, and `no_new_privs` lets it gain none.
+/// Whether the child has the right to make user 0 an ordinary user for good. Without that right it
+/// has no capability to lose either, and `no_new_privs` lets it gain none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
     Disarm,
@@ -42,12 +44,9 @@ pub enum Root {
 }
 
 impl Root {
-    /// What this program's children can do.
-    pub fn of_own_children() -> Self {
-        match crate::user::effective_capability(CAP_SETPCAP) {
-            true => Self::Disarm,
-            false => Self::Leave,
-        }
+    /// What children of this program can do.
+    pub fn for_own_children() -> Self {
+        if crate::user::effective_capability(CAP_SETPCAP) { Self::Disarm } else { Self::Leave }
     }
 }
 

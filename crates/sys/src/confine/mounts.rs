@@ -1,46 +1,55 @@
-//! What a command sees of the files, as mounts in a namespace of its own.
+//! The files a command sees, as mounts in its own namespace.
 
 use std::ffi::CString;
 
 use rustix::process::{getegid, geteuid};
 
-/// Everything can be read and no file written, but for what is listed. Devices are no files here:
-/// the ruleset sees to them.
+use crate::resolve::FileId;
+
+/// Makes everything readable and nothing writable, except what is listed. Device files are not
+/// affected: the ruleset controls them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
     pub namespaces: Namespaces,
-    /// Stay as they are, with all that is mounted below.
+    /// Stay as they are, with everything mounted below them.
     pub kept: Vec<Kept>,
     /// Folders inside a kept one that cannot be renamed or removed, outer ones first.
-    pub steadied: Vec<CString>,
-    /// What of the kept cannot be written.
-    pub protected: Vec<CString>,
-    /// Folders that look empty.
-    pub hidden: Vec<CString>,
-    /// The folder that hidden ones look like.
+    pub immovable: Vec<Place>,
+    /// Parts of the kept folders that cannot be written.
+    pub protected: Vec<Place>,
+    /// Folders that appear empty.
+    pub hidden: Vec<Place>,
+    /// The empty folder that is mounted over hidden ones.
     pub empty: CString,
 }
 
-/// A folder that can be written, and where it is seen: no symbolic links, none inside another.
+/// A writable folder, and where it appears: no symbolic links, none inside another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    pub from: CString,
-    pub to: CString,
+    pub from: Place,
+    pub to: Place,
+}
+
+/// A file or folder as a path led to it. To act on it later, open the path once, check that it is
+/// still the same file, and act on that descriptor: another command may have replaced it meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub path: CString,
+    pub file: FileId,
 }
 
 /// Which namespaces the mounts are made in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Namespaces {
-    /// A mount namespace, for who has the right to make one.
+    /// A mount namespace, if this program has the right to create one.
     Mount,
-    /// In a user namespace, in which everybody has that right.
+    /// Also a user namespace, in which everybody has that right.
     UserAndMount { uid_map: Vec<u8>, gid_map: Vec<u8> },
 }
 
 impl Namespaces {
-    /// A user namespace in which this program's user and group are themselves, and nobody else
-    /// is anybody.
-    pub fn of_own_user() -> Self {
+    /// A user namespace that maps only this program's user and group, each to itself.
+    pub fn for_own_user() -> Self {
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
         Self::UserAndMount {
             uid_map: format!("{user} {user} 1").into_bytes(),
@@ -48,7 +57,7 @@ impl Namespaces {
         }
     }
 
-    /// What clone is asked for.
+    /// The flags for clone.
     pub(crate) fn flags(&self) -> u32 {
         let flags = match self {
             Self::Mount => libc::CLONE_NEWNS,

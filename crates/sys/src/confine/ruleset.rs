@@ -1,7 +1,7 @@
-//! Landlock: what can be written by path, which sockets reached, who signalled.
+//! Landlock: which paths can be written, which sockets reached, which processes signalled.
 //!
-//! A ruleset names its files by inode, so one is made where a spawner can hand it to its child and
-//! kept for as long as the same paths lead to the same files.
+//! A ruleset refers to its files by inode. It is created where a spawner can pass it to its child,
+//! and kept as long as the same paths lead to the same files.
 
 use std::error::Error;
 use std::ffi::{CStr, CString};
@@ -16,38 +16,46 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
 use super::filter::Traffic;
-use super::top::{self, Top};
+use super::mounts::Place;
+use super::root_entries::{self, RootEntries};
+use crate::resolve::FileId;
 
-/// What can be written, in Landlock's terms. Signals, abstract sockets and tracing never leave the
-/// tree.
+/// What can be written, in Landlock's terms. Signals, abstract sockets and tracing are always
+/// confined to the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruleset {
-    /// Folders; all below can be written.
-    pub folders: Vec<CString>,
-    /// Devices and folders of them: they can be written and controlled, not made or removed.
+    /// Folders; everything below them can be written.
+    pub folders: Vec<Place>,
+    /// Devices and folders of them: they can be written and controlled, but not created or removed.
     pub devices: Vec<CString>,
     pub readable: Readable,
     pub traffic: Traffic,
 }
 
-/// What can be read beside what can be written.
+/// What can be read in addition to what can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readable {
     Everything,
-    /// All that is not in the folder of devices, and the memory that is shared there.
+    /// Everything outside the folder of devices, and `/dev/shm`.
     NoDevice,
 }
 
-/// The newest version of which all rights are known here; a kernel with an older one gets less.
+/// The newest ABI whose rights are all known here. On a kernel with an older one, fewer rights are
+/// enforced.
 const KNOWN: ABI = ABI::V6;
 
 impl Ruleset {
-    fn create(&self, top: &Top) -> Result<OwnedFd, Errno> {
-        let created = self.build(top).map_err(|error| errno_of(&error))?;
+    fn create(&self, top: &RootEntries) -> Result<OwnedFd, Errno> {
+        let folders = self.folders.iter().map(open_place).collect::<Result<Vec<_>, Errno>>()?;
+        let created = self.build(folders, top).map_err(|error| to_errno(&error))?;
         Option::<OwnedFd>::from(created).ok_or(Errno::NOSYS)
     }
 
-    fn build(&self, top: &Top) -> Result<RulesetCreated, RulesetError> {
+    fn build(
+        &self,
+        folders: Vec<OwnedFd>,
+        top: &RootEntries,
+    ) -> Result<RulesetCreated, RulesetError> {
         let ruleset = landlock::Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(self.handled())?
@@ -57,9 +65,12 @@ impl Ruleset {
             Traffic::Barred => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
         };
         let mut created = ruleset.create()?;
+        for folder in folders {
+            created = created.add_rule(PathBeneath::new(folder, self.handled()))?;
+        }
         for (path, access) in self.rules(top) {
             let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-            // What has gone away since cannot be written anyway.
+            // A path that has disappeared cannot be written anyway.
             let Ok(file) = file else { continue };
             created = created.add_rule(PathBeneath::new(file, access))?;
         }
@@ -74,71 +85,81 @@ impl Ruleset {
         }
     }
 
-    fn rules<'a>(&'a self, top: &'a Top) -> impl Iterator<Item = (&'a CStr, BitFlags<AccessFs>)> {
+    /// The rules for everything except the folders.
+    fn rules<'a>(
+        &'a self,
+        top: &'a RootEntries,
+    ) -> impl Iterator<Item = (&'a CStr, BitFlags<AccessFs>)> {
         let device =
             AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadFile;
-        let (folder, device) = (self.handled(), device & self.handled());
+        let device = device & self.handled();
         let readable: &[CString] = match self.readable {
             Readable::Everything => &[],
             Readable::NoDevice => top.entries(),
         };
-        let folders = self.folders.iter().map(move |path| (path.as_c_str(), folder));
         let devices = self.devices.iter().map(move |path| (path.as_c_str(), device));
         let shared = (self.readable == Readable::NoDevice).then_some(c"/dev/shm");
         let readable = readable.iter().map(CString::as_c_str).chain(shared);
-        folders.chain(devices).chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
+        devices.chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
     }
 
-    /// Which files the paths lead to now. A ruleset holds on to its files, so a number is not
-    /// given to another file as long as they are mounted; the mount is told by its own number.
-    fn identity(&self, top: &mut Top) -> Identity {
+    /// Which files the paths lead to now. A ruleset holds its files, so their inode numbers are not
+    /// reused while they are mounted. The mount is identified by its own number.
+    fn identity(&self, top: &mut RootEntries) -> Identity {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-        let file = |path: &CString| {
-            let file = statx(CWD, path.as_c_str(), AtFlags::empty(), wanted).ok()?;
-            Some(top::identity(&file))
+        let file = |place: &Place| {
+            let file = statx(CWD, place.path.as_c_str(), AtFlags::empty(), wanted).ok()?;
+            Some(root_entries::identity(&file))
         };
-        Identity { top: top.look(), folders: self.folders.iter().map(file).collect() }
+        Identity { top: top.refresh(), folders: self.folders.iter().map(file).collect() }
     }
+}
+
+fn open_place(place: &Place) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = open(place.path.as_c_str(), flags, Mode::empty())?;
+    let found = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?;
+    if FileId::from_statx(&found) == place.file { Ok(file) } else { Err(Errno::STALE) }
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
-    /// Of the devices and of all that is at the top.
+    /// Changes when the devices or the entries of the root directory may have changed.
     top: u64,
-    /// Device, inode and mount of each that is there.
+    /// Device, inode and mount of each folder that exists.
     folders: Vec<Option<(u32, u32, u64, u64)>>,
 }
 
-/// The rulesets of one descriptor table, the last used first.
+/// The rulesets of one descriptor table, most recently used first.
 #[derive(Debug)]
 pub(crate) struct Rulesets {
-    top: Top,
+    top: RootEntries,
     made: Vec<Made>,
 }
 
 #[derive(Debug)]
 struct Made {
-    of: Ruleset,
+    ruleset: Ruleset,
     identity: Identity,
     descriptor: OwnedFd,
 }
 
-/// Each is a descriptor and some pinned inodes; commands of one agent differ in few policies.
+/// Each costs a descriptor and some pinned inodes. The commands of one agent use few policies.
 const MOST_KEPT: usize = 16;
 
 impl Rulesets {
     pub(crate) fn new() -> Self {
-        Self { top: Top::new("/"), made: Vec::new() }
+        Self { top: RootEntries::new("/"), made: Vec::new() }
     }
 
     pub(crate) fn get(&mut self, ruleset: &Ruleset) -> Result<BorrowedFd<'_>, Errno> {
         let identity = ruleset.identity(&mut self.top);
-        let fits = |made: &Made| made.of == *ruleset && made.identity == identity;
+        let fits = |made: &Made| made.ruleset == *ruleset && made.identity == identity;
         let made = match self.made.iter().position(fits) {
             Some(place) => self.made.remove(place),
             None => {
                 let descriptor = ruleset.create(&self.top)?;
-                Made { of: ruleset.clone(), identity, descriptor }
+                Made { ruleset: ruleset.clone(), identity, descriptor }
             }
         };
         self.made.truncate(MOST_KEPT - 1);
@@ -147,8 +168,8 @@ impl Rulesets {
     }
 }
 
-/// What the kernel said, somewhere in the chain of causes.
-fn errno_of(error: &(dyn Error + 'static)) -> Errno {
+/// The kernel's error, somewhere in the chain of causes.
+fn to_errno(error: &(dyn Error + 'static)) -> Errno {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(errno) = error.downcast_ref::<io::Error>().and_then(Errno::from_io_error) {
@@ -165,9 +186,10 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     fn of(folder: &std::path::Path) -> Ruleset {
-        let folders = vec![CString::new(folder.as_os_str().as_bytes()).expect("no NUL")];
+        let path = CString::new(folder.as_os_str().as_bytes()).expect("no NUL");
+        let file = crate::resolve::resolve(folder).expect("there").file;
         Ruleset {
-            folders,
+            folders: vec![Place { path, file }],
             devices: vec![],
             readable: Readable::Everything,
             traffic: Traffic::Barred,
@@ -198,6 +220,21 @@ mod tests {
             std::fs::remove_dir(&folder).expect("removed");
             assert_eq!(rulesets.made.len(), kept);
         }
+    }
+
+    #[test]
+    fn another_folder_under_the_same_name_is_refused() {
+        let parent = tempfile::tempdir().expect("folder");
+        let folder = parent.path().join("root");
+        std::fs::create_dir(&folder).expect("made");
+        let meant = of(&folder);
+        std::fs::rename(&folder, parent.path().join("gone")).expect("renamed");
+        std::os::unix::fs::symlink("/", &folder).expect("link");
+        let refused = Rulesets::new().get(&meant).expect_err("a link");
+        assert_eq!(refused, Errno::STALE);
+        std::fs::remove_file(&folder).expect("removed");
+        std::fs::create_dir(&folder).expect("made");
+        assert_eq!(Rulesets::new().get(&meant).expect_err("another one"), Errno::STALE);
     }
 
     #[test]

@@ -1,65 +1,92 @@
-//! Answers of the spawners, with the descriptors they made, over one socket.
+//! The spawners' answers, over the same socket as the requests.
 //!
-//! A message is 14 bytes (id, errno or pid, step, which pipes) and the descriptors: the pidfd, then
-//! the pipe ends in the order stdin, stdout, stderr.
+//! A message is 13 bytes (id, errno or pid, step). For a started leader it carries the pidfd.
 
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
-use rustix::io::{Errno, IoSlice};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-use rustix::process::Pid;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::request::{Failure, Output, OutputEnds, Request, Spawned, Stdin, Step};
-use crate::Child;
+use super::request::{Failure, Step};
+use super::socket;
+use crate::{Child, leaders};
 
-/// The receiving end, in the descriptor table of the program.
+/// The receiving end, in the program's descriptor table.
 #[derive(Debug)]
 pub struct Answers {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
 }
 
-/// What became of the request with this id.
+/// The outcome of the request with this id.
 #[derive(Debug)]
 pub struct Answer {
     pub id: u64,
     pub result: Result<Spawned, Failure>,
 }
 
+/// A leader that has executed its program.
+#[derive(Debug)]
+pub enum Spawned {
+    Held(Child),
+    /// This program has no free descriptor for its pidfd at the moment.
+    Unheld(Unheld),
+    /// Another part of this program reaped it before its pidfd was opened.
+    Lost,
+}
+
+/// A leader without a pidfd. Its pid is not reused until it is reaped. Dropping this kills and
+/// reaps it.
+#[derive(Debug)]
+pub struct Unheld {
+    /// `None` once it is held.
+    pid: Option<Pid>,
+}
+
+impl Unheld {
+    /// Tries to open its pidfd.
+    pub fn hold(mut self) -> Spawned {
+        let Some(pid) = self.pid else { return Spawned::Lost };
+        let opened = pidfd_open(pid, PidfdFlags::empty());
+        if let Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) = opened {
+            return Spawned::Unheld(self);
+        }
+        self.pid = None;
+        match opened {
+            Ok(pidfd) => Spawned::Held(Child::new(pid, pidfd)),
+            Err(_) => {
+                leaders::reaped(pid);
+                Spawned::Lost
+            }
+        }
+    }
+}
+
+impl Drop for Unheld {
+    fn drop(&mut self) {
+        self.pid.into_iter().for_each(crate::child::abandon);
+    }
+}
+
 impl Answers {
-    pub(super) fn new(socket: OwnedFd) -> Self {
+    pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
         Self { socket }
     }
 
-    /// The next answer. `EAGAIN` when there is none yet, `Ok(None)` when all spawners are gone.
+    /// The next answer. `EAGAIN` if there is none yet, `Ok(None)` if all spawners are gone.
     pub fn receive(&self) -> Result<Option<Answer>, Errno> {
-        let mut body = [0u8; BODY];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let into = &mut [IoSliceMut::new(&mut body)];
-        let received = recvmsg(&self.socket, into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-        if received.bytes == 0 {
-            return Ok(None);
-        }
-        let mut descriptors = Vec::with_capacity(MOST_DESCRIPTORS);
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
-        }
-        let message = Message::from_bytes(body);
-        Ok(Some(Answer { id: message.id, result: message.open(descriptors) }))
+        let received = socket::receive(self.socket.as_fd())?;
+        Ok(received.map(|(body, descriptors)| {
+            let message = Message::from_bytes(body);
+            Answer { id: message.id, result: message.open(descriptors.into_iter().next()) }
+        }))
     }
 }
 
 impl Drop for Answers {
-    /// A child whose answer nobody takes belongs to nobody: each is killed as it is taken out.
+    /// A child whose answer is not taken has no owner, so dropping each received answer kills it.
     fn drop(&mut self) {
-        // From here on the spawners cannot send, and kill what they have just made.
+        // After this the spawners cannot send, and kill the child they have just made.
         _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         while let Ok(Some(answer)) = self.receive() {
             drop(answer);
@@ -68,7 +95,7 @@ impl Drop for Answers {
 }
 
 impl AsFd for Answers {
-    /// Readable when there is an answer.
+    /// Readable if there is an answer.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -80,47 +107,32 @@ impl AsRawFd for Answers {
     }
 }
 
-/// Says that a request failed.
+/// Reports that a request failed.
 pub(super) fn send_failure(socket: BorrowedFd<'_>, id: u64, failure: Failure) -> Result<(), Errno> {
-    let message =
-        Message { id, step: failure.step as u8, number: failure.errno.raw_os_error(), pipes: 0 };
-    send(socket, message, &[])
+    let message = Message { id, step: failure.step as u8, number: failure.errno.raw_os_error() };
+    socket::send(socket, &message.to_bytes(), &[])
 }
 
-/// Hands a started leader over. The sender's copies of the descriptors are its own to close.
-pub(super) fn send_spawned(
+/// Hands over a started leader, with its pidfd or with only its pid.
+pub(super) fn send_started(
     socket: BorrowedFd<'_>,
-    (id, request): (u64, &Request),
+    id: u64,
     pid: Pid,
-    descriptors: &[BorrowedFd<'_>],
+    pidfd: Option<BorrowedFd<'_>>,
 ) -> Result<(), Errno> {
-    let stdin = match (request.stdin, request.output) {
-        (Stdin::Null, _) | (Stdin::Pipe, Output::Pty(_)) => 0,
-        (Stdin::Pipe, Output::Merged | Output::Split) => WITH_STDIN,
-    };
-    let output = match request.output {
-        Output::Merged => 0,
-        Output::Split => WITH_STDERR,
-        Output::Pty(_) => PTY,
-    };
-    let pipes = stdin | output;
-    send(socket, Message { id, step: 0, number: pid.as_raw_nonzero().get(), pipes }, descriptors)
+    let message = Message { id, step: 0, number: pid.as_raw_nonzero().get() };
+    socket::send(socket, &message.to_bytes(), pidfd.as_slice())
 }
 
-const BODY: usize = 14;
-const MOST_DESCRIPTORS: usize = 4;
-const WITH_STDIN: u8 = 1;
-const WITH_STDERR: u8 = 2;
-const PTY: u8 = 4;
+const BODY: usize = 13;
 
 #[derive(Debug, Clone, Copy)]
 struct Message {
     id: u64,
     /// The step that failed; 0 for none.
     step: u8,
-    /// The errno of a failure, else the pid.
+    /// The errno of a failure, otherwise the pid.
     number: i32,
-    pipes: u8,
 }
 
 impl Message {
@@ -129,59 +141,27 @@ impl Message {
         bytes[..8].copy_from_slice(&self.id.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.number.to_ne_bytes());
         bytes[12] = self.step;
-        bytes[13] = self.pipes;
         bytes
     }
 
     fn from_bytes(bytes: [u8; BODY]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, step, pipes] = bytes;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, step] = bytes;
         Self {
             id: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
             number: i32::from_ne_bytes([i, j, k, l]),
             step,
-            pipes,
         }
     }
 
-    fn open(self, descriptors: Vec<OwnedFd>) -> Result<Spawned, Failure> {
+    fn open(self, pidfd: Option<OwnedFd>) -> Result<Spawned, Failure> {
         if let Some(step) = Step::from_number(self.step) {
             return Err(Failure { step, errno: Errno::from_raw_os_error(self.number) });
         }
-        // The kernel drops what does not fit into a full descriptor table and says nothing else.
-        let no_room = Failure { step: Step::Handover, errno: Errno::MFILE };
-        let pid = Pid::from_raw(self.number).ok_or(no_room)?;
-        let mut descriptors = descriptors.into_iter();
-        let Some(pidfd) = descriptors.next() else {
-            crate::child::abandon(pid);
-            return Err(no_room);
-        };
-        // From here on dropping the child kills it.
-        let child = Child::new(pid, pidfd);
-        let mut next = || descriptors.next().ok_or(no_room);
-        let stdin = (self.pipes & WITH_STDIN != 0).then(&mut next).transpose()?;
-        let stdout = next()?;
-        let output = match self.pipes & (WITH_STDERR | PTY) {
-            0 => OutputEnds::Merged(stdout),
-            PTY => OutputEnds::Pty { ours: stdout, terminal: next()? },
-            _ => OutputEnds::Split { stdout, stderr: next()? },
-        };
-        Ok(Spawned { child, stdin, output })
-    }
-}
-
-fn send(
-    socket: BorrowedFd<'_>,
-    message: Message,
-    descriptors: &[BorrowedFd<'_>],
-) -> Result<(), Errno> {
-    let body = message.to_bytes();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(descriptors));
-    loop {
-        match sendmsg(socket, &[IoSlice::new(&body)], &mut control, SendFlags::NOSIGNAL) {
-            Err(Errno::INTR) => {}
-            answer => return answer.map(drop),
-        }
+        let no_pid = Failure { step: Step::Clone, errno: Errno::CHILD };
+        let pid = Pid::from_raw(self.number).ok_or(no_pid)?;
+        Ok(match pidfd {
+            Some(pidfd) => Spawned::Held(Child::new(pid, pidfd)),
+            None => Spawned::Unheld(Unheld { pid: Some(pid) }),
+        })
     }
 }

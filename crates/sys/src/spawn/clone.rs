@@ -1,4 +1,4 @@
-//! Making the process: vfork-like, so that its cost does not grow with the spawner's memory.
+//! Creates the process like vfork, so that the cost does not grow with the spawner's memory.
 
 use std::ffi::c_void;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -12,10 +12,10 @@ use super::setup::{Setup, enter, leave};
 use crate::Status;
 use crate::raw::{check, clone, clone3, syscall};
 
-/// 64 KiB: the child's code is a handful of frames, in debug builds too.
+/// 64 KiB: the child uses only a few frames, even in debug builds.
 const STACK_SIZE: usize = 64 * 1024;
 
-/// Which system call makes the process; the child is the same.
+/// The system call that creates the process. The child is the same either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
     Clone3,
@@ -23,20 +23,20 @@ pub enum Mechanism {
     Clone,
 }
 
-/// Memory for a child's stack, kept by a spawner from one child to the next.
+/// Memory for a child's stack, reused by a spawner for each child.
 #[derive(Debug)]
 pub(super) struct Stack {
     base: *mut c_void,
 }
 
-/// Below the stack, never mapped: an overflow is a fault, not a write into somebody's memory.
+/// Below the stack and never accessible: an overflow faults instead of overwriting other memory.
 const GUARD_SIZE: usize = 64 * 1024;
 
 impl Stack {
     pub(super) fn new() -> Result<Self, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::STACK | MapFlags::NORESERVE;
         let size = GUARD_SIZE + STACK_SIZE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
+        // SAFETY: a new mapping at an address chosen by the kernel aliases nothing.
         let map = unsafe { mmap_anonymous(ptr::null_mut(), size, ProtFlags::empty(), flags) }?;
         let base = map.wrapping_byte_add(GUARD_SIZE);
         // SAFETY: the range is the upper part of the mapping made above.
@@ -48,30 +48,34 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         let map = self.base.wrapping_byte_sub(GUARD_SIZE);
-        // SAFETY: the mapping is ours, and no child runs on it: clone returns when it has left.
+        // SAFETY: the mapping is ours, and no child runs on it: clone returns only after the child
+        // has left it.
         _ = unsafe { munmap(map, GUARD_SIZE + STACK_SIZE) };
     }
 }
 
-/// Makes a process that runs [`enter`] on `stack`, and returns once it has executed its program
-/// or ended. Only `clone3` can make it in a leaf.
+/// Creates a process that runs [`enter`] on `stack`, and returns once it has executed its program
+/// or exited. Only `clone3` can create it in a cgroup.
 pub(super) fn spawn(
-    setup: &Setup<'_>,
+    plan: &Setup<'_>,
     stack: &mut Stack,
     mechanism: Mechanism,
-    leaf: Option<BorrowedFd<'_>>,
+    cgroup: Option<BorrowedFd<'_>>,
 ) -> Result<(Pid, OwnedFd), Errno> {
-    let (namespaces, pass) = (setup.namespaces(), setup.pass());
-    let setup = ptr::from_ref(setup).cast_mut().cast::<c_void>();
+    let (namespaces, pass) = (plan.namespaces(), plan.pass());
+    let setup = ptr::from_ref(plan).cast_mut().cast::<c_void>();
     let mask = block_all_signals();
-    let answer = match (mechanism, leaf) {
-        (Mechanism::Clone3, leaf) => with_clone3((setup, pass), stack, leaf, namespaces),
-        (Mechanism::Clone, None) => with_clone((setup, pass), stack, namespaces),
+    let answer = match (mechanism, cgroup) {
+        (Mechanism::Clone3, cgroup) => with_clone3((setup, pass), stack, cgroup, namespaces),
+        (Mechanism::Clone, None) => {
+            plan.reset_all_signals();
+            with_clone((setup, pass), stack, namespaces)
+        }
         (Mechanism::Clone, Some(_)) => Err(Errno::NOSYS),
     };
     restore_signals(mask);
     let (pid, pidfd) = answer?;
-    // SAFETY: the kernel made this descriptor for us in the call above and nobody else has it.
+    // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok((Pid::from_raw(pid).ok_or(Errno::CHILD)?, pidfd))
 }
@@ -79,61 +83,62 @@ pub(super) fn spawn(
 fn with_clone3(
     (setup, pass): (*mut c_void, u64),
     stack: &Stack,
-    leaf: Option<BorrowedFd<'_>>,
+    cgroup: Option<BorrowedFd<'_>>,
     namespaces: u32,
 ) -> Result<(i32, i32), Errno> {
     let mut pidfd = -1i32;
-    let mut args = clone_args(stack, leaf);
-    args.flags |= u64::from(namespaces);
+    let mut args = clone_args(stack, cgroup);
+    // Handlers of this program must not run in the child, which shares its memory.
+    args.flags |= u64::from(namespaces) | CLEAR_SIGHAND;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
-    // SAFETY: the arguments are live over the call; the stack is ours and unused, its size is a
-    // multiple of 16; `enter`'s contract holds: `setup` is borrowed by our caller, who is
-    // suspended (CLONE_VFORK) until the child has left, and all signals are blocked.
+    // SAFETY: the arguments are live during the call; the stack is ours and unused, and its size is
+    // a multiple of 16; `enter`'s contract holds: our caller borrows `setup` and is suspended
+    // (CLONE_VFORK) until the child has left it, and all signals are blocked.
     let pid = check(unsafe { clone3(&raw const args, (enter, setup), pass) })?;
     Ok((pid as i32, pidfd))
 }
 
-/// Makes a child in a leaf that ends at once, to see whether that can be done. Blocks until then.
-pub(crate) fn clone_into(leaf: impl AsFd) -> Result<(), Errno> {
-    try_clone(0, Some(leaf.as_fd())).map(drop)
+/// Probes whether a child can be created in a cgroup. The child exits at once; blocks until then.
+pub(crate) fn clone_into(cgroup: impl AsFd) -> Result<(), Errno> {
+    try_clone(0, Some(cgroup.as_fd())).map(drop)
 }
 
-/// The same with these flags and without a leaf; returns the pidfd of the child, which is reaped.
+/// The same with these flags and without a cgroup. Returns the pidfd of the child, which is reaped.
 pub(crate) fn clone_with(flags: i32) -> Result<OwnedFd, Errno> {
     try_clone(u64::from(flags.cast_unsigned()), None)
 }
 
-fn try_clone(flags: u64, leaf: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+fn try_clone(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
     let stack = Stack::new()?;
     let mut pidfd = -1i32;
-    let mut args = clone_args(&stack, leaf);
+    let mut args = clone_args(&stack, cgroup);
     args.flags |= flags;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
-    // Without a signal for its end nobody but us hears of it.
+    // There is no exit signal, so no other part of the program learns of this child.
     let mask = block_all_signals();
     // SAFETY: as in `with_clone3`; `leave` uses neither its argument nor any memory.
     let answer = check(unsafe { clone3(&raw const args, (leave, ptr::null_mut()), 0) });
     restore_signals(mask);
     answer?;
-    // SAFETY: the kernel made this descriptor for us in the call above and nobody else has it.
+    // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match crate::child::wait_for_clone(pidfd.as_fd()) {
         Some(Status::Exited(0)) => Ok(pidfd),
-        // Our own cgroup was killed before we came into it: see `Leaf`.
+        // Our own cgroup was killed before we entered it: see `Cgroup`.
         _ => Err(Errno::CANCELED),
     }
 }
 
-fn clone_args(stack: &Stack, leaf: Option<BorrowedFd<'_>>) -> libc::clone_args {
+fn clone_args(stack: &Stack, cgroup: Option<BorrowedFd<'_>>) -> libc::clone_args {
     // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = FLAGS as u64;
     args.stack = stack.base as u64;
     args.stack_size = STACK_SIZE as u64;
-    if let Some(leaf) = leaf {
+    if let Some(cgroup) = cgroup {
         args.flags |= INTO_CGROUP;
-        args.cgroup = u64::from(leaf.as_raw_fd().unsigned_abs());
+        args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
     }
     args
 }
@@ -151,12 +156,14 @@ fn with_clone(
     Ok((pid as i32, pidfd))
 }
 
-/// Libc's own constant has the wrong type: <https://github.com/rust-lang/libc/issues/3584>.
+/// libc's constant has the wrong type: <https://github.com/rust-lang/libc/issues/3584>.
 const INTO_CGROUP: u64 = 1 << 33;
+/// Gives the child the default action for every signal that is not ignored (Linux 5.5 and later).
+const CLEAR_SIGHAND: u64 = 1 << 32;
 const FLAGS: usize = (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD) as usize;
 
-/// Blocks even the signals libc keeps to itself: the child shares our memory, and a handler that
-/// ran in it would run in both.
+/// Blocks even the signals that libc reserves. The child shares our memory, so a handler that runs
+/// in the child would affect both.
 fn block_all_signals() -> u64 {
     let all = u64::MAX;
     set_mask(&all)
@@ -170,7 +177,7 @@ fn set_mask(mask: &u64) -> u64 {
     let mut old = 0u64;
     let (new, place) = (ptr::from_ref(mask) as usize, ptr::from_mut(&mut old) as usize);
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
-    // SAFETY: both masks are live and 8 bytes, the kernel's own size for them.
+    // SAFETY: both masks are live and 8 bytes, the size the kernel uses.
     unsafe { syscall(libc::SYS_rt_sigprocmask, [how, new, place, size_of::<u64>()]) };
     old
 }

@@ -1,23 +1,28 @@
-//! The child's own part in its confinement: raw calls only, as in `setup`.
+//! The confinement steps that run in the child: raw calls only, as in `setup`.
 //!
-//! The filter it has been born with: it is the spawner's, and calls that it refuses to everybody
-//! else show it a pass.
+//! The child inherits the filter from its spawner. Calls that the filter otherwise refuses carry
+//! the pass.
 
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-use super::request::{Failure, Step};
-use super::setup::{call, value_of};
-use crate::confine::{Confinement, Mounts, Namespaces, Root};
+use rustix::fs::Statx;
+use rustix::io::Errno;
 
-/// A confinement with all that its steps need at hand.
+use super::request::{Failure, Step};
+use super::setup::{call, call_value};
+use crate::confine::{Confinement, Mounts, Namespaces, Place, Root};
+use crate::resolve::FileId;
+
+/// A confinement with everything its steps need.
 pub(super) struct Confining<'a> {
     confinement: &'a Confinement,
     ruleset: BorrowedFd<'a>,
-    /// Mounts on their way to their place: written and read by the child alone.
-    kept: Vec<Cell<usize>>,
+    /// Detached mounts and the places they go to. Only the child reads and writes these.
+    kept: Vec<Cell<(usize, usize)>>,
     hidden: Vec<Cell<usize>>,
 }
 
@@ -30,12 +35,12 @@ impl<'a> Confining<'a> {
         Self {
             confinement,
             ruleset,
-            kept: vec![Cell::new(0); kept],
+            kept: vec![Cell::new((0, 0)); kept],
             hidden: vec![Cell::new(0); hidden],
         }
     }
 
-    /// What clone has to be asked for.
+    /// The flags for clone.
     pub(super) fn flags(&self) -> u32 {
         self.confinement.mounts.as_ref().map_or(0, |mounts| mounts.namespaces.flags())
     }
@@ -44,50 +49,62 @@ impl<'a> Confining<'a> {
         self.confinement.filter.pass()
     }
 
-    /// Changes what the child sees; its working directory is still one of the old mounts.
-    pub(super) fn lay_mounts(&self) -> Result<(), Failure> {
+    /// Changes the files the child sees. Its working directory still belongs to the old mounts.
+    pub(super) fn apply_mounts(&self) -> Result<(), Failure> {
         let Some(mounts) = &self.confinement.mounts else { return Ok(()) };
         let mounter = Mounter { pass: self.pass() as usize };
-        be_oneself(&mounts.namespaces)?;
-        // What is mounted here must not appear outside, nor the other way round.
+        map_ids(&mounts.namespaces)?;
+        // Mounts made here must not appear outside, nor the other way round. Copies made later
+        // inherit this setting.
         mounter.set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &PRIVATE)?;
         for (kept, mount) in mounts.kept.iter().zip(&self.kept) {
-            mount.set(mounter.detach(Step::Kept, &kept.from)?);
+            let from = open(Step::Kept, &kept.from)?;
+            let to = if kept.to == kept.from { from } else { open(Step::Kept, &kept.to)? };
+            mount.set((mounter.detach(Step::Kept, from)?, to));
         }
         for mount in &self.hidden {
-            let empty = mounter.detach(Step::Hidden, &mounts.empty)?;
+            let empty = mounter.detach(Step::Hidden, open_path(Step::Hidden, &mounts.empty)?)?;
             mounter.set(Step::Hidden, (empty, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
             mount.set(empty);
         }
         mounter.set(Step::ReadOnly, (AT_FDCWD, c"/"), AT_RECURSIVE, &READ_ONLY)?;
-        for (kept, mount) in mounts.kept.iter().zip(&self.kept) {
-            mounter.attach(Step::Kept, mount.get(), &kept.to)?;
+        for mount in &self.kept {
+            let (mount, to) = mount.get();
+            mounter.attach(Step::Kept, mount, to)?;
         }
         self.cover(mounts, mounter)
     }
 
-    /// What is laid over parts of what is kept, from the outer to the inner.
+    /// Mounts over parts of the kept folders, outer ones first.
     fn cover(&self, mounts: &Mounts, mounter: Mounter) -> Result<(), Failure> {
-        for path in &mounts.steadied {
-            let mount = mounter.detach(Step::Protected, path)?;
-            mounter.attach(Step::Protected, mount, path)?;
+        for place in &mounts.immovable {
+            let at = open(Step::Protected, place)?;
+            mounter.attach(Step::Protected, mounter.detach(Step::Protected, at)?, at)?;
         }
-        for path in &mounts.protected {
-            let mount = mounter.detach(Step::Protected, path)?;
+        for place in &mounts.protected {
+            let at = open(Step::Protected, place)?;
+            let mount = mounter.detach(Step::Protected, at)?;
             mounter.set(Step::Protected, (mount, c""), AT_EMPTY_PATH | AT_RECURSIVE, &READ_ONLY)?;
-            mounter.attach(Step::Protected, mount, path)?;
+            mounter.attach(Step::Protected, mount, at)?;
         }
-        for (path, mount) in mounts.hidden.iter().zip(&self.hidden) {
-            mounter.attach(Step::Hidden, mount.get(), path)?;
+        for (place, mount) in mounts.hidden.iter().zip(&self.hidden) {
+            mounter.attach(Step::Hidden, mount.get(), open(Step::Hidden, place)?)?;
         }
         Ok(())
     }
 
-    /// Gives up every privilege, for good, and is held to the ruleset from here on.
-    pub(super) fn give_up(&self) -> Result<(), Failure> {
+    /// Enters the working directory as the mounts show it; `false` if it did not exist before.
+    pub(super) fn enter_cwd(&self) -> Result<bool, Failure> {
+        let Some(cwd) = &self.confinement.cwd else { return Ok(false) };
+        call(Step::Cwd, libc::SYS_fchdir, [open(Step::Cwd, cwd)?])?;
+        Ok(true)
+    }
+
+    /// Gives up every privilege for good and applies the ruleset.
+    pub(super) fn drop_privileges(&self) -> Result<(), Failure> {
         let prctl = |arguments: [usize; 5]| call(Step::Privileges, libc::SYS_prctl, arguments);
         if self.confinement.root == Root::Disarm {
-            prctl([libc::PR_SET_SECUREBITS as usize, USER_0_IS_NOBODY, 0, 0, 0])?;
+            prctl([libc::PR_SET_SECUREBITS as usize, NO_ROOT_CAPABILITIES, 0, 0, 0])?;
         }
         let capabilities = [0u32; 6];
         let header = [CAPABILITY_VERSION, 0];
@@ -98,19 +115,20 @@ impl<'a> Confining<'a> {
         call(Step::Landlock, libc::SYS_landlock_restrict_self, [ruleset, 0])
     }
 
-    /// Leaves the mark that `confine::marked` looks for. No queue can be made anyway.
+    /// Sets the limit that `confine::marked` checks for. The filter refuses message queues anyway.
     pub(super) fn mark(&self) -> Result<(), Failure> {
         let (which, limits) = (libc::RLIMIT_MSGQUEUE as usize, [0u64; 2]);
         call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0])
     }
 }
 
-/// Maps the one user and group that there are; without a map the child is nobody.
-fn be_oneself(namespaces: &Namespaces) -> Result<(), Failure> {
+/// Maps the only user and group of the namespace. Without a map the child would be nobody.
+fn map_ids(namespaces: &Namespaces) -> Result<(), Failure> {
     match namespaces {
         Namespaces::Mount => Ok(()),
         Namespaces::UserAndMount { uid_map, gid_map } => {
-            // A group may only be mapped by who can no longer shed groups.
+            // The kernel lets an unprivileged process map a group only after it has given up
+            // setgroups(2).
             write(c"/proc/self/setgroups", b"deny")?;
             write(c"/proc/self/uid_map", uid_map)?;
             write(c"/proc/self/gid_map", gid_map)
@@ -121,29 +139,50 @@ fn be_oneself(namespaces: &Namespaces) -> Result<(), Failure> {
 fn write(path: &CStr, text: &[u8]) -> Result<(), Failure> {
     let step = Step::Identity;
     let flags = (libc::O_WRONLY | libc::O_CLOEXEC) as usize;
-    let file = value_of(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])?;
+    let file = call_value(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])?;
     call(step, libc::SYS_write, [file, text.as_ptr() as usize, text.len()])?;
     call(step, libc::SYS_close, [file])
 }
 
-/// Changes mounts. The pass stands where the kernel looks for no argument.
+/// Opens a path once and checks that it still leads to the same file. All descriptors are closed
+/// before the program is executed.
+fn open(step: Step, place: &Place) -> Result<usize, Failure> {
+    let file = open_path(step, &place.path)?;
+    let mut found = MaybeUninit::<Statx>::zeroed();
+    let (own, found_at) = (c"".as_ptr() as usize, found.as_mut_ptr() as usize);
+    call(step, libc::SYS_statx, [file, own, AT_EMPTY_PATH, libc::STATX_INO as usize, found_at])?;
+    // SAFETY: it is a struct of numbers, all zeroed or written by the call above.
+    let found = unsafe { found.assume_init() };
+    if FileId::from_statx(&found) == place.file {
+        Ok(file)
+    } else {
+        Err(Failure { step, errno: Errno::STALE })
+    }
+}
+
+fn open_path(step: Step, path: &CStr) -> Result<usize, Failure> {
+    let flags = (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) as usize;
+    call_value(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])
+}
+
+/// Changes mounts. It passes the pass in an argument that these calls ignore.
 #[derive(Clone, Copy)]
 struct Mounter {
     pass: usize,
 }
 
 impl Mounter {
-    /// A copy of what is mounted at a path and below, not mounted anywhere.
-    fn detach(self, step: Step, path: &CStr) -> Result<usize, Failure> {
-        let flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | libc::O_CLOEXEC as usize;
-        let arguments = [AT_FDCWD, path.as_ptr() as usize, flags, 0, 0, self.pass];
-        value_of(step, libc::SYS_open_tree, arguments)
+    /// Copies the mounts at an open file and below it. The copy is not attached anywhere.
+    fn detach(self, step: Step, file: usize) -> Result<usize, Failure> {
+        let flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_EMPTY_PATH | libc::O_CLOEXEC as usize;
+        let arguments = [file, c"".as_ptr() as usize, flags, 0, 0, self.pass];
+        call_value(step, libc::SYS_open_tree, arguments)
     }
 
-    fn attach(self, step: Step, mount: usize, path: &CStr) -> Result<(), Failure> {
-        let (own, path) = (c"".as_ptr() as usize, path.as_ptr() as usize);
-        let arguments = [mount, own, AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH, self.pass];
-        call(step, libc::SYS_move_mount, arguments)
+    fn attach(self, step: Step, mount: usize, at: usize) -> Result<(), Failure> {
+        let (own, both) =
+            (c"".as_ptr() as usize, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+        call(step, libc::SYS_move_mount, [mount, own, at, own, both, self.pass])
     }
 
     fn set(
@@ -169,8 +208,12 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-const PRIVATE: MountAttributes =
-    MountAttributes { set: 0, clear: 0, propagation: libc::MS_PRIVATE, user_namespace: 0 };
+const PRIVATE: MountAttributes = MountAttributes {
+    set: MOUNT_ATTR_NOSUID,
+    clear: 0,
+    propagation: libc::MS_PRIVATE,
+    user_namespace: 0,
+};
 
 const READ_ONLY: MountAttributes =
     MountAttributes { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
@@ -178,11 +221,12 @@ const READ_ONLY: MountAttributes =
 const AT_FDCWD: usize = libc::AT_FDCWD as isize as usize;
 const AT_RECURSIVE: usize = 0x8000;
 const AT_EMPTY_PATH: usize = libc::AT_EMPTY_PATH as usize;
-const AT_SYMLINK_NOFOLLOW: usize = libc::AT_SYMLINK_NOFOLLOW as usize;
 const OPEN_TREE_CLONE: usize = 1;
-const MOVE_MOUNT_F_EMPTY_PATH: usize = 4;
+const MOVE_MOUNT_F_EMPTY_PATH: usize = 0x04;
+const MOVE_MOUNT_T_EMPTY_PATH: usize = 0x40;
 const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_NOSUID: u64 = 2;
 
-/// Neither exec nor a change of user gives user 0 capabilities, and none become ambient; locked.
-const USER_0_IS_NOBODY: usize = 0xEF;
+/// Neither exec nor a change of user gives user 0 capabilities, and none become ambient. Locked.
+const NO_ROOT_CAPABILITIES: usize = 0xEF;
 const CAPABILITY_VERSION: u32 = 0x2008_0522;

@@ -1,4 +1,4 @@
-//! Starting a daemon: a child that belongs to nobody here and has nothing of ours.
+//! Starts a daemon: a detached child that inherits nothing of ours.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,57 +7,48 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::clone::{Mechanism, Stack, spawn};
-use super::request::{Failure, Output, Request, Stdin, Step};
+use super::request::{Failure, Request, Step};
 use super::setup::Setup;
 use crate::Child;
 use crate::leaders::Births;
 use crate::pipe::pipe;
 
-/// A daemon that was started. Nobody waits for it; when it ends before we do, it is a zombie for
-/// the time that is left to us.
+/// A started daemon. Nothing waits for it. If it exits before we do, it stays a zombie until we
+/// exit.
 #[derive(Debug)]
 pub struct Daemon {
     pub pid: i32,
-    /// What it writes to its standard output: at its end when the daemon has closed it or is gone.
+    /// Its standard output. It reads as ended once the daemon has closed it or is gone.
     pub stdout: OwnedFd,
 }
 
-/// Starts a program in a session of its own and in the root directory, with an empty standard
-/// input and this standard error. Of the caller's descriptors and signal dispositions it has none,
-/// and of the environment what is given here. Returns when the program was executed.
+/// Starts a program in its own session and in the root directory, with an empty standard input and
+/// this standard error. It inherits none of the caller's descriptors and signal dispositions, and
+/// gets only this environment. Returns when the program has been executed.
 pub fn start_daemon(
     program: CString,
     argv: Vec<CString>,
     env: Vec<CString>,
     stderr: impl AsFd,
 ) -> Result<Daemon, Failure> {
-    let request = Request {
-        programs: vec![program],
-        argv,
-        env,
-        cwd: c"/".into(),
-        stdin: Stdin::Null,
-        output: Output::Merged,
-        leaf: None,
-        confinement: None,
-    };
-    let (stdout, streams) =
-        open(stderr.as_fd()).map_err(|errno| Failure { step: Step::Pipes, errno })?;
+    let programs = vec![program];
+    let request = Request { programs, argv, env, cwd: c"/".into(), ..Request::default() };
+    let (stdout, streams) = open(stderr.as_fd()).map_err(Step::Pipes.failed())?;
     let births = Births::begin();
     let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
     let setup = Setup::new(&request, streams, None, births.next());
-    let (pid, pidfd) = make(&setup).map_err(|errno| Failure { step: Step::Clone, errno })?;
+    let (pid, pidfd) = make(&setup).map_err(Step::Clone.failed())?;
     match setup.failure() {
         None => Ok(Daemon { pid: pid.as_raw_nonzero().get(), stdout }),
         Some(failure) => {
-            // It has ended itself; whatever its status, the failure says more.
+            // It has exited by itself; the failure says more than its status.
             _ = Child::new(pid, pidfd).reap();
             Err(failure)
         }
     }
 }
 
-/// Our end of its standard output, and its three streams, which are above the standard ones.
+/// Our end of its standard output, and its three streams, numbered above the standard ones.
 fn open(stderr: BorrowedFd<'_>) -> Result<(OwnedFd, [OwnedFd; 3]), Errno> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let (ours, stdout) = pipe()?;

@@ -1,87 +1,68 @@
-//! Requests on their way to whichever spawner is free.
+//! The queue of requests to the spawners.
+//!
+//! The socket is the queue: it carries the child's ends into the table of the spawner that takes
+//! the message, and one message wakes one spawner. The rest of a request stays in memory.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::request::Request;
+use rustix::io::Errno;
 
-/// One request wakes one spawner. With a channel behind a lock the one that takes a request would
-/// wake the next to wait in its place, on the core that the child could have.
+use super::ends::ChildEnds;
+use super::request::{Failure, Request, Step};
+use super::socket::{receive, send};
+
+/// The pending requests, by the id in their message.
 #[derive(Debug, Default)]
-struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
+pub(super) struct RequestQueue(Mutex<HashMap<u64, Request>>);
 
-#[derive(Debug, Default)]
-struct State {
-    /// Unbounded: a request waits here only while its caller waits for the answer.
-    requests: VecDeque<(u64, Request)>,
-    closed: bool,
-    spawners: usize,
-}
-
-/// The callers' end. Dropped, it lets the spawners go.
-#[derive(Debug, Default)]
-pub(super) struct Requests(Arc<Queue>);
-
-/// A spawner's end.
+/// A request that a spawner has taken.
 #[derive(Debug)]
-pub(super) struct Orders(Arc<Queue>);
-
-impl Requests {
-    /// An end for one more spawner.
-    pub(super) fn orders(&self) -> Orders {
-        self.0.state().spawners += 1;
-        Orders(Arc::clone(&self.0))
-    }
-
-    /// `false` when there is no spawner left to take it.
-    pub(super) fn submit(&self, id: u64, request: Request) -> bool {
-        {
-            let mut state = self.0.state();
-            if state.spawners == 0 {
-                return false;
-            }
-            state.requests.push_back((id, request));
-        }
-        self.0.changed.notify_one();
-        true
-    }
+pub(super) struct Queued {
+    pub(super) id: u64,
+    pub(super) request: Request,
+    pub(super) ends: ChildEnds,
 }
 
-impl Orders {
-    /// Waits for the next; `None` when no more will come.
-    pub(super) fn next(&self) -> Option<(u64, Request)> {
-        let mut state = self.0.state();
+impl RequestQueue {
+    /// Queues a request with copies of the child's ends.
+    pub(super) fn send(
+        &self,
+        socket: BorrowedFd<'_>,
+        (id, request): (u64, Request),
+        ends: &ChildEnds,
+    ) -> Result<(), Failure> {
+        self.requests().insert(id, request);
+        let sent = send(socket, &id.to_ne_bytes(), &ends.borrowed());
+        sent.map_err(|errno| {
+            self.requests().remove(&id);
+            match errno {
+                Errno::PIPE => Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE },
+                errno => Failure { step: Step::Handover, errno },
+            }
+        })
+    }
+
+    /// Waits for the next request; `None` if no more will come. An error carries the id of its
+    /// request.
+    pub(super) fn next(&self, socket: BorrowedFd<'_>) -> Option<Result<Queued, (u64, Failure)>> {
         loop {
-            if let Some(next) = state.requests.pop_front() {
-                return Some(next);
-            }
-            if state.closed {
-                return None;
-            }
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let (id, ends) = match receive(socket) {
+                Ok(Some((id, ends))) => (u64::from_ne_bytes(id), ends),
+                Err(Errno::INTR | Errno::NOMEM | Errno::NOBUFS) => continue,
+                Ok(None) | Err(_) => return None,
+            };
+            let Some(request) = self.requests().remove(&id) else { continue };
+            let no_room = Failure { step: Step::Handover, errno: Errno::MFILE };
+            let ends = ChildEnds::received(ends, request.stdin, request.output);
+            let queued = ends.map(|ends| Queued { id, request, ends });
+            return Some(queued.ok_or((id, no_room)));
         }
     }
-}
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is complete in itself.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Requests {
-    fn drop(&mut self) {
-        self.0.state().closed = true;
-        self.0.changed.notify_all();
-    }
-}
-
-impl Drop for Orders {
-    fn drop(&mut self) {
-        self.0.state().spawners -= 1;
+    fn requests(&self) -> MutexGuard<'_, HashMap<u64, Request>> {
+        // Every update is complete in itself, so a poisoned lock is usable.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

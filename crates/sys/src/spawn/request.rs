@@ -1,17 +1,16 @@
-//! What is asked of a spawn and what comes back.
+//! A spawn request, and how it can fail.
 
 use std::ffi::CString;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::Child;
 use crate::confine::Confinement;
 use crate::pty::WindowSize;
+use crate::tag::Tag;
 
-/// All that a child needs, ready to be used between clone and exec, where nothing can be allocated.
-#[derive(Debug, Clone)]
+/// Everything a child needs, ready to use between clone and exec, where nothing can be allocated.
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Paths to try in order, as `execvp` does for each folder of `PATH`.
     pub programs: Vec<CString>,
@@ -21,56 +20,39 @@ pub struct Request {
     pub cwd: CString,
     pub stdin: Stdin,
     pub output: Output,
-    /// The cgroup leaf that the child is born in; its folder must exist.
-    pub leaf: Option<CString>,
-    /// What it and all its children are kept from.
+    /// The cgroup to create the child in; its folder must exist.
+    pub cgroup: Option<CString>,
+    /// Identifies the child and all its descendants.
+    pub tag: Option<Tag>,
+    /// Restricts the child and all its descendants.
     pub confinement: Option<Arc<Confinement>>,
+    /// A file that the child removes before anything else. If it is gone, the child does not run:
+    /// so a program that removes it first knows that the command will never run.
+    pub gate: Option<CString>,
 }
 
 /// Where the child's standard input comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stdin {
     /// `/dev/null`: end of file at once.
+    #[default]
     Null,
     Pipe,
 }
 
 /// Where the child's standard output and error go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Output {
     /// One pipe for both, so that their order is exact.
+    #[default]
     Merged,
     /// A pipe each.
     Split,
-    /// A pty of this size, which also is standard input where that is a [`Stdin::Pipe`].
+    /// A pty of this size. It is also standard input if that is a [`Stdin::Pipe`].
     Pty(WindowSize),
 }
 
-/// A started leader and our ends of its pipes, which do not block.
-#[derive(Debug)]
-pub struct Spawned {
-    pub child: Child,
-    pub stdin: Option<OwnedFd>,
-    pub output: OutputEnds,
-}
-
-/// Our read ends, by kind of output.
-#[derive(Debug)]
-pub enum OutputEnds {
-    Merged(OwnedFd),
-    Split {
-        stdout: OwnedFd,
-        stderr: OwnedFd,
-    },
-    /// Our end of the pty, for both directions, and the terminal itself: while somebody has that
-    /// open, our end is not at its end, whatever the command does with its own.
-    Pty {
-        ours: OwnedFd,
-        terminal: OwnedFd,
-    },
-}
-
-/// What never started: at which step, and what the kernel said.
+/// Why a command did not start: the step that failed and the kernel's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{step} failed")]
 pub struct Failure {
@@ -79,33 +61,35 @@ pub struct Failure {
     pub errno: Errno,
 }
 
-/// The steps of a spawn, in their order.
+/// The steps of a spawn, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
 pub enum Step {
-    #[error("making the pipes")]
+    #[error("creating the pipes")]
     Pipes = 1,
     #[error("opening a pty")]
     Pty,
-    #[error("making the process in a cgroup of its own")]
-    Leaf,
-    #[error("making the process")]
+    #[error("creating the process in its own cgroup")]
+    Cgroup,
+    #[error("creating the process")]
     Clone,
-    #[error("making a session for the process")]
+    #[error("removing its gate file")]
+    Gate,
+    #[error("creating its session")]
     Session,
     #[error("connecting the standard streams")]
     Streams,
-    #[error("taking the terminal as its own")]
+    #[error("taking the terminal as its controlling terminal")]
     Terminal,
     #[error("resetting the signals")]
     Signals,
-    #[error("being itself in its user namespace")]
+    #[error("mapping its uid and gid")]
     Identity,
     #[error("making its files read-only")]
     ReadOnly,
-    #[error("keeping what it may write")]
+    #[error("mounting its writable folders")]
     Kept,
-    #[error("protecting parts of what it may write")]
+    #[error("protecting parts of its writable folders")]
     Protected,
     #[error("hiding folders from it")]
     Hidden,
@@ -113,9 +97,9 @@ pub enum Step {
     Cwd,
     #[error("dropping its privileges")]
     Privileges,
-    #[error("making its Landlock ruleset")]
+    #[error("creating its Landlock ruleset")]
     Ruleset,
-    #[error("restricting it by Landlock")]
+    #[error("applying its Landlock ruleset")]
     Landlock,
     #[error("closing other descriptors")]
     Descriptors,
@@ -125,18 +109,21 @@ pub enum Step {
     Filter,
     #[error("executing the program")]
     Program,
-    /// The command ran for a moment but this program had no room for its descriptors, so it was
-    /// killed.
-    #[error("taking over the descriptors")]
+    /// Passing descriptors between this program and its spawners.
+    #[error("handing over the descriptors")]
     Handover,
+    /// The command has run and exited, and its status is lost.
+    #[error("opening a pidfd of the process (it has run)")]
+    Held,
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 24] = [
         Self::Pipes,
         Self::Pty,
-        Self::Leaf,
+        Self::Cgroup,
         Self::Clone,
+        Self::Gate,
         Self::Session,
         Self::Streams,
         Self::Terminal,
@@ -155,9 +142,15 @@ impl Step {
         Self::Filter,
         Self::Program,
         Self::Handover,
+        Self::Held,
     ];
 
-    /// The step with this number, as it crosses memory or a socket.
+    /// Makes a [`Failure`] of an error at this step.
+    pub(super) fn failed(self) -> impl Fn(Errno) -> Failure {
+        move |errno| Failure { step: self, errno }
+    }
+
+    /// The step with this number, as sent through memory or a socket.
     pub(super) fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|step| *step as u8 == number)
     }

@@ -1,8 +1,8 @@
 //! The child between clone and exec.
 //!
-//! It shares the spawner's memory and must leave it as it found it: raw system calls only, no
-//! allocation, no libc, no panic. What goes wrong is written into the shared [`Setup`], which the
-//! spawner reads once the kernel lets it go on.
+//! It shares the spawner's memory and must not change it: raw system calls only, no allocation, no
+//! libc, no panic. It writes a failure into the shared [`Setup`], which the spawner reads when the
+//! kernel resumes it.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_void};
@@ -15,9 +15,12 @@ use super::confine::Confining;
 use super::request::{Failure, Output, Request, Step};
 use crate::descriptor_limit::{self, Limits};
 use crate::leaders::Birth;
+use crate::own_signals;
 use crate::raw::{check, syscall};
+use crate::tag::Tag;
 
-/// The lists that exec takes: arrays of pointers that end with a null one.
+/// The child's instructions. The lists are in exec's form: arrays of pointers that end with a null
+/// one.
 pub(super) struct Setup<'a> {
     programs: Vec<*const c_char>,
     argv: Vec<*const c_char>,
@@ -26,9 +29,13 @@ pub(super) struct Setup<'a> {
     streams: [BorrowedFd<'a>; 3],
     output: Output,
     descriptors: Option<Limits>,
+    tag: Option<Limits>,
     confining: Option<Confining<'a>>,
     birth: &'a Birth,
-    /// Written by the child, read by the spawner after it; the two never run at once.
+    gate: Option<&'a CString>,
+    /// The signals to reset to the default action: bit n - 1 is signal n.
+    reset: Cell<u64>,
+    /// Written by the child and read by the spawner afterwards; the two never run at the same time.
     failure: Cell<Option<Failure>>,
 }
 
@@ -48,24 +55,37 @@ impl<'a> Setup<'a> {
             cwd: &request.cwd,
             streams,
             output: request.output,
-            descriptors: descriptor_limit::of_children(),
+            descriptors: descriptor_limit::for_children(),
+            tag: request.tag.map(Tag::limits),
             confining,
             birth,
+            gate: request.gate.as_ref(),
+            reset: Cell::new(own_signals::may_be_ignored()),
             failure: Cell::new(None),
         }
     }
 
-    /// The namespaces that the child is to be born in, as flags of clone.
+    /// For a retry: the first child has removed the gate.
+    pub(super) fn without_gate(self) -> Self {
+        Self { gate: None, ..self }
+    }
+
+    /// For a child that inherits our handlers: it resets every signal itself.
+    pub(super) fn reset_all_signals(&self) {
+        self.reset.set(own_signals::ALL);
+    }
+
+    /// The namespaces to create the child in, as flags of clone.
     pub(super) fn namespaces(&self) -> u32 {
         self.confining.as_ref().map_or(0, Confining::flags)
     }
 
-    /// What the filter that the child is born with is shown; nothing where there is none.
+    /// The pass for the filter that the child inherits; 0 without a filter.
     pub(super) fn pass(&self) -> u64 {
         self.confining.as_ref().map_or(0, Confining::pass)
     }
 
-    /// What the child left behind: `None` when it reached its program.
+    /// The child's failure; `None` if it executed its program.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failure.get()
     }
@@ -78,12 +98,12 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 /// Runs in the child, on its own stack.
 ///
 /// # Safety
-/// `setup` points to a live [`Setup`] that nobody else touches until this process has executed
-/// its program or ended; all signals are blocked.
+/// `setup` must point to a live [`Setup`] that nothing else accesses until this process has
+/// executed its program or exited; all signals must be blocked.
 pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
-    // SAFETY: live and untouched by others, by the contract above.
+    // SAFETY: live and not accessed by anything else, by the contract above.
     let setup = unsafe { &*setup.cast::<Setup<'_>>() };
-    // SAFETY: takes nothing and touches no memory.
+    // SAFETY: getpid takes no argument and accesses no memory.
     setup.birth.announce(unsafe { syscall(libc::SYS_getpid, [0; 4]) });
     let failure = match prepare(setup) {
         Ok(()) => execute(setup),
@@ -93,17 +113,17 @@ pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
     end(127)
 }
 
-/// A child that does nothing at all.
+/// A child that exits at once.
 ///
 /// # Safety
-/// Runs in a process of its own; see [`enter`].
+/// Must run in its own process; see [`enter`].
 pub(super) unsafe extern "C" fn leave(_: *mut c_void) -> ! {
     end(0)
 }
 
 fn end(code: usize) -> ! {
     loop {
-        // SAFETY: ends this process, which is no thread of the spawner's.
+        // SAFETY: this ends only this process, which is not a thread of the spawner.
         unsafe { syscall(libc::SYS_exit_group, [code, 0, 0, 0]) };
     }
 }
@@ -111,26 +131,38 @@ fn end(code: usize) -> ! {
 /// Everything before the program, in this order. The signal mask comes last: until then no signal
 /// can run anything here.
 fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
+    if let Some(gate) = setup.gate {
+        // Do this first, while the child may still access the server's own files.
+        let here = libc::AT_FDCWD as isize as usize;
+        call(Step::Gate, libc::SYS_unlinkat, [here, gate.as_ptr() as usize, 0])?;
+    }
     call(Step::Session, libc::SYS_setsid, [0; 4])?;
     for (target, stream) in setup.streams.iter().enumerate() {
         let source = stream.as_raw_fd().unsigned_abs() as usize;
         call(Step::Streams, libc::SYS_dup3, [source, target, 0, 0])?;
     }
     if let Output::Pty(_) = setup.output {
-        // Standard output, since standard input may be closed. The session has no terminal yet.
+        // Uses standard output, since standard input may be closed. The session has no terminal
+        // yet.
         call(Step::Terminal, libc::SYS_ioctl, [1, libc::TIOCSCTTY as usize, 0, 0])?;
     }
-    reset_signals()?;
+    reset_signals(setup.reset.get())?;
     let confining = setup.confining.as_ref();
-    confining.map_or(Ok(()), Confining::lay_mounts)?;
-    // By its path: what it leads to depends on the mounts.
-    call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize])?;
-    confining.map_or(Ok(()), Confining::give_up)?;
+    confining.map_or(Ok(()), Confining::apply_mounts)?;
+    if !confining.map_or(Ok(false), Confining::enter_cwd)? {
+        call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize])?;
+    }
+    confining.map_or(Ok(()), Confining::drop_privileges)?;
     close_from(3)?;
     confining.map_or(Ok(()), Confining::mark)?;
     if let Some(limits) = &setup.descriptors {
         let (which, limits) = (libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize);
         call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0])?;
+    }
+    if let Some(limits) = &setup.tag {
+        let (which, limits) = (libc::RLIMIT_LOCKS as usize, limits.as_ptr() as usize);
+        // If the system has no such limit, trees are told apart by their other marks.
+        _ = call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0]);
     }
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
@@ -138,21 +170,22 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     call(Step::Signals, libc::SYS_rt_sigprocmask, [how, mask, 0, size_of::<u64>()])
 }
 
-/// All dispositions to default: an ignored signal would otherwise stay ignored over exec.
-fn reset_signals() -> Result<(), Failure> {
-    // The kernel's own sigaction: handler, flags, restorer, mask. All zero is SIG_DFL.
+/// Resets these signals to their default action: an ignored one would otherwise stay ignored over
+/// exec.
+fn reset_signals(signals: u64) -> Result<(), Failure> {
+    // The kernel's struct sigaction: handler, flags, restorer, mask. All zero is SIG_DFL.
     let default = [0u64; 4];
-    for signal in 1..=64usize {
-        if signal != libc::SIGKILL as usize && signal != libc::SIGSTOP as usize {
-            let action = default.as_ptr() as usize;
-            call(Step::Signals, libc::SYS_rt_sigaction, [signal, action, 0, size_of::<u64>()])?;
-        }
+    let mut left = signals;
+    while left != 0 {
+        let (signal, action) = (left.trailing_zeros() as usize + 1, default.as_ptr() as usize);
+        call(Step::Signals, libc::SYS_rt_sigaction, [signal, action, 0, size_of::<u64>()])?;
+        left &= left - 1;
     }
     Ok(())
 }
 
-/// Closes every descriptor from `first` on. A filter may refuse the call here that the spawner was
-/// allowed; its private table, in which all is closed on exec, then has to do.
+/// Closes every descriptor from `first` on. A seccomp filter may refuse the call here although it
+/// allowed it to the spawner. Then close-on-exec in the spawner's private table has to do.
 fn close_from(first: usize) -> Result<(), Failure> {
     match call(Step::Descriptors, libc::SYS_close_range, [first, u32::MAX as usize, 0, 0]) {
         Err(Failure { errno: Errno::NOSYS | Errno::PERM, .. }) => Ok(()),
@@ -162,8 +195,8 @@ fn close_from(first: usize) -> Result<(), Failure> {
 
 /// Tries each path; returns only if none could be executed.
 ///
-/// The rules are those of `execvp`: a path that does not lead to a file is passed over, a file
-/// that may not be executed is remembered, anything else ends the search.
+/// The rules are those of `execvp`: a path that does not lead to a file is skipped, a file that may
+/// not be executed is remembered, any other error ends the search.
 fn execute(setup: &Setup<'_>) -> Failure {
     let mut verdict = Errno::NOENT;
     for program in &setup.programs {
@@ -181,23 +214,23 @@ fn execute(setup: &Setup<'_>) -> Failure {
     Failure { step: Step::Program, errno: verdict }
 }
 
-/// One raw call. Every argument is a number or a pointer into the spawner's memory, which is live
-/// and still as long as this process has not executed its program.
+/// Makes one raw call. Every argument is a number or a pointer into the spawner's memory, which
+/// stays live and unchanged until this process has executed its program.
 pub(super) fn call<const N: usize>(
     step: Step,
     number: i64,
     args: [usize; N],
 ) -> Result<(), Failure> {
-    value_of(step, number, args).map(drop)
+    call_value(step, number, args).map(drop)
 }
 
-/// The same, for what the call returns.
-pub(super) fn value_of<const N: usize>(
+/// The same, and returns the call's result.
+pub(super) fn call_value<const N: usize>(
     step: Step,
     number: i64,
     args: [usize; N],
 ) -> Result<usize, Failure> {
-    // SAFETY: only the steps of the child come here, with arguments that fit their calls; the
-    // memory they point to is the `Setup`'s or that of a frame below.
+    // SAFETY: only the child's steps call this, with arguments that are valid for their calls; they
+    // point to memory of the `Setup` or of a caller's frame.
     check(unsafe { syscall(number, args) }).map_err(|errno| Failure { step, errno })
 }

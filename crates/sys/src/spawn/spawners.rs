@@ -1,4 +1,4 @@
-//! The threads that make children, each with a descriptor table of its own.
+//! The threads that create children, each with a private descriptor table.
 
 use std::ffi::CStr;
 use std::io;
@@ -11,77 +11,91 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
+use rustix::process::Pid;
 
-use super::answers::{Answers, send_failure, send_spawned};
+use super::answers::{Answers, send_failure, send_started};
 use super::clone::{Mechanism, Stack, spawn};
 use super::confine::Confining;
-use super::queue::{Orders, Requests};
+use super::ends::ChildEnds;
+use super::queue::{Queued, RequestQueue};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
-use super::table::{Pipes, Table};
+use super::table::Table;
 use crate::Child;
 use crate::confine::{Confinement, Filter, Rulesets};
 use crate::leaders::Births;
 
-/// A handle on the spawner threads; they end when it is dropped.
+/// A handle to the spawner threads; they exit when it is dropped.
 #[derive(Debug)]
 pub struct Spawners {
-    requests: Requests,
+    socket: Arc<OwnedFd>,
+    queue: Arc<RequestQueue>,
 }
 
 impl Spawners {
     /// Starts this many threads. Their answers are readable on the second value.
     ///
-    /// With a filter they make commands that are confined by it, which are born with it, and no
-    /// others; without one they make none that is confined.
+    /// With a filter, they create only commands that are confined by it and inherit it. Without
+    /// one, they create only unconfined commands.
     pub fn start(
         threads: usize,
         mechanism: Mechanism,
         filter: Option<Arc<Filter>>,
     ) -> Result<(Self, Answers), Failure> {
-        let unable = failed_at(Step::Clone);
+        let unable = Step::Clone.failed();
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(&unable)?;
         crate::pipe::set_nonblocking(&ours).map_err(&unable)?;
-        let requests = Requests::default();
+        let queue = Arc::<RequestQueue>::default();
         let (ready, started) = channel();
         let threads = (0..threads).map(|number| {
-            let (orders, ready, socket) = (requests.orders(), ready.clone(), theirs.as_raw_fd());
+            let (queue, ready, socket) = (Arc::clone(&queue), ready.clone(), theirs.as_raw_fd());
             let filter = filter.clone();
             let builder = thread::Builder::new().name(format!("spawner-{number}"));
-            builder.spawn(move || run(socket, (mechanism, filter), &orders, ready)).map(drop)
+            builder.spawn(move || run(socket, (mechanism, filter), &queue, ready)).map(drop)
         });
         let threads: Vec<io::Result<()>> = threads.collect();
         drop(ready);
-        // Until all have copied the descriptor table or failed, `theirs` stays open in ours.
+        // `theirs` stays open in our table until all threads have copied the table or failed.
         let started: Vec<Result<(), Failure>> = started.into_iter().collect();
         let no_thread = |error| unable(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN));
         threads.into_iter().collect::<io::Result<()>>().map_err(no_thread)?;
         started.into_iter().collect::<Result<(), Failure>>()?;
-        Ok((Self { requests }, Answers::new(ours)))
+        let socket = Arc::new(ours);
+        Ok((Self { socket: Arc::clone(&socket), queue }, Answers::new(socket)))
     }
 
-    /// Asks for a child. The answer comes with this id, unless all spawners are gone (`false`).
-    pub fn submit(&self, id: u64, request: Request) -> bool {
-        self.requests.submit(id, request)
+    /// Requests a child with these ends. The answer has the same id.
+    ///
+    /// Drop the ends once the answer has arrived. Until then they reserve a place in the program's
+    /// table for the pidfd, and they keep the output from reading as ended.
+    pub fn submit(&self, id: u64, request: Request, ends: &ChildEnds) -> Result<(), Failure> {
+        self.queue.send(self.socket.as_fd(), (id, request), ends)
+    }
+}
+
+impl Drop for Spawners {
+    /// The threads exit once they have taken the queued requests.
+    fn drop(&mut self) {
+        _ = shutdown(&self.socket, Shutdown::Write); // fails if they are already gone
     }
 }
 
 fn run(
     socket: RawFd,
     kind: (Mechanism, Option<Arc<Filter>>),
-    orders: &Orders,
+    queue: &RequestQueue,
     ready: Sender<Result<(), Failure>>,
 ) {
     block_signals();
     match Spawner::new(socket, kind) {
         Ok(mut spawner) => {
-            // The starter waits for every answer, so it is there.
+            // The starting thread waits for every answer, so the receiver exists.
             _ = ready.send(Ok(()));
             drop(ready);
-            spawner.serve(orders);
+            spawner.serve(queue);
         }
         Err(failure) => _ = ready.send(Err(failure)),
     }
@@ -91,7 +105,7 @@ struct Spawner {
     table: Table,
     stack: Stack,
     mechanism: Mechanism,
-    /// On this thread, and so on every child of it.
+    /// Installed on this thread, so every child inherits it.
     filter: Option<Arc<Filter>>,
     births: Births,
     rulesets: Rulesets,
@@ -102,65 +116,98 @@ impl Spawner {
         socket: RawFd,
         (mechanism, filter): (Mechanism, Option<Arc<Filter>>),
     ) -> Result<Self, Failure> {
-        let table = Table::enter(socket).map_err(failed_at(Step::Descriptors))?;
-        let stack = Stack::new().map_err(failed_at(Step::Clone))?;
+        let table = Table::enter(socket).map_err(Step::Descriptors.failed())?;
+        let stack = Stack::new().map_err(Step::Clone.failed())?;
         let (births, rulesets) = (Births::begin(), Rulesets::new());
-        // Last: it would refuse a table of one's own.
-        filter.iter().try_for_each(|filter| filter.put_on()).map_err(failed_at(Step::Filter))?;
+        // Last, because it would refuse to unshare the table.
+        filter.iter().try_for_each(|filter| filter.install()).map_err(Step::Filter.failed())?;
         Ok(Self { table, stack, mechanism, filter, births, rulesets })
     }
 
-    fn serve(&mut self, orders: &Orders) {
-        while let Some((id, request)) = orders.next() {
-            let attempt = catch_unwind(AssertUnwindSafe(|| self.answer(id, &request)));
-            let failed = attempt.unwrap_or(Err(PANICKED));
+    fn serve(&mut self, queue: &RequestQueue) {
+        while let Some(queued) = queue.next(self.table.socket.as_fd()) {
+            let (id, failed) = match queued {
+                Ok(queued) => (queued.id, self.attempt(queued)),
+                Err((id, failure)) => (id, Err(failure)),
+            };
             if let Err(failure) = failed {
-                // The program has gone away if this fails, and nobody waits.
+                // This fails only if the program is gone, and then nothing waits for the answer.
                 _ = send_failure(self.table.socket.as_fd(), id, failure);
             }
         }
     }
 
-    fn answer(&mut self, id: u64, request: &Request) -> Result<(), Failure> {
+    fn attempt(&mut self, Queued { id, request, ends }: Queued) -> Result<(), Failure> {
+        let started = catch_unwind(AssertUnwindSafe(|| self.start(&request, &ends)));
+        let (pid, pidfd) = started.unwrap_or(Err(PANICKED))?;
+        // Close them before anything can wait for the output to end.
+        drop(ends);
+        self.hand_over(id, pid, pidfd);
+        Ok(())
+    }
+
+    fn start(&mut self, request: &Request, ends: &ChildEnds) -> Result<Started, Failure> {
         let wanted = request.confinement.as_ref().map(|confinement| &confinement.filter);
         if wanted.map(Arc::as_ptr) != self.filter.as_ref().map(Arc::as_ptr) {
             return Err(Failure { step: Step::Filter, errno: Errno::INVAL });
         }
-        let mut pipes = self.table.open(request)?;
-        let (pid, pidfd) = self.spawn_patiently(request, &pipes)?;
-        // Before anybody can wait for their end.
-        pipes.close_childs();
-        let descriptors: Vec<_> = [pidfd.as_fd()].into_iter().chain(pipes.ours()).collect();
-        let sent = send_spawned(self.table.socket.as_fd(), (id, request), pid, &descriptors);
-        sent.map_err(|errno| {
-            drop(Child::new(pid, pidfd)); // kills it: nobody will ever own it
-            Failure { step: Step::Handover, errno }
-        })
+        self.spawn_with_retries(request, ends)
     }
 
-    /// A program that was written a moment ago may still be open for writing in some child that is
-    /// between clone and exec: worth a short wait, as agents compile and run at once.
-    fn spawn_patiently(&mut self, request: &Request, pipes: &Pipes) -> Result<Started, Failure> {
+    /// The command is running, so this keeps trying as long as the program exists.
+    fn hand_over(&self, id: u64, pid: Pid, pidfd: OwnedFd) {
+        let socket = self.table.socket.as_fd();
+        let mut sent = send_started(socket, id, pid, Some(pidfd.as_fd()));
+        // Descriptors in transit count against this user's limit; a pid does not.
+        while let Err(Errno::TOOMANYREFS | Errno::NOMEM | Errno::NOBUFS) = sent {
+            pause(Duration::from_millis(1));
+            sent = send_started(socket, id, pid, None);
+        }
+        if sent.is_err() {
+            drop(Child::new(pid, pidfd)); // kills it: it will never have an owner
+        }
+    }
+
+    /// A program that was just written may still be open for writing in another child that is
+    /// between clone and exec. Agents compile and run in quick succession, so a short wait is
+    /// worthwhile.
+    fn spawn_with_retries(
+        &mut self,
+        request: &Request,
+        ends: &ChildEnds,
+    ) -> Result<Started, Failure> {
+        let mut tries = Tries::First;
         for patience in [1, 5, 25] {
-            match self.spawn(request, pipes) {
+            match self.spawn(request, ends, tries) {
                 Err(Failure { errno: Errno::TXTBSY, .. }) => pause(Duration::from_millis(patience)),
                 answer => return answer,
             }
+            tries = Tries::Retry;
         }
-        self.spawn(request, pipes)
+        self.spawn(request, ends, tries)
     }
 
-    fn spawn(&mut self, request: &Request, pipes: &Pipes) -> Result<Started, Failure> {
-        let leaf = request.leaf.as_deref().map(open_leaf).transpose();
-        let leaf = leaf.map_err(failed_at(Step::Leaf))?;
+    fn spawn(
+        &mut self,
+        request: &Request,
+        ends: &ChildEnds,
+        tries: Tries,
+    ) -> Result<Started, Failure> {
+        let cgroup = request.cgroup.as_deref().map(open_cgroup).transpose();
+        let cgroup = cgroup.map_err(Step::Cgroup.failed())?;
         let confining = confining(request.confinement.as_deref(), &mut self.rulesets);
-        let confining = confining.map_err(failed_at(Step::Ruleset))?;
-        let setup = Setup::new(request, pipes.for_child(), confining, self.births.next());
-        let leaf = leaf.as_ref().map(AsFd::as_fd);
-        // A refusal may be meant for the namespaces.
-        let plain = leaf.is_none() && setup.namespaces() == 0;
-        let made = match spawn(&setup, &mut self.stack, self.mechanism, leaf) {
-            Err(Errno::NOSYS) | Err(Errno::PERM)
+        let confining = confining.map_err(Step::Ruleset.failed())?;
+        let streams = ends.streams((request.stdin, request.output), &self.table.null);
+        let setup = Setup::new(request, streams, confining, self.births.next());
+        let setup = match tries {
+            Tries::First => setup,
+            Tries::Retry => setup.without_gate(),
+        };
+        let cgroup = cgroup.as_ref().map(AsFd::as_fd);
+        // A refusal may be caused by the namespaces.
+        let plain = cgroup.is_none() && setup.namespaces() == 0;
+        let made = match spawn(&setup, &mut self.stack, self.mechanism, cgroup) {
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL)
                 if self.mechanism == Mechanism::Clone3 && plain =>
             {
                 self.mechanism = Mechanism::Clone;
@@ -169,13 +216,13 @@ impl Spawner {
             answer => answer,
         };
         let (pid, pidfd) =
-            made.map_err(|errno| Failure { step: clone_step(leaf, errno), errno })?;
-        let stillborn = leaf.is_some() && !self.births.announced(pid);
+            made.map_err(|errno| Failure { step: clone_step(cgroup, errno), errno })?;
+        let never_ran = cgroup.is_some() && !self.births.announced(pid);
         self.births.born(pid);
-        match setup.failure().or(stillborn.then_some(STILLBORN)) {
+        match setup.failure().or(never_ran.then_some(NEVER_RAN)) {
             None => Ok((pid, pidfd)),
             Some(failure) => {
-                // It has ended itself; whatever its status, the failure says more.
+                // It has exited by itself; the failure says more than its status.
                 _ = Child::new(pid, pidfd).reap();
                 Err(failure)
             }
@@ -183,7 +230,7 @@ impl Spawner {
     }
 }
 
-/// The ruleset is opened in the spawner's own table, from which the child copies it.
+/// Opens the ruleset in the spawner's own table, from which the child copies it.
 fn confining<'a>(
     confinement: Option<&'a Confinement>,
     rulesets: &'a mut Rulesets,
@@ -192,31 +239,34 @@ fn confining<'a>(
     Ok(Some(Confining::new(confinement, rulesets.get(&confinement.ruleset)?)))
 }
 
-/// In the spawner's own table: an open leaf must not leak into a child of somebody else.
-fn open_leaf(folder: &CStr) -> Result<OwnedFd, Errno> {
+/// Opens it in the spawner's own table: an open cgroup must not leak into another child.
+fn open_cgroup(folder: &CStr) -> Result<OwnedFd, Errno> {
     rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Too many processes or too little memory is not the leaf's fault.
-fn clone_step(leaf: Option<BorrowedFd<'_>>, errno: Errno) -> Step {
-    match (leaf, errno) {
+/// Too many processes or too little memory are not caused by the cgroup.
+fn clone_step(cgroup: Option<BorrowedFd<'_>>, errno: Errno) -> Step {
+    match (cgroup, errno) {
         (None, _) | (Some(_), Errno::AGAIN | Errno::NOMEM) => Step::Clone,
-        (Some(_), _) => Step::Leaf,
+        (Some(_), _) => Step::Cgroup,
     }
 }
 
-type Started = (rustix::process::Pid, OwnedFd);
+type Started = (Pid, OwnedFd);
 
-/// Killed before its first instruction: somebody has killed the leaf, see `cgroup::Leaf`. That is
-/// not how the command ended, for it never began.
-const STILLBORN: Failure = Failure { step: Step::Leaf, errno: Errno::CANCELED };
-const PANICKED: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
-
-fn failed_at(step: Step) -> impl Fn(Errno) -> Failure {
-    move |errno| Failure { step, errno }
+/// Whether an earlier child of the same request got as far as its program.
+#[derive(Debug, Clone, Copy)]
+enum Tries {
+    First,
+    Retry,
 }
 
-/// Signals of the program are for its other threads. libc keeps its own two unblocked.
+/// Killed before its first instruction, because the cgroup was killed, see `cgroup::Cgroup`. This is
+/// not how the command ended: it never started.
+const NEVER_RAN: Failure = Failure { step: Step::Cgroup, errno: Errno::CANCELED };
+const PANICKED: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
+
+/// Leaves the program's signals to its other threads. libc keeps its own two unblocked.
 fn block_signals() {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the pointer is to a live, writable set.

@@ -1,37 +1,27 @@
-//! A descriptor table of one thread: what is opened here no other thread's child can inherit.
+//! A descriptor table private to one thread, so that no other thread's child inherits what it
+//! opens.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags, dup2, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::request::{Failure, Output, Request, Stdin, Step};
-use crate::pipe::{pipe, set_nonblocking};
-use crate::pty::{self, WindowSize};
-
-/// What a spawner keeps open: its end of the answers' socket and `/dev/null`.
+/// What a spawner keeps open: its end of the program's socket and `/dev/null`.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) socket: OwnedFd,
-    null: OwnedFd,
-}
-
-/// The descriptors of one spawn: three for the child, the others ours.
-#[derive(Debug)]
-pub(super) struct Pipes {
-    child: Vec<OwnedFd>,
-    ours: Vec<OwnedFd>,
+    pub(super) null: OwnedFd,
 }
 
 impl Table {
-    /// Gives the calling thread a table of its own that holds nothing but `socket`, taken by
-    /// number from the shared table, and `/dev/null` in the place of the standard streams.
+    /// Gives the calling thread a private table that holds only `socket`, taken by number from the
+    /// shared table, and `/dev/null` as the standard streams.
     pub(super) fn enter(socket: RawFd) -> Result<Self, Errno> {
         // SAFETY: the thread has just started and owns no descriptor, so none changes its meaning.
         unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
-        // SAFETY: the copied table has this number, and the program keeps the original open until
-        // this function has answered.
+        // SAFETY: the copied table has this descriptor, and the program keeps the original open
+        // until this function returns.
         let socket = unsafe { BorrowedFd::borrow_raw(socket) };
         let first = FIRST_FREE;
         let socket = fcntl_dupfd_cloexec(socket, first)?;
@@ -43,88 +33,13 @@ impl Table {
         }
         Ok(Self { socket, null })
     }
-
-    /// Opens what this request needs. Ours do not block; all are closed on exec.
-    pub(super) fn open(&self, request: &Request) -> Result<Pipes, Failure> {
-        let mut pipes = Pipes { child: Vec::with_capacity(3), ours: Vec::with_capacity(3) };
-        match request.output {
-            Output::Pty(size) => self.add_terminal(&mut pipes, request.stdin, size),
-            Output::Merged | Output::Split => self.add_pipes(&mut pipes, request),
-        }?;
-        Ok(pipes)
-    }
-
-    fn add_pipes(&self, pipes: &mut Pipes, request: &Request) -> Result<(), Failure> {
-        let failed = |errno| Failure { step: Step::Pipes, errno };
-        match request.stdin {
-            Stdin::Null => pipes.child.push(clone(&self.null).map_err(failed)?),
-            Stdin::Pipe => pipes.add_input().map_err(failed)?,
-        }
-        pipes.add_output().map_err(failed)?;
-        if request.output == Output::Split {
-            return pipes.add_output().map_err(failed);
-        }
-        pipes.child.push(clone(&pipes.child[1]).map_err(failed)?);
-        Ok(())
-    }
-
-    fn add_terminal(
-        &self,
-        pipes: &mut Pipes,
-        stdin: Stdin,
-        size: WindowSize,
-    ) -> Result<(), Failure> {
-        let failed = |errno| Failure { step: Step::Pty, errno };
-        let (ours, terminal) = pty::open(size).map_err(failed)?;
-        set_nonblocking(&ours).map_err(failed)?;
-        let input = match stdin {
-            Stdin::Null => &self.null,
-            Stdin::Pipe => &terminal,
-        };
-        pipes.child.push(clone(input).map_err(failed)?);
-        pipes.child.push(clone(&terminal).map_err(failed)?);
-        pipes.child.push(clone(&terminal).map_err(failed)?);
-        pipes.ours.extend([ours, terminal]);
-        Ok(())
-    }
 }
 
-impl Pipes {
-    pub(super) fn for_child(&self) -> [BorrowedFd<'_>; 3] {
-        [self.child[0].as_fd(), self.child[1].as_fd(), self.child[2].as_fd()]
-    }
-
-    /// The child has its own by now.
-    pub(super) fn close_childs(&mut self) {
-        self.child.clear();
-    }
-
-    pub(super) fn ours(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.ours.iter().map(AsFd::as_fd)
-    }
-
-    fn add_input(&mut self) -> Result<(), Errno> {
-        let (read, write) = pipe()?;
-        set_nonblocking(&write)?;
-        self.child.push(read);
-        self.ours.push(write);
-        Ok(())
-    }
-
-    fn add_output(&mut self) -> Result<(), Errno> {
-        let (read, write) = pipe()?;
-        set_nonblocking(&read)?;
-        self.child.push(write);
-        self.ours.push(read);
-        Ok(())
-    }
-}
-
-/// Above the standard streams.
+/// The first number above the standard streams.
 const FIRST_FREE: RawFd = 3;
 
-/// Closes all that the copied table has but these: a copy held here would keep a pipe or socket
-/// of the program open behind its back.
+/// Closes everything in the copied table except these: a copy would keep a pipe or socket of the
+/// program open without its knowledge.
 fn close_others(keep: &[&OwnedFd]) -> Result<(), Errno> {
     use std::os::fd::AsRawFd;
     let mut keep: Vec<_> = keep.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect();
@@ -140,7 +55,7 @@ fn close_others(keep: &[&OwnedFd]) -> Result<(), Errno> {
 }
 
 fn close_range(first: u32, last: u32) -> Result<(), Errno> {
-    // SAFETY: the table is this thread's own; nothing here owns a descriptor in the range.
+    // SAFETY: the table is private to this thread, and nothing here owns a descriptor in the range.
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } {
         0 => Ok(()),
         _ => Err(errno(std::io::Error::last_os_error())),
@@ -150,15 +65,11 @@ fn close_range(first: u32, last: u32) -> Result<(), Errno> {
 fn replace_standard_stream(number: RawFd, null: &OwnedFd) -> Result<(), Errno> {
     use std::mem::ManuallyDrop;
     use std::os::fd::FromRawFd;
-    // SAFETY: a number, not an owner: in this private table nothing owns the standard streams, and
-    // the wrapper is never dropped.
+    // SAFETY: used as a number, not as an owner: in this private table nothing owns the standard
+    // streams, and the wrapper is never dropped.
     let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
     dup2(null, &mut target)?;
     fcntl_setfd(&*target, FdFlags::empty())
-}
-
-fn clone(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
-    fd.try_clone().map_err(errno)
 }
 
 fn errno(error: std::io::Error) -> Errno {

@@ -6,14 +6,16 @@ use serde_json::{Map, Value, json};
 use super::refusals::{self, OF_A_BODY};
 use crate::ErrorCode;
 
-/// The schema of a type, once there is somebody to keep it.
-type Of = fn(&mut SchemaGenerator) -> Schema;
+/// Makes the schema of a type with a generator.
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 #[derive(Debug)]
 pub(super) struct Operation {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
     id: &'static str,
     summary: &'static str,
-    query: Option<Of>,
+    query: Option<SchemaOf>,
     /// Fields of the head, and what each is for.
     head: &'static [(&'static str, &'static str)],
     body: Option<Body>,
@@ -27,7 +29,7 @@ pub(super) struct Operation {
 #[derive(Debug, Clone, Copy)]
 struct Body {
     kind: &'static str,
-    schema: Of,
+    schema: SchemaOf,
     required: bool,
 }
 
@@ -39,22 +41,41 @@ pub(super) type Field = (&'static str, &'static str, &'static str);
 enum Access {
     /// As the document says for all.
     Usual,
-    /// Whoever can reach the server.
+    /// Every client that can reach the server.
     Anybody,
 }
 
 /// What an answer has behind its head.
 #[derive(Debug, Clone, Copy)]
 enum Content {
-    Json(Of),
+    Json(SchemaOf),
     /// What no schema describes.
     Other(&'static str),
     Nothing,
 }
 
 impl Operation {
-    pub(super) fn new(id: &'static str, summary: &'static str) -> Self {
+    pub(super) fn get(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self::new("get", path, id, summary)
+    }
+
+    pub(super) fn post(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self::new("post", path, id, summary)
+    }
+
+    pub(super) fn delete(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self::new("delete", path, id, summary)
+    }
+
+    fn new(
+        method: &'static str,
+        path: &'static str,
+        id: &'static str,
+        summary: &'static str,
+    ) -> Self {
         Self {
+            method,
+            path,
             id,
             summary,
             query: None,
@@ -62,7 +83,7 @@ impl Operation {
             body: None,
             answers: Vec::new(),
             answer_heads: Vec::new(),
-            refusals: Vec::new(),
+            refusals: if path.contains("{id}") { vec![ErrorCode::ProcessNotFound] } else { vec![] },
             access: Access::Usual,
         }
     }
@@ -88,24 +109,21 @@ impl Operation {
     }
 
     pub(super) fn body<T: JsonSchema>(self) -> Self {
-        let schema = SchemaGenerator::subschema_for::<T>;
-        self.with(Body { kind: "application/json", schema, required: true })
+        self.with_body("application/json", SchemaGenerator::subschema_for::<T>, true)
     }
 
     /// A body that may as well be empty.
     pub(super) fn optional_body<T: JsonSchema>(self) -> Self {
-        let schema = SchemaGenerator::subschema_for::<T>;
-        self.with(Body { kind: "application/json", schema, required: false })
+        self.with_body("application/json", SchemaGenerator::subschema_for::<T>, false)
     }
 
     /// A body that is any bytes.
     pub(super) fn bytes(self) -> Self {
-        let schema = |_: &mut SchemaGenerator| Schema::default();
-        self.with(Body { kind: "application/octet-stream", schema, required: false })
+        self.with_body("application/octet-stream", |_| Schema::default(), false)
     }
 
-    fn with(self, body: Body) -> Self {
-        Self { body: Some(body), ..self }.refused(&OF_A_BODY)
+    fn with_body(self, kind: &'static str, schema: SchemaOf, required: bool) -> Self {
+        Self { body: Some(Body { kind, schema, required }), ..self }.refused(&OF_A_BODY)
     }
 
     pub(super) fn json<T: JsonSchema>(mut self, status: u16) -> Self {
@@ -129,11 +147,11 @@ impl Operation {
         self
     }
 
-    pub(super) fn document(&self, path: &str, schemas: &mut SchemaGenerator) -> Value {
+    pub(super) fn document(&self, schemas: &mut SchemaGenerator) -> Value {
         let mut document = json!({
             "operationId": self.id,
             "summary": self.summary,
-            "parameters": self.parameters(path, schemas),
+            "parameters": self.parameters(schemas),
             "responses": self.responses(schemas),
         });
         if let Some(Body { kind, schema, required }) = self.body {
@@ -146,9 +164,9 @@ impl Operation {
         document
     }
 
-    fn parameters(&self, path: &str, schemas: &mut SchemaGenerator) -> Vec<Value> {
+    fn parameters(&self, schemas: &mut SchemaGenerator) -> Vec<Value> {
         let mut parameters = Vec::new();
-        if path.contains("{id}") {
+        if self.path.contains("{id}") {
             let schema = json!({ "type": "string", "format": "uuid" });
             parameters
                 .push(json!({ "name": "id", "in": "path", "required": true, "schema": schema }));

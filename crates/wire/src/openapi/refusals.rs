@@ -8,7 +8,7 @@ use crate::ErrorCode;
 
 /// What any request can be refused for before a route is looked for. A head that is too large is
 /// answered by its status alone.
-const OF_ALL: [ErrorCode; 9] = [
+const OF_ALL: [ErrorCode; 10] = [
     ErrorCode::InvalidRequest,
     ErrorCode::Unauthorized,
     ErrorCode::ForbiddenPeer,
@@ -17,12 +17,17 @@ const OF_ALL: [ErrorCode; 9] = [
     ErrorCode::UnknownHost,
     ErrorCode::HeadTooLarge,
     ErrorCode::TooManyConnections,
+    ErrorCode::TooManyAnswers,
     ErrorCode::ShuttingDown,
 ];
 
 /// What a request with a body can be refused for.
-pub(super) const OF_A_BODY: [ErrorCode; 3] =
-    [ErrorCode::RequestTooSlow, ErrorCode::BodyTooLarge, ErrorCode::TooManyBodies];
+pub(super) const OF_A_BODY: [ErrorCode; 4] = [
+    ErrorCode::RequestTooSlow,
+    ErrorCode::BodyTooLarge,
+    ErrorCode::TooManyBodies,
+    ErrorCode::OutOfMemory,
+];
 
 /// The answers that tell one of these errors, or one of those that any operation has.
 pub(super) fn answers(own: &[ErrorCode]) -> Map<String, Value> {

@@ -1,4 +1,4 @@
-//! What every server of this kind has to do at least: read output, encode it, write it.
+//! The least that such a server has to do: read output, encode it, write it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -9,24 +9,22 @@ use base64_simd::STANDARD;
 use super::WRITER;
 use super::server::delta_in;
 
-/// The loop below in a program of its own.
-pub(super) struct Floor {
+/// The loop below in its own process.
+pub(super) struct BareLoop {
     child: Child,
     from: BufReader<ChildStdout>,
 }
 
-impl Floor {
+impl BareLoop {
     pub(super) fn start() -> Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg("encode-and-write")
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        let mut child = command.arg("encode-and-write").stdout(Stdio::piped()).spawn()?;
         let from = BufReader::with_capacity(1 << 20, child.stdout.take().context("no stdout")?);
         Ok(Self { child, from })
     }
 
-    /// The bytes that all of its lines carry.
-    pub(super) fn until_end(&mut self) -> Result<u64> {
+    /// Reads all lines and returns the number of output bytes in them.
+    pub(super) fn read_to_end(&mut self) -> Result<u64> {
         let (mut bytes, mut line) = (0, Vec::new());
         while self.from.read_until(b'\n', &mut line)? > 0 {
             bytes += delta_in(&line).context("a line without output")?;
@@ -37,7 +35,7 @@ impl Floor {
     }
 }
 
-/// Runs the writer and passes its output on; `cargo xtask bench` calls it.
+/// Runs the writer and forwards its output; `cargo xtask bench` runs it.
 pub(crate) fn encode_and_write() -> Result<()> {
     let mut command = Command::new(WRITER[0]);
     let mut child = command.args(&WRITER[1..]).stdout(Stdio::piped()).spawn()?;

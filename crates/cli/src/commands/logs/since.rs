@@ -1,40 +1,27 @@
 //! When to begin, as people say it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use super::Args;
-use crate::{duration, rfc3339, tell};
+use crate::{print, timestamp, units};
 
 /// A time since 1970, in nanoseconds: as it is written, or so long ago.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
-    if let Some(at) = rfc3339::parse(text) {
+    if let Some(at) = timestamp::parse(text) {
         return Ok(at);
     }
-    let ago = duration::parse_or_zero(text).map_err(|_| ACCEPTED)?;
-    Ok(nanoseconds(now().saturating_sub(ago)))
+    let ago = units::parse_duration_or_zero(text).map_err(|_| ACCEPTED)?.as_nanos();
+    Ok(timestamp::now().saturating_sub(u64::try_from(ago).unwrap_or(u64::MAX)))
 }
 
 /// Says why nothing is shown, or what is: silence could be taken for a command that wrote nothing.
 /// The question is answered all the same, so the exit code does not tell.
-pub(super) fn tell_if_ahead(args: &Args) {
-    let Some(at) = args.since.filter(|at| *at > nanoseconds(now())) else { return };
-    let so = match args.follow {
-        true => "what comes from now on, if anything, is shown",
-        false => "nothing has come since then",
-    };
-    tell::line(format_args!("--since is in the future, {}: {so}", rfc3339::seconds(at)));
+pub(super) fn warn_if_future(args: &Args) {
+    let Some(at) = args.since.filter(|at| *at > timestamp::now()) else { return };
+    let so = if args.follow { "showing only new output" } else { "nothing to show" };
+    print::message(format_args!("--since is in the future ({}): {so}", timestamp::seconds(at)));
 }
 
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-const ACCEPTED: &str = "give how long ago, like 90s, 5m or 1.5h, or a date and time with a zone, like \
-                        2026-11-16T07:00:00Z";
+const ACCEPTED: &str = "expected how long ago, like 90s, 5m or 1.5h, or a date and time with a time zone, \
+                        like 2026-11-16T07:00:00Z";
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_client::{Client, Events};
+use rustix::stdio::stdout;
 use tokio::signal::unix::Signal;
 use tokio::time::timeout;
 
 use super::Args;
-use crate::screen::Screen;
 use crate::signals::Signals;
-use crate::{exit_code, terminal};
+use crate::{exit_code, stdio, usage};
 
 /// Events of so short a time are drawn together.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -21,12 +21,12 @@ pub(super) async fn watch(args: &Args) -> anyhow::Result<u8> {
     let client = args.server.client().await?;
     // From before the first look, so that nothing is missed in between.
     let events = client.events(args.session.as_deref()).await?;
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let resized = terminal::size_changes().context("cannot listen for signals")?;
+    let mut signals = Signals::listen()?;
+    let resized = stdio::size_changes()?;
     let screen = Screen::enter()?;
     let mut watching = Watching { args, client, events, resized, screen };
     tokio::select! {
-        signal = signals.next() => Ok(exit_code::of_signal(signal)),
+        signal = signals.next() => Ok(exit_code::from_signal(signal)),
         failed = watching.draw_for_ever() => match failed? {},
     }
 }
@@ -66,5 +66,66 @@ impl Watching<'_> {
 async fn all(events: &mut Events) -> anyhow::Result<Infallible> {
     loop {
         events.next().await?;
+    }
+}
+
+/// Another screen than that of the shell, without a cursor; the first one is back when this is
+/// dropped, by a panic as well.
+#[derive(Debug)]
+struct Screen(());
+
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+impl Screen {
+    fn enter() -> anyhow::Result<Self> {
+        if !rustix::termios::isatty(stdout()) {
+            return Err(usage::Error::WatchNeedsTerminal.into());
+        }
+        write(ENTER)?;
+        Ok(Self(()))
+    }
+
+    /// Replaces what is shown, in one write and without clearing first: nothing flickers.
+    fn draw(&self, text: &str) -> anyhow::Result<()> {
+        let lines = fitting(text, usize::from(stdio::size().rows));
+        let lines = lines.join(&format!("{CLEAR_LINE}\r\n"));
+        write(&format!("{HOME}{lines}{CLEAR_LINE}{CLEAR_BELOW}"))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing put back.
+        _ = write(LEAVE);
+    }
+}
+
+/// As many lines as fit, and how many were cut.
+fn fitting(text: &str, rows: usize) -> Vec<String> {
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if lines.len() <= rows {
+        return lines;
+    }
+    let shown = rows.saturating_sub(1);
+    let more = format!("… and {} more", lines.len() - shown);
+    lines.into_iter().take(shown).chain([more]).collect()
+}
+
+fn write(text: &str) -> anyhow::Result<()> {
+    stdio::write_all(stdout(), text.as_bytes()).context("cannot write to the terminal")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        assert_eq!(fitting("a\nb\nc\n", 3), ["a", "b", "c"]);
+        assert_eq!(fitting("a\nb\nc\n", 2), ["a", "… and 2 more"]);
     }
 }

@@ -21,7 +21,7 @@ fn a_server_that_is_killed_leaves_the_terminal_in_order() {
     pty.shows("\x1b[?1049h");
     daemon.kill();
     assert_eq!(pty.ends(child), Some(125));
-    let told = "lastbyte: the server has gone; what became of the process is not known\r\n";
+    let told = "lastbyte: the server is gone; what happened to the process is unknown\r\n";
     assert!(pty.seen.ends_with(&format!("{UNDONE}{told}")), "{:?}", pty.seen);
     assert!(pty.is_as_before());
 }
@@ -38,7 +38,7 @@ fn a_signal_leaves_the_terminal_in_order_and_the_process_running() {
         pty.shows("\x1b[?1049h");
         send(&child, signal);
         assert_eq!(pty.ends(child), Some(code));
-        let told = " ended the attach; the process runs on\r\n";
+        let told = "; the process keeps running\r\n";
         assert!(pty.seen.ends_with(told) && pty.seen.contains(UNDONE), "{:?}", pty.seen);
         assert!(pty.is_as_before(), "{signal:?}");
     }
@@ -62,6 +62,10 @@ fn a_program_that_has_the_screen_finds_it_again_and_draws_it() {
     daemon.result(&["wait", &id, "--pattern", "24 80", "--timeout", "60s"]);
 }
 
+fn returns_with(id: &str) -> String {
+    format!("; return with `lastbyte attach {}`\r\n", &id[28..])
+}
+
 #[test]
 fn the_detach_key_works_while_output_floods() {
     let daemon = Daemon::start();
@@ -71,7 +75,7 @@ fn the_detach_key_works_while_output_floods() {
     pty.shows_so_much(200_000);
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
-    assert!(pty.seen.ends_with("comes back\r\n") && pty.is_as_before());
+    assert!(pty.seen.ends_with(&returns_with(&id)) && pty.is_as_before());
 }
 
 #[test]
@@ -89,7 +93,7 @@ fn the_detach_key_works_while_the_terminal_takes_nothing() {
     assert!(pty.is_as_before());
     // It is put in order as soon as it takes something again.
     pty.shows(UNDONE);
-    pty.shows("comes back\r\n");
+    pty.shows(&returns_with(&id));
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn a_process_that_takes_no_input_is_only_shown() {
     let id = daemon.testchild(&[], "print shown then hold");
     let mut child = start(daemon.lastbyte(&["attach", &id]));
     crate::harness::expect(child.stdout.as_mut().unwrap(), "shown");
+    daemon.fixture.anchor.wait_for(1);
     daemon.fixture.anchor.tell("exit 9");
     let output = child.wait_with_output().unwrap();
     let told = format!("lastbyte: attached to {}, which takes no input\n", &id[28..]);

@@ -39,9 +39,10 @@ impl Cable {
             for (number, client) in listener.incoming().enumerate() {
                 let (client, server) = (client.unwrap(), UnixStream::connect(&server).unwrap());
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                match number == nth {
-                    true => lose(from, to, Arc::clone(&loses)),
-                    false => pass(from, to),
+                if number == nth {
+                    lose(from, to, Arc::clone(&loses))
+                } else {
+                    pass(from, to)
                 }
                 pass(server, client.try_clone().unwrap());
                 kept.lock().unwrap().push(client);
@@ -146,8 +147,8 @@ fn whether_input_has_arrived_is_not_guessed() {
     cable.cut(&mut child);
     assert_eq!(pty.ends(child), Some(125));
     let told = format!(
-        "lastbyte: the connection broke, and what was typed last may not have arrived; \
-         `lastbyte attach {} --from 28` goes on\r\n",
+        "lastbyte: the connection broke, and your last input may not have arrived; \
+         continue with `lastbyte attach {} --from 28`\r\n",
         &id[28..]
     );
     assert_eq!(pty.seen, told);

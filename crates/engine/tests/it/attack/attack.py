@@ -49,10 +49,14 @@ NUMBERS = {
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265), "shmget": (29, 194), "mq_open": (240, 180),
     "prlimit64": (302, 261), "memfd_create": (319, 279), "kcmp": (312, 272), "fchmod": (91, 52),
+    "fchmodat": (268, 53), "openat": (257, 56), "mkdirat": (258, 34), "mknodat": (259, 33),
+    # The newer processor has only the newer calls.
+    "chmod": (90, None), "open": (2, None), "creat": (85, None), "mkdir": (83, None), "mknod": (133, None),
 }
 n = {name: pair[0 if X86 else 1] for name, pair in NUMBERS.items()}
 
 write_files, outside_metadata, inside = "write outside", "metadata outside", "workspace"
+privileged_modes = "setuid and setgid"
 network, processes, kernel, own = "network", "processes", "kernel", "the server's own"
 ordinary = "ordinary"
 
@@ -261,6 +265,93 @@ def write_to_tmp():
 def semaphores_between_processes():
     import multiprocessing
     multiprocessing.Lock()
+
+
+# --- setuid and setgid files in the workspace ------------------------------------------------
+
+HERE = -100
+
+
+def by_mode(name, *arguments):
+    """Calls for both bits. The older calls are tried by their newer names where they are not there."""
+    newer = {"chmod": "fchmodat", "open": "openat", "mkdir": "mkdirat", "mknod": "mknodat"}
+    for bits in (0o4755, 0o2755):
+        path = f"{root}/mode-{os.getpid()}-{bits:o}".encode()
+        given = [{"mode": bits, "path": path}.get(a, a) if isinstance(a, str) else a for a in arguments]
+        if n[name] is None:
+            call(n[newer[name]], HERE, *given)
+        else:
+            call(n[name], *given)
+
+
+@attempt(privileged_modes)
+def a_mode_by_chmod():
+    by_mode("chmod", (root + "/file").encode(), "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_fchmod():
+    by_mode("fchmod", os.open(root + "/file", os.O_RDONLY), "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_fchmodat():
+    by_mode("fchmodat", HERE, (root + "/file").encode(), "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_fchmodat2():
+    for bits in (0o4755, 0o2755):
+        call(452, HERE, (root + "/file").encode(), bits, 0)
+
+
+@attempt(privileged_modes)
+def a_mode_by_open():
+    by_mode("open", "path", os.O_CREAT | os.O_WRONLY, "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_openat():
+    by_mode("openat", HERE, "path", os.O_CREAT | os.O_WRONLY, "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_creat():
+    if n["creat"] is None:
+        return a_mode_by_open()
+    by_mode("creat", "path", "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_open_without_a_name():
+    by_mode("openat", HERE, root.encode(), os.O_TMPFILE | os.O_WRONLY, "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_openat2():
+    for bits in (0o4755, 0o2755):
+        how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, bits, 0)
+        call(437, HERE, f"{root}/mode-openat2-{bits:o}".encode(), how, 24)
+
+
+@attempt(privileged_modes)
+def a_mode_by_mkdir():
+    by_mode("mkdir", "path", "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_mkdirat():
+    by_mode("mkdirat", HERE, "path", "mode")
+
+
+@attempt(privileged_modes)
+def a_mode_by_mknod():
+    by_mode("mknod", "path", "mode", 0)
+
+
+@attempt(privileged_modes)
+def a_mode_by_mknodat():
+    by_mode("mknodat", HERE, "path", "mode", 0)
 
 
 # --- network ---------------------------------------------------------------------------------

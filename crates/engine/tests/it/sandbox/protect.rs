@@ -4,7 +4,8 @@ use std::fs;
 
 use lastbyte_engine::{Launch, Sandbox, Status, Workspace};
 
-use super::{fixture, fixture_with, folder, run, shell, with_mounts};
+use super::{fixture, fixture_with, folder, run, shell};
+use crate::enforcements::with_mounts;
 
 /// Each line of this must fail; the shell says which did not.
 const AGAINST_PROTECTED: &str = "

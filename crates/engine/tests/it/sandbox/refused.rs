@@ -7,6 +7,7 @@ use lastbyte_engine::{
 use lastbyte_sys::spawn::Step;
 
 use super::{fixture, folder, shell};
+use crate::enforcements::enforcements_here;
 use crate::unprivileged::as_nobody;
 
 async fn refused(enforcement: Enforcement, launch: Launch) -> SandboxError {
@@ -51,7 +52,10 @@ async fn the_best_enforcement_is_found() {
     let fixture = super::fixture_with(Enforcement::Landlock, |settings| {
         settings.enforcement = EnforcementChoice::Best;
     });
-    let launch = shell("echo x > here && ! echo x > ../there", folder.path());
-    let (status, text) = super::run(&fixture, launch).await;
-    assert_eq!(status, lastbyte_engine::Status::Exited(0), "{text}");
+    let script = "echo x > here; echo x > ../there; chmod 600 here && echo changed";
+    let (_, text) = super::run(&fixture, shell(script, folder.path())).await;
+    assert!(folder.path().join("here").exists(), "{text}");
+    // Landlock alone changes no modes.
+    let best = enforcements_here()[0];
+    assert_eq!(text.ends_with("changed\n"), best == Enforcement::UserMounts, "{best:?}: {text}");
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use lastbyte_engine::{EnvEdit, Launch, Sandbox, Status, Workspace};
 
 use super::{fixture, folder, run, shell};
-use crate::attack::enforcements_here;
+use crate::enforcements::enforcements_here;
 
 #[tokio::test]
 async fn a_root_is_where_its_link_leads() {
@@ -51,6 +51,28 @@ async fn the_folder_for_temporary_files_is_a_root_unless_excluded() {
             };
             let (status, text) = run(&fixture, launch).await;
             assert_eq!(status, Status::Exited(code), "{enforcement:?}: {text}");
+        }
+    }
+}
+
+/// Also at the first use of a workspace, which may come with the link from somebody else.
+#[tokio::test]
+async fn a_folder_for_temporary_files_behind_a_link_of_the_workspace_is_no_root() {
+    for enforcement in enforcements_here() {
+        for way in ["tmp", "tmp/.", "sub/../tmp", "sub/up/tmp"] {
+            let (fixture, cwd, target) = (fixture(enforcement), folder(), folder());
+            fs::create_dir(cwd.path().join("sub")).unwrap();
+            symlink(target.path(), cwd.path().join("tmp")).unwrap();
+            symlink("..", cwd.path().join("sub/up")).unwrap();
+            let workspace = Workspace { slash_tmp: false, ..Workspace::default() };
+            let launch = Launch {
+                sandbox: Sandbox::WorkspaceWrite(workspace),
+                env: vec![EnvEdit::Set("TMPDIR".into(), cwd.path().join(way).into())],
+                ..shell("echo x > here && ! echo x > $TMPDIR/there", cwd.path())
+            };
+            let (status, text) = run(&fixture, launch).await;
+            assert_eq!(status, Status::Exited(0), "{enforcement:?}, {way}: {text}");
+            assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0, "{enforcement:?}, {way}");
         }
     }
 }

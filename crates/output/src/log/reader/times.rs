@@ -47,11 +47,13 @@ impl Reader {
     /// The stamps of a range, those of dropped bytes as far as they are still there. No more than
     /// `most`, which is more than none.
     pub fn stamps(&self, range: Range<u64>, most: usize) -> Result<Stamped, ReadError> {
-        let Found { stamps: times, until } = self.times(&range, most)?;
-        let mut stamps = runs::stamps(&self.runs_there(range.start..until)?, &times);
-        let until = stamps.get(most).map_or(until, |stamp| stamp.offset);
-        stamps.truncate(most);
-        Ok(Stamped { stamps, until })
+        self.read_own(|| {
+            let Found { stamps: times, until } = self.times(&range, most)?;
+            let mut stamps = runs::stamps(&self.runs_there(range.start..until)?, &times);
+            let until = stamps.get(most).map_or(until, |stamp| stamp.offset);
+            stamps.truncate(most);
+            Ok(Stamped { stamps, until })
+        })
     }
 
     /// The cursor of the first byte that may have come at this time or later. What is gone right
@@ -59,7 +61,7 @@ impl Reader {
     pub fn since(&self, extent: &Extent, at_ms: u64) -> Result<u64, ReadError> {
         let earliest = Stamp::earliest_for(at_ms);
         let start = Some(Stamp::of_start(self.started_ms)).filter(|start| start.at_ms >= earliest);
-        let written = self.written_since(earliest)?;
+        let written = self.read_own(|| self.written_since(earliest))?;
         let unwritten = self.shared.unwritten.made_since(earliest);
         let found = [start, written, unwritten].into_iter().flatten();
         let first = found.map(|stamp| stamp.offset).min().filter(|first| *first < extent.len);
@@ -101,8 +103,8 @@ impl Reader {
     }
 
     fn written(&self, range: &Range<u64>, most: usize) -> Result<Found, ReadError> {
-        if let Some(stamps) = self.shared.short.within(range) {
-            return Ok(Found { stamps, until: range.end });
+        if let Some(short) = self.shared.short.get() {
+            return Ok(Found { stamps: short.within(range), until: range.end });
         }
         match self.index()? {
             Some(file) => index::within(file, range, most).map_err(|error| self.failed(error)),
@@ -111,8 +113,8 @@ impl Reader {
     }
 
     fn written_since(&self, at_ms: u64) -> Result<Option<Stamp>, ReadError> {
-        if let Some(stamp) = self.shared.short.made_since(at_ms) {
-            return Ok(Some(stamp));
+        if let Some(short) = self.shared.short.get() {
+            return Ok(short.made_since(at_ms));
         }
         match self.index()? {
             Some(file) => index::made_since(file, at_ms).map_err(|error| self.failed(error)),
@@ -145,7 +147,7 @@ mod tests {
     #[test]
     fn the_first_bytes_in_memory_have_the_last_stamp_on_disk() {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = Place::new(folder.path(), "x");
+        let place = Place::new(folder.path(), 1);
         let mut index = IndexWriter::new(create_file(&place.index()).expect("an index"));
         index.append(stamp(0, Stream::Err, 200)).expect("room");
         index.append(stamp(4, Stream::Out, 200)).expect("room");

@@ -1,17 +1,16 @@
-//! Output as Coder's workspace agent shows it, to the byte, faults included: a newline between
-//! head and tail even if nothing is left out, characters cut in two, long lines cut without a word
-//! in the counts.
+//! Output exactly as Coder's workspace agent shows it, including its faults: a newline between head
+//! and tail even if nothing is omitted, split characters, and long lines that are cut without being
+//! counted.
 //!
-//! The agent keeps the first and the last 16 KiB. Where a part of those is dropped, which it never
-//! has, the head ends at the first dropped range, the tail begins behind the last, and what is not
-//! shown counts as omitted.
+//! The agent keeps the first and the last 16 KiB. It has no dropped ranges; if the log has some,
+//! the head ends at the first, the tail begins after the last, and everything not shown counts as
+//! omitted.
 
 use std::io;
 
 use super::super::{
     Source,
-    back::last_bytes,
-    piece::{Part, Parts, Piece},
+    mapped_bytes::{MappedBytes, SourcePart, last_bytes, read_parts},
 };
 
 const HEAD: usize = 16 * 1024;
@@ -19,7 +18,7 @@ const TAIL: usize = 16 * 1024;
 const LONGEST_LINE: usize = 2048;
 const LINE_CUT: &[u8] = b" ... [truncated]";
 
-/// What the agent answers as `output` and `truncated`.
+/// The `output` and `truncated` fields of the agent's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoderOutput {
     /// The text before UTF-8 repair.
@@ -27,17 +26,17 @@ pub struct CoderOutput {
     pub truncated: Option<Truncated>,
 }
 
-/// The counts of an output of more than 16 KiB.
+/// The counts for an output of more than 16 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated {
     pub original_bytes: u64,
-    /// The length of the text with all that was put into it, before UTF-8 repair: it can be more
-    /// than the original.
+    /// The length of the text, inserted text included, before UTF-8 repair: it can exceed the
+    /// original.
     pub retained_bytes: u64,
     pub omitted_bytes: u64,
 }
 
-/// Renders a log that shows all its streams.
+/// Renders a log; the source must show all streams.
 pub fn coder(source: &dyn Source) -> io::Result<CoderOutput> {
     let total = source.end();
     let head = first_bytes(source)?;
@@ -48,9 +47,10 @@ pub fn coder(source: &dyn Source) -> io::Result<CoderOutput> {
     if tail.is_empty() && omitted == 0 {
         return Ok(CoderOutput { text, truncated: None });
     }
-    match omitted {
-        0 => text.push(b'\n'),
-        _ => text.extend(format!("\n\n... [omitted {omitted} bytes] ...\n\n").into_bytes()),
+    if omitted == 0 {
+        text.push(b'\n');
+    } else {
+        text.extend(format!("\n\n... [omitted {omitted} bytes] ...\n\n").into_bytes());
     }
     text.extend(cut_long_lines(tail.bytes()));
     let truncated = Truncated {
@@ -61,27 +61,24 @@ pub fn coder(source: &dyn Source) -> io::Result<CoderOutput> {
     Ok(CoderOutput { text, truncated: Some(truncated) })
 }
 
-fn first_bytes(source: &dyn Source) -> io::Result<Piece> {
-    match Parts::read(source, 0..HEAD as u64, HEAD)?.parts.into_iter().next() {
-        Some(Part::Kept(head)) => Ok(head),
-        Some(Part::Dropped(_)) | None => Ok(Piece::default()),
+fn first_bytes(source: &dyn Source) -> io::Result<MappedBytes> {
+    match read_parts(source, 0..HEAD as u64, HEAD)?.0.into_iter().next() {
+        Some(SourcePart::Kept(head)) => Ok(head),
+        Some(SourcePart::Dropped(_)) | None => Ok(MappedBytes::default()),
     }
 }
 
 fn cut_long_lines(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let (body, newline) = match line.strip_suffix(b"\n") {
-            Some(body) => (body, b"\n".as_slice()),
-            None => (line, b"".as_slice()),
-        };
+        let body = line.strip_suffix(b"\n").unwrap_or(line);
         if body.len() > LONGEST_LINE {
             text.extend_from_slice(&body[..LONGEST_LINE - LINE_CUT.len()]);
             text.extend_from_slice(LINE_CUT);
         } else {
             text.extend_from_slice(body);
         }
-        text.extend_from_slice(newline);
+        text.extend_from_slice(&line[body.len()..]);
     }
     text
 }
@@ -130,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_of_head_or_tail_counts_as_omitted() {
+    fn dropped_bytes_of_head_or_tail_count_as_omitted() {
         let output = coder(&Slice::new(b"abcdefgh").without(2..5)).unwrap();
         assert_eq!(output.text, b"ab\n\n... [omitted 3 bytes] ...\n\nfgh");
         let output = coder(&Slice::new(b"abcdefgh").without(0..8)).unwrap();

@@ -1,4 +1,4 @@
-//! The beginning and the end, when the whole is too much.
+//! The beginning and the end of a log that is too long to show whole.
 
 mod coder;
 mod native;

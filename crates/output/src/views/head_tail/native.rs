@@ -1,45 +1,44 @@
-//! Head and tail without a byte of our own: nothing invented between them, no character cut, the
-//! counts exact, and the cut named by its range.
+//! Head and tail as they are in the log: nothing is inserted, no character is split, and the
+//! omitted part is named by its range.
 
 use std::{io, ops::Range};
 
 use super::super::{
     Source,
-    back::last_bytes,
-    piece::{Part, Parts, Piece},
+    mapped_bytes::{MappedBytes, SourcePart, last_bytes, read_parts},
 };
 use crate::decode::character_across;
 
-/// How many bytes past a cut must be seen to know whether it falls into a character.
+/// How many bytes past a cut have to be read to know whether it would split a character.
 const BEYOND: usize = 3;
 
-/// The beginning and the end of a log. Of a log that shows all its streams, the lengths of head,
-/// omitted range and tail add up to its own.
+/// The beginning and the end of a log. If the source shows all streams, the lengths of head,
+/// omitted range and tail add up to `total`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadTail {
     pub total: u64,
     pub head: Vec<u8>,
-    /// What lies between head and tail.
+    /// The range between head and tail.
     pub omitted: Option<Range<u64>>,
     pub tail: Vec<u8>,
-    /// What of the omitted cannot be fetched, as the source lists it. What is dropped while the
-    /// view reads is omitted all the same.
+    /// The omitted ranges that cannot be fetched, as the source lists them. Ranges dropped while
+    /// the view reads are omitted too, but may be missing here.
     pub dropped: Vec<Range<u64>>,
 }
 
-/// What lies from `from` on: at most `max_bytes`, half of them from the head, more if a dropped range leaves the tail short.
-/// If all fits, all of it is the head.
+/// Everything from `from` on, at most `max_bytes`: half for the head, or more if a dropped range
+/// makes the tail short. If everything fits, it is all in the head.
 ///
-/// A cut prefers the end of a line if one is near, within an eighth of the part's budget, and
-/// never falls into a character; bytes that are no character are cut anywhere. Head and tail each
-/// stop at a dropped range, uncut; what the head leaves of the budget goes to the tail.
+/// A cut is made at the end of a line if one lies within an eighth of the part's budget, and never
+/// within a character; invalid UTF-8 is cut anywhere. Head and tail each stop at a dropped range,
+/// uncut. The tail may use what the head leaves of the budget.
 pub fn native(source: &dyn Source, from: u64, max_bytes: usize) -> io::Result<HeadTail> {
     let total = source.end();
-    let Parts { parts, next } = Parts::read(source, from..total, max_bytes.saturating_add(BEYOND))?;
+    let (parts, next) = read_parts(source, from..total, max_bytes.saturating_add(BEYOND))?;
     let mut parts = parts.into_iter();
     let (mut head, after_head) = match parts.next() {
-        Some(Part::Kept(piece)) => (piece, parts.next()),
-        other => (Piece::default(), other),
+        Some(SourcePart::Kept(head)) => (head, parts.next()),
+        other => (MappedBytes::default(), other),
     };
     let whole = next == total && after_head.is_none() && head.len() <= max_bytes;
     if whole {
@@ -52,10 +51,10 @@ pub fn native(source: &dyn Source, from: u64, max_bytes: usize) -> io::Result<He
         head_limit = head_limit.max(max_bytes - tail.len());
     }
     let cut = head_cut(head.bytes(), head_limit);
-    let from = if head.is_empty() { from } else { head.place(cut) };
+    let from = if head.is_empty() { from } else { head.offset(cut) };
     head.truncate(cut);
     let tail = tail(source, from..total, max_bytes - head.len())?;
-    let omitted = from..if tail.is_empty() { total } else { tail.place(0) };
+    let omitted = from..if tail.is_empty() { total } else { tail.offset(0) };
     let dropped = overlaps(source.dropped(), &omitted);
     Ok(HeadTail {
         total,
@@ -66,14 +65,14 @@ pub fn native(source: &dyn Source, from: u64, max_bytes: usize) -> io::Result<He
     })
 }
 
-fn tail(source: &dyn Source, range: Range<u64>, limit: usize) -> io::Result<Piece> {
+fn tail(source: &dyn Source, range: Range<u64>, limit: usize) -> io::Result<MappedBytes> {
     let mut tail = last_bytes(source, range, limit.saturating_add(BEYOND))?;
     let cut = tail_cut(tail.bytes(), limit);
     tail.keep_from(cut);
     Ok(tail)
 }
 
-/// Where to cut `bytes` so that at most `limit` of them are left in front.
+/// Where to cut `bytes` so that at most `limit` of them are before the cut.
 fn head_cut(bytes: &[u8], limit: usize) -> usize {
     if bytes.len() <= limit {
         return bytes.len();
@@ -87,12 +86,12 @@ fn head_cut(bytes: &[u8], limit: usize) -> usize {
     }
 }
 
-/// Where to cut `bytes` so that at most `limit` of them are left behind.
+/// Where to cut `bytes` so that at most `limit` of them are after the cut.
 fn tail_cut(bytes: &[u8], limit: usize) -> usize {
     let Some(cut) = bytes.len().checked_sub(limit).filter(|cut| *cut > 0) else {
         return 0;
     };
-    // A newline just before the cut makes it the start of a line already.
+    // A newline just before the cut: the cut is already at the start of a line.
     let near = cut - 1..cut + limit / 8;
     let line_end = bytes[near.clone()].iter().position(|byte| *byte == b'\n');
     match (line_end, character_across(bytes, cut)) {
@@ -113,7 +112,7 @@ mod tests {
     use super::{super::super::Slice, *};
 
     #[test]
-    fn what_fits_is_not_cut() {
+    fn a_log_that_fits_is_not_cut() {
         for max_bytes in [6, 7, 100] {
             let view = native(&Slice::new("a\nbé\n".as_bytes()), 0, max_bytes).unwrap();
             let head = "a\nbé\n".as_bytes().to_vec();
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_falls_on_no_character() {
+    fn a_cut_splits_no_character() {
         check("€€€€", 8, "€", "€");
         check("a€€€", 8, "a€", "€");
         check("€€", 1, "", "");
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_prefers_a_line_end_that_is_near() {
+    fn a_cut_prefers_a_nearby_line_end() {
         check("abcdefg\nABCDEFGH\nhijklmno", 16, "abcdefg\n", "hijklmno");
         check(
             "0123456789abcdef012\n\nbcdefghijklmnop",
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_character_are_cut_anywhere() {
+    fn invalid_utf8_is_cut_anywhere() {
         let view = native(&Slice::new(&[0x80; 10]), 0, 4).unwrap();
         assert_eq!(
             (view.head, view.omitted, view.tail),
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_range_is_omitted_and_told_even_if_the_rest_fits() {
+    fn a_dropped_range_is_omitted_and_listed_even_if_the_rest_fits() {
         let view = native(&Slice::new(b"abcdefgh").without(2..4).without(5..6), 0, 100).unwrap();
         assert_eq!(
             (view.head.as_slice(), view.tail.as_slice()),
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_not_cut_if_it_fits() {
+    fn the_kept_bytes_are_not_cut_if_they_fit() {
         for (gone, max_bytes) in [(6..7, 7), (1..2, 7), (2..5, 5)] {
             let view =
                 native(&Slice::new(b"abcdefgh").without(gone.clone()), 0, max_bytes).unwrap();
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_which_nothing_is_left_is_all_omitted() {
+    fn a_log_without_kept_bytes_is_all_omitted() {
         let view = native(&Slice::new(b"abcd").without(0..4), 0, 100).unwrap();
         assert_eq!((view.omitted, view.dropped.len()), (Some(0..4), 1));
     }

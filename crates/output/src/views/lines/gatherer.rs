@@ -1,4 +1,4 @@
-//! Puts lines together out of chunks, within a budget.
+//! Collects lines from chunks, within a budget.
 
 use std::{
     io,
@@ -8,26 +8,26 @@ use std::{
 use super::{Line, Lines};
 use crate::decode::unfinished;
 use crate::views::{
-    piece::Piece,
-    walk::{Chunk, Step, Walk},
+    mapped_bytes::MappedBytes,
+    walk::{Chunk, Walk, WalkStep},
 };
 
 pub(super) struct Gatherer {
-    /// How many lines to pass over first.
+    /// How many lines to skip first.
     skip: u64,
-    /// How many lines are still to be given.
+    /// How many more lines to return.
     wanted: u64,
     max_bytes: usize,
     /// How much of the budget the lines have used.
     used: usize,
-    open: Option<Open>,
+    open: Option<OpenLine>,
     lines: Vec<Line>,
     dropped: Vec<Range<u64>>,
 }
 
-/// A line whose end has not come yet.
-struct Open {
-    text: Piece,
+/// A line whose end has not been read yet.
+struct OpenLine {
+    text: MappedBytes,
     range: Range<u64>,
     cut_from: Option<u64>,
 }
@@ -45,49 +45,48 @@ impl Gatherer {
         }
     }
 
-    /// Walks until the lines are there or do not fit; what is before `end` then is the rest.
+    /// Reads until all wanted lines are there or the next does not fit. Whatever is left before
+    /// `end` is the rest.
     pub(super) fn gather(mut self, mut walk: Walk<'_>, end: u64) -> io::Result<Lines> {
-        let mut going = self.go_on_from(walk.at());
-        while going.is_continue()
-            && let Some(step) = walk.next()?
-        {
-            going = match step {
-                Step::Bytes(chunk) => self.take_chunk(chunk),
-                Step::Dropped(range) => self.take_dropped(range),
-            };
+        let mut flow = self.check_wanted(walk.at());
+        if flow.is_continue() {
+            flow = walk.try_for_each(|step| self.take(step))?;
         }
-        let next = match going {
-            ControlFlow::Break(next) => next,
-            ControlFlow::Continue(()) => {
-                // It is the last line: whether more are wanted makes no difference.
-                _ = self.close(end);
-                end
-            }
-        };
-        let rest = (next < end).then_some(next..end);
+        if flow.is_continue() {
+            // This is the last line, so it does not matter whether more are wanted.
+            _ = self.close(end);
+        }
+        let rest = flow.break_value().filter(|next| *next < end).map(|next| next..end);
         Ok(Lines { lines: self.lines, rest, dropped: self.dropped })
     }
 
-    fn take_chunk(&mut self, mut chunk: Chunk<'_>) -> ControlFlow<u64> {
-        while !chunk.bytes.is_empty() {
-            let part = chunk.take_line();
-            self.extend(part)?;
-            if part.bytes.ends_with(b"\n") {
-                self.close(chunk.at)?;
+    fn take(&mut self, step: WalkStep<'_>) -> ControlFlow<u64> {
+        match step {
+            WalkStep::Bytes(mut chunk) => {
+                while !chunk.bytes.is_empty() {
+                    let part = chunk.take_line();
+                    self.extend(part)?;
+                    if part.bytes.ends_with(b"\n") {
+                        self.close(chunk.at)?;
+                    }
+                }
+            }
+            WalkStep::Dropped(range) => {
+                self.close(range.start)?;
+                self.dropped.push(range);
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn take_dropped(&mut self, range: Range<u64>) -> ControlFlow<u64> {
-        self.close(range.start)?;
-        self.dropped.push(range);
-        ControlFlow::Continue(())
-    }
-
-    /// Adds a part of a line to the open one. Breaks, with the line's start, if it does not fit.
+    /// Adds a part of a line to the open one. Breaks with the start of the line if it does not
+    /// fit.
     fn extend(&mut self, part: Chunk<'_>) -> ControlFlow<u64> {
-        let open = self.open.get_or_insert_with(|| Open::at(part.at));
+        let open = self.open.get_or_insert_with(|| OpenLine {
+            text: MappedBytes::default(),
+            range: part.at..part.at,
+            cut_from: None,
+        });
         open.range.end = part.at + part.bytes.len() as u64;
         if self.skip > 0 || open.cut_from.is_some() {
             return ControlFlow::Continue(());
@@ -103,41 +102,33 @@ impl Gatherer {
         ControlFlow::Continue(())
     }
 
-    /// Ends the open line, if there is one. Breaks, with `next`, if no more are wanted.
+    /// Ends the open line, if there is one. Breaks with `next` if no more lines are wanted.
     fn close(&mut self, next: u64) -> ControlFlow<u64> {
         if let Some(open) = self.open.take() {
             if self.skip > 0 {
                 self.skip -= 1;
             } else {
                 self.wanted -= 1;
-                // A line that was cut, however short for a character's sake, leaves no room.
+                // A cut line uses up the budget, even if it was cut earlier to keep a character.
                 let text = open.cut_from.map_or(open.text.len(), |_| self.max_bytes);
                 self.used += text + 1;
-                self.lines.push(open.into_line());
+                let cut = open.cut_from.map(|from| from..open.range.end);
+                self.lines.push(Line { range: open.range, text: open.text.into_bytes(), cut });
             }
         }
-        self.go_on_from(next)
+        self.check_wanted(next)
     }
 
-    fn go_on_from(&self, next: u64) -> ControlFlow<u64> {
+    fn check_wanted(&self, next: u64) -> ControlFlow<u64> {
         if self.wanted > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(next) }
     }
 }
 
-impl Open {
-    fn at(start: u64) -> Self {
-        Self { text: Piece::default(), range: start..start, cut_from: None }
-    }
-
-    /// Cuts what does not fit off the end, and no character in two.
+impl OpenLine {
+    /// Cuts the end off so that `limit` bytes are left, fewer rather than splitting a character.
     fn cut(&mut self, limit: usize) {
         let limit = limit - unfinished(&self.text.bytes()[..limit]);
-        self.cut_from = Some(self.text.place(limit));
+        self.cut_from = Some(self.text.offset(limit));
         self.text.truncate(limit);
-    }
-
-    fn into_line(self) -> Line {
-        let cut = self.cut_from.map(|from| from..self.range.end);
-        Line { range: self.range, text: self.text.into_bytes(), cut }
     }
 }

@@ -1,4 +1,4 @@
-//! The last lines: where they start is found backward, then they are read forward.
+//! The last lines: their start is found backward, then they are read forward.
 
 use std::{
     io,
@@ -9,48 +9,47 @@ use super::{Gatherer, Line, Lines};
 use crate::decode::character_across;
 use crate::views::{
     Source,
-    back::{WalkBack, last_bytes},
-    piece::{Part, Piece},
+    mapped_bytes::{MappedBytes, SourcePart, WalkBack, last_bytes},
     walk::Walk,
 };
 
-/// The last `count` lines, at most `max_bytes` of them.
+/// The last `count` lines, at most `max_bytes`.
 pub fn last(source: &dyn Source, count: u64, max_bytes: usize) -> io::Result<Lines> {
     let end = source.end();
     let start = Finder::new(count, max_bytes).find(source)?.unwrap_or(end);
     let walk = Walk::new(source, start..end);
     let mut last = Gatherer::new(0..count, max_bytes).gather(walk, end)?;
     if let Some(line) = last.lines.last_mut().filter(|line| line.cut.is_some()) {
-        *line = end_of(source, line.range.clone(), max_bytes)?;
+        *line = end_of_line(source, line.range.clone(), max_bytes)?;
     }
     last.rest = (start > 0).then_some(0..start);
     Ok(last)
 }
 
-/// A line that does not fit, cut at its beginning.
-fn end_of(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Line> {
-    // One more for the newline, three more to see a character that the cut falls into.
+/// A line that does not fit, with its beginning cut off.
+fn end_of_line(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Line> {
+    // One more for the newline, three more to see a character that the cut would split.
     let mut text = last_bytes(source, range.clone(), max_bytes.saturating_add(4))?;
     if text.bytes().ends_with(b"\n") {
         text.truncate(text.len() - 1);
     }
     let cut = text.len().saturating_sub(max_bytes);
     let cut = character_across(text.bytes(), cut).map_or(cut, |character| character.end);
-    let cut_end = if text.is_empty() { range.end } else { text.place(cut) };
+    let cut_end = if text.is_empty() { range.end } else { text.offset(cut) };
     text.keep_from(cut);
     Ok(Line { cut: Some(range.start..cut_end), range, text: text.into_bytes() })
 }
 
-/// Looks for line starts from the end of a log backward.
+/// Looks for line starts backward from the end of a log.
 struct Finder {
     count: u64,
     max_bytes: usize,
     /// How many lines have been found, and where the first of them starts.
     lines: u64,
     start: Option<u64>,
-    /// The text seen so far, in bytes without newlines.
+    /// The length of the text seen so far, without newlines.
     text: usize,
-    /// The place of the first byte seen, unless nothing or a dropped range comes before it.
+    /// The offset of the first byte seen after the last border, where a line would start.
     following: Option<u64>,
 }
 
@@ -61,11 +60,11 @@ impl Finder {
 
     fn find(mut self, source: &dyn Source) -> io::Result<Option<u64>> {
         let mut walk = WalkBack::new(source, 0..source.end());
-        let mut going = ControlFlow::Continue(());
-        while self.count > 0 && going.is_continue() {
-            going = match walk.next()? {
-                Some(Part::Kept(piece)) => self.look_into(&piece),
-                Some(Part::Dropped(_)) => self.line_starts_at_following(),
+        let mut flow = ControlFlow::Continue(());
+        while self.count > 0 && flow.is_continue() {
+            flow = match walk.next()? {
+                Some(SourcePart::Kept(bytes)) => self.look_into(&bytes),
+                Some(SourcePart::Dropped(_)) => self.line_starts_at_following(),
                 None => {
                     _ = self.line_starts_at_following();
                     ControlFlow::Break(())
@@ -75,41 +74,40 @@ impl Finder {
         Ok(self.start)
     }
 
-    fn look_into(&mut self, piece: &Piece) -> ControlFlow<()> {
-        let mut rest = piece.bytes();
+    fn look_into(&mut self, bytes: &MappedBytes) -> ControlFlow<()> {
+        let mut rest = bytes.bytes();
         while let Some(newline) = rest.iter().rposition(|byte| *byte == b'\n') {
-            let behind = newline + 1;
-            self.text += rest.len() - behind;
-            if behind < piece.len() {
-                self.following = Some(piece.place(behind));
+            let after = newline + 1;
+            self.text += rest.len() - after;
+            if after < bytes.len() {
+                self.following = Some(bytes.offset(after));
             }
             self.line_starts_at_following()?;
             rest = &rest[..newline];
         }
         self.text += rest.len();
-        self.following = Some(piece.place(0));
-        if self.lines > 0 { self.check_budget() } else { ControlFlow::Continue(()) }
+        self.following = Some(bytes.offset(0));
+        self.check_budget()
     }
 
-    /// Counts a line, if there is anything behind the border just found.
+    /// Counts a line if any bytes follow the border just found.
     fn line_starts_at_following(&mut self) -> ControlFlow<()> {
         let Some(start) = self.following.take() else {
             return ControlFlow::Continue(());
         };
-        // A line alone is given whatever its length.
-        if self.lines > 0 {
-            self.check_budget()?;
-        }
+        self.check_budget()?;
         self.start = Some(start);
         self.lines += 1;
         if self.lines < self.count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
+    /// Breaks if the text seen does not fit. The last line is returned whatever its length.
     fn check_budget(&self) -> ControlFlow<()> {
-        let between = usize::try_from(self.lines).unwrap_or(usize::MAX);
-        match self.text.saturating_add(between) <= self.max_bytes {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        let newlines = usize::try_from(self.lines).unwrap_or(usize::MAX);
+        if self.lines == 0 || self.text.saturating_add(newlines) <= self.max_bytes {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         }
     }
 }

@@ -1,13 +1,13 @@
-//! A pattern of a stranger's into a regex that cannot hurt.
+//! Compiles an untrusted pattern into a regex of bounded cost.
 
 use regex::bytes::{Regex, RegexBuilder};
 
 /// The longest pattern in bytes.
 const LONGEST: usize = 4 * 1024;
-/// How large a compiled pattern may be, and its cache while it runs.
+/// The limit for a compiled pattern, and for its cache while it runs.
 const LARGEST: usize = 1024 * 1024;
 
-/// Why a pattern is refused.
+/// Why a pattern is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
     #[error("the pattern has {length} bytes, more than {LONGEST}")]
@@ -18,8 +18,8 @@ pub enum PatternError {
     Syntax(#[source] regex::Error),
 }
 
-/// Compiles a pattern in the syntax of the `regex` crate, whose matching takes linear time. With
-/// it come Unicode classes; `(?-u)` matches bytes.
+/// Compiles a pattern in the syntax of the `regex` crate, which matches in linear time. Unicode is
+/// on; `(?-u)` matches bytes.
 pub fn compile(pattern: &str) -> Result<Regex, PatternError> {
     if pattern.len() > LONGEST {
         return Err(PatternError::TooLong { length: pattern.len() });
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_would_hurt_is_refused_and_says_why() {
+    fn a_pattern_that_costs_too_much_is_rejected_with_the_reason() {
         assert!(matches!(compile(r"(\w{100}){100}"), Err(PatternError::TooLarge)));
         assert!(matches!(compile("(?:a{1000}){1000}"), Err(PatternError::TooLarge)));
         assert!(matches!(compile("a("), Err(PatternError::Syntax(_))));
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_pattern_is_not() {
+    fn an_ordinary_pattern_is_accepted() {
         for pattern in ["", r"(?i)error\b.*\w+", r"^\s*at \S+ \(.*:\d+\)$", r"(?-u)\xFF"] {
             assert!(compile(pattern).is_ok(), "{pattern}");
         }

@@ -1,4 +1,4 @@
-//! The search itself: a line at a time, with what has to be remembered between lines.
+//! Searches line by line and keeps the state between lines.
 
 use std::{
     collections::VecDeque,
@@ -6,27 +6,28 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use super::splitter::{Line, Splitter, text_of};
+use super::splitter::{SplitLine, Splitter, without_line_ending};
 use super::{Found, FoundLine, Hit, Match, Query, Stopped};
 use crate::views::{
     Source,
-    walk::{Chunk, Step, Walk},
+    walk::{Walk, WalkStep},
 };
 
-const MOST_HITS: usize = 64;
+const MAX_HITS: usize = 64;
 
 pub(super) struct Searcher<'q> {
     query: &'q Query,
     splitter: Splitter,
     matches: Vec<Match>,
     dropped: Vec<Range<u64>>,
-    /// Lines that may turn out to be context before a match.
+    /// Lines that may become context before a match.
     before: VecDeque<FoundLine>,
-    /// How many lines of context the last match still gets.
+    /// How many more lines of context the last match gets.
     after: u8,
-    /// Where in the next part of a broken line the last hit ended.
+    /// If the line continues, the index in its next part where the last hit ended.
     hit_end: Option<usize>,
     number: u64,
+    /// How much text has been returned.
     given: usize,
     scanned: u64,
     next: u64,
@@ -51,42 +52,36 @@ impl<'q> Searcher<'q> {
 
     pub(super) fn search(mut self, source: &dyn Source) -> io::Result<Found> {
         let mut walk = Walk::new(source, self.query.from..source.end());
-        let mut going = match self.is_full() {
-            true => ControlFlow::Break(Stopped::Matches),
-            false => ControlFlow::Continue(()),
-        };
-        while going.is_continue()
-            && let Some(step) = walk.next()?
-        {
-            going = match step {
-                Step::Bytes(chunk) => self.take_chunk(chunk),
-                Step::Dropped(range) => self.take_dropped(range),
-            };
-        }
-        let stopped = match going {
-            ControlFlow::Break(stopped) => stopped,
-            ControlFlow::Continue(()) => self.take_end(walk.at()),
+        let stopped = if self.is_full() {
+            Stopped::Matches
+        } else {
+            match walk.try_for_each(|step| self.take(step))? {
+                ControlFlow::Break(stopped) => stopped,
+                ControlFlow::Continue(()) => self.take_end(walk.at()),
+            }
         };
         Ok(Found { matches: self.matches, dropped: self.dropped, next: self.next, stopped })
     }
 
-    fn take_chunk(&mut self, mut chunk: Chunk<'_>) -> ControlFlow<Stopped> {
-        while let Some(line) = self.splitter.feed(&mut chunk) {
-            self.take_line(&line)?;
+    fn take(&mut self, step: WalkStep<'_>) -> ControlFlow<Stopped> {
+        match step {
+            WalkStep::Bytes(mut chunk) => {
+                while let Some(line) = self.splitter.feed(&mut chunk) {
+                    self.take_line(&line)?;
+                }
+            }
+            WalkStep::Dropped(range) => {
+                if let Some(line) = self.splitter.end_line() {
+                    self.take_line(&line)?;
+                }
+                self.before.clear();
+                self.after = 0;
+                // The next bytes never continue the line before the dropped range.
+                self.hit_end = None;
+                self.check_limits()?;
+                self.dropped.push(range);
+            }
         }
-        ControlFlow::Continue(())
-    }
-
-    fn take_dropped(&mut self, range: Range<u64>) -> ControlFlow<Stopped> {
-        if let Some(line) = self.splitter.end_line() {
-            self.take_line(&line)?;
-        }
-        self.before.clear();
-        self.after = 0;
-        // What follows is no part of the line before, however that ended.
-        self.hit_end = None;
-        self.check_limits()?;
-        self.dropped.push(range);
         ControlFlow::Continue(())
     }
 
@@ -95,7 +90,7 @@ impl<'q> Searcher<'q> {
             return self.stop_at_end(end);
         };
         let found = self.matches.len();
-        let again = self.first_place(&line);
+        let again = self.resume_offset(&line);
         match self.take_line(&line) {
             ControlFlow::Break(stopped @ (Stopped::Matches | Stopped::Bytes)) => stopped,
             ControlFlow::Break(Stopped::Work | Stopped::End) | ControlFlow::Continue(()) => {
@@ -113,7 +108,7 @@ impl<'q> Searcher<'q> {
         Stopped::End
     }
 
-    fn take_line(&mut self, line: &Line) -> ControlFlow<Stopped> {
+    fn take_line(&mut self, line: &SplitLine) -> ControlFlow<Stopped> {
         self.scanned += line.fresh() as u64;
         if self.is_full() {
             self.add_context(line);
@@ -125,28 +120,28 @@ impl<'q> Searcher<'q> {
                 self.add_match(line, &hits)?;
             }
             let hit_end = hits.last().map(|hit| hit.end);
-            // Whoever goes on in a broken line gets the end of it again, but for what was a hit.
-            self.next = line.piece.place(line.resume.max(hit_end.unwrap_or(0)));
+            // A search that continues within a line sees the overlap again, except for hits.
+            self.next = line.mapped.offset(line.resume.max(hit_end.unwrap_or(0)));
             self.hit_end = hit_end.and_then(|end| end.checked_sub(line.resume));
         }
         self.number += 1;
         self.check_limits()
     }
 
-    /// From where on a line has to be looked at to find in it what has not been found.
-    fn first_place(&self, line: &Line) -> u64 {
-        line.piece.place(self.hit_end.unwrap_or(0))
+    /// The offset from which to search a line again without finding the same hits.
+    fn resume_offset(&self, line: &SplitLine) -> u64 {
+        line.mapped.offset(self.hit_end.unwrap_or(0))
     }
 
-    /// The hits that were not given with the part before: those that reach past what is known.
-    fn hits(&self, line: &Line) -> Vec<Range<usize>> {
+    /// The hits not returned with the part before: those that end after its bytes.
+    fn hits(&self, line: &SplitLine) -> Vec<Range<usize>> {
         let (text, mut last_end) = (line.text(), self.hit_end);
         let mut at = last_end.unwrap_or(0);
         let all = iter::from_fn(|| {
             while at <= text.len() {
                 let found = self.query.regex.find_at(text, at)?;
                 at = found.end();
-                // As `find_iter` has it, which cannot begin in the middle of a text.
+                // The rule of `find_iter`, which cannot start in the middle of a text.
                 if !found.is_empty() || last_end != Some(at) {
                     last_end = Some(at);
                     return Some(found.range());
@@ -155,26 +150,27 @@ impl<'q> Searcher<'q> {
             }
             None
         });
-        all.filter(|hit| hit.end >= line.known).take(MOST_HITS).collect()
+        all.filter(|hit| hit.end >= line.known).take(MAX_HITS).collect()
     }
 
-    fn add_match(&mut self, line: &Line, hits: &[Range<usize>]) -> ControlFlow<Stopped> {
-        let again = self.first_place(line);
-        // Of what was known only that in which a hit begins is given again.
+    fn add_match(&mut self, line: &SplitLine, hits: &[Range<usize>]) -> ControlFlow<Stopped> {
+        let again = self.resume_offset(line);
+        // Bytes of the part before are returned again only if a hit begins in them.
         let from = hits.first().map_or(line.known, |first| first.start.min(line.known));
         let hit = |found: &Range<usize>| Hit {
             text: found.start - from..found.end - from,
-            range: line.piece.places(found.clone()),
+            range: line.mapped.range_of(found.clone()),
         };
         let hits = hits.iter().map(hit).collect();
-        let line = FoundLine::of(line, from);
-        let room = self.query.max_bytes.saturating_sub(self.given);
-        if line.text.len() > room && !self.matches.is_empty() {
+        let line = FoundLine::from_index(line, from);
+        let budget = self.query.max_bytes.saturating_sub(self.given);
+        if line.text.len() > budget && !self.matches.is_empty() {
             self.next = again;
             return ControlFlow::Break(Stopped::Bytes);
         }
-        let mut size = line.text.len() + total(&self.before);
-        while size > room
+        let mut size =
+            line.text.len() + self.before.iter().map(|line| line.text.len()).sum::<usize>();
+        while size > budget
             && let Some(oldest) = self.before.pop_front()
         {
             size -= oldest.text.len();
@@ -186,11 +182,11 @@ impl<'q> Searcher<'q> {
         ControlFlow::Continue(())
     }
 
-    fn add_context(&mut self, line: &Line) {
+    fn add_context(&mut self, line: &SplitLine) {
         if self.after == 0 && self.query.before == 0 {
             return;
         }
-        let line = FoundLine::of(line, line.known);
+        let line = FoundLine::from_index(line, line.known);
         if let Some(last) = self.matches.last_mut().filter(|_| self.after > 0) {
             self.after -= 1;
             if self.given + line.text.len() > self.query.max_bytes {
@@ -212,25 +208,21 @@ impl<'q> Searcher<'q> {
     }
 
     fn check_limits(&self) -> ControlFlow<Stopped> {
-        if self.is_full() && self.after == 0 {
-            return ControlFlow::Break(Stopped::Matches);
+        let worked = self.scanned >= self.query.max_scanned;
+        if self.is_full() && (self.after == 0 || worked) {
+            ControlFlow::Break(Stopped::Matches)
+        } else if worked {
+            ControlFlow::Break(Stopped::Work)
+        } else {
+            ControlFlow::Continue(())
         }
-        if self.scanned >= self.query.max_scanned {
-            let full = self.is_full();
-            return ControlFlow::Break(if full { Stopped::Matches } else { Stopped::Work });
-        }
-        ControlFlow::Continue(())
     }
 }
 
 impl FoundLine {
-    /// What a line has from an index on.
-    fn of(line: &Line, from: usize) -> Self {
-        let range = line.piece.places(from..line.piece.len());
-        Self { range, text: text_of(&line.piece.bytes()[from..]).to_vec() }
+    /// The line from index `from` on.
+    fn from_index(line: &SplitLine, from: usize) -> Self {
+        let range = line.mapped.range_of(from..line.mapped.len());
+        Self { range, text: without_line_ending(&line.mapped.bytes()[from..]).to_vec() }
     }
-}
-
-fn total(lines: &VecDeque<FoundLine>) -> usize {
-    lines.iter().map(|line| line.text.len()).sum()
 }

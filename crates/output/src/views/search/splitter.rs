@@ -1,91 +1,90 @@
-//! Chunks into lines, and long lines into parts of 64 KiB that overlap.
+//! Splits chunks into lines, and long lines into overlapping parts of 64 KiB.
 
 use crate::decode::{character_across, unfinished};
-use crate::views::{Chunk, piece::Piece};
+use crate::views::{Chunk, mapped_bytes::MappedBytes};
 
 const LONGEST_LINE: usize = 64 * 1024;
-/// How much of a part is looked at again with the next: a match of this length is always seen.
+/// How much of a part is searched again with the next: a match of this length is always found.
 const OVERLAP: usize = 8 * 1024;
 
-/// Splits at newlines and at 64 KiB; any chunking gives the same lines. Memory is one line.
+/// Splits at newlines and at 64 KiB, wherever the chunks are split. It holds one line.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    line: Line,
+    line: SplitLine,
 }
 
 /// A line, or a part of a long one.
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    pub(super) piece: Piece,
-    /// How many bytes at the front are the end of the part before.
+pub(super) struct SplitLine {
+    pub(super) mapped: MappedBytes,
+    /// How many bytes at the front repeat the end of the part before.
     pub(super) known: usize,
-    /// Where in this piece the next one begins: behind it, or in it where the line was broken.
+    /// The index where the next part begins: at the end, or earlier if the line continues.
     pub(super) resume: usize,
 }
 
 impl Splitter {
-    /// Takes bytes off `chunk` until a line is complete, or all of them.
-    pub(super) fn feed(&mut self, chunk: &mut Chunk<'_>) -> Option<Line> {
+    /// Takes bytes off the front of `chunk` until a line is complete or the chunk is empty.
+    pub(super) fn feed(&mut self, chunk: &mut Chunk<'_>) -> Option<SplitLine> {
         if self.line.fresh() == LONGEST_LINE && !chunk.bytes.is_empty() {
-            // A newline that comes now ends this line rather than making an empty one.
+            // A newline ends this line instead of starting an empty one.
             if !chunk.bytes.starts_with(b"\n") {
                 return Some(self.break_line());
             }
-            self.line.piece.push(chunk.take(1));
+            self.line.mapped.push(chunk.take(1));
             return self.end_line();
         }
-        let room = chunk.bytes.len().min(LONGEST_LINE - self.line.fresh());
-        let mut fitting = Chunk { at: chunk.at, bytes: &chunk.bytes[..room] };
+        let size = chunk.bytes.len().min(LONGEST_LINE - self.line.fresh());
+        let mut fitting = Chunk { at: chunk.at, bytes: &chunk.bytes[..size] };
         let part = fitting.take_line();
-        self.line.piece.push(chunk.take(part.bytes.len()));
+        self.line.mapped.push(chunk.take(part.bytes.len()));
         if part.bytes.ends_with(b"\n") {
             return self.end_line();
         }
         if chunk.bytes.is_empty() { None } else { self.feed(chunk) }
     }
 
-    /// The line so far.
-    pub(super) fn open_line(&self) -> &Line {
+    /// The line read so far.
+    pub(super) fn open_line(&self) -> &SplitLine {
         &self.line
     }
 
-    /// Ends the line here, if there is one.
-    pub(super) fn end_line(&mut self) -> Option<Line> {
+    /// Ends the current line, if there is one.
+    pub(super) fn end_line(&mut self) -> Option<SplitLine> {
         let mut line = std::mem::take(&mut self.line);
-        line.resume = line.piece.len();
+        line.resume = line.mapped.len();
         Some(line).filter(|line| line.fresh() > 0)
     }
 
-    /// Gives what there is as a line, but for the beginning of a character, which stays. So does
-    /// a copy of the end of it, for a match that goes on behind the border.
-    fn break_line(&mut self) -> Line {
+    /// Returns the line so far as a part. An unfinished character stays for the next part, and so
+    /// does a copy of the end, for a match across the border.
+    fn break_line(&mut self) -> SplitLine {
         let mut line = std::mem::take(&mut self.line);
-        let cut = line.piece.len() - unfinished(line.piece.bytes());
+        let cut = line.mapped.len() - unfinished(line.mapped.bytes());
         let overlap = cut - OVERLAP;
-        let across = character_across(line.piece.bytes(), overlap);
+        let across = character_across(line.mapped.bytes(), overlap);
         line.resume = across.map_or(overlap, |character| character.start);
-        self.line.piece = line.piece.clone();
-        self.line.piece.keep_from(line.resume);
+        self.line.mapped = line.mapped.clone();
+        self.line.mapped.keep_from(line.resume);
         self.line.known = cut - line.resume;
-        line.piece.truncate(cut);
+        line.mapped.truncate(cut);
         line
     }
 }
 
-impl Line {
-    /// How many bytes were in no part before.
+impl SplitLine {
+    /// How many bytes were in no earlier part.
     pub(super) fn fresh(&self) -> usize {
-        self.piece.len() - self.known
+        self.mapped.len() - self.known
     }
 
-    /// The bytes without the end of the line.
+    /// The bytes without the line ending.
     pub(super) fn text(&self) -> &[u8] {
-        text_of(self.piece.bytes())
+        without_line_ending(self.mapped.bytes())
     }
 }
 
-/// The text of a line: without its end.
-pub(super) fn text_of(line: &[u8]) -> &[u8] {
+pub(super) fn without_line_ending(line: &[u8]) -> &[u8] {
     match line.strip_suffix(b"\n") {
         Some(text) => text.strip_suffix(b"\r").unwrap_or(text),
         None => line,
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_over_64_kib_is_broken_but_no_character_and_no_line_is_made_of_a_newline() {
+    fn a_line_over_64_kib_is_split_between_characters_and_not_before_its_newline() {
         for chunk in [1000, 65_536, 100_000, 1 << 20] {
             let x = |count| vec![b'x'; count];
             assert_eq!(lengths(&x(65_536), chunk), [65_536]);

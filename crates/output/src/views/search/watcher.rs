@@ -1,16 +1,16 @@
-//! Watching output for a pattern as it arrives.
+//! Watches for a pattern while output arrives.
 
 use std::io;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use regex::bytes::Regex;
 
-use super::splitter::{Line, Splitter};
-use crate::views::walk::{Step, Walk};
+use super::splitter::{SplitLine, Splitter};
+use crate::views::walk::{Walk, WalkStep};
 use crate::views::{Chunk, Source};
 
-/// Looks at lines as a search does, and at the line that has no end yet: a prompt is seen when it
-/// stands there. So `$` also matches where the output has got to. Memory is one line.
+/// Searches complete lines as a search does, and also the line that has not ended yet, so that a
+/// prompt is seen at once. So `$` also matches at the end of the output so far. It holds one line.
 #[derive(Debug)]
 pub struct Watcher {
     regex: Regex,
@@ -22,48 +22,46 @@ impl Watcher {
         Self { regex, splitter: Splitter::default() }
     }
 
-    /// Where the pattern was first seen in the lines that `chunk` belongs to. The line without end
-    /// is looked at anew with each chunk.
+    /// The range of the first match in the lines that `chunk` completes or extends. A line without
+    /// end is searched again with each chunk.
     pub fn feed(&mut self, mut chunk: Chunk<'_>) -> Option<Range<u64>> {
         while let Some(line) = self.splitter.feed(&mut chunk) {
-            if let Some(seen) = self.look(&line) {
+            if let Some(seen) = self.find_in(&line) {
                 return Some(seen);
             }
         }
         Some(self.splitter.open_line())
             .filter(|line| line.fresh() > 0)
-            .and_then(|line| self.look(line))
+            .and_then(|line| self.find_in(line))
     }
 
-    /// Where the pattern is first seen in what `source` has in `range`.
+    /// The range of the first match in `range` of `source`.
     pub fn look_through(
         &mut self,
         source: &dyn Source,
         range: Range<u64>,
     ) -> io::Result<Option<Range<u64>>> {
-        let mut walk = Walk::new(source, range);
-        while let Some(step) = walk.next()? {
-            match step {
-                Step::Bytes(chunk) => {
-                    if let Some(seen) = self.feed(chunk) {
-                        return Ok(Some(seen));
-                    }
-                }
-                Step::Dropped(_) => self.end_line(),
+        let flow = Walk::new(source, range).try_for_each(|step| match step {
+            WalkStep::Bytes(chunk) => {
+                self.feed(chunk).map_or(ControlFlow::Continue(()), ControlFlow::Break)
             }
-        }
-        Ok(None)
+            WalkStep::Dropped(_) => {
+                self.end_line();
+                ControlFlow::Continue(())
+            }
+        })?;
+        Ok(flow.break_value())
     }
 
-    /// Ends the line where a dropped range follows.
+    /// Ends the line before a dropped range.
     pub fn end_line(&mut self) {
         self.splitter.end_line();
     }
 
-    fn look(&self, line: &Line) -> Option<Range<u64>> {
-        // What ends among the known bytes was seen with them, or is a `^` in the middle of a line.
+    fn find_in(&self, line: &SplitLine) -> Option<Range<u64>> {
+        // A match that ends in the repeated bytes was seen before, or is a `^` within the line.
         let found = self.regex.find_iter(line.text()).find(|found| found.end() >= line.known)?;
-        Some(line.piece.places(found.range()))
+        Some(line.mapped.range_of(found.range()))
     }
 }
 
@@ -73,10 +71,10 @@ mod tests {
     use crate::views::Slice;
 
     #[test]
-    fn a_match_is_found_over_chunk_borders_and_not_over_a_dropped_range() {
+    fn a_match_is_found_across_chunk_borders_but_not_across_a_dropped_range() {
         let mut long = vec![b'x'; 3 * 64 * 1024 - 2];
         long.extend(b"needle\n");
-        // A line is looked at in pieces of 64 KiB; this one begins just before a border.
+        // A line is searched in parts of 64 KiB; this one begins just before a border.
         long[2 * 64 * 1024 + 100] = b'\n';
         let source = Slice::new(&long);
         let all = 0..long.len() as u64;
@@ -104,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn a_match_over_a_chunk_border_is_seen_when_it_is_whole() {
+    fn a_match_across_a_chunk_border_is_seen_when_complete() {
         assert_eq!(seen("ready", &[b"x\nre", b"a", b"dy\nmore"]), Some((2, 2..7)));
         assert_eq!(seen("ready$", &[b"ready\r", b"\n"]), Some((1, 0..5)));
     }
 
     #[test]
-    fn lines_are_apart_and_no_output_is_no_line() {
+    fn a_match_never_spans_lines_and_empty_output_is_not_a_line() {
         assert_eq!(seen("a.b", &[b"a\n", b"b"]), None);
         assert_eq!(seen("^$", &[b"", b"a\n"]), None);
         assert_eq!(seen("^$", &[b"a\n", b"\n"]), Some((1, 2..2)));

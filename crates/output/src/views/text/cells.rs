@@ -1,23 +1,23 @@
 //! The cells of one line.
 
-/// More characters than this are not kept of a line.
-const MOST: usize = 65_536;
+/// The most characters kept of a line.
+const MAX_CELLS: usize = 65_536;
 
 /// A change to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edit {
     Print(char),
-    /// To a column, counted from 0.
+    /// Moves to a column, counted from 0.
     MoveTo(usize),
     Back(usize),
     Forward(usize),
     EraseRest,
-    /// The whole line; the cursor goes to its start, for there is no text left to be in.
+    /// Erases the whole line and moves to its start, because no text is left to be in.
     EraseAll,
 }
 
-/// A line with a cursor that is in the text or right behind it, so that every change costs the
-/// same, however long the line.
+/// A line with a cursor that is in the text or directly after it, so that the cost of an edit does
+/// not depend on the length of the line.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     cells: Vec<char>,
@@ -39,12 +39,12 @@ impl Cells {
         }
     }
 
-    /// Whether something is missing behind the last cell.
+    /// Whether characters after the last cell are missing.
     pub(super) fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// The text, and an empty line in its place.
+    /// Returns the text and leaves an empty line.
     pub(super) fn take_text(&mut self) -> String {
         let text = self.cells.iter().collect();
         self.erase_from(0);
@@ -54,7 +54,7 @@ impl Cells {
     fn print(&mut self, character: char) {
         if let Some(cell) = self.cells.get_mut(self.cursor) {
             *cell = character;
-        } else if self.cells.len() < MOST {
+        } else if self.cells.len() < MAX_CELLS {
             self.cells.push(character);
         } else {
             self.overflowed = true;

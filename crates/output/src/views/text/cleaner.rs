@@ -1,13 +1,13 @@
-//! Bytes in any chunks into clean lines.
+//! Turns chunks of bytes into clean lines.
 
 use std::ops::Range;
 
 use super::cells::Cells;
-use super::escapes::{Act, Escapes};
-use crate::decode::Assembler;
+use super::escapes::Escapes;
+use crate::decode::{Assembler, Decoded};
 use crate::views::Chunk;
 
-/// Cleans line after line; any chunking gives the same lines. Memory is one line.
+/// Cleans line by line; the lines do not depend on where the chunks are split. It holds one line.
 #[derive(Debug, Default)]
 pub struct Cleaner {
     assembler: Assembler,
@@ -20,46 +20,46 @@ pub struct Cleaner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanLine {
     pub text: String,
-    /// The bytes that it was made of, newline included.
+    /// The bytes of the line, newline included.
     pub range: Range<u64>,
-    /// The range to fetch if the line was longer than 65,536 characters, of which the first are
-    /// in the text.
+    /// The range to fetch if the line has more than 65,536 characters; the text has the first.
     pub cut: Option<Range<u64>>,
 }
 
 impl Cleaner {
-    /// Takes bytes off `chunk` until a line is complete, or all of them.
+    /// Takes bytes off the front of `chunk` until a line is complete or the chunk is empty.
     pub fn feed(&mut self, chunk: &mut Chunk<'_>) -> Option<CleanLine> {
         let part = chunk.take_line();
         if part.bytes.is_empty() {
             return None;
         }
         self.range.get_or_insert(part.at..part.at).end = chunk.at;
-        for &byte in part.bytes {
-            for decoded in self.assembler.take(byte) {
-                match self.escapes.take(decoded) {
-                    Some(Act::Edit(edit)) => self.cells.apply(edit),
-                    Some(Act::EndLine) => return self.complete_line(),
-                    None => {}
-                }
+        let whole = part.bytes.strip_suffix(b"\n");
+        for &byte in whole.unwrap_or(part.bytes) {
+            for decoded in self.assembler.push(byte) {
+                self.apply(decoded);
             }
         }
-        None
+        whole.and_then(|_| self.complete_line())
     }
 
-    /// Ends the line where no newline does, at the log's end or at a dropped range. A line with
-    /// nothing to see is none.
+    /// Ends the line without a newline, at the end of the log or at a dropped range. Returns
+    /// `None` if the line has no text.
     pub fn end_line(&mut self) -> Option<CleanLine> {
-        if let Some(decoded) = self.assembler.give_up()
-            && let Some(Act::Edit(edit)) = self.escapes.take(decoded)
-        {
-            self.cells.apply(edit);
-        }
-        self.escapes = Escapes::default();
         self.complete_line().filter(|line| !line.text.is_empty())
     }
 
+    fn apply(&mut self, decoded: Decoded) {
+        if let Some(edit) = self.escapes.push(decoded) {
+            self.cells.apply(edit);
+        }
+    }
+
     fn complete_line(&mut self) -> Option<CleanLine> {
+        if let Some(decoded) = self.assembler.finish() {
+            self.apply(decoded);
+        }
+        self.escapes = Escapes::default();
         let range = self.range.take()?;
         let cut = self.cells.overflowed().then(|| range.clone());
         Some(CleanLine { text: self.cells.take_text(), range, cut })

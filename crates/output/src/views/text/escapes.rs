@@ -1,8 +1,12 @@
-//! Characters into edits of a line, escape sequences taken out (ECMA-48, as terminals read it).
+//! Turns the characters of a line into edits and removes escape sequences (ECMA-48, as terminals
+//! read it).
 //!
-//! Known are CSI sequences, strings (OSC, DCS, SOS, PM, APC) up to BEL or ST, and escapes of two or
-//! more characters. A byte from 0x80 to 0x9F that is no part of a character introduces one too.
-//! Of a sequence without end, no more than a bounded number of characters is taken out.
+//! It knows CSI sequences, strings (OSC, DCS, SOS, PM, APC) up to BEL or ST, and escapes of two or
+//! more characters. A byte from 0x80 to 0x9F outside of a character starts a sequence too. Only a
+//! bounded number of characters is removed for a sequence that never ends.
+//!
+//! The parser is our own because the `vte` crate starts no sequence at such a byte, drops other
+//! characters within a sequence, and removes an unfinished sequence without bound.
 
 use super::cells::Edit;
 use crate::decode::Decoded;
@@ -10,81 +14,71 @@ use crate::decode::Decoded;
 const LONGEST_SEQUENCE: usize = 64;
 const LONGEST_STRING: usize = 64 * 1024;
 
-/// What a character does.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Act {
-    Edit(Edit),
-    EndLine,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Escapes {
-    state: State,
+    state: EscapeState,
     /// How many characters the sequence has.
     length: usize,
-    /// What stands between `CSI` and the last character.
+    /// The characters between `CSI` and the final one.
     parameters: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
-    /// Behind ESC and a character that wants another.
+    /// After ESC and an intermediate character.
     LongEscape,
     Csi,
     String,
 }
 
 impl Escapes {
-    pub(super) fn take(&mut self, decoded: Decoded) -> Option<Act> {
+    pub(super) fn push(&mut self, decoded: Decoded) -> Option<Edit> {
         match decoded {
             Decoded::Bad(byte @ 0x80..0xA0) => {
-                self.enter(State::Escape);
-                self.take_character(char::from(byte - 0x40))
+                self.enter(EscapeState::Escape);
+                self.push_character(char::from(byte - 0x40))
             }
-            Decoded::Bad(_) | Decoded::Char(_) => self.take_character(decoded.character()),
+            Decoded::Bad(_) | Decoded::Char(_) => self.push_character(decoded.character()),
         }
     }
 
-    fn take_character(&mut self, character: char) -> Option<Act> {
+    fn push_character(&mut self, character: char) -> Option<Edit> {
+        use EscapeState::{Csi, Escape, LongEscape, String, Text};
         self.length += 1;
         match (character, self.state) {
-            ('\n', _) => {
-                self.enter(State::Text);
-                Some(Act::EndLine)
-            }
-            ('\x1b', _) => self.enter(State::Escape),
-            // CAN and SUB break a sequence off.
-            ('\x18' | '\x1a', _) => self.enter(State::Text),
-            (_, State::Text) => plain(character),
-            (_, State::String) if self.length > LONGEST_STRING => self.end_with(character),
-            ('\x07', State::String) => self.enter(State::Text),
-            (_, State::String) => None,
-            // Other control characters do what they do in the midst of a sequence.
+            ('\x1b', _) => self.enter(Escape),
+            // CAN and SUB abort a sequence.
+            ('\x18' | '\x1a', _) => self.enter(Text),
+            (_, Text) => plain(character),
+            (_, String) if self.length > LONGEST_STRING => self.end_with(character),
+            ('\x07', String) => self.enter(Text),
+            (_, String) => None,
+            // Other control characters take effect within a sequence.
             ('\0'..' ', _) => plain(character),
             (_, _) if self.length > LONGEST_SEQUENCE => self.end_with(character),
-            ('[', State::Escape) => self.enter(State::Csi),
-            (']' | 'P' | 'X' | '^' | '_', State::Escape) => self.enter(State::String),
-            (' '..='/', State::Escape) => self.enter(State::LongEscape),
-            (' '..='/', State::LongEscape) => None,
-            ('0'..='~', State::Escape | State::LongEscape) => self.enter(State::Text),
-            (' '..='?', State::Csi) => {
+            ('[', Escape) => self.enter(Csi),
+            (']' | 'P' | 'X' | '^' | '_', Escape) => self.enter(String),
+            (' '..='/', Escape) => self.enter(LongEscape),
+            (' '..='/', LongEscape) => None,
+            ('0'..='~', Escape | LongEscape) => self.enter(Text),
+            (' '..='?', Csi) => {
                 self.parameters.push(character);
                 None
             }
-            ('@'..='~', State::Csi) => {
+            ('@'..='~', Csi) => {
                 let edit = self.command(character);
-                self.enter(State::Text);
-                edit.map(Act::Edit)
+                self.enter(Text);
+                edit
             }
-            (_, State::Escape | State::LongEscape | State::Csi) => self.end_with(character),
+            (_, Escape | LongEscape | Csi) => self.end_with(character),
         }
     }
 
-    fn enter(&mut self, state: State) -> Option<Act> {
+    fn enter(&mut self, state: EscapeState) -> Option<Edit> {
         self.state = state;
         self.length = 0;
         self.parameters.clear();
@@ -92,12 +86,12 @@ impl Escapes {
     }
 
     /// Ends the sequence with a character that is not part of it.
-    fn end_with(&mut self, character: char) -> Option<Act> {
-        self.enter(State::Text);
+    fn end_with(&mut self, character: char) -> Option<Edit> {
+        self.enter(EscapeState::Text);
         plain(character)
     }
 
-    /// The edit that a CSI sequence asks for, if it is one within the line.
+    /// The edit of a CSI sequence that changes only its line.
     fn command(&self, last: char) -> Option<Edit> {
         let number = match self.parameters.as_str() {
             "" => 0,
@@ -114,13 +108,13 @@ impl Escapes {
     }
 }
 
-/// What a character does outside of sequences.
-fn plain(character: char) -> Option<Act> {
+/// The edit of a character outside of sequences.
+fn plain(character: char) -> Option<Edit> {
     match character {
-        '\r' => Some(Act::Edit(Edit::MoveTo(0))),
-        '\x08' => Some(Act::Edit(Edit::Back(1))),
-        '\t' => Some(Act::Edit(Edit::Print('\t'))),
+        '\r' => Some(Edit::MoveTo(0)),
+        '\x08' => Some(Edit::Back(1)),
+        '\t' => Some(Edit::Print('\t')),
         _ if character.is_control() => None,
-        _ => Some(Act::Edit(Edit::Print(character))),
+        _ => Some(Edit::Print(character)),
     }
 }

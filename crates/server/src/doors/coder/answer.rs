@@ -7,15 +7,16 @@ use lastbyte_wire::Error;
 
 use super::go_quote::quote;
 use super::json_out::Object;
-use super::request::Undecodable;
 
-/// What a handler gives back; an object means that it went well.
+/// What a handler returns; an object is a success.
 pub(super) type Answer = Result<Object, Refusal>;
 
 /// Why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     status: StatusCode,
+    /// What kind of conflict it is, for clients that give an `idempotency_key`.
+    code: Option<&'static str>,
     message: String,
     /// For people: clients do not read it.
     detail: Option<String>,
@@ -23,28 +24,32 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), detail: None }
+        Self { status, code: None, message: message.into(), detail: None }
     }
 
-    /// No such process, or none that this chat may know of.
+    /// No such process, or one that this chat may not see.
     pub(super) fn not_found(id: &[u8]) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("Process {} not found.", quote(id)))
     }
 
-    pub(super) fn bad_json(fault: &Undecodable) -> Self {
+    pub(super) fn bad_json(fault: &serde_json::Error) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "Request body must be valid JSON.").detail(fault)
     }
 
-    /// Something went wrong here, or a bound of the server was met.
-    pub(super) fn of(error: &Error) -> Self {
+    /// An error of the server, or one of its limits.
+    pub(super) fn from_error(error: &Error) -> Self {
         let status = StatusCode::from_u16(error.code.http_status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self::new(status, "The request could not be carried out.").detail(&error.message)
     }
 
-    /// Whether it is the server's doing and not the client's.
-    pub(super) fn is_ours(&self) -> bool {
+    /// Whether the server is at fault and not the client.
+    pub(super) fn is_server_error(&self) -> bool {
         self.status.is_server_error()
+    }
+
+    pub(super) fn code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
     }
 
     pub(super) fn detail(self, detail: impl ToString) -> Self {
@@ -55,33 +60,34 @@ impl Refusal {
 pub(super) fn response(answer: Answer) -> Response<Body> {
     let (status, object) = match answer {
         Ok(object) => (StatusCode::OK, object),
-        Err(Refusal { status, message, detail }) => {
-            let object = Object::new().text("message", message);
-            (
-                status,
-                detail.into_iter().fold(object, |object, detail| object.text("detail", detail)),
-            )
-        }
+        Err(refusal) => (refusal.status, body(refusal)),
     };
     let kind = (header::CONTENT_TYPE, "application/json; charset=utf-8");
     with(status, object.finish(), &[kind])
 }
 
+fn body(refusal: Refusal) -> Object {
+    let Refusal { status: _, code, message, detail } = refusal;
+    let object = code.into_iter().fold(Object::new(), |object, code| object.text("code", code));
+    let object = object.text("message", message);
+    detail.into_iter().fold(object, |object, detail| object.text("detail", detail))
+}
+
 const PLAIN: (HeaderName, &str) = (header::CONTENT_TYPE, "text/plain; charset=utf-8");
 
-/// There is nothing at this path.
-pub(super) fn nowhere() -> Response<Body> {
+/// There is no such route.
+pub(super) fn not_found_page() -> Response<Body> {
     let headers = [PLAIN, (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
     with(StatusCode::NOT_FOUND, "404 page not found\n", &headers)
 }
 
-/// The path has an escape that is none.
+/// The path has an invalid escape.
 pub(super) fn bad_escape() -> Response<Body> {
     let headers = [PLAIN, (header::CONNECTION, "close")];
     with(StatusCode::BAD_REQUEST, "400 Bad Request", &headers)
 }
 
-/// The path takes another method, which is named unless this one is unheard of.
+/// The route supports another method, which is named unless this one is unknown.
 pub(super) fn wrong_method(allowed: Option<&'static str>) -> Response<Body> {
     let allow = allowed.map(|method| (header::ALLOW, method));
     with(StatusCode::METHOD_NOT_ALLOWED, "", allow.as_slice())

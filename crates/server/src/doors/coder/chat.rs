@@ -1,12 +1,12 @@
-//! Who asks: the chat that a request names in its headers, and the chats that one came from.
+//! The chat that a request names in its headers, and its ancestors.
 //!
-//! A chat is a session. Who names none, or something that is no chat, sees everything: that is the
-//! agent's rule, and no boundary against anybody who means ill.
+//! A chat is a session. A request without a valid chat sees everything: that is the agent's rule, and
+//! no protection against hostile clients.
 
 use axum::http::{HeaderMap, HeaderValue};
 use lastbyte_engine::{Process, Session};
 
-use super::json_in::{Kind, only_value};
+use super::json_in::{Text, only_value};
 use crate::App;
 
 const CHAT: &str = "coder-chat-id";
@@ -17,12 +17,12 @@ const NIL: &str = "00000000-0000-0000-0000-000000000000";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Chat {
     pub(super) own: Option<String>,
-    /// The nearest first; never asked whether something may be seen.
+    /// The nearest first; they give no access.
     pub(super) ancestors: Vec<String>,
 }
 
 impl Chat {
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let own = headers.get(CHAT).and_then(|value| chat_id(value.as_bytes()));
         Self { own, ancestors: headers.get(ANCESTORS).map(ancestors).unwrap_or_default() }
     }
@@ -31,13 +31,13 @@ impl Chat {
         self.own.clone().map(Session)
     }
 
-    /// The process with this id, if this chat may know of it.
+    /// The process with this id, if this chat may see it.
     pub(super) fn find(&self, app: &App, id: &[u8]) -> Option<Process> {
         let process = std::str::from_utf8(id).ok().and_then(|id| app.process(id).ok());
         process.filter(|process| self.reaches(process))
     }
 
-    /// Whether it may look at a process and signal it.
+    /// Whether it may see a process and signal it.
     pub(super) fn reaches(&self, process: &Process) -> bool {
         match (&self.own, &process.about().session) {
             (Some(own), Some(Session(owner))) => own == owner,
@@ -45,28 +45,19 @@ impl Chat {
         }
     }
 
-    /// Itself and those it came from.
-    pub(super) fn line(&self) -> Vec<String> {
-        self.own.iter().chain(&self.ancestors).cloned().collect()
+    /// Its own id and those of its ancestors.
+    pub(super) fn line(&self) -> Vec<Session> {
+        self.own.iter().chain(&self.ancestors).cloned().map(Session).collect()
     }
 }
 
-/// Strings that are no chats are passed over; anything but strings makes the list none.
+/// Strings that are not UUIDs are skipped; anything but a list of strings counts as empty.
 fn ancestors(header: &HeaderValue) -> Vec<String> {
-    let Ok(value) = only_value(header.as_bytes()) else { return Vec::new() };
-    let Kind::Array(elements) = value.kind() else { return Vec::new() };
-    let mut texts = Vec::new();
-    for element in elements {
-        match element.kind() {
-            Kind::String(text) => texts.push(text.decode()),
-            Kind::Null => {}
-            Kind::Bool(_) | Kind::Number | Kind::Array(_) | Kind::Object(_) => return Vec::new(),
-        }
-    }
-    texts.iter().filter_map(|text| chat_id(text.as_bytes())).collect()
+    let texts = only_value::<Vec<Option<Text>>>(header.as_bytes()).unwrap_or_default();
+    texts.iter().flatten().filter_map(|Text(text)| chat_id(text.as_bytes())).collect()
 }
 
-/// A UUID in any spelling that is taken, in the one that is kept. Nil is none.
+/// The canonical form of a UUID in any accepted spelling. The nil UUID is not a chat.
 fn chat_id(text: &[u8]) -> Option<String> {
     let dashed = match text.len() {
         32 => return canonical(text.iter().copied()),
@@ -109,7 +100,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        Chat::of(&map)
+        Chat::from_headers(&map)
     }
 
     fn check_own(header: &str, want: Option<&str>) {

@@ -7,25 +7,17 @@ pub(super) fn quote(text: &[u8]) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for chunk in text.utf8_chunks() {
-        chunk.valid().chars().for_each(|character| push(&mut quoted, character, '"'));
+        chunk.valid().chars().for_each(|character| push(&mut quoted, character));
         chunk.invalid().iter().for_each(|byte| push_byte(&mut quoted, *byte));
     }
     quoted.push('"');
     quoted
 }
 
-/// One character in single quotes.
-pub(super) fn quote_char(character: char) -> String {
-    let mut quoted = String::from("'");
-    push(&mut quoted, character, '\'');
-    quoted.push('\'');
-    quoted
-}
-
-fn push(quoted: &mut String, character: char, mark: char) {
+fn push(quoted: &mut String, character: char) {
     match character {
         '\\' => quoted.push_str("\\\\"),
-        _ if character == mark => quoted.extend(['\\', mark]),
+        '"' => quoted.push_str("\\\""),
         '\u{7}' => quoted.push_str("\\a"),
         '\u{8}' => quoted.push_str("\\b"),
         '\u{c}' => quoted.push_str("\\f"),
@@ -57,9 +49,7 @@ fn printable(character: char) -> bool {
     let mut pair = [b'-'; 5];
     let end = 1 + character.encode_utf8(&mut pair[1..]).len();
     let pair = std::str::from_utf8(&pair[..end]);
-    pair.is_ok_and(|pair| {
-        matches!(character, '"' | '\'') || pair.escape_debug().nth(1) == Some(character)
-    })
+    pair.is_ok_and(|pair| character == '\'' || pair.escape_debug().nth(1) == Some(character))
 }
 
 #[cfg(test)]
@@ -93,12 +83,5 @@ mod tests {
         );
         check("\u{e000}\u{10ffff}\u{e0001}".as_bytes(), "\\ue000\\U0010ffff\\U000e0001");
         check("\u{85}\u{3000}".as_bytes(), "\\u0085\\u3000");
-    }
-
-    #[test]
-    fn a_single_character_has_single_quotes() {
-        assert_eq!(quote_char('\''), "'\\''");
-        assert_eq!(quote_char('"'), "'\"'");
-        assert_eq!(quote_char('\n'), "'\\n'");
     }
 }

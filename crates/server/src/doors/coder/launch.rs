@@ -1,14 +1,15 @@
-//! A request and who asks, as a launch.
+//! A request of a chat as a launch.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use lastbyte_engine::{About, EnvEdit, Key, Launch, Touches};
+use lastbyte_engine::{About, EnvEdit, Launch, Touches};
 
 use super::chat::Chat;
 use super::request::StartRequest;
+use super::retry_key::RetryKey;
 
-/// The label of what was started with `background`, which this door lists and nobody acts upon.
+/// The label of processes started with `background`, which has no other effect.
 const BACKGROUND: &str = "coder.background";
 
 /// A name or value in the environment has a NUL in it, which no environment can have.
@@ -19,7 +20,8 @@ pub(super) struct NulInEnvironment {
 }
 
 pub(super) fn launch(request: StartRequest, chat: &Chat) -> Result<Launch, NulInEnvironment> {
-    let StartRequest { command, workdir, env, background, client_token } = request;
+    let key = RetryKey::new(&request).map(|key| key.in_engine(chat));
+    let StartRequest { command, workdir, env, background, .. } = request;
     let forced = chat.own.iter().map(|own| ("CODER_CHAT_ID".into(), own.into()));
     let background = background.then(|| (BACKGROUND.to_owned(), "true".to_owned()));
     let workdir = Some(workdir).filter(|workdir| !workdir.is_empty());
@@ -27,11 +29,11 @@ pub(super) fn launch(request: StartRequest, chat: &Chat) -> Result<Launch, NulIn
         env: edits(env)?,
         forced_env: forced.collect(),
         session: chat.session(),
-        key: Some(client_token).filter(|token| !token.is_empty()).map(Key),
+        key,
         labels: background.into_iter().collect(),
-        // Only what the request names: where a command runs by default is nobody's workspace.
+        // Only what the request names: the default directory is no workspace.
         touches: chat.own.as_ref().map(|_| Touches {
-            chats: chat.line(),
+            sessions: chat.line(),
             paths: workdir.iter().map(Into::into).collect(),
         }),
         cwd: workdir.map(Into::into),
@@ -43,8 +45,8 @@ pub(super) fn is_background(about: &About) -> bool {
     about.labels.get(BACKGROUND).is_some_and(|value| value == "true")
 }
 
-/// A name may have a `=` in it, which is where the variable's own name ends. Nobody can see a
-/// variable without a name, so there is none.
+/// A name that contains `=` ends there; the rest belongs to the value. A variable without a name is
+/// left out, since no program could see it.
 fn edits(env: BTreeMap<String, String>) -> Result<Vec<EnvEdit>, NulInEnvironment> {
     let mut edits = Vec::with_capacity(env.len());
     for (name, value) in env {
@@ -64,6 +66,8 @@ fn edits(env: BTreeMap<String, String>) -> Result<Vec<EnvEdit>, NulInEnvironment
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_engine::Session;
+
     use super::*;
 
     fn check(env: &[(&str, &str)], want: &[(&str, &str)]) {
@@ -99,11 +103,11 @@ mod tests {
         let request = StartRequest { command: "c".into(), ..StartRequest::default() };
         let touches =
             |request: &StartRequest, chat: &Chat| launch(request.clone(), chat).unwrap().touches;
-        let chats = vec![own.to_owned(), "parent".to_owned()];
-        let want = Touches { chats: chats.clone(), paths: vec![] };
+        let sessions = vec![Session(own.to_owned()), Session("parent".to_owned())];
+        let want = Touches { sessions: sessions.clone(), paths: vec![] };
         assert_eq!(touches(&request, &chat), Some(want));
         let request = StartRequest { workdir: "/w//x".into(), ..request };
-        let want = Touches { chats, paths: vec!["/w//x".into()] };
+        let want = Touches { sessions, paths: vec!["/w//x".into()] };
         assert_eq!(touches(&request, &chat), Some(want));
         let orphan = Chat { own: None, ..chat };
         assert_eq!(touches(&request, &orphan), None);

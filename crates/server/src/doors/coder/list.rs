@@ -18,7 +18,7 @@ pub(super) fn list(app: &App, chat: &Chat) -> Object {
     let mut known = app.engine.unended_first(chat.session().as_ref(), MOST);
     // One that ended meanwhile comes behind those that run, and order is kept within a second.
     known.sort_by_key(|(process, now)| {
-        (now.ending().is_some(), Reverse(seconds(process.about().started)))
+        (now.ending().is_some(), Reverse(unix_seconds(process.about().started)))
     });
     let rows = known.iter().map(|(process, now)| row(process, now));
     Object::new().objects("processes", rows)
@@ -35,14 +35,14 @@ fn row(process: &Process, now: &Snapshot) -> Object {
     if let Some(ending) = ending {
         row = row.number("exit_code", exit_code(ending));
     }
-    row = row.number("started_at_unix", seconds(about.started));
+    row = row.number("started_at_unix", unix_seconds(about.started));
     match ending {
-        Some(ending) => row.number("exited_at_unix", seconds(ending.times.ended)),
+        Some(ending) => row.number("exited_at_unix", unix_seconds(ending.times.ended)),
         None => row,
     }
 }
 
-fn seconds(time: SystemTime) -> i64 {
+pub(super) fn unix_seconds(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -7,17 +7,17 @@ use tokio::time::timeout;
 use super::answer::{Answer, Refusal};
 use super::chat::Chat;
 use super::json_out::Object;
-use super::query::Wait;
+use super::query::WaitFor;
 use crate::App;
 use crate::verbs::refusal::unreadable;
 
-pub(super) async fn output(app: &App, chat: &Chat, id: &[u8], wait: Wait) -> Answer {
+pub(super) async fn output(app: &App, chat: &Chat, id: &[u8], wait: WaitFor) -> Answer {
     let process = chat.find(app, id).ok_or_else(|| Refusal::not_found(id))?;
     match wait {
-        Wait::Not => {}
-        Wait::ForTheEnding => {
-            let _permit = app.begin_wait().map_err(|error| Refusal::of(&error))?;
-            // Whoever hears of no ending by then sees it running, and asks again.
+        WaitFor::Nothing => {}
+        WaitFor::Ending => {
+            let _permit = app.begin_wait().map_err(|error| Refusal::from_error(&error))?;
+            // If it has not ended by then, the answer says that it is running.
             _ = timeout(app.limits.coder_wait, process.ended()).await;
         }
     }
@@ -29,7 +29,8 @@ pub(super) async fn output(app: &App, chat: &Chat, id: &[u8], wait: Wait) -> Ans
 fn render(process: &Process, snapshot: Snapshot) -> Answer {
     let ending = snapshot.ending().cloned();
     let source = LogSource::output(process.reader(), snapshot);
-    let shown = head_tail::coder(&source).map_err(|error| Refusal::of(&unreadable(&error)))?;
+    let shown =
+        head_tail::coder(&source).map_err(|error| Refusal::from_error(&unreadable(&error)))?;
     let mut answer = Object::new().text("output", shown.text);
     if let Some(cut) = shown.truncated {
         answer = answer.object("truncated", truncated(cut));

@@ -1,12 +1,14 @@
 //! Which operation a path means. The path is read as Go's server does it: unescaped, unless it is
 //! not the way Go itself would have escaped the result; then as it came, in all its parts.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+
 /// Where everything of this door is.
 pub(super) const MOUNT: &str = "/api/v0/processes";
 
 /// What a path is the path of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Endpoint {
     Start,
     List,
     /// The id, as bytes: nothing says that it is one of ours.
@@ -28,14 +30,12 @@ pub(super) const ROUTES: [(&str, &str); 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BadEscape;
 
-impl Place {
+impl Endpoint {
     /// `None` where there is nothing.
-    pub(super) fn of(path: &str) -> Result<Option<Self>, BadEscape> {
+    pub(super) fn from_path(path: &str) -> Result<Option<Self>, BadEscape> {
         let unescaped = unescape(path)?;
-        let path = match escape(&unescaped) == path {
-            true => unescaped,
-            false => path.as_bytes().to_vec(),
-        };
+        let escaped = percent_encode(&unescaped, &ESCAPED).to_string();
+        let path = if escaped == path { unescaped } else { path.as_bytes().to_vec() };
         let below = path.strip_prefix(MOUNT.as_bytes()).and_then(|path| path.strip_prefix(b"/"));
         let Some(below) = below else { return Ok(None) };
         let segments: Vec<&[u8]> = below.split(|byte| *byte == b'/').collect();
@@ -61,66 +61,51 @@ impl Place {
     }
 }
 
+/// What Go escapes in a path.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
 /// Bytes for their escapes.
 pub(super) fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, behind)) = rest.split_first() {
-        match (byte, behind) {
-            (b'%', [high, low, behind @ ..]) => {
-                bytes.push(hex(*high)? << 4 | hex(*low)?);
-                rest = behind;
-            }
-            (b'%', _) => return Err(BadEscape),
-            _ => {
-                bytes.push(*byte);
-                rest = behind;
-            }
-        }
+    let is_escape = |rest: &[u8]| matches!(rest, [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
+    // The crate would leave a `%` without two digits as it is.
+    if !text.as_bytes().split(|byte| *byte == b'%').skip(1).all(is_escape) {
+        return Err(BadEscape);
     }
-    Ok(bytes)
-}
-
-fn hex(digit: u8) -> Result<u8, BadEscape> {
-    let value = char::from(digit).to_digit(16).ok_or(BadEscape)?;
-    Ok(value as u8)
-}
-
-/// As Go escapes a path.
-fn escape(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for byte in path {
-        match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => text.push(char::from(*byte)),
-            b'-' | b'_' | b'.' | b'~' => text.push(char::from(*byte)),
-            b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@' => {
-                text.push(char::from(*byte));
-            }
-            other => text.push_str(&format!("%{other:02X}")),
-        }
-    }
-    text
+    Ok(percent_decode_str(text).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(below: &str, want: impl Into<Option<Place>>) {
-        assert_eq!(Place::of(&format!("{MOUNT}{below}")), Ok(want.into()), "{below}");
+    fn check(below: &str, want: impl Into<Option<Endpoint>>) {
+        assert_eq!(Endpoint::from_path(&format!("{MOUNT}{below}")), Ok(want.into()), "{below}");
     }
 
     fn check_id(segment: &str, want: &[u8]) {
-        check(&format!("/{segment}/output"), Place::Output(want.to_vec()));
-        check(&format!("/{segment}/signal"), Place::Signal(want.to_vec()));
+        check(&format!("/{segment}/output"), Endpoint::Output(want.to_vec()));
+        check(&format!("/{segment}/signal"), Endpoint::Signal(want.to_vec()));
     }
 
     #[test]
     fn the_four_operations_and_the_token_have_their_places() {
-        check("/start", Place::Start);
-        check("/list", Place::List);
+        check("/start", Endpoint::Start);
+        check("/list", Endpoint::List);
         check_id("abc", b"abc");
-        check("/tokens/abc", Place::Token(b"abc".to_vec()));
+        check("/tokens/abc", Endpoint::Token(b"abc".to_vec()));
     }
 
     #[test]
@@ -161,7 +146,7 @@ mod tests {
     #[test]
     fn a_broken_escape_is_an_error() {
         for below in ["/%zz/output", "/%", "/%2", "/a%4g/output"] {
-            assert_eq!(Place::of(&format!("{MOUNT}{below}")), Err(BadEscape), "{below}");
+            assert_eq!(Endpoint::from_path(&format!("{MOUNT}{below}")), Err(BadEscape), "{below}");
         }
     }
 }

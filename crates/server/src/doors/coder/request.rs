@@ -2,8 +2,13 @@
 //! `null` changes nothing, what is not known is passed over.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
-use super::json_in::{Kind, Malformed, Value, first_value};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Error;
+
+use super::json_in::{Text, first_value};
 
 /// The body of a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,8 +17,9 @@ pub(super) struct StartRequest {
     pub(super) workdir: String,
     pub(super) env: BTreeMap<String, String>,
     pub(super) background: bool,
-    /// A retry with the same token and request is the same process; empty is none.
+    /// Empty means not given, as for the next one.
     pub(super) client_token: String,
+    pub(super) idempotency_key: String,
 }
 
 /// The body of a signal.
@@ -22,78 +28,89 @@ pub(super) struct SignalRequest {
     pub(super) signal: String,
 }
 
-/// Why a body is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Undecodable {
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    #[error("json: cannot unmarshal {found} into {place}")]
-    WrongType { found: &'static str, place: &'static str },
-}
-
-const COMMAND: &str = "Go struct field StartProcessRequest.command of type string";
-const WORKDIR: &str = "Go struct field StartProcessRequest.workdir of type string";
-const ENV: &str = "Go struct field StartProcessRequest.env of type map[string]string";
-const ENV_VALUE: &str = "Go struct field StartProcessRequest.env of type string";
-const BACKGROUND: &str = "Go struct field StartProcessRequest.background of type bool";
-const TOKEN: &str = "Go struct field StartProcessRequest.client_token of type string";
-const START: &str = "Go value of type workspacesdk.StartProcessRequest";
-const SIGNAL_FIELD: &str = "Go struct field SignalProcessRequest.signal of type string";
-const SIGNAL: &str = "Go value of type workspacesdk.SignalProcessRequest";
-
 impl StartRequest {
-    pub(super) fn decode(body: &[u8]) -> Result<Self, Undecodable> {
-        let (mut request, mut faults) = (Self::default(), FirstFault::default());
-        each_member(first_value(body)?, START, |name, value| {
-            let taken = match name {
-                "command" => set_text(&mut request.command, value, COMMAND),
-                "workdir" => set_text(&mut request.workdir, value, WORKDIR),
-                "env" => set_env(&mut request.env, value),
-                "background" => set_bool(&mut request.background, value, BACKGROUND),
-                "client_token" => set_text(&mut request.client_token, value, TOKEN),
-                _ => Ok(()),
-            };
-            faults.note(taken);
-        })?;
-        faults.none_or().map(|()| request)
+    pub(super) fn decode(body: &[u8]) -> Result<Self, Error> {
+        object(body)
     }
 }
 
 impl SignalRequest {
-    pub(super) fn decode(body: &[u8]) -> Result<Self, Undecodable> {
-        let (mut request, mut faults) = (Self::default(), FirstFault::default());
-        each_member(first_value(body)?, SIGNAL, |name, value| {
-            if name == "signal" {
-                faults.note(set_text(&mut request.signal, value, SIGNAL_FIELD));
+    pub(super) fn decode(body: &[u8]) -> Result<Self, Error> {
+        object(body)
+    }
+}
+
+/// The object that a body begins with. `null` is one without members.
+fn object<T: FromMembers>(body: &[u8]) -> Result<T, Error> {
+    let object = first_value::<Option<Object<T>>>(body)?;
+    Ok(object.map(|Object(object)| object).unwrap_or_default())
+}
+
+/// What is read from an object, member by member in order.
+trait FromMembers: Default {
+    fn take<'de, M: MapAccess<'de>>(&mut self, name: &str, members: &mut M)
+    -> Result<(), M::Error>;
+}
+
+impl FromMembers for StartRequest {
+    fn take<'de, M: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        members: &mut M,
+    ) -> Result<(), M::Error> {
+        match folded(name).as_str() {
+            "command" => set_text(&mut self.command, members),
+            "workdir" => set_text(&mut self.workdir, members),
+            "client_token" => set_text(&mut self.client_token, members),
+            "idempotency_key" => set_text(&mut self.idempotency_key, members),
+            "background" => {
+                self.background = members.next_value::<Option<bool>>()?.unwrap_or(self.background);
+                Ok(())
             }
-        })?;
-        faults.none_or().map(|()| request)
+            "env" => {
+                match members.next_value()? {
+                    Some(Object(Env(more))) => self.env.extend(more),
+                    None => self.env.clear(), // where `null` leaves anything else alone
+                }
+                Ok(())
+            }
+            _ => members.next_value::<IgnoredAny>().map(drop),
+        }
     }
 }
 
-/// Decoding goes on behind a fault; the first one is told.
+impl FromMembers for SignalRequest {
+    fn take<'de, M: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        members: &mut M,
+    ) -> Result<(), M::Error> {
+        match folded(name).as_str() {
+            "signal" => set_text(&mut self.signal, members),
+            _ => members.next_value::<IgnoredAny>().map(drop),
+        }
+    }
+}
+
 #[derive(Default)]
-struct FirstFault(Option<Undecodable>);
+struct Env(BTreeMap<String, String>);
 
-impl FirstFault {
-    fn note(&mut self, taken: Result<(), Undecodable>) {
-        self.0 = self.0.take().or(taken.err());
-    }
-
-    fn none_or(self) -> Result<(), Undecodable> {
-        self.0.map_or(Ok(()), Err)
+impl FromMembers for Env {
+    fn take<'de, M: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        members: &mut M,
+    ) -> Result<(), M::Error> {
+        let mut text = String::new();
+        set_text(&mut text, members)?;
+        self.0.insert(name.to_owned(), text);
+        Ok(())
     }
 }
 
-fn each_member(
-    value: Value<'_>,
-    place: &'static str,
-    mut take: impl FnMut(&str, Value<'_>),
-) -> Result<(), Undecodable> {
-    match value.kind() {
-        Kind::Null => {}
-        Kind::Object(members) => members.for_each(|(name, value)| take(&folded(&name), value)),
-        other => return wrong(&other, place),
+fn set_text<'de, M: MapAccess<'de>>(field: &mut String, members: &mut M) -> Result<(), M::Error> {
+    if let Some(Text(text)) = members.next_value()? {
+        *field = text;
     }
     Ok(())
 }
@@ -109,41 +126,30 @@ fn folded(name: &str) -> String {
     name.chars().map(fold).collect()
 }
 
-fn set_text(field: &mut String, value: Value<'_>, place: &'static str) -> Result<(), Undecodable> {
-    match value.kind() {
-        Kind::Null => {}
-        Kind::String(text) => *field = text.decode(),
-        other => return wrong(&other, place),
+struct Object<T>(T);
+
+impl<'de, T: FromMembers> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
-    Ok(())
 }
 
-fn set_bool(field: &mut bool, value: Value<'_>, place: &'static str) -> Result<(), Undecodable> {
-    match value.kind() {
-        Kind::Null => {}
-        Kind::Bool(given) => *field = given,
-        other => return wrong(&other, place),
-    }
-    Ok(())
-}
+struct ObjectVisitor<T>(PhantomData<T>);
 
-/// Objects are merged, name by name. `null` empties a map where it leaves anything else alone.
-fn set_env(env: &mut BTreeMap<String, String>, value: Value<'_>) -> Result<(), Undecodable> {
-    let mut faults = FirstFault::default();
-    match value.kind() {
-        Kind::Null => env.clear(),
-        Kind::Object(members) => members.for_each(|(name, value)| {
-            let mut text = String::new();
-            faults.note(set_text(&mut text, value, ENV_VALUE));
-            env.insert(name, text);
-        }),
-        other => return wrong(&other, ENV),
-    }
-    faults.none_or()
-}
+impl<'de, T: FromMembers> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
 
-fn wrong(found: &Kind<'_>, place: &'static str) -> Result<(), Undecodable> {
-    Err(Undecodable::WrongType { found: found.name(), place })
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Object<T>, M::Error> {
+        let mut object = T::default();
+        while let Some(Text(name)) = members.next_key()? {
+            object.take(&name, &mut members)?;
+        }
+        Ok(Object(object))
+    }
 }
 
 #[cfg(test)]

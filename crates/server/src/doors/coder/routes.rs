@@ -13,8 +13,8 @@ use tracing::{debug, warn};
 
 use super::answer::{self, Answer, Refusal};
 use super::chat::Chat;
-use super::path::{MOUNT, Place, ROUTES};
-use super::query::Wait;
+use super::path::{Endpoint, MOUNT, ROUTES};
+use super::query::WaitFor;
 use super::{list, output, signal, start};
 use crate::App;
 use crate::metrics::{Answered, Promptness, waited};
@@ -38,31 +38,33 @@ struct Door {
 
 impl Door {
     fn new(app: App) -> Self {
-        let answered = ROUTES.map(|route| app.answers.of(route, Promptness::Prompt));
+        let answered = ROUTES.map(|route| app.answers.route(route, Promptness::Prompt));
         Self { app, answered: Arc::new(answered) }
     }
 }
 
 async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
-    let Ok(place) = Place::of(request.uri().path()) else { return answer::bad_escape() };
+    let Ok(endpoint) = Endpoint::from_path(request.uri().path()) else {
+        return answer::bad_escape();
+    };
     if !is_known(request.method()) {
         return answer::wrong_method(None);
     }
-    let Some(place) = place else { return answer::nowhere() };
-    let (allowed, _) = ROUTES[place.route()];
-    match request.method().as_str() == allowed {
-        true => timed(&door, &place, request).await,
-        false => answer::wrong_method(Some(allowed)),
+    let Some(endpoint) = endpoint else { return answer::not_found_page() };
+    let (allowed, _) = ROUTES[endpoint.route()];
+    if request.method().as_str() != allowed {
+        return answer::wrong_method(Some(allowed));
     }
+    timed(&door, &endpoint, request).await
 }
 
-async fn timed(door: &Door, place: &Place, request: Request) -> Response<Body> {
-    let (asked, wait) = (Instant::now(), Wait::of(request.uri().query()));
-    let mut answer = answer::response(handle(&door.app, place, wait, request).await);
-    if matches!((place, wait), (Place::Output(_), Wait::ForTheEnding)) {
+async fn timed(door: &Door, endpoint: &Endpoint, request: Request) -> Response<Body> {
+    let (asked, wait) = (Instant::now(), WaitFor::from_query(request.uri().query()));
+    let mut answer = answer::response(handle(&door.app, endpoint, wait, request).await);
+    if matches!((endpoint, wait), (Endpoint::Output(_), WaitFor::Ending)) {
         answer = waited(answer);
     }
-    door.answered[place.route()].note(&answer, asked.elapsed());
+    door.answered[endpoint.route()].note(&answer, asked.elapsed());
     answer
 }
 
@@ -71,25 +73,25 @@ fn is_known(method: &Method) -> bool {
     known.contains(&method.as_str())
 }
 
-async fn handle(app: &App, place: &Place, wait: Wait, request: Request) -> Answer {
+async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request) -> Answer {
     let (head, body) = request.into_parts();
-    let chat = Chat::of(&head.headers);
-    let answer = match place {
-        Place::Start => start::start(app, &chat, body).await,
-        Place::List => Ok(list::list(app, &chat)),
-        Place::Output(id) => output::output(app, &chat, id, wait).await,
-        Place::Signal(id) => signal::signal(app, &chat, id, body).await,
-        Place::Token(token) => start::by_token(app, &chat, token),
+    let chat = Chat::from_headers(&head.headers);
+    let answer = match endpoint {
+        Endpoint::Start => start::start(app, &chat, body).await,
+        Endpoint::List => Ok(list::list(app, &chat)),
+        Endpoint::Output(id) => output::output(app, &chat, id, wait).await,
+        Endpoint::Signal(id) => signal::signal(app, &chat, id, body).await,
+        Endpoint::Token(token) => start::by_token(app, &chat, token),
     };
-    tell(&head.method, head.uri.path(), &chat, answer.as_ref().err());
+    log(&head.method, head.uri.path(), &chat, answer.as_ref().err());
     answer
 }
 
 /// In the log, with whom it was for.
-fn tell(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
+fn log(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
     let Chat { own: chat, ancestors } = chat;
     match refusal {
-        Some(refusal) if refusal.is_ours() => {
+        Some(refusal) if refusal.is_server_error() => {
             warn!(%method, path, ?chat, ?ancestors, ?refusal, "a request failed");
         }
         Some(_) | None => debug!(%method, path, ?chat, ?ancestors, ?refusal, "a request"),
@@ -98,5 +100,5 @@ fn tell(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
 
 /// The whole body, within the bounds.
 pub(super) async fn read_body(app: &App, body: Body) -> Result<Bytes, Refusal> {
-    app.body(body).await.map_err(|error| Refusal::of(&error))
+    app.body(body).await.map_err(|error| Refusal::from_error(&error))
 }

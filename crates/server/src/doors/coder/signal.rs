@@ -12,19 +12,6 @@ use super::request::SignalRequest;
 use super::routes::read_body;
 use crate::App;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Kill,
-    Terminate,
-}
-
-/// Whether anybody was there to get it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
-    Yes,
-    ToNobody,
-}
-
 /// What another chat started is not there for this one, whatever the body says.
 pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Answer {
     let process = Chat::default().find(app, id);
@@ -33,63 +20,49 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
     }
     let body = read_body(app, body).await?;
     let request = SignalRequest::decode(&body).map_err(|fault| Refusal::bad_json(&fault))?;
-    let asked = asked(&request.signal)?;
-    let process = process.ok_or_else(|| Refusal::not_found(id))?;
-    let sent = match asked {
-        Asked::Kill => kill(process).await,
-        Asked::Terminate => terminate(&process).await?,
-    };
-    match sent {
-        Sent::Yes => {
-            let signal = quote(request.signal.as_bytes());
-            let message = format!("Signal {signal} sent to process {}.", quote(id));
-            Ok(Object::new().text("message", message))
-        }
-        Sent::ToNobody => {
-            let message = format!("Process {} is not running.", quote(id));
-            Err(Refusal::new(StatusCode::CONFLICT, message))
-        }
-    }
-}
-
-fn asked(signal: &str) -> Result<Asked, Refusal> {
-    let message = match signal {
-        "kill" => return Ok(Asked::Kill),
-        "terminate" => return Ok(Asked::Terminate),
-        "" => "Signal is required.".to_owned(),
+    let terminate = match request.signal.as_str() {
+        "kill" => false,
+        "terminate" => true,
+        "" => return Err(Refusal::new(StatusCode::BAD_REQUEST, "Signal is required.")),
         other => {
-            let other = quote(other.as_bytes());
-            format!("Unsupported signal {other}. Use \"kill\" or \"terminate\".")
+            let message = format!("Unsupported signal {}.", quote(other.as_bytes()));
+            let message = format!("{message} Use \"kill\" or \"terminate\".");
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         }
     };
-    Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+    let process = process.ok_or_else(|| Refusal::not_found(id))?;
+    let reached = if terminate { self::terminate(&process).await? } else { kill(process).await };
+    if !reached {
+        let message = format!("Process {} is not running.", quote(id));
+        return Err(Refusal::new(StatusCode::CONFLICT, message));
+    }
+    let signal = quote(request.signal.as_bytes());
+    let message = format!("Signal {signal} sent to process {}.", quote(id));
+    Ok(Object::new().text("message", message))
 }
 
-/// The whole tree. While the leader lives nobody waits for the proof; after its exit only the
-/// proof says whether anybody was left.
-async fn kill(process: Process) -> Sent {
+/// Kills the whole tree; says whether the signal reached a process. While the leader lives this does
+/// not wait for the proof; after its exit only the proof says whether any process was left.
+async fn kill(process: Process) -> bool {
     let phase = process.snapshot().phase;
     let stop = async move { process.stop_by(StopPolicy::KILL, Verb::Stop).await };
     match phase {
         Phase::Running => {
             tokio::spawn(stop);
-            Sent::Yes
+            true
         }
-        Phase::Draining => match stop.await.signalled[..] {
-            [] => Sent::ToNobody,
-            [..] => Sent::Yes,
-        },
-        Phase::Ended(_) => Sent::ToNobody,
+        Phase::Draining => !stop.await.signalled.is_empty(),
+        Phase::Ended(_) => false,
     }
 }
 
-async fn terminate(process: &Process) -> Result<Sent, Refusal> {
+async fn terminate(process: &Process) -> Result<bool, Refusal> {
     if process.snapshot().ending().is_some() {
-        return Ok(Sent::ToNobody);
+        return Ok(false);
     }
     match process.signal(Signal::TERM).await {
-        Ok(Delivery::Group | Delivery::Survivors(_)) => Ok(Sent::Yes),
-        Ok(Delivery::Nobody) => Ok(Sent::ToNobody),
+        Ok(Delivery::Group | Delivery::Survivors(_)) => Ok(true),
+        Ok(Delivery::Nobody) => Ok(false),
         Err(error) => {
             let message = "Failed to signal process.";
             let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message);

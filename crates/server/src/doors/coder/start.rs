@@ -2,8 +2,9 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use lastbyte_engine::{Key, Launch, Started};
-use lastbyte_wire::{Error, ErrorCode};
+use lastbyte_engine::{Key, Launch, StartError, Started};
+use lastbyte_wire::{Error, ErrorCode, StartRequest as Native};
+use tokio::time::timeout;
 use tracing::warn;
 
 use super::answer::{Answer, Refusal};
@@ -11,10 +12,12 @@ use super::chat::Chat;
 use super::go_quote::quote;
 use super::json_out::Object;
 use super::launch::launch;
+use super::list::unix_seconds;
 use super::request::StartRequest;
+use super::retry_key::RetryKey;
 use super::routes::read_body;
 use crate::App;
-use crate::verbs::refusal::of_start;
+use crate::verbs::refusal::from_start;
 
 pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
     let body = read_body(app, body).await?;
@@ -22,25 +25,57 @@ pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
     if request.command.is_empty() {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "Command is required."));
     }
-    let token = request.client_token.clone();
+    let key = RetryKey::new(&request);
+    if let Some(key) = key.as_ref().filter(|key| key.is_too_long()) {
+        return Err(too_long(key));
+    }
     let launch =
         launch(request, chat).map_err(|fault| failed(format!("start process: {fault}")))?;
     let sandbox = app.sandboxing.choose(None);
     let sandbox = sandbox.map_err(|way| failed(format!("start process: {way}")))?;
-    let started = app.engine.start(Launch { sandbox, ..launch }).await;
-    let started = started.map_err(|error| refuse(&of_start(&error), &token))?;
-    let Started { process, attached, warnings } = started;
-    for warning in warnings {
-        warn!(id = %process.id(), %warning, "a process was started with less than asked for");
+    let started = until_started(app, Launch { sandbox, ..launch }, key.as_ref()).await?;
+    let started = started.map_err(|error| refuse(&from_start(&error), key.as_ref()))?;
+    for warning in &started.warnings {
+        warn!(id = %started.process.id(), %warning, "a process was started with less than asked for");
     }
-    Ok(answer(&process.id().to_string(), attached))
+    Ok(answer(&started, key.as_ref()))
+}
+
+fn too_long(key: &RetryKey) -> Refusal {
+    let message = format!("{} is longer than {} bytes.", key.kind(), Native::LONGEST_NAME);
+    Refusal::new(StatusCode::BAD_REQUEST, message)
+}
+
+/// A start continues when its client stops waiting, so a client that can repeat the request under its
+/// key is told that it has not finished. A client without a key could not use that answer.
+async fn until_started(
+    app: &App,
+    launch: Launch,
+    key: Option<&RetryKey>,
+) -> Result<Result<Started, StartError>, Refusal> {
+    let start = app.engine.start(launch);
+    match key {
+        Some(key @ RetryKey::IdempotencyKey(_)) => {
+            timeout(app.limits.coder_start, start).await.map_err(|_| pending(app, key))
+        }
+        Some(RetryKey::ClientToken(_)) | None => Ok(start.await),
+    }
+}
+
+fn pending(app: &App, key: &RetryKey) -> Refusal {
+    let message = format!("{key} belongs to a start that has not finished.");
+    let detail = format!("not finished after {:?}; repeat the request", app.limits.coder_start);
+    Refusal::new(StatusCode::CONFLICT, message).code("start_pending").detail(detail)
 }
 
 pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     let key = std::str::from_utf8(token).map(|token| Key(token.into())).ok();
     let process = key.and_then(|key| app.engine.keyed(&key));
     match process.filter(|process| chat.reaches(process)) {
-        Some(process) => Ok(answer(&process.id().to_string(), true)),
+        Some(process) => {
+            let id = process.id().to_string();
+            Ok(Object::new().text("id", id).bool("started", true).bool("attached", true))
+        }
         None => {
             let message = format!("Process token {} not found.", quote(token));
             Err(Refusal::new(StatusCode::NOT_FOUND, message))
@@ -48,27 +83,46 @@ pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     }
 }
 
-fn answer(id: &str, attached: bool) -> Object {
-    let answer = Object::new().text("id", id).bool("started", true);
-    match attached {
-        true => answer.bool("attached", true),
-        false => answer,
+fn answer(started: &Started, key: Option<&RetryKey>) -> Object {
+    let Started { process, attached, .. } = started;
+    let answer = Object::new().text("id", process.id().to_string());
+    match key {
+        Some(RetryKey::IdempotencyKey(key)) => {
+            let answer = answer.bool("started", !attached).text("idempotency_key", key);
+            let started_at = unix_seconds(process.about().started);
+            with_attached(answer, *attached).number("started_at", started_at)
+        }
+        Some(RetryKey::ClientToken(_)) | None => {
+            with_attached(answer.bool("started", true), *attached)
+        }
     }
 }
 
-fn refuse(error: &Error, token: &str) -> Refusal {
-    match error.code {
-        ErrorCode::KeyConflict => {
-            let token = quote(token.as_bytes());
-            let message = format!("Process token {token} belongs to a different request.");
-            Refusal::new(StatusCode::CONFLICT, message).detail(&error.message)
-        }
-        ErrorCode::ShuttingDown => failed("manager is closed".into()),
+fn with_attached(answer: Object, attached: bool) -> Object {
+    if attached { answer.bool("attached", true) } else { answer }
+}
+
+fn refuse(error: &Error, key: Option<&RetryKey>) -> Refusal {
+    match (error.code, key) {
+        (ErrorCode::KeyConflict, Some(key)) => other_request(key, error),
+        (ErrorCode::ShuttingDown, _) => failed("manager is closed".into()),
         // Clients look for these words.
-        ErrorCode::ProgramNotFound => {
+        (ErrorCode::ProgramNotFound, _) => {
             failed("start process: exec: \"sh\": executable file not found in $PATH".into())
         }
         _ => failed(format!("start process: {}", error.message)),
+    }
+}
+
+fn other_request(key: &RetryKey, error: &Error) -> Refusal {
+    let message = format!("{key} belongs to a different request.");
+    let refusal = Refusal::new(StatusCode::CONFLICT, message);
+    match key {
+        RetryKey::ClientToken(_) => refusal.detail(&error.message),
+        // The engine's text has the chat in its key.
+        RetryKey::IdempotencyKey(_) => refusal
+            .code("input_mismatch")
+            .detail("the command, directory, environment or background flag differs"),
     }
 }
 

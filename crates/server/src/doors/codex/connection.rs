@@ -1,4 +1,4 @@
-//! One client: it owns the table of ids, and what it started ends with it.
+//! One client: it owns the table of ids, and everything it started is stopped when it closes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,183 +6,165 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
-use super::closing::{Delivered, while_the_client_takes};
+use super::admission::{Admission, Incoming};
+use super::command::{CommandTask, Finished, PendingRequest};
 use super::door::Door;
-use super::ended::Ended;
-use super::envelope::{Request, RequestId, failure};
-use super::fault::Fault;
-use super::intake::Intake;
-use super::lane::{Lane, Over, Queued, What};
-use super::launching::Wanted;
-use super::methods::{Call, Handshake, Target};
-use super::outbox::Outbox;
-use super::transport::Incoming;
+use super::errors::Fault;
+use super::initialize::Handshake;
+use super::jsonrpc::{Request, RequestId, failure};
+use super::launch::Start;
+use super::methods::{Action, Call, Target};
+use super::send_queue::{Delivered, SendQueue};
+use super::survivors::Survivors;
 
-/// A client and everything that is its own.
+/// A client with its commands.
 #[derive(Debug)]
 pub(super) struct Connection<I> {
     door: Door,
-    intake: Intake<I>,
-    outbox: Outbox,
+    admission: Admission<I>,
+    send_queue: SendQueue,
     delivered: Delivered,
     handshake: Option<Arc<Handshake>>,
-    /// The ids that are taken, each with the way to its lane.
-    lanes: HashMap<Target, mpsc::UnboundedSender<Queued>>,
-    tasks: JoinSet<Over>,
-    begun: HashMap<task::Id, Begun>,
-    /// Lanes see that the connection is closed when this is gone.
+    /// The ids in use, each with the requests of its command.
+    commands: HashMap<Target, mpsc::UnboundedSender<PendingRequest>>,
+    tasks: JoinSet<Finished>,
+    /// The request that each task was started by.
+    started_by: HashMap<task::Id, (RequestId, Target)>,
+    /// Tasks see that the connection is closed when this is dropped.
     open: watch::Sender<()>,
-    ended: Ended,
-}
-
-/// What a lane was begun for.
-#[derive(Debug)]
-struct Begun {
-    request: RequestId,
-    target: Option<Target>,
-}
-
-enum Event {
-    Message(Vec<u8>),
-    Over(Result<(task::Id, Over), JoinError>),
-    Closed,
+    survivors: Survivors,
 }
 
 impl<I: Incoming> Connection<I> {
-    pub(super) fn new(door: Door, incoming: I, outbox: Outbox, delivered: Delivered) -> Self {
+    pub(super) fn new(
+        door: Door,
+        incoming: I,
+        send_queue: SendQueue,
+        delivered: Delivered,
+    ) -> Self {
         Self {
             door,
-            intake: Intake::new(incoming, outbox.clone()),
-            outbox,
+            admission: Admission::new(incoming, send_queue.clone()),
+            send_queue,
             delivered,
             handshake: None,
-            lanes: HashMap::new(),
+            commands: HashMap::new(),
             tasks: JoinSet::new(),
-            begun: HashMap::new(),
+            started_by: HashMap::new(),
             open: watch::Sender::new(()),
-            ended: Ended::default(),
+            survivors: Survivors::default(),
         }
     }
 
     /// Serves the client until it goes or the door is closed.
     pub(super) async fn run(mut self) {
         loop {
-            match self.next().await {
-                Event::Message(text) => self.receive(&text),
-                Event::Over(over) => self.finish(over),
-                Event::Closed => return self.close().await,
+            // Every arm is cancel-safe.
+            tokio::select! {
+                Some(finished) = self.tasks.join_next_with_id() => self.finish(finished),
+                message = self.admission.next() => match message {
+                    Some(text) => self.receive(&text),
+                    None => break,
+                },
+                () = self.delivered.until_over() => break,
+                () = self.door.closed() => break,
             }
         }
-    }
-
-    /// Every arm is cancel-safe.
-    async fn next(&mut self) -> Event {
-        tokio::select! {
-            Some(over) = self.tasks.join_next_with_id() => Event::Over(over),
-            message = self.intake.next() => message.map_or(Event::Closed, Event::Message),
-            () = self.delivered.over() => Event::Closed,
-            () = self.door.closed() => Event::Closed,
-        }
+        self.close().await;
     }
 
     fn receive(&mut self, text: &[u8]) {
-        let Some(Request { id, method, params }) = Request::parse(text) else {
-            return tracing::debug!(bytes = text.len(), "a message that wants no answer");
+        let Some(request) = Request::parse(text) else {
+            return tracing::debug!(bytes = text.len(), "ignored a message that is no request");
         };
-        let handshake = self.handshake.as_deref();
-        let what = match Call::judge((&method, params), &id, &self.door, handshake) {
-            Err(fault) => return self.outbox.answer(failure(&id, &fault)),
+        let id = request.id.clone();
+        match Call::parse(request, &self.door, self.handshake.as_deref()) {
+            Err(fault) => self.send_queue.answer(failure(&id, &fault)),
             Ok(Call::Initialize(handshake, answer)) => {
                 self.handshake = Some(Arc::new(handshake));
-                return self.outbox.answer(answer);
+                self.send_queue.answer(answer);
             }
-            Ok(Call::Begin(wanted)) => What::Begin(wanted),
-            Ok(Call::Control(target, control)) => What::Control(target, control),
-        };
-        let held = self.outbox.hold(text.len());
-        self.dispatch(Queued { id, what, held });
-    }
-
-    /// To the lane of its id, behind what waits there; without one it is begun or refused.
-    fn dispatch(&mut self, queued: Queued) {
-        let target = match &queued.what {
-            What::Begin(wanted) => wanted.target.as_ref(),
-            What::Control(target, _) => Some(target),
-        };
-        match (target.and_then(|target| self.lanes.get(target)), queued.what) {
-            (Some(lane), what) => {
-                let sent = lane.send(Queued { id: queued.id, what, held: queued.held });
-                if let Err(mpsc::error::SendError(queued)) = sent {
-                    self.outbox.answer(failure(&queued.id, &Fault::task_failed()));
-                }
-            }
-            (None, What::Begin(wanted)) => self.begin(queued.id, *wanted),
-            (None, What::Control(target, _)) => {
-                let fault = target.family().not_active(target.id());
-                self.outbox.answer(failure(&queued.id, &fault));
+            Ok(Call::Command(target, action)) => {
+                let bytes = self.send_queue.count_request(text.len());
+                self.dispatch(PendingRequest { id, target, action, bytes });
             }
         }
     }
 
-    fn begin(&mut self, request: RequestId, wanted: Wanted) {
-        // Without a handshake nothing is begun.
+    /// To the command with this id, after its earlier requests. If there is none, the command is
+    /// started or the request is refused.
+    fn dispatch(&mut self, request: PendingRequest) {
+        let PendingRequest { id, target, action, .. } = match self.commands.get(&request.target) {
+            None => request,
+            Some(command) => {
+                if let Err(mpsc::error::SendError(request)) = command.send(request) {
+                    self.send_queue.answer(failure(&request.id, &Fault::task_failed()));
+                }
+                return;
+            }
+        };
+        match action {
+            Action::Start(start) => self.start(id, target, *start),
+            Action::Write { .. } | Action::Resize(_) | Action::Terminate => {
+                self.send_queue.answer(failure(&id, &target.not_active()));
+            }
+        }
+    }
+
+    fn start(&mut self, id: RequestId, target: Target, start: Start) {
+        // Without a handshake nothing is started.
         let Some(handshake) = self.handshake.clone() else { return };
         let (sender, requests) = mpsc::unbounded_channel();
-        let lane = Lane {
+        let task = CommandTask {
             door: self.door.clone(),
-            outbox: self.outbox.clone(),
+            send_queue: self.send_queue.clone(),
             handshake,
+            id: id.clone(),
+            target: target.clone(),
             requests,
-            asked: None,
+            answering: None,
             open: self.open.subscribe(),
         };
-        let target = wanted.target.clone();
-        let slot = self.intake.take_slot();
-        let task = self.tasks.spawn(lane.run(request.clone(), wanted, slot)).id();
-        self.lanes.extend(target.clone().map(|target| (target, sender)));
-        self.begun.insert(task, Begun { request, target });
+        let task = self.tasks.spawn(task.run(start, self.admission.take_permit())).id();
+        if target.id.is_some() {
+            self.commands.insert(target.clone(), sender);
+        }
+        self.started_by.insert(task, (id, target));
     }
 
-    /// Frees the id, then sends the last message, then sees to what still waited.
-    fn finish(&mut self, over: Result<(task::Id, Over), JoinError>) {
-        let task = over.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
-        let begun = self.begun.remove(&task);
-        if let Some(target) = begun.as_ref().and_then(|begun| begun.target.as_ref()) {
-            self.lanes.remove(target);
-        }
-        match (over, begun) {
-            (Ok((_, Over { mut requests, last, process })), _) => {
-                last.into_iter().for_each(|last| self.outbox.send(last));
-                process.into_iter().for_each(|process| self.ended.add(process));
-                while let Ok(queued) = requests.try_recv() {
-                    self.dispatch(queued);
-                }
-            }
-            (Err(_), Some(begun)) => {
-                self.outbox.answer(failure(&begun.request, &Fault::task_failed()))
-            }
-            (Err(_), None) => {}
+    /// Frees the id, then sends the last message, then handles the requests that still waited.
+    fn finish(&mut self, finished: Result<(task::Id, Finished), JoinError>) {
+        let task = finished.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        // Each task has an entry.
+        let Some((id, target)) = self.started_by.remove(&task) else { return };
+        self.commands.remove(&target);
+        let Ok((_, Finished { mut requests, last, process })) = finished else {
+            return self.send_queue.answer(failure(&id, &Fault::task_failed()));
+        };
+        last.into_iter().for_each(|last| self.send_queue.send(last));
+        process.into_iter().for_each(|process| self.survivors.add(process));
+        while let Ok(request) = requests.try_recv() {
+            self.dispatch(request);
         }
     }
 
-    /// Stops all that the client has started. What had ended before is still delivered.
+    /// Stops everything the client has started. Answers of commands that ended before are still
+    /// delivered.
     async fn close(self) {
-        let Self { outbox, mut delivered, mut tasks, ended, .. } = self;
-        // The lanes see it by this.
-        drop((self.open, self.intake, self.lanes));
-        let bytes = delivered.bytes.clone();
-        let mut late = Ended::default();
-        let deliver = async {
-            while let Some(over) = tasks.join_next().await {
-                // A lane that panicked has nothing to deliver.
-                let Ok(Over { last, process, .. }) = over else { continue };
-                last.into_iter().for_each(|last| outbox.send(last));
+        let Self { send_queue, delivered, mut tasks, survivors, .. } = self;
+        // The tasks see it by this.
+        drop((self.open, self.admission, self.commands));
+        let mut late = Survivors::default();
+        let finish_tasks = async {
+            while let Some(finished) = tasks.join_next().await {
+                // A task that panicked has nothing to deliver.
+                let Ok(Finished { last, process, .. }) = finished else { continue };
+                last.into_iter().for_each(|last| send_queue.send(last));
                 process.into_iter().for_each(|process| late.add(process));
             }
-            drop(outbox);
-            delivered.over().await;
+            drop(send_queue);
         };
-        tokio::join!(ended.stop(), while_the_client_takes(bytes, deliver));
+        tokio::join!(survivors.stop(), delivered.finish(finish_tasks));
         late.stop().await;
     }
 }

@@ -1,62 +1,71 @@
-//! What all connections of this door have in common.
+//! What all connections share: the engine, the settings and the limits.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use lastbyte_engine::{Engine, Environment};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::errors::Fault;
 use super::login_shell::login_shell;
-use crate::Sandboxing;
+use crate::doors::websocket::Messages;
+use crate::{Limits, Sandboxing};
 
-/// What the door is told when it is made.
+/// How the door is set up.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where commands run, and what their relative directories are relative to.
+    /// The directory of the server: commands run in it, or relative to it.
     pub cwd: PathBuf,
-    /// What clients are told as the server's home.
+    /// Told to clients as `codexHome`.
     pub home: PathBuf,
     /// The base environment of commands, as the engine has it.
     pub environment: Environment,
-    /// `SHELL` of a command on a terminal that would have none.
+    /// `SHELL` of commands on a terminal that would have none.
     pub login_shell: OsString,
-    /// A workspace of its default is the server's directory, too.
+    /// If its default policy has a workspace, that is the server's directory.
     pub sandboxing: Sandboxing,
     pub streaming: Streaming,
+    pub local_execution: LocalExecution,
 }
 
-/// Whether the back-end can hand out output while a command runs, and reach it meanwhile.
+/// Whether this server runs commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocalExecution {
+    Enabled,
+    /// They are to run on another server, or nowhere: this one refuses them.
+    Disabled,
+}
+
+/// Whether a running command can be controlled, and its output read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streaming {
     Supported,
-    /// It gives whole results with the default limits, and nothing else.
+    /// The back-end gives whole results with the default limits, and nothing else.
     Unsupported,
 }
 
 /// The door to one engine. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Door {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
     engine: Engine,
-    settings: Settings,
+    settings: Arc<Settings>,
     open: watch::Sender<bool>,
-    seats: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+    messages: Messages,
 }
 
-/// Far more than clients there are; each has some descriptors.
-const MOST_CONNECTIONS: u32 = 1024;
+/// Each takes some descriptors.
+const MAX_CONNECTIONS: u32 = 1024;
 
 impl Settings {
     pub fn new(cwd: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        let environment = Environment::own();
         Self {
             cwd: cwd.into(),
             home: home.into(),
-            environment: Environment::own(),
+            local_execution: LocalExecution::from_environment(&environment),
+            environment,
             login_shell: login_shell(),
             sandboxing: Sandboxing::default(),
             streaming: Streaming::Supported,
@@ -64,40 +73,77 @@ impl Settings {
     }
 }
 
+impl LocalExecution {
+    /// As Codex reads it: `CODEX_EXEC_SERVER_URL` is the address of a server that runs commands, or
+    /// `none` to refuse them.
+    pub fn from_environment(environment: &Environment) -> Self {
+        let server = environment.get("CODEX_EXEC_SERVER_URL").and_then(OsStr::to_str);
+        match server.map(str::trim) {
+            None | Some("") => Self::Enabled,
+            Some(_) => Self::Disabled,
+        }
+    }
+}
+
 impl Door {
     pub fn new(engine: Engine, settings: Settings) -> Self {
-        let inner = Inner {
+        Self {
             engine,
-            settings,
+            settings: Arc::new(settings),
             open: watch::Sender::new(true),
-            seats: Arc::new(Semaphore::new(MOST_CONNECTIONS as usize)),
-        };
-        Self { inner: Arc::new(inner) }
+            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)),
+            messages: Messages::new(&Limits::default()),
+        }
     }
 
-    /// Ends every connection as if its client had gone, and waits until they are over.
+    /// Closes every connection as if its client had gone, and waits until they are closed.
     pub async fn close(&self) {
-        self.inner.open.send_replace(false);
-        // Nobody closes the semaphore, so this ends with every seat empty.
-        _ = self.inner.seats.acquire_many(MOST_CONNECTIONS).await;
+        self.open.send_replace(false);
+        // Nobody closes the semaphore, so this ends when there are no connections.
+        _ = self.connections.acquire_many(MAX_CONNECTIONS).await;
     }
 
     /// Waits until the door is closed.
     pub async fn closed(&self) {
         // The sender is here, so this only ever ends with the door closed.
-        _ = self.inner.open.subscribe().wait_for(|open| !open).await;
+        _ = self.open.subscribe().wait_for(|open| !open).await;
     }
 
-    /// A place for one more connection, kept while it lasts; `None` when there are too many.
-    pub(super) fn seat(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.inner.seats).try_acquire_owned().ok()
+    /// The bound of messages that come over WebSockets.
+    pub(super) fn messages(&self) -> Messages {
+        self.messages.clone()
+    }
+
+    /// Kept while a connection lasts; `None` when there are too many.
+    pub(super) fn connection_permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.connections).try_acquire_owned().ok()
+    }
+
+    /// Refuses to start a command if this server runs none.
+    pub(super) fn require_local_execution(&self) -> Result<(), Fault> {
+        match self.settings.local_execution {
+            LocalExecution::Enabled => Ok(()),
+            LocalExecution::Disabled => Err(Fault::internal("local environment is not configured")),
+        }
+    }
+
+    /// A directory as a request names it: `~` is the server's home, and relative paths are relative
+    /// to the server's directory.
+    pub(super) fn directory(&self, named: &str) -> PathBuf {
+        let Settings { cwd, environment, .. } = self.settings();
+        let below_home =
+            named.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        match (below_home, environment.get("HOME").filter(|home| !home.is_empty())) {
+            (Some(rest), Some(home)) => cwd.join(home).join(rest.trim_start_matches('/')),
+            (None, _) | (_, None) => cwd.join(named),
+        }
     }
 
     pub(super) fn engine(&self) -> &Engine {
-        &self.inner.engine
+        &self.engine
     }
 
     pub(super) fn settings(&self) -> &Settings {
-        &self.inner.settings
+        &self.settings
     }
 }

@@ -1,42 +1,46 @@
 //! The Codex door: `command/exec` and `process/*` as the app-server of Codex offers them.
 //!
-//! A connection is one client. It has its own process ids, and what it started ends with it.
+//! A connection is one client. It has its own process ids, and everything it started is stopped when
+//! it closes. Nothing here reads a pipe, keeps a timer or kills: the engine does.
 //!
-//! ```text
-//!  client ─▶ transport ─▶ Connection ─▶ lane of a process id ─▶ Process
-//!    ▲                                       │ follows the log by cursor
-//!    └────── transport ◀── Outbox ◀──────────┘
-//! ```
+//! In the order of a command's life:
+//! - `lines`, `websocket`: the two transports; `admission` reads no faster than requests are handled
+//! - `connection`: one client with its table of ids; `door`: what all connections share, with
+//!   `login_shell`
+//! - `jsonrpc`: the messages; `methods`: from a method to an action, in the order of Codex's checks;
+//!   `initialize`, `exec`, `spawn`, `control`: the methods; `base64`
+//! - `launch`, `sandbox`: the parameters as a launch of the engine
+//! - `command`: the task of one command, with `kill_on_drop`
+//! - `output`: from its log to the client; `result`: how it ended
+//! - `errors`: every fault, also those that come of the engine's errors
+//! - `send_queue`: messages that the client has not taken yet
+//! - `survivors`: what ended commands left running
 //!
-//! The connection owns the table of ids; a lane owns what belongs to one command and takes its
-//! requests one after the other. Nothing here reads a pipe, keeps a timer or kills: that is the
-//! engine's. docs/compat-codex.md has what is equal to Codex and what is not.
+//! docs/compat-codex.md lists what is the same as in Codex and what differs.
 
+mod admission;
 mod base64;
-mod capture;
-mod closing;
+mod command;
 mod connection;
+mod control;
 mod door;
-mod ended;
-mod envelope;
-mod family;
-mod fault;
-mod following;
-mod intake;
-mod lane;
-mod launching;
-mod leash;
+mod errors;
+mod exec;
+mod initialize;
+mod jsonrpc;
+mod kill_on_drop;
+mod launch;
+pub mod lines;
 mod login_shell;
 mod methods;
-mod outbox;
-mod outcome;
-mod routes;
-mod running;
+mod output;
+mod result;
 mod sandbox;
-mod transport;
-mod unwinding;
+mod send_queue;
+mod spawn;
+mod survivors;
+mod websocket;
 
-pub use door::{Door, Settings, Streaming};
-pub use routes::{route, router};
-pub use sandbox::{AbsolutePath, NetworkAccess, SandboxPolicy};
-pub use transport::{MOST_MESSAGE_BYTES, lines};
+pub use admission::MAX_MESSAGE_BYTES;
+pub use door::{Door, LocalExecution, Settings, Streaming};
+pub use websocket::{route, router};

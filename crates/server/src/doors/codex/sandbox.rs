@@ -1,5 +1,5 @@
-//! What a command may do, as a request says it. A policy that cannot be enforced refuses the
-//! command; it is never ignored.
+//! Sandbox policies of requests. A command whose policy cannot be enforced is refused; no policy is
+//! ever ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,17 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::door::Door;
-use super::family::Family;
-use super::fault::Fault;
+use super::errors::Fault;
+use super::methods::Api;
 use crate::sandboxing::MOST_PATHS;
-use crate::verbs::refusal::with_cause;
 
 /// The four kinds of Codex.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum SandboxPolicy {
+pub(super) enum SandboxPolicy {
     /// No sandbox.
     DangerFullAccess,
-    /// Somebody outside has put up a sandbox already.
+    /// The server itself runs in a sandbox already.
     ExternalSandbox {
         #[serde(default)]
         network_access: NetworkAccess,
@@ -53,53 +52,21 @@ pub enum SandboxPolicy {
 /// What an outer sandbox lets through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum NetworkAccess {
+pub(super) enum NetworkAccess {
     #[default]
     Restricted,
     Enabled,
 }
 
 /// A path that begins with a slash.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AbsolutePath(PathBuf);
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "PathBuf")]
+pub(super) struct AbsolutePath(pub(super) PathBuf);
 
 impl SandboxPolicy {
-    /// The policy of a named profile.
-    pub(super) fn of_profile(name: &str) -> Result<Self, Fault> {
-        match name {
-            ":danger-full-access" => Ok(Self::DangerFullAccess),
-            ":read-only" => Ok(Self::ReadOnly { network_access: false, _access: () }),
-            ":workspace" => Ok(Self::WorkspaceWrite {
-                writable_roots: Vec::new(),
-                network_access: false,
-                exclude_tmpdir_env_var: false,
-                exclude_slash_tmp: false,
-                _access: (),
-            }),
-            name => Err(Fault::invalid_request(format!(
-                "invalid permission profile: there is no profile `{name}`, only `:read-only`, \
-                 `:workspace` and `:danger-full-access`"
-            ))),
-        }
-    }
-
-    /// Refuses what no kernel is to be asked for.
-    pub(super) fn check(self) -> Result<Self, Fault> {
-        let roots = match &self {
-            Self::WorkspaceWrite { writable_roots, .. } => writable_roots.len(),
-            Self::DangerFullAccess | Self::ExternalSandbox { .. } | Self::ReadOnly { .. } => 0,
-        };
-        match roots > MOST_PATHS {
-            true => Err(Fault::invalid_request(format!(
-                "invalid sandbox policy: there are more than {MOST_PATHS} writable roots"
-            ))),
-            false => Ok(self),
-        }
-    }
-
-    /// In the engine's words; the workspace is still anybody's.
-    fn sandbox(&self) -> Sandbox {
-        match self {
+    /// As the engine's policy, for a server in this directory.
+    pub(super) fn sandbox(&self, server: &Path) -> Result<Sandbox, Fault> {
+        let sandbox = match self {
             Self::DangerFullAccess => Sandbox::FullAccess,
             Self::ExternalSandbox { .. } => Sandbox::External,
             Self::ReadOnly { network_access, .. } => {
@@ -111,38 +78,53 @@ impl SandboxPolicy {
                 exclude_tmpdir_env_var,
                 exclude_slash_tmp,
                 ..
-            } => Sandbox::WorkspaceWrite(Workspace {
-                roots: writable_roots.iter().map(|root| root.as_path().to_owned()).collect(),
+            } if writable_roots.len() <= MOST_PATHS => Sandbox::WorkspaceWrite(Workspace {
+                roots: writable_roots.iter().map(|root| root.0.clone()).collect(),
                 slash_tmp: !exclude_slash_tmp,
                 tmpdir: !exclude_tmpdir_env_var,
                 network: network(*network_access),
                 ..Workspace::default()
             }),
-        }
+            Self::WorkspaceWrite { .. } => {
+                return Err(Fault::invalid_request(format!(
+                    "invalid sandbox policy: there are more than {MOST_PATHS} writable roots"
+                )));
+            }
+        };
+        Ok(with_server_directory(sandbox, server))
     }
 }
 
-/// The policy of a command, which may name none.
-pub(super) fn choose(
-    asked: Option<&SandboxPolicy>,
-    family: Family,
-    door: &Door,
-) -> Result<Sandbox, Fault> {
-    let chosen = door.settings().sandboxing.choose(asked.map(SandboxPolicy::sandbox));
-    let chosen = chosen.map_err(|way| family.not_sandboxed(&way.to_string()))?;
-    Ok(in_the_servers_directory(chosen, &door.settings().cwd))
+/// The policy of a named profile. The workspace is the directory of the command.
+pub(super) fn profile(name: &str) -> Result<Sandbox, Fault> {
+    match name {
+        ":danger-full-access" => Ok(Sandbox::FullAccess),
+        ":read-only" => Ok(Sandbox::ReadOnly { network: Network::Off }),
+        ":workspace" => Ok(Sandbox::WorkspaceWrite(Workspace::default())),
+        name => Err(Fault::invalid_request(format!(
+            "invalid permission profile: there is no profile `{name}`, only `:read-only`, \
+             `:workspace` and `:danger-full-access`"
+        ))),
+    }
 }
 
-/// Refuses a policy that cannot be enforced for a command in this directory, before anything else is
-/// said of it. What changes until the start is told then.
-pub(super) fn require_enforceable(sandbox: &Sandbox, cwd: &str, door: &Door) -> Result<(), Fault> {
-    let cwd = door.settings().cwd.join(cwd);
-    let checked = door.engine().check_sandbox(sandbox, &cwd);
-    checked.map_err(|error| Family::Command.not_sandboxed(&with_cause(&error)))
+/// The policy of a command: the one it asks for, or the server's default.
+pub(super) fn choose(asked: Option<Sandbox>, api: Api, door: &Door) -> Result<Sandbox, Fault> {
+    let settings = door.settings();
+    let default = || with_server_directory(settings.sandboxing.default.clone(), &settings.cwd);
+    let chosen = settings.sandboxing.choose(Some(asked.unwrap_or_else(default)));
+    chosen.map_err(|error| api.not_sandboxed(&error))
 }
 
-/// Codex's workspace is where the server is, not where the request wants to run.
-fn in_the_servers_directory(sandbox: Sandbox, cwd: &Path) -> Sandbox {
+/// Refuses a policy that cannot be enforced for a command in this directory, before the checks that
+/// follow. If that changes until the start, the start fails.
+pub(super) fn require_enforceable(sandbox: &Sandbox, cwd: &Path, door: &Door) -> Result<(), Fault> {
+    let checked = door.engine().check_sandbox(sandbox, cwd);
+    checked.map_err(|error| Api::CommandExec.not_sandboxed(&error))
+}
+
+/// The workspace of a policy is the directory of the server, not that of the command.
+fn with_server_directory(sandbox: Sandbox, cwd: &Path) -> Sandbox {
     match sandbox {
         Sandbox::WorkspaceWrite(mut workspace) => {
             let server = workspace.cwd.then(|| cwd.to_owned());
@@ -154,25 +136,15 @@ fn in_the_servers_directory(sandbox: Sandbox, cwd: &Path) -> Sandbox {
 }
 
 fn network(access: bool) -> Network {
-    match access {
-        true => Network::On,
-        false => Network::Off,
-    }
+    if access { Network::On } else { Network::Off }
 }
 
-impl AbsolutePath {
-    pub fn as_path(&self) -> &Path {
-        &self.0
-    }
-}
+impl TryFrom<PathBuf> for AbsolutePath {
+    type Error = &'static str;
 
-impl<'de> Deserialize<'de> for AbsolutePath {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let path = PathBuf::deserialize(from)?;
-        match path.is_absolute() {
-            true => Ok(Self(path)),
-            false => Err(D::Error::custom("AbsolutePathBuf deserialized without a base path")),
-        }
+    fn try_from(path: PathBuf) -> Result<Self, Self::Error> {
+        let is_absolute = path.is_absolute();
+        is_absolute.then_some(Self(path)).ok_or("AbsolutePathBuf deserialized without a base path")
     }
 }
 
@@ -205,6 +177,7 @@ fn require_full_read_access<'de, D: Deserializer<'de>>(
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_engine::StartupFiles;
     use serde_json::{Value, from_value, json};
 
     use super::*;
@@ -221,29 +194,33 @@ mod tests {
         let network_access = NetworkAccess::Restricted;
         assert_eq!(external, Ok(SandboxPolicy::ExternalSandbox { network_access }));
         let read_only = parse(json!({"type": "readOnly", "access": {"type": "fullAccess"}}));
-        assert_eq!(read_only, Ok(SandboxPolicy::of_profile(":read-only").unwrap()));
-        let workspace = parse(json!({"type": "workspaceWrite"}));
-        assert_eq!(workspace, Ok(SandboxPolicy::of_profile(":workspace").unwrap()));
+        let read_only = read_only.unwrap().sandbox(Path::new("/here"));
+        assert_eq!(read_only, profile(":read-only"));
+        let workspace = parse(json!({"type": "workspaceWrite"})).unwrap();
+        let default = Workspace { cwd: false, roots: vec!["/here".into()], ..Workspace::default() };
+        let want = Sandbox::WorkspaceWrite(default);
+        assert_eq!(workspace.sandbox(Path::new("/here")), Ok(want));
     }
 
     #[test]
     fn the_workspace_is_where_the_server_is() {
         let policy = parse(json!({"type": "workspaceWrite", "writableRoots": ["/more"],
             "networkAccess": true, "excludeSlashTmp": true}));
-        let sandbox = in_the_servers_directory(policy.unwrap().sandbox(), Path::new("/here"));
+        let sandbox = policy.unwrap().sandbox(Path::new("/here"));
         let want = Workspace {
             cwd: false,
             roots: vec!["/here".into(), "/more".into()],
             slash_tmp: false,
             tmpdir: true,
             protect: Vec::new(),
+            startup_files: StartupFiles::Protected,
             network: Network::On,
         };
-        assert_eq!(sandbox, Sandbox::WorkspaceWrite(want));
+        assert_eq!(sandbox, Ok(Sandbox::WorkspaceWrite(want)));
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_policies_are_refused() {
         let refused = [
             json!({}),
             json!("dangerFullAccess"),
@@ -257,6 +234,6 @@ mod tests {
         for policy in refused {
             assert!(parse(policy.clone()).is_err(), "{policy}");
         }
-        assert!(SandboxPolicy::of_profile(":mine").is_err());
+        assert!(profile(":mine").is_err());
     }
 }

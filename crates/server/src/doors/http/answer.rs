@@ -33,12 +33,16 @@ pub(super) fn ok(value: &impl Serialize) -> Answer {
 }
 
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
-    let text = serde_json::to_vec(value).expect("words of the API are JSON");
-    let mut answer = Response::new(Body::from(text));
+    let mut answer = Response::new(Body::from(json_text(value)));
     *answer.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer
+}
+
+/// A value of the API as JSON.
+pub(super) fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("values of the API are JSON")
 }
 
 pub(super) fn nothing(status: StatusCode) -> Answer {

@@ -20,10 +20,10 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::answer::Answer;
 use super::input::{self, Target};
-use crate::doors::websocket::{self, Socket, Upgrade};
+use crate::doors::websocket::{self, Messages, Socket, Upgrade};
 use crate::from_wire::invalid;
-use crate::verbs::follow::{Content, Following, News, Next};
-use crate::verbs::{resize, write};
+use crate::verbs::follow::{Follower, Step};
+use crate::verbs::{control, write};
 use crate::{App, to_wire};
 
 /// A longer message is refused, and ends the connection.
@@ -38,29 +38,32 @@ pub(super) async fn attach_to_process(
 ) -> Answer {
     let query: AttachQuery = input::query(request.uri())?;
     let permit = app.begin_wait()?;
-    let following = Following::bytes(&process, &query)?;
+    let follower = Follower::attached(&process, &query)?;
     let Some(upgrade) = Upgrade::of(&mut request) else {
-        let hint = "ask with a WebSocket client; `output` and `follow` are for others";
-        return Err(invalid("this is a WebSocket, and the request is for none").hint(hint).into());
+        let hint = "use a WebSocket client, or `output` or `follow` instead";
+        return Err(invalid("this route needs a WebSocket request").hint(hint).into());
     };
     let (response, upgrade) = upgrade.into_parts();
     let only_writer = query.only_writer == Some(true);
-    let attachment = Attachment { process, following, only_writer, _permit: permit };
+    let messages = app.messages.clone();
+    let attachment = Attachment { process, follower, only_writer, messages, _permit: permit };
     tokio::spawn(attachment.serve(upgrade));
     Ok(response)
 }
 
 struct Attachment {
     process: Process,
-    following: Following,
+    follower: Follower,
     only_writer: bool,
+    messages: Messages,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Attachment {
     /// Until all output is given or the client has gone. The process does not notice.
     async fn serve(self, upgrade: OnUpgrade) {
-        let Some(socket) = websocket::open(upgrade, MOST_MESSAGE_BYTES).await else { return };
+        let socket = websocket::open(upgrade, self.messages, MOST_MESSAGE_BYTES).await;
+        let Some(socket) = socket else { return };
         let (sink, stream) = socket.split();
         let accepted = self.process.write(Vec::new(), None).await.ok();
         let accepted = accepted.map(|written| written.accepted);
@@ -69,14 +72,14 @@ impl Attachment {
         // One at a time: a client that does not hear of one is not asked for the next.
         let (refusals, refused) = mpsc::channel(1);
         let mut taking = pin!(take(stream, input, refusals));
-        let hello = AttachNotice::Attached { cursor: self.following.cursor(), accepted };
-        let mut giving = Giving { sink, following: self.following, refused };
+        let hello = AttachNotice::Attached { cursor: self.follower.place().cursor, accepted };
+        let mut giving = Giving { sink, follower: self.follower, refused };
         tokio::select! {
             taken = taking.as_mut() => match taken {
                 Taken::All => {}
-                Taken::UpTo(stream) => {
+                Taken::UpTo(stream, error) => {
                     // A client that neither reads nor stops is left.
-                    _ = timeout(FAREWELL, giving.refuse_the_rest(stream)).await;
+                    _ = timeout(FAREWELL, giving.refuse_the_rest(stream, error)).await;
                 }
             },
             () = giving.run(hello) => {
@@ -90,7 +93,7 @@ impl Attachment {
 /// What goes to the client: what comes of the output, and what it is refused.
 struct Giving {
     sink: SplitSink<Socket, Message>,
-    following: Following,
+    follower: Follower,
     refused: mpsc::Receiver<Error>,
 }
 
@@ -113,8 +116,8 @@ impl Giving {
     /// Nothing when all is given.
     async fn next(&mut self) -> Vec<Message> {
         tokio::select! {
-            next = self.following.next() => match next {
-                Ok(next) => next.into_iter().map(message).collect(),
+            step = self.follower.next() => match step {
+                Ok(step) => step.map_or_else(Vec::new, |step| messages(&self.follower, step)),
                 Err(error) => {
                     // The client is about to be gone either way.
                     _ = self.sink.send(notice(&AttachNotice::Refused { error })).await;
@@ -125,14 +128,14 @@ impl Giving {
         }
     }
 
-    /// Says what is wrong with a message that is too long, and hears the client out meanwhile: one
+    /// Says what is wrong with a message that is not taken, and hears the client out meanwhile: one
     /// that is cut off while it sends does not get to read why.
-    async fn refuse_the_rest(mut self, stream: SplitStream<Socket>) {
-        let most = MOST_MESSAGE_BYTES >> 20;
-        let text = format!("a message is longer than {most} MiB, and nothing of it was taken");
-        let error = Error::new(ErrorCode::BodyTooLarge, text.clone())
-            .hint("send it as several messages; attach again to go on");
-        let frame = CloseFrame { code: CloseCode::Size, reason: text.into() };
+    async fn refuse_the_rest(mut self, stream: SplitStream<Socket>, error: Error) {
+        let code = match error.code {
+            ErrorCode::BodyTooLarge => CloseCode::Size,
+            _ => CloseCode::Again,
+        };
+        let frame = CloseFrame { code, reason: error.message.clone().into() };
         for message in [notice(&AttachNotice::Refused { error }), Message::Close(Some(frame))] {
             if self.sink.send(message).await.is_err() {
                 return;
@@ -146,14 +149,19 @@ impl Giving {
     }
 }
 
-fn message(next: Next) -> Message {
-    match next.news {
-        News::Output(piece) | News::Late(piece) => match piece.content {
-            Content::Binary(bytes) => Message::binary(bytes),
-            Content::Text(text) => Message::binary(text.into_bytes()),
-        },
-        News::Dropped(range) => notice(&AttachNotice::Dropped { range: to_wire::range(&range) }),
-        News::Ending(ending) => notice(&AttachNotice::Ending { ending }),
+fn messages(follower: &Follower, step: Step) -> Vec<Message> {
+    match step {
+        Step::Output(parts) => {
+            let message = |bytes: &[u8]| Message::binary(bytes.to_vec());
+            parts.iter().map(|part| message(follower.bytes(&part.range))).collect()
+        }
+        Step::Dropped(range) => {
+            vec![notice(&AttachNotice::Dropped { range: to_wire::range(&range) })]
+        }
+        Step::Ending(ending) => {
+            let ending = to_wire::ending(&ending, &follower.process().about().sandbox);
+            vec![notice(&AttachNotice::Ending { ending: Box::new(ending) })]
+        }
     }
 }
 
@@ -165,8 +173,8 @@ fn notice(notice: &AttachNotice) -> Message {
 enum Taken {
     /// It has said all, or is gone.
     All,
-    /// A message is too long to be taken, and with it what follows.
-    UpTo(SplitStream<Socket>),
+    /// A message is not taken, for this reason, nor what follows.
+    UpTo(SplitStream<Socket>, Error),
 }
 
 /// Does what the client says until it says no more.
@@ -178,8 +186,12 @@ async fn take(
     loop {
         let message = match stream.next().await {
             Some(Ok(message)) => message,
-            Some(Err(tungstenite::Error::Capacity(_))) => return Taken::UpTo(stream),
-            Some(Err(_)) | None => return Taken::All,
+            Some(Err(tungstenite::Error::Capacity(_))) => return Taken::UpTo(stream, too_long()),
+            Some(Err(error)) => match websocket::told(&error) {
+                Some(error) => return Taken::UpTo(stream, error),
+                None => return Taken::All,
+            },
+            None => return Taken::All,
         };
         let done = match message {
             Message::Binary(bytes) => input.write(&bytes).await,
@@ -192,6 +204,12 @@ async fn take(
             _ = refusals.send(error).await;
         }
     }
+}
+
+fn too_long() -> Error {
+    let most = MOST_MESSAGE_BYTES >> 20;
+    let text = format!("the message is longer than {most} MiB; none of it was written");
+    Error::new(ErrorCode::BodyTooLarge, text).hint("attach again and send it as several messages")
 }
 
 struct Input {
@@ -208,9 +226,9 @@ impl Input {
     }
 
     async fn obey(&self, text: &str) -> Result<(), Error> {
-        match input::words("the message", text.as_bytes())? {
+        match input::words("message", text.as_bytes())? {
             AttachRequest::Resize { rows, cols } => {
-                resize::resize(&self.process, &ResizeRequest { rows, cols }).await
+                control::resize(&self.process, &ResizeRequest { rows, cols }).await
             }
             AttachRequest::CloseStdin => {
                 let close = WriteQuery { close: Some(true), offset: self.offset };

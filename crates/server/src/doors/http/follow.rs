@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::answer::{Answer, nothing};
 use super::input::{self, Target};
 use super::sse;
-use crate::verbs::follow::{Content, Following, News, Next, Piece};
+use crate::verbs::follow::{Follower, Part, Place, Step, split};
 use crate::{App, to_wire};
 
 pub(super) async fn follow_output(
@@ -19,53 +19,66 @@ pub(super) async fn follow_output(
 ) -> Answer {
     let query = input::query(&uri)?;
     let permit = app.begin_wait()?;
-    let following = Following::new(&process, &query, sse::last_event_id(&headers)?)?;
-    if following.is_over() {
+    let follower = Follower::new(&process, &query, sse::last_event_id(&headers)?)?;
+    if follower.is_over() {
         // The status that tells a page not to connect again.
         return nothing(StatusCode::NO_CONTENT);
     }
-    Ok(sse::answer(Output { following: Some(following), _permit: permit }))
+    Ok(sse::answer(Output { follower: Some(follower), _permit: permit }))
 }
 
 struct Output {
     /// `None` when the log could not be read.
-    following: Option<Following>,
+    follower: Option<Follower>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl sse::Events for Output {
     async fn next(&mut self) -> Option<String> {
-        match self.following.as_mut()?.next().await {
-            Ok(next) if next.is_empty() => None,
-            Ok(next) => Some(next.iter().map(written).collect()),
+        let follower = self.follower.as_mut()?;
+        match follower.next().await {
+            Ok(step) => step.map(|step| events(follower, step)),
             Err(error) => {
-                self.following = None;
+                self.follower = None;
                 Some(sse::event(None, name::FAILED, &ErrorBody { error }))
             }
         }
     }
 }
 
-fn written(next: &Next) -> String {
-    let id = Some(&next.place as _);
-    match &next.news {
-        News::Output(piece) => sse::event(id, name::OUTPUT, &in_words(piece)),
-        News::Late(piece) => sse::event(id, name::LATE, &in_words(piece)),
-        News::Dropped(range) => {
-            sse::event(id, name::DROPPED, &FollowDropped { range: to_wire::range(range) })
+fn events(follower: &Follower, step: Step) -> String {
+    let place = follower.place();
+    match step {
+        Step::Output(parts) => parts.iter().map(|part| output(follower, part)).collect(),
+        Step::Dropped(range) => {
+            let dropped = FollowDropped { range: to_wire::range(&range) };
+            sse::event(Some(&place), name::DROPPED, &dropped)
         }
-        News::Ending(ending) => sse::event(id, name::ENDING, ending),
+        Step::Ending(ending) => {
+            let ending = to_wire::ending(&ending, &follower.process().about().sandbox);
+            sse::event(Some(&place), name::ENDING, &ending)
+        }
     }
 }
 
-fn in_words(piece: &Piece) -> FollowOutput {
-    FollowOutput {
-        range: to_wire::range(&piece.range),
-        stream: piece.stream.map(to_wire::stream),
-        at_unix_ns: piece.at_ms.map(to_wire::ms_as_ns),
-        content: match &piece.content {
-            Content::Text(text) => Bytes::Text(text.clone()),
-            Content::Binary(bytes) => Bytes::Base64(base64_simd::STANDARD.encode_to_string(bytes)),
-        },
-    }
+/// One event for the text and one for what is no text, if there is any.
+fn output(follower: &Follower, part: &Part) -> String {
+    let Place { ended, .. } = follower.place();
+    let (text, binary) = split(follower.bytes(&part.range));
+    let middle = part.range.start + text.len() as u64;
+    let pieces = [
+        (part.range.start..middle, Bytes::Text(text.to_owned())),
+        (middle..part.range.end, Bytes::Base64(base64_simd::STANDARD.encode_to_string(binary))),
+    ];
+    let event = |(range, content): (std::ops::Range<u64>, Bytes)| {
+        let output = FollowOutput {
+            range: to_wire::range(&range),
+            stream: part.stream.map(to_wire::stream),
+            at_unix_ns: part.at_ms.map(to_wire::ms_as_ns),
+            content,
+        };
+        let place = Place { cursor: range.end, ended };
+        sse::event(Some(&place), if ended { name::LATE } else { name::OUTPUT }, &output)
+    };
+    pieces.into_iter().filter(|(range, _)| !range.is_empty()).map(event).collect()
 }

@@ -1,6 +1,6 @@
-//! Requests: queries and bodies into words, with an error that says what is wrong where.
+//! Queries and bodies as types of the API, with an error that says what is wrong where.
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::Uri;
 use axum::http::request::Parts;
@@ -28,38 +28,33 @@ impl FromRequestParts<App> for Target {
     }
 }
 
-/// The query of a request as words.
+/// The query of a request.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     let query = Query::try_from_uri(uri);
     query.map(|Query(query)| query).map_err(|error| {
-        // axum's own sentence comes first and says nothing.
+        // The cause says more than axum's own message.
         let cause = std::error::Error::source(&error).map_or(error.to_string(), <_>::to_string);
-        invalid(format!("the query does not make sense: {cause}"))
+        invalid(format!("invalid query: {cause}"))
     })
 }
 
-/// The whole body, within the bound.
-pub(super) async fn bytes(app: &App, body: Body) -> Result<Bytes, Error> {
-    app.body(body).await
-}
-
-/// A body as words. An empty one is an empty object.
+/// A body as JSON. An empty one is an empty object.
 pub(super) async fn json<T: DeserializeOwned>(app: &App, body: Body) -> Result<T, Error> {
-    let bytes = bytes(app, body).await?;
-    words("the body", if bytes.is_empty() { b"{}" } else { &bytes })
+    let bytes = app.body(body).await?;
+    words("body", if bytes.is_empty() { b"{}" } else { &bytes })
 }
 
-/// What somebody sent, which is `what`, as words.
+/// Parses what a client sent; `what` names it in the error.
 pub(super) fn words<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<T, Error> {
     // A list would be taken field by field, whatever the fields are called.
     if text.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
-        return Err(invalid(format!("{what} does not make sense: it is a list, not an object")));
+        return Err(invalid(format!("invalid {what}: expected an object, got a list")));
     }
     serde_json::from_slice(text).map_err(|error| {
-        let not = match error.classify() {
-            serde_json::error::Category::Data => "does not make sense",
-            _ => "is not JSON",
+        let json = match error.classify() {
+            serde_json::error::Category::Data => "",
+            _ => "JSON in the ",
         };
-        invalid(format!("{what} {not}: {error}"))
+        invalid(format!("invalid {json}{what}: {error}"))
     })
 }

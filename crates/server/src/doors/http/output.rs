@@ -12,7 +12,7 @@ use futures_util::stream;
 use lastbyte_engine::{Process, Sandbox, Snapshot};
 use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
 
-use super::answer::{Answer, Refusal, after_a_wait, ok};
+use super::answer::{Answer, Refusal, after_a_wait, json_text, ok};
 use super::input::{self, Target};
 use super::partial::{self, Wanted};
 use crate::verbs::read::{self, RawOutput};
@@ -36,7 +36,7 @@ async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: Output
         read::Answer::View(view) => return ok(&view),
         read::Answer::Raw(raw) => *raw,
     };
-    // While the log can grow, and for one of two streams, a place in the answer is none to keep.
+    // While the log can grow, and for one of two streams, offsets in the answer are not stable.
     if raw.snapshot.log_open || query.stream.is_some() {
         return Ok(bytes(raw));
     }
@@ -77,14 +77,14 @@ fn a_part(mut answer: Response<Body>, (first, last): (u64, u64), len: u64) -> Re
 }
 
 fn missing(len: u64) -> Response<Body> {
-    let message = format!("the answer has {len} bytes, and the range lies past them");
+    let message = format!("the range starts past the end of the output ({len} bytes)");
     let mut answer = Refusal(Error::new(ErrorCode::RangeNotSatisfiable, message)).into_response();
     set(&mut answer, header::CONTENT_RANGE, format!("bytes */{len}"));
     answer
 }
 
 fn not_modified() -> Response<Body> {
-    // One whose length is known would be told as that of the output.
+    // A body of known length would be announced as the length of the output.
     let nothing = stream::empty::<Result<Bytes, Infallible>>();
     let mut answer = Response::new(Body::from_stream(nothing));
     *answer.status_mut() = StatusCode::NOT_MODIFIED;
@@ -101,7 +101,8 @@ fn set(answer: &mut Response<Body>, name: HeaderName, value: String) {
 fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
     let RawOutput { snapshot, from, next, body } = raw;
     let len = body.len();
-    let mut answer = Response::new(Body::from_stream(body));
+    let body = body.into_whole().map_or_else(Body::from_stream, Body::from);
+    let mut answer = Response::new(body);
     let mut say = |name: &'static str, value: &dyn Display| {
         // Numbers, words and JSON in ASCII: nothing that a head cannot have.
         if let Ok(value) = HeaderValue::try_from(value.to_string()) {
@@ -112,11 +113,11 @@ fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
     say(header::CONTENT_LENGTH.as_str(), &len);
     say(head::FROM, &from);
     say(head::NEXT, &next);
-    of_snapshot(&snapshot, sandbox, &mut say);
+    snapshot_headers(&snapshot, sandbox, &mut say);
     answer
 }
 
-fn of_snapshot(
+fn snapshot_headers(
     snapshot: &Snapshot,
     sandbox: &Sandbox,
     say: &mut impl FnMut(&'static str, &dyn Display),
@@ -145,17 +146,15 @@ fn phase(snapshot: &Snapshot) -> &'static str {
 
 /// JSON that a head can carry: a holder's name may have any character.
 fn ascii_json(value: &impl serde::Serialize) -> String {
-    let text = serde_json::to_string(value).expect("words of the API are JSON");
+    let text = json_text(value);
     let mut ascii = String::with_capacity(text.len());
     for character in text.chars() {
-        match character.is_ascii() {
-            true => ascii.push(character),
-            false => {
-                let mut units = [0; 2];
-                for unit in character.encode_utf16(&mut units) {
-                    ascii.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
+        if character.is_ascii() {
+            ascii.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            ascii.push_str(&format!("\\u{unit:04x}"));
         }
     }
     ascii

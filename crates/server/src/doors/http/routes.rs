@@ -1,20 +1,28 @@
-//! The list of routes, and one handler for each verb.
+//! The list of routes, one handler for each verb, and the clock that runs while a route answers.
+
+use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::http::{Response, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
-use lastbyte_wire::{Error, ErrorCode, ForgetQuery, Health, OPENAPI, Root, StartRequest};
+use axum::routing::{self, MethodRouter};
+use lastbyte_wire::{
+    Error, ErrorCode, ForgetQuery, Health, HealthStatus, JournalHealth, OPENAPI, Root, StartRequest,
+};
+use tokio::task::spawn_blocking;
 
 use super::answer::{Answer, Refusal, after_a_wait, json, nothing, ok};
 use super::input::Target;
-use super::metrics::timed;
-use super::route::Route;
-use super::{attach, events, follow, input, metrics, output};
-use crate::verbs::{forget, list, resize, search, show, signal, start, stop, times, wait, write};
+use super::{attach, events, follow, input, output};
+use crate::metrics::{Answered, Promptness, page};
+use crate::verbs::refusal::broken;
+use crate::verbs::{control, list, search, start, times, wait, write};
 use crate::{App, to_wire};
 
 const PROCESSES: &str = "/v1/processes";
@@ -44,7 +52,7 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/shutdown", shut_down),
         Route::get("/openapi.json", tell_api),
         Route::get("/healthz", tell_health),
-        Route::get("/metrics", metrics::tell_metrics),
+        Route::get("/metrics", tell_metrics),
     ]
 }
 
@@ -57,7 +65,7 @@ pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn router(app: App) -> Router {
     let add = |router: Router<App>, route: Route| {
         let Route { method, path, answers, promptness } = route;
-        let answered = app.answers.of((method, path), promptness);
+        let answered = app.answers.route((method, path), promptness);
         router.route(path, answers.route_layer(from_fn_with_state(answered, timed)))
     };
     routes()
@@ -66,6 +74,57 @@ pub fn router(app: App) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(app)
+}
+
+/// Made with its handler, so that the method it is known by is the one it answers to.
+struct Route {
+    method: &'static str,
+    path: &'static str,
+    answers: MethodRouter<App>,
+    promptness: Promptness,
+}
+
+impl Route {
+    fn get<T: 'static>(path: &'static str, handler: impl Handler<T, App>) -> Self {
+        Self::new("GET", path, routing::get(handler))
+    }
+
+    fn post<T: 'static>(path: &'static str, handler: impl Handler<T, App>) -> Self {
+        Self::new("POST", path, routing::post(handler))
+    }
+
+    fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, App>) -> Self {
+        Self::new("DELETE", path, routing::delete(handler))
+    }
+
+    /// As a route that is there to wait for processes.
+    fn that_waits(self) -> Self {
+        Self { promptness: Promptness::Waits, ..self }
+    }
+
+    fn new(method: &'static str, path: &'static str, answers: MethodRouter<App>) -> Self {
+        Self { method, path, answers, promptness: Promptness::Prompt }
+    }
+}
+
+/// Notes how long a route took to the head of its answer.
+async fn timed(
+    State(answered): State<Arc<Answered>>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    let asked = Instant::now();
+    let answer = next.run(request).await;
+    answered.note(&answer, asked.elapsed());
+    answer
+}
+
+async fn tell_metrics(State(app): State<App>) -> Answer {
+    // Off the runtime: it looks at every process and at every descriptor.
+    let text = spawn_blocking(move || page(&app)).await;
+    let text = text.map_err(|_| broken("collecting the metrics"))?;
+    // Version 0.0.4 is the text format that every collector takes.
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
 async fn tell_api() -> impl IntoResponse {
@@ -90,7 +149,7 @@ async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
 }
 
 async fn show_process(Target(process): Target) -> Answer {
-    ok(&show::show(&process))
+    ok(&list::show(&process))
 }
 
 async fn search_output(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
@@ -103,12 +162,12 @@ async fn tell_times(Target(process): Target, uri: Uri) -> Answer {
 }
 
 async fn list_survivors(Target(process): Target) -> Answer {
-    ok(&show::survivors(&process).await)
+    ok(&list::survivors(&process).await)
 }
 
 async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query: ForgetQuery = input::query(&uri)?;
-    let forgotten = forget::forget(&app, &process, &query).await.map_err(Refusal);
+    let forgotten = control::forget(&app, &process, &query).await.map_err(Refusal);
     let answer = forgotten.and_then(|()| nothing(StatusCode::NO_CONTENT));
     // A stop takes as long as its grace.
     if query.stop == Some(true) { after_a_wait(answer) } else { answer }
@@ -126,23 +185,23 @@ async fn write_to_process(
     body: Body,
 ) -> Answer {
     let query = input::query(&uri)?;
-    let bytes = input::bytes(&app, body).await?;
+    let bytes = app.body(body).await?;
     ok(&write::write(&process, bytes.into(), &query).await?)
 }
 
 async fn signal_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
-    ok(&signal::signal(&process, &request).await?)
+    ok(&control::signal(&process, &request).await?)
 }
 
 async fn stop_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
-    ok(&stop::stop(&process, &request).await?)
+    ok(&control::stop(&process, &request).await?)
 }
 
 async fn resize_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
-    resize::resize(&process, &request).await?;
+    control::resize(&process, &request).await?;
     nothing(StatusCode::NO_CONTENT)
 }
 
@@ -153,6 +212,7 @@ async fn shut_down(State(app): State<App>) -> Answer {
 
 async fn tell_health(State(app): State<App>) -> Answer {
     let phases = app.engine.phases();
+    let journal = to_wire::journal(app.engine.journal_now());
     ok(&Health {
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
@@ -160,15 +220,22 @@ async fn tell_health(State(app): State<App>) -> Answer {
         running: phases.running,
         processes: phases.all(),
         reach: to_wire::reach(app.engine.reach()),
+        status: match journal {
+            JournalHealth::Off | JournalHealth::Ok => HealthStatus::Ok,
+            // Still 200: a supervisor that restarts the server for it loses what waits.
+            JournalHealth::Waiting { .. } => HealthStatus::Degraded,
+        },
+        journal,
     })
 }
 
 async fn no_route(uri: Uri) -> impl IntoResponse {
-    let message = format!("there is nothing at {}", uri.path());
-    Refusal(Error::new(ErrorCode::RouteNotFound, message))
+    let message = format!("no such route: {}", uri.path());
+    let hint = "GET /openapi.json lists the routes";
+    Refusal(Error::new(ErrorCode::RouteNotFound, message).hint(hint))
 }
 
 async fn no_method(method: axum::http::Method, uri: Uri) -> impl IntoResponse {
-    let message = format!("{} does not take {method}", uri.path());
+    let message = format!("{} does not support {method}", uri.path());
     Refusal(Error::new(ErrorCode::MethodNotAllowed, message))
 }

@@ -1,17 +1,16 @@
 //! Server-sent events: an answer that has no end of its own.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
-use futures_core::Stream;
+use futures_util::{StreamExt, stream};
 use lastbyte_wire::{Error, head};
 use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::answer::json_text;
 use crate::from_wire::invalid;
 
 /// A proxy or a client that hears nothing for long gives up.
@@ -23,12 +22,19 @@ pub(super) trait Events: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<String>> + Send;
 }
 
-/// An answer of these events.
+/// An answer of these events. The next one is made when the client has taken the one before.
 pub(super) fn answer(events: impl Events) -> Response<Body> {
-    // One piece is under way while the client takes the one before; nobody else waits for it.
-    let (sender, pieces) = mpsc::channel(1);
-    tokio::spawn(tell(events, sender));
-    let mut answer = Response::new(Body::from_stream(Pieces(pieces)));
+    // Said at once, so that the client knows that it is listening.
+    let greeting = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b":\n\n")) });
+    let told = stream::unfold(events, async |mut events| {
+        let text = match timeout(KEEP_ALIVE, events.next()).await {
+            Ok(Some(text)) => text.into(),
+            Ok(None) => return None,
+            Err(_) => Bytes::from_static(b":\n\n"),
+        };
+        Some((Ok(text), events))
+    });
+    let mut answer = Response::new(Body::from_stream(greeting.chain(told)));
     let kind = HeaderValue::from_static("text/event-stream");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -39,7 +45,7 @@ pub(super) fn answer(events: impl Events) -> Response<Body> {
 /// for none, which would leave out all events in between.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let id = headers.get(head::LAST_EVENT_ID).map(HeaderValue::to_str).transpose();
-    id.map_err(|_| invalid("the `Last-Event-ID` is not the id of an event: it is not ASCII"))
+    id.map_err(|_| invalid("invalid `Last-Event-ID`: it is not ASCII"))
 }
 
 /// One event.
@@ -49,33 +55,5 @@ pub(super) fn event(
     data: &impl Serialize,
 ) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    let data = serde_json::to_string(data).expect("words of the API are JSON");
-    format!("{id}event: {name}\ndata: {data}\n\n")
-}
-
-/// Ends when the events do, or when the client has gone.
-async fn tell(mut events: impl Events, pieces: mpsc::Sender<Bytes>) {
-    // Said at once, so that the client knows that it is listening.
-    let mut piece = Bytes::from_static(b":\n\n");
-    while pieces.send(piece).await.is_ok() {
-        let next = tokio::select! {
-            next = timeout(KEEP_ALIVE, events.next()) => next,
-            () = pieces.closed() => return,
-        };
-        piece = match next {
-            Ok(Some(text)) => text.into(),
-            Ok(None) => return,
-            Err(_) => Bytes::from_static(b":\n\n"),
-        };
-    }
-}
-
-struct Pieces(mpsc::Receiver<Bytes>);
-
-impl Stream for Pieces {
-    type Item = Result<Bytes, std::convert::Infallible>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|piece| piece.map(Ok))
-    }
+    format!("{id}event: {name}\ndata: {}\n\n", json_text(data))
 }

@@ -13,7 +13,7 @@ pub struct Place {
     pub ended: bool,
 }
 
-/// Behind the cursor of a follower that knows the ending.
+/// Follows the cursor if the ending was told.
 const ENDED: &str = "-ended";
 
 impl Place {
@@ -27,18 +27,19 @@ impl Place {
     }
 
     /// Negative counts from the end of a log of this length.
-    pub(super) fn asked(from: i64, total: u64) -> Self {
+    pub(super) fn from_offset(from: i64, total: u64) -> Self {
         let cursor = u64::try_from(from).unwrap_or(total.saturating_sub(from.unsigned_abs()));
         Self { cursor, ended: false }
     }
 
-    /// A place in what is not there yet is one in another log.
+    /// A place past the end belongs to another log.
     pub(super) fn check(self, total: u64) -> Result<(), Error> {
         let Self { cursor, .. } = self;
-        match cursor > total {
-            true => Err(invalid(format!("the log has {total} bytes, and {cursor} lies past them"))),
-            false => Ok(()),
+        if cursor > total {
+            let message = format!("{cursor} is past the end of the output ({total} bytes)");
+            return Err(invalid(message));
         }
+        Ok(())
     }
 }
 
@@ -65,8 +66,8 @@ mod tests {
 
     #[test]
     fn a_place_before_the_beginning_is_the_beginning() {
-        assert_eq!(Place::asked(-3, 10).cursor, 7);
-        assert_eq!(Place::asked(-30, 10).cursor, 0);
-        assert_eq!(Place::asked(30, 10).cursor, 30);
+        assert_eq!(Place::from_offset(-3, 10).cursor, 7);
+        assert_eq!(Place::from_offset(-30, 10).cursor, 0);
+        assert_eq!(Place::from_offset(30, 10).cursor, 30);
     }
 }

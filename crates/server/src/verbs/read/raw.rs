@@ -13,7 +13,7 @@ use lastbyte_output::views::{Read, Source};
 use lastbyte_wire::{Content, Error};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::{AT_ONCE, Asked, source};
+use super::{AT_ONCE, ReadRequest, source};
 use crate::verbs::refusal;
 
 /// Bytes and what they are bytes of.
@@ -37,20 +37,21 @@ pub struct RawBody {
 #[derive(Debug)]
 enum Rest {
     Ready(Box<LogSource>, Range<u64>),
-    Reading(JoinHandle<io::Result<Piece>>),
+    Reading(JoinHandle<io::Result<ReadChunk>>),
 }
 
 /// What was read, and what is left to read from where.
-type Piece = (Bytes, Box<LogSource>, Range<u64>);
+type ReadChunk = (Bytes, Box<LogSource>, Range<u64>);
 
-const PIECE: usize = 256 << 10;
+/// What is read at once, and so what a client that does not read costs.
+const CHUNK_BYTES: usize = 64 << 10;
 /// What is promised of a log that may still drop: no more than can be in hand.
-const IN_HAND: u64 = 256 << 10;
+const OPEN_LOG_BYTES: u64 = 256 << 10;
 
 pub(super) async fn read(
     process: &Process,
     snapshot: &Snapshot,
-    asked: &Asked,
+    asked: &ReadRequest,
 ) -> Result<RawOutput, Error> {
     let mut snapshot = snapshot.clone();
     loop {
@@ -59,14 +60,14 @@ pub(super) async fn read(
         let most = asked.budget();
         let read = match asked.stream {
             None if snapshot.log_open => {
-                let most = IN_HAND.min(most as u64);
-                let in_hand = spawn_blocking(move || in_hand(&source, from, most));
-                in_hand.await.map_err(|_| refusal::broken("the read"))?
+                let most = OPEN_LOG_BYTES.min(most as u64);
+                let read_now = spawn_blocking(move || read_now(&source, from, most));
+                read_now.await.map_err(|_| refusal::broken("reading the output"))?
             }
             None => whole(source, from, most as u64),
             Some(_) => {
                 let filtered = spawn_blocking(move || filtered(&source, from, most));
-                filtered.await.map_err(|_| refusal::broken("the read"))?.map(Some)
+                filtered.await.map_err(|_| refusal::broken("reading the output"))?.map(Some)
             }
         };
         match read.map_err(|error| refusal::unreadable(&error))? {
@@ -79,7 +80,7 @@ pub(super) async fn read(
     }
 }
 
-/// In the words of an answer in JSON.
+/// As part of an answer in JSON.
 pub(super) fn content(source: &LogSource, from: u64, most: usize) -> io::Result<(Content, u64)> {
     let (range, body) = filtered(source, from, most)?;
     let bytes = body.first.unwrap_or_default();
@@ -87,24 +88,22 @@ pub(super) fn content(source: &LogSource, from: u64, most: usize) -> io::Result<
 }
 
 /// From the first byte at or after `from` that is there, up to the next that is not.
-fn there(source: &LogSource, from: u64, most: u64) -> Range<u64> {
+fn available(source: &LogSource, from: u64, most: u64) -> Range<u64> {
     let mut from = from;
     let mut end = source.end();
     for gone in source.dropped() {
-        match gone.start <= from {
-            true => from = from.max(gone.end),
-            false => {
-                end = end.min(gone.start);
-                break;
-            }
+        if gone.start > from {
+            end = end.min(gone.start);
+            break;
         }
+        from = from.max(gone.end);
     }
     from..from.saturating_add(most).min(end).max(from)
 }
 
 /// Reads all that it answers with: what is dropped meanwhile ends it, and is asked for no more.
-fn in_hand(source: &LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u64>, RawBody)>> {
-    let range = there(source, from, most);
+fn read_now(source: &LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u64>, RawBody)>> {
+    let range = available(source, from, most);
     let mut bytes = vec![0; (range.end - range.start) as usize];
     let mut count = 0;
     while count < bytes.len() {
@@ -123,7 +122,7 @@ fn in_hand(source: &LogSource, from: u64, most: u64) -> io::Result<Option<(Range
 
 /// Reads the beginning, and the rest when it is wanted.
 fn whole(source: LogSource, from: u64, most: u64) -> io::Result<Option<(Range<u64>, RawBody)>> {
-    let Range { start: from, end: next } = there(&source, from, most);
+    let Range { start: from, end: next } = available(&source, from, most);
     let mut first = vec![0; (next - from).min(AT_ONCE as u64) as usize];
     let count = match source.read_at(from, &mut first)? {
         Read::Bytes(count) => count,
@@ -158,6 +157,14 @@ fn filtered(source: &LogSource, from: u64, most: usize) -> io::Result<(Range<u64
 }
 
 impl RawBody {
+    /// All of it, if it is in hand.
+    pub fn into_whole(self) -> Result<Bytes, Self> {
+        match self.rest {
+            None => Ok(self.first.unwrap_or_default()),
+            Some(_) => Err(self),
+        }
+    }
+
     /// How many bytes it has.
     pub fn len(&self) -> u64 {
         self.len
@@ -171,15 +178,15 @@ impl RawBody {
 impl Rest {
     fn read(source: Box<LogSource>, range: Range<u64>) -> Self {
         Self::Reading(spawn_blocking(move || {
-            let mut piece = vec![0; (range.end - range.start).min(PIECE as u64) as usize];
-            match source.read_at(range.start, &mut piece)? {
+            let mut chunk = vec![0; (range.end - range.start).min(CHUNK_BYTES as u64) as usize];
+            match source.read_at(range.start, &mut chunk)? {
                 Read::Bytes(0) => Err(io::ErrorKind::UnexpectedEof.into()),
                 Read::Bytes(count) => {
-                    piece.truncate(count);
-                    Ok((piece.into(), source, range.start + count as u64..range.end))
+                    chunk.truncate(count);
+                    Ok((chunk.into(), source, range.start + count as u64..range.end))
                 }
                 Read::Dropped(_) | Read::Other { .. } => {
-                    Err(io::Error::other("the output was dropped while it was sent"))
+                    Err(io::Error::other("the output was dropped while it was being sent"))
                 }
             }
         }))
@@ -203,10 +210,12 @@ impl Stream for RawBody {
                         body.rest = Some(Rest::Reading(reading));
                         return Poll::Pending;
                     };
-                    let read = read.unwrap_or_else(|_| Err(io::Error::other("a read broke down")));
-                    return Poll::Ready(Some(read.map(|(piece, source, left)| {
+                    let read = read.unwrap_or_else(|_| {
+                        Err(io::Error::other("internal error while reading the output"))
+                    });
+                    return Poll::Ready(Some(read.map(|(chunk, source, left)| {
                         body.rest = (!left.is_empty()).then_some(Rest::Ready(source, left));
-                        piece
+                        chunk
                     })));
                 }
             }

@@ -1,5 +1,6 @@
 //! Many at once: nothing is dropped.
 
+use lastbyte_testkit::as_many_as;
 use serde_json::json;
 
 use super::fixture::{Fixture, fault, result, run};
@@ -39,18 +40,20 @@ async fn a_client_that_reads_no_answer_is_made_to_wait_and_loses_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn six_hundred_terminals_all_come_to_their_end() {
+    // Each takes seven, its connection to the anchor included.
+    let count = as_many_as(600, 8);
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    let requests: Vec<i64> = (0..600)
+    let requests: Vec<i64> = (0..count)
         .map(|n| {
             let more = json!({"processId": n.to_string(), "tty": true});
             client.request("command/exec", run("join then cat then exit 8", more))
         })
         .collect();
-    fixture.anchor.wait_for(600);
+    fixture.anchor.wait_for(count as usize);
     let extra = client.exec(run("print one-more", json!({"processId": "x", "tty": true}))).await;
     assert_eq!((result(&extra).0, client.output("x", "stdout")), (0, b"one-more".to_vec()));
-    for n in 0..600 {
+    for n in 0..count {
         client
             .request("command/exec/write", json!({"processId": n.to_string(), "closeStdin": true}));
     }

@@ -1,6 +1,6 @@
 //! The end of a connection: what it started ends, and what had ended is still told.
 
-use lastbyte_engine::{Filter, PhaseIs};
+use lastbyte_engine::{Filter, PhaseKind};
 use lastbyte_testkit::eventually;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ async fn answers_of_commands_that_had_ended_are_delivered() {
         params["streamStdoutStderr"] = (n % 2 == 0).into();
         begun.push(client.request("command/exec", params));
     }
-    let ended = Filter { phase: Some(PhaseIs::Ended), ..Filter::default() };
+    let ended = Filter { phase: Some(PhaseKind::Ended), ..Filter::default() };
     let count = || fixture.engine.list(&ended, None, 100).processes.len();
     eventually("all eight have ended", || count() == 8);
     let running = client.request("command/exec", run("hold", json!({})));

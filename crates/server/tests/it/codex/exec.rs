@@ -170,6 +170,27 @@ async fn a_directory_is_relative_to_the_servers_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tilde_is_the_home_of_the_server() {
+    let home = tempfile::tempdir().unwrap();
+    let fixture = Fixture::with(|settings| settings.environment.set("HOME", home.path()));
+    let mut client = fixture.client().await;
+    let (own, home) = (fixture.folder.path(), home.path().canonicalize().unwrap());
+    std::fs::create_dir(home.join("sub")).unwrap();
+    std::fs::create_dir(own.join("~sub")).unwrap();
+    std::fs::create_dir(own.join("a~")).unwrap();
+    for (cwd, want) in [
+        ("~", home.clone()),
+        ("~/", home.clone()),
+        ("~//sub", home.join("sub")),
+        ("~sub", own.canonicalize().unwrap().join("~sub")),
+        ("a~", own.canonicalize().unwrap().join("a~")),
+    ] {
+        let answer = client.exec(run("print-cwd", json!({"cwd": cwd}))).await;
+        assert_eq!(result(&answer).1, want.to_str().unwrap(), "{cwd}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_started_says_why_and_frees_its_id() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;

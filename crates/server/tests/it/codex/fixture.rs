@@ -1,7 +1,7 @@
 //! An engine with a Codex door, and an anchor for the helpers that are started through it.
 
 use lastbyte_engine::{Engine, Environment, Settings};
-use lastbyte_server::doors::codex::{self, Door};
+use lastbyte_server::doors::codex::{self, Door, LocalExecution};
 use lastbyte_testkit::{Anchor, PATIENCE, script};
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ impl Fixture {
         settings.environment.set(name, value);
         let mut door = codex::Settings::new(folder.path(), folder.path());
         door.environment = settings.environment.clone();
+        door.local_execution = LocalExecution::Enabled;
         change(&mut door);
         let engine = Engine::new(settings).unwrap();
         Self { door: Door::new(engine.clone(), door), engine, anchor, folder }

@@ -13,10 +13,10 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::chance::Chance;
 use super::client::Client;
 use super::fixture::{Fixture, child, patiently, result, run};
 use super::transport::{Transport, listen};
+use crate::random::Random;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_comes_as_a_line_does_no_harm() {
@@ -45,24 +45,24 @@ async fn fuzz(transport: Transport) {
         if Instant::now() >= until {
             return;
         }
-        seed = Chance::new(seed).next();
+        seed = Random::new(seed).below(u64::MAX);
     }
 }
 
 async fn round(transport: Transport, seed: u64, messages: i64) {
-    let mut chance = Chance::new(seed);
+    let mut random = Random::new(seed);
     let fixture = Fixture::new();
     let mut client = transport.client(&fixture).await;
     let (mut expected, hello) = (BTreeMap::new(), client.got.len());
     for number in 0..messages {
-        let message = message(&mut chance, number, messages);
+        let message = message(&mut random, number, messages);
         if let Some(id) = id_of_request(&message) {
             *expected.entry(id).or_insert(0) += 1;
         }
         client.send_line(&message);
     }
     if transport == Transport::Tcp {
-        send_broken_frames(&fixture, &mut chance).await;
+        send_broken_frames(&fixture, &mut random).await;
     }
     let count: usize = expected.values().sum();
     let answers = |got: &[Value]| got[hello..].iter().filter_map(answered).collect::<Vec<_>>();
@@ -86,13 +86,13 @@ async fn is_served(client: &mut Client) {
 }
 
 /// One thing that a client might send. The largest comes once.
-fn message(chance: &mut Chance, number: i64, of: i64) -> Vec<u8> {
-    let mut message = match chance.below(10) {
+fn message(random: &mut Random, number: i64, of: i64) -> Vec<u8> {
+    let mut message = match random.below(10) {
         _ if number == of / 2 => padded(number, &"x".repeat(20 << 20)),
-        0 => chance.bytes(300),
-        1 => nested(chance, number),
-        2 => retyped(chance, number).to_string().into_bytes(),
-        _ => spoiled(chance, number),
+        0 => bytes(random, 300),
+        1 => nested(random, number),
+        2 => retyped(random, number).to_string().into_bytes(),
+        _ => spoiled(random, number),
     };
     // It would be two.
     message.retain(|byte| *byte != b'\n');
@@ -100,15 +100,39 @@ fn message(chance: &mut Chance, number: i64, of: i64) -> Vec<u8> {
 }
 
 /// A request with bytes flipped, cut out, doubled or put in.
-fn spoiled(chance: &mut Chance, number: i64) -> Vec<u8> {
-    let mut line = request(chance, number).to_string().into_bytes();
-    (0..chance.below(4)).for_each(|_| chance.spoil(&mut line));
+fn spoiled(random: &mut Random, number: i64) -> Vec<u8> {
+    let mut line = request(random, number).to_string().into_bytes();
+    (0..random.below(4)).for_each(|_| spoil(random, &mut line));
     line
 }
 
+fn spoil(random: &mut Random, line: &mut Vec<u8>) {
+    let at = below(random, line.len().max(1));
+    match random.below(4) {
+        _ if line.is_empty() => line.push(b'{'),
+        0 => line[at] ^= 1 << random.below(8),
+        1 => _ = line.drain(at..(at + 1 + below(random, 9)).min(line.len())),
+        2 => line.insert(at, random.below(256) as u8),
+        _ => line.extend_from_within(at..),
+    }
+}
+
+/// At most this many bytes.
+fn bytes(random: &mut Random, most: usize) -> Vec<u8> {
+    (0..below(random, most + 1)).map(|_| random.below(256) as u8).collect()
+}
+
+fn pick<'a, T>(random: &mut Random, from: &'a [T]) -> &'a T {
+    &from[below(random, from.len())]
+}
+
+fn below(random: &mut Random, bound: usize) -> usize {
+    random.below(bound as u64) as usize
+}
+
 /// A request with a member of another type.
-fn retyped(chance: &mut Chance, number: i64) -> Value {
-    let mut request = request(chance, number);
+fn retyped(random: &mut Random, number: i64) -> Value {
+    let mut request = request(random, number);
     let values = [
         json!(null),
         json!(-1),
@@ -124,15 +148,15 @@ fn retyped(chance: &mut Chance, number: i64) -> Value {
     ];
     let members =
         ["processId", "tty", "cwd", "env", "size", "timeoutMs", "outputBytesCap", "command"];
-    let member = members[chance.below(members.len())];
-    request["params"][member] = values[chance.below(values.len())].clone();
+    let member = *pick(random, &members);
+    request["params"][member] = pick(random, &values).clone();
     request
 }
 
-fn nested(chance: &mut Chance, number: i64) -> Vec<u8> {
-    let depth = [100, 127, 128, 129, 100_000][chance.below(5)];
+fn nested(random: &mut Random, number: i64) -> Vec<u8> {
+    let depth = *pick(random, &[100, 127, 128, 129, 100_000]);
     let (open, close) = ("[".repeat(depth), "]".repeat(depth));
-    let close = if chance.below(2) == 0 { &close[..] } else { "" };
+    let close = if random.below(2) == 0 { &close[..] } else { "" };
     format!(r#"{{"id":{number},"method":"command/exec","params":{open}{close}}}"#).into_bytes()
 }
 
@@ -144,7 +168,7 @@ fn padded(number: i64, padding: &str) -> Vec<u8> {
 }
 
 /// One that is right, of each kind.
-fn request(chance: &mut Chance, number: i64) -> Value {
+fn request(random: &mut Random, number: i64) -> Value {
     let (ends, reads) = (child("exit 0"), child("cat"));
     let kinds = [
         json!({"method": "command/exec", "params": {"command": reads, "processId": "a", "tty": true, "timeoutMs": 90}}),
@@ -158,19 +182,19 @@ fn request(chance: &mut Chance, number: i64) -> Value {
         json!({"method": "process/kill", "params": {"processHandle": "h"}}),
         json!({"method": "initialize", "params": {"clientInfo": {"name": "n", "version": "0"}}}),
     ];
-    let mut request = kinds[chance.below(kinds.len())].clone();
+    let mut request = pick(random, &kinds).clone();
     request["id"] = number.into();
     request
 }
 
 /// Connections that speak no WebSocket once they are one.
-async fn send_broken_frames(fixture: &Fixture, chance: &mut Chance) {
+async fn send_broken_frames(fixture: &Fixture, random: &mut Random) {
     let address = listen(fixture, Limits::default());
     for _ in 0..5 {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n";
-        stream.write_all(&[head.as_bytes(), &chance.bytes(300)].concat()).await.unwrap();
+        stream.write_all(&[head.as_bytes(), &bytes(random, 300)].concat()).await.unwrap();
     }
 }
 

@@ -61,7 +61,7 @@ async fn a_huge_line_is_a_request_like_any_other() {
 async fn a_line_past_all_bounds_is_thrown_away() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    let most = lastbyte_server::doors::codex::MOST_MESSAGE_BYTES;
+    let most = lastbyte_server::doors::codex::MAX_MESSAGE_BYTES;
     client.send_line(padded(1000, &"x".repeat(most)).as_bytes());
     is_served(&mut client).await;
     assert!(!client.got.iter().any(|message| message["id"] == 1000));

@@ -2,7 +2,6 @@
 
 mod back_end;
 mod burst;
-mod chance;
 pub mod client;
 mod closing;
 mod control;

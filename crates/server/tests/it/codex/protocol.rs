@@ -1,5 +1,6 @@
 //! The envelope and the handshake.
 
+use lastbyte_server::doors::codex::LocalExecution;
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -28,7 +29,9 @@ async fn a_handshake_is_made_once() {
         (&result["platformFamily"], &result["platformOs"]),
         (&json!("unix"), &json!("linux"))
     );
-    assert!(result["userAgent"].as_str().unwrap().contains("(test; 0)"));
+    let user_agent = result["userAgent"].as_str().unwrap();
+    assert!(user_agent.starts_with("test/"), "{user_agent}");
+    assert!(user_agent.ends_with(" lastbyte (test; 0)"), "{user_agent}");
     assert_eq!(result["codexHome"], fixture.folder.path().to_str().unwrap());
     let again = client.initialize(json!({})).await;
     assert_eq!(fault(&again), (-32600, "Already initialized"));
@@ -45,6 +48,57 @@ async fn a_name_that_is_no_header_is_refused_and_can_be_corrected() {
     let text = "Invalid clientInfo.name: 'a\nb'. Must be a valid HTTP header value.";
     assert_eq!(fault(&refused), (-32600, text));
     assert!(client.initialize(json!({})).await["result"].is_object());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_agent_is_a_header_whatever_the_version_is() {
+    let fixture = Fixture::new();
+    let mut client = Client::over_lines(&fixture.door);
+    let params = json!({"clientInfo": {"name": "a b", "version": "1\n\u{e9}"}});
+    let answer = client.call("initialize", params).await;
+    let user_agent = answer["result"]["userAgent"].as_str().unwrap();
+    assert!(user_agent.starts_with("a b/"), "{user_agent}");
+    assert!(user_agent.ends_with(" (a b; 1__)"), "{user_agent}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_belong_elsewhere_are_refused_before_they_are_looked_at() {
+    let fixture = Fixture::with(|settings| settings.local_execution = LocalExecution::Disabled);
+    let mut client = fixture.client().await;
+    let refused = (-32603, "local environment is not configured");
+    let contradiction = json!({"outputBytesCap": 1, "disableOutputCap": true});
+    for params in [json!({}), json!({"command": []}), contradiction] {
+        let mut command = run("exit 0", json!({"processId": "p"}));
+        command.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+        assert_eq!(fault(&client.exec(command).await), refused);
+    }
+    for command in [json!(["true"]), json!([])] {
+        let spawn = json!({"command": command, "processHandle": "h", "cwd": "/"});
+        assert_eq!(fault(&client.call("process/spawn", spawn).await), refused);
+    }
+    // Shapes, capabilities and what is not a start come first or are as ever.
+    let misshapen = client.exec(json!({"command": "ls"})).await;
+    assert!(fault(&misshapen).1.starts_with("Invalid request: "));
+    let terminate = client.call("command/exec/terminate", json!({"processId": "p"})).await;
+    assert_eq!(fault(&terminate), (-32600, "no active command/exec for process id \"p\""));
+    let mut client = fixture.client_with(json!({"experimentalApi": false})).await;
+    let spawn = json!({"command": ["true"], "processHandle": "h", "cwd": "/"});
+    let early = client.call("process/spawn", spawn).await;
+    assert_eq!(fault(&early), (-32600, "process/spawn requires experimentalApi capability"));
+}
+
+#[test]
+fn a_variable_says_whether_commands_run_here() {
+    let local_execution = |value: Option<&str>| {
+        let variable = value.map(|value| ("CODEX_EXEC_SERVER_URL".into(), value.into()));
+        LocalExecution::from_environment(&variable.into_iter().collect())
+    };
+    for value in [None, Some(""), Some("  ")] {
+        assert_eq!(local_execution(value), LocalExecution::Enabled, "{value:?}");
+    }
+    for value in ["none", " NONE ", "ws://127.0.0.1:1"] {
+        assert_eq!(local_execution(Some(value)), LocalExecution::Disabled, "{value}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

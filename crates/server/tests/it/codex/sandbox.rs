@@ -1,7 +1,10 @@
 //! Policies: what is asked for holds, and what cannot be enforced is refused and never ignored.
 
+use std::path::Path;
+
 use lastbyte_engine::{Network, Sandbox, Workspace};
 use lastbyte_server::Ports;
+use lastbyte_testkit::has_mount_namespaces;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -53,6 +56,9 @@ fn workspace(more: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn policies_hold_on_every_transport() {
+    if !has_mount_namespaces() {
+        return;
+    }
     for transport in Transport::ALL {
         let fixture = Fixture::new();
         policies_hold(&fixture, &mut transport.client(&fixture).await).await;
@@ -78,6 +84,40 @@ async fn policies_hold(fixture: &Fixture, client: &mut Client) {
         "-w-",
         "the server's, not its own"
     );
+}
+
+/// Which of these can be written by a command in this directory, a letter for each. None lies in
+/// `/tmp`, which the profile can write as well.
+async fn written(client: &mut Client, cwd: Value, files: [&Path; 3], more: &Value) -> String {
+    let script = "for d in \"$@\"; do \
+                  if (echo x >$d/in) 2>/dev/null; then printf w; else printf -; fi; done";
+    let mut params = json!({
+        "command": ["sh", "-c", script, "sh", files[0], files[1], files[2]],
+        "disableTimeout": true, "cwd": cwd,
+    });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let answer = client.exec(params).await;
+    let (code, stdout, stderr) = result(&answer);
+    assert_eq!((code, stderr), (0, ""), "{answer}");
+    stdout.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workspace_of_a_profile_is_the_directory_of_the_command() {
+    let folder = || tempfile::tempdir_in("/var/tmp").unwrap();
+    let (server, other) = (folder(), folder());
+    let child = server.path().join("child");
+    std::fs::create_dir(&child).unwrap();
+    let fixture = Fixture::with(|settings| settings.cwd = server.path().to_owned());
+    let mut client = fixture.client().await;
+    let files = [server.path(), &child, other.path()];
+    let profile = json!({"permissionProfile": ":workspace"});
+    assert_eq!(written(&mut client, json!("child"), files, &profile).await, "-w-");
+    assert_eq!(written(&mut client, json!(other.path()), files, &profile).await, "--w");
+    assert_eq!(written(&mut client, json!(null), files, &profile).await, "ww-");
+    let policy = json!({"sandboxPolicy": {"type": "workspaceWrite"}});
+    assert_eq!(written(&mut client, json!(child), files, &policy).await, "ww-");
+    assert_eq!(written(&mut client, json!(other.path()), files, &policy).await, "ww-");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,6 +182,9 @@ async fn the_policy_of_the_server_holds_for_requests_that_name_none() {
 /// Codex's own has no sandbox there; a default that some commands escape would be none.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_of_the_server_holds_for_spawned_processes_too() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let workspace = Workspace { slash_tmp: false, tmpdir: false, ..Workspace::default() };
     let fixture = Fixture::with(|settings| {
         settings.sandboxing.default = Sandbox::WorkspaceWrite(workspace);

@@ -95,20 +95,24 @@ async fn text_that_is_none_ends_its_own_connection_and_no_other() {
 async fn plain_requests_get_the_health_pages_and_nothing_else() {
     let fixture = Fixture::new();
     let address = listen(&fixture, Limits::default());
-    for (path, header, want) in [
-        ("/readyz", "", "200"),
-        ("/healthz", "", "200"),
-        ("/readyz", "Origin: http://localhost\r\n", "403"),
-        ("/", "", "400"),
-        ("/", "Connection: upgrade\r\nUpgrade: websocket\r\n", "400"),
+    for (request, header, want) in [
+        ("GET /readyz", "", "200"),
+        ("GET /healthz", "", "200"),
+        ("HEAD /readyz", "", "200"),
+        ("HEAD /healthz", "", "200"),
+        ("POST /readyz", "", "405"),
+        ("GET /readyz", "Origin: http://localhost\r\n", "403"),
+        ("POST /readyz", "Origin: http://localhost\r\n", "403"),
+        ("GET /", "", "400"),
+        ("GET /", "Connection: upgrade\r\nUpgrade: websocket\r\n", "400"),
     ] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n");
+            format!("{request} HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut answer = String::new();
         patiently("an answer", stream.read_to_string(&mut answer)).await.unwrap();
-        assert_eq!(answer.split(' ').nth(1), Some(want), "{path} {header}");
+        assert_eq!(answer.split(' ').nth(1), Some(want), "{request} {header}");
     }
 }
 

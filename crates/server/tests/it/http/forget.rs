@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lastbyte_server::verbs::read::{self, Asked};
+use lastbyte_server::verbs::read::{self, ReadRequest};
 use lastbyte_testkit::Anchor;
 use lastbyte_wire::{ErrorCode, View};
 use serde_json::{Value, json};
@@ -41,11 +41,12 @@ async fn one_whose_output_is_held_is_forgotten_only_with_its_survivors() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn output_that_somebody_else_forgets_is_not_found_and_no_failure() {
     let server = Server::start().await;
-    let path = server.path_of("print x", json!({ "wait": { "exit": true } })).await;
+    let path = server.path_of("write-bytes 5000", json!({ "wait": { "exit": true } })).await;
     let process = server.engine.get(path.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
     server.engine.forget(process.id()).unwrap();
     // As a request does that found the process just before.
-    let (snapshot, asked) = (process.snapshot(), Asked::of(View::HeadTail, None).unwrap());
+    let (snapshot, asked) =
+        (process.snapshot(), ReadRequest::whole_log(View::HeadTail, None).unwrap());
     let view = read::view(&process, &snapshot, asked).await;
     assert_eq!(view.unwrap_err().code, ErrorCode::ProcessNotFound);
 }

@@ -33,8 +33,8 @@ async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
         (json!({ "shell": "true", "tty": { "rows": 0, "cols": 1 } }), "greater than 0"),
         (json!({ "shell": "true", "quota_bytes": 1 }), "131072"),
         (json!({ "shell": "true", "stdin": { "base64": "?" } }), "base64"),
-        (json!({ "shell": "true", "wait": {} }), "nothing to wait for"),
-        (json!([["true"]]), "a list, not an object"),
+        (json!({ "shell": "true", "wait": {} }), "no condition to wait for"),
+        (json!([["true"]]), "expected an object, got a list"),
         (json!({ "shell": "true", "tty": [24, 80] }), "invalid type: sequence, expected an object"),
         (json!({ "shell": "true", "key": "k".repeat(1025) }), "1024 bytes"),
         (json!({ "shell": "true", "session": "s".repeat(1025) }), "1024 bytes"),
@@ -42,7 +42,7 @@ async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
         (json!({ "shell": "true", "wait": { "exit": true }, "max_bytes": 1_u64 << 40 }), "4194304"),
         (
             json!({ "shell": "true", "tty": { "rows": 1, "cols": 1 }, "streams": "split" }),
-            "do not go together",
+            "cannot be combined",
         ),
     ] {
         check(&start(&server, request).await, 400, "invalid_request", part);
@@ -73,11 +73,11 @@ async fn bodies_that_are_no_json_are_refused() {
     for body in ["{", "nonsense", "[1]", "\"text\"", "{\"shell\":\"\\ud800\"}", &deep, &large] {
         let mut client = server.connect().await;
         let answer = client.send("POST", "/v1/processes", body.to_owned().into()).await;
-        check(&answer, 400, "invalid_request", "the body");
+        check(&answer, 400, "invalid_request", "body: ");
     }
     let invalid = b"{\"shell\":\"\xff\"}".as_slice();
     let answer = server.connect().await.send("POST", "/v1/processes", invalid.into()).await;
-    check(&answer, 400, "invalid_request", "the body is not JSON");
+    check(&answer, 400, "invalid_request", "invalid JSON in the body");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lastbyte_engine::{Network, Sandbox};
 use lastbyte_server::{Ports, Sandboxing};
-use lastbyte_testkit::Anchor;
+use lastbyte_testkit::{Anchor, has_mount_namespaces};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -117,6 +117,9 @@ async fn a_read_only_command_reads_everything_and_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workspace_is_its_directory_and_what_is_named_but_for_what_is_protected() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let (server, (work, other)) = (Server::start().await, folders());
     let outside = other.path().join("out");
     let shell = attempts(&["in", outside.to_str().unwrap()]);
@@ -130,6 +133,9 @@ async fn a_workspace_is_its_directory_and_what_is_named_but_for_what_is_protecte
 
 #[tokio::test(flavor = "multi_thread")]
 async fn there_is_no_network_unless_it_is_granted() {
+    if !has_mount_namespaces() {
+        return;
+    }
     let server = Server::start().await;
     let shell = format!("curl -s http://{}/healthz && echo reached", server.address);
     let print = async |network: bool| {

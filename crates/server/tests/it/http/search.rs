@@ -74,6 +74,18 @@ async fn what_was_dropped_is_named() {
     assert_eq!(answer.json()["dropped"].as_array().unwrap().len(), 1);
 }
 
+/// Not `end`: the lines that are missing may match.
+#[tokio::test]
+async fn a_log_that_is_cut_short_is_not_searched_to_its_end() {
+    let server = Server::start().await;
+    let path = ended(&server, r"write-bytes 100000 then print \nend\n", json!({})).await;
+    let process = server.engine.get(path.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
+    let log = process.log_file().unwrap();
+    std::fs::File::options().write(true).open(log).unwrap().set_len(70_000).unwrap();
+    let refused = search(&server, &path, "pattern=^end$").await;
+    assert_eq!((refused.status, refused.code().as_str()), (500, "failed"));
+}
+
 #[tokio::test]
 async fn a_search_that_makes_no_sense_is_refused() {
     let server = Server::start().await;

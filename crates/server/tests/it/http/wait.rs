@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lastbyte_testkit::{Anchor, free_port};
+use lastbyte_testkit::{Anchor, as_many_as, free_port};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -97,10 +97,12 @@ async fn a_pattern_goes_on_into_late_output_unless_the_exit_is_asked_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_waiters_on_one_ending_are_all_answered() {
+    // Both ends of each connection are here.
+    let count = as_many_as(1000, 2);
     let server = Arc::new(Server::start().await);
     let (anchor, path) = server.told(json!({})).await;
     let mut waiters = JoinSet::new();
-    for _ in 0..1000 {
+    for _ in 0..count {
         let mut client = server.connect().await;
         let path = format!("{path}/wait");
         waiters.spawn(async move { client.post(&path, &json!({ "exit": true })).await.json() });
@@ -110,7 +112,7 @@ async fn a_thousand_waiters_on_one_ending_are_all_answered() {
     assert!(early.is_err());
     anchor.tell("exit 7");
     let answers = waiters.join_all().await;
-    assert_eq!(answers.len(), 1000);
+    assert_eq!(answers.len() as u64, count);
     for answer in &answers {
         assert_eq!(answer["process"]["ending"]["status"], json!({ "kind": "exited", "code": 7 }));
         assert_eq!(answer, &answers[0]);

@@ -54,6 +54,22 @@ fn a_client_that_sends_a_hundred_megabytes_hears_that_they_are_too_many() {
 }
 
 #[test]
+fn a_body_in_chunks_of_a_byte_takes_no_more_than_one_in_one_piece() {
+    let fixture = Fixture::new();
+    let mut client = fixture.tcp();
+    begin(&mut client, "Transfer-Encoding: chunked");
+    let before = peak_memory();
+    let chunks = b"1\r\nx\r\n".repeat(1 << 16);
+    for _ in 0..16 {
+        client.0.get_mut().write_all(&chunks).unwrap();
+    }
+    client.send("0\r\n\r\n");
+    assert_eq!(client.answer().body, (1 << 20).to_string());
+    let grown = peak_memory() - before;
+    assert!(grown < 16 << 20, "{grown} bytes more");
+}
+
+#[test]
 fn a_body_up_to_its_bound_is_taken() {
     let fixture = Fixture::with_limits(Limits { body_bytes: 5, ..Limits::default() });
     let mut client = fixture.unix();

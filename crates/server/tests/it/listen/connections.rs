@@ -1,9 +1,11 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_server::Limits;
+use lastbyte_server::listen::{Access, Token};
 use lastbyte_testkit::{PATIENCE, eventually};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -11,7 +13,8 @@ use super::fixture::{Client, Fixture};
 
 #[test]
 fn one_connection_past_the_bound_is_told_so_and_closed() {
-    let fixture = Fixture::with_limits(Limits { connections: 2, ..Limits::default() });
+    let limits = Limits { connections: 2, reserved_connections: 0, ..Limits::default() };
+    let fixture = Fixture::with_limits(limits);
     let (mut first, mut second) = (fixture.tcp(), fixture.unix());
     assert_eq!(first.get("/hello", &[]).status, 200);
     assert_eq!(second.get("/hello", &[]).status, 200);
@@ -19,7 +22,7 @@ fn one_connection_past_the_bound_is_told_so_and_closed() {
         let mut third = fixture.tcp();
         let answer = third.get("/hello", &[]);
         assert_eq!(answer.refusal(), (503, "too_many_connections".into()));
-        assert!(answer.body.contains("there are 2 connections"), "{answer:?}");
+        assert!(answer.body.contains("connection limit reached (2)"), "{answer:?}");
         assert_eq!(third.rest(), "");
     }
     assert_eq!(first.get("/hello", &[]).status, 200, "those that are there go on");
@@ -28,9 +31,64 @@ fn one_connection_past_the_bound_is_told_so_and_closed() {
 }
 
 #[test]
+fn connections_that_ask_nothing_give_way_to_those_that_ask() {
+    let fixture = Fixture::with_limits(Limits { connections: 4, ..Limits::default() });
+    let mut asks = fixture.tcp();
+    assert_eq!(asks.get("/hello", &[]).status, 200);
+    let silent: Vec<_> = (0..20).map(|_| fixture.tcp()).collect();
+    for _ in 0..5 {
+        assert_eq!(fixture.tcp().get("/hello", &[]).status, 200);
+        assert_eq!(fixture.unix().get("/hello", &[]).status, 200);
+    }
+    assert_eq!(asks.get("/hello", &[]).status, 200, "one that has asked keeps its place");
+    for client in silent.into_iter().take(17) {
+        assert_eq!(client.rest(), "", "those that came first had to go");
+    }
+}
+
+#[test]
+fn a_request_that_anybody_may_send_proves_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let token = Token::read_or_create(state.path()).unwrap();
+    let limits = Limits { connections: 2, ..Limits::default() };
+    let fixture = Fixture::with(limits, Access::Token(Arc::new(token)));
+    let mut strangers: Vec<_> = (0..2).map(|_| fixture.tcp()).collect();
+    for stranger in &mut strangers {
+        assert_eq!(stranger.get("/healthz", &[]).status, 200);
+        assert_eq!(stranger.get("/hello", &[]).status, 401);
+    }
+    let text = std::fs::read_to_string(Token::file_in(state.path())).unwrap();
+    let field = format!("Authorization: Bearer {}", text.trim());
+    let mut known: Vec<_> = (0..2).map(|_| fixture.tcp()).collect();
+    for known in &mut known {
+        assert_eq!(known.get("/hello", &[&field]).status, 200);
+    }
+    for stranger in strangers {
+        assert_eq!(stranger.rest(), "");
+    }
+}
+
+#[test]
+fn the_unix_socket_has_places_that_no_port_can_take() {
+    let limits = Limits { connections: 2, reserved_connections: 1, ..Limits::default() };
+    let fixture = Fixture::with_limits(limits);
+    let mut held: Vec<_> = (0..2).map(|_| fixture.tcp()).collect();
+    for client in &mut held {
+        client.send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    fixture.wait_until_entered(2);
+    assert_eq!(fixture.tcp().get("/hello", &[]).status, 503);
+    let mut own = fixture.unix();
+    assert_eq!(own.get("/hello", &[]).status, 200);
+    let answer = fixture.unix().get("/hello", &[]);
+    assert_eq!(answer.refusal(), (503, "too_many_connections".into()));
+    assert!(answer.body.contains("connection limit reached (3)"), "{answer:?}");
+}
+
+#[test]
 fn nobody_is_kept_out_by_clients_that_were_turned_away_and_stay() {
-    let linger = Duration::from_millis(100);
-    let limits = Limits { connections: 1, linger, ..Limits::default() };
+    let lingering_close = Duration::from_millis(100);
+    let limits = Limits { connections: 1, lingering_close, ..Limits::default() };
     let fixture = Fixture::with_limits(limits);
     let mut first = fixture.tcp();
     assert_eq!(first.get("/hello", &[]).status, 200);
@@ -122,4 +180,49 @@ fn a_server_without_descriptors_rests_and_goes_on() {
     assert!(used < 40, "it did not rest: {used} ticks of a second's hundred");
     waiting.0.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(waiting.answer().body, "hello");
+}
+
+/// The server has a descriptor for the connection, and none to look at its peer with.
+#[test]
+fn a_peer_that_cannot_be_checked_for_want_of_descriptors_is_told_so_and_not_let_in() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.unix().get("/hello", &[]).status, 200);
+    let mut told = 0;
+    // Two are for the ends of the connection.
+    for free in 2..6 {
+        let mut hog = Hog::take_all();
+        hog.0.truncate(hog.0.len() - free);
+        let mut client = fixture.unix();
+        let answer = client.get("/hello", &[]);
+        drop(hog);
+        if answer.status != 200 {
+            told += 1;
+            assert_eq!(answer.refusal(), (503, "too_many_connections".into()));
+            assert!(answer.body.contains("Too many open files"), "{answer:?}");
+            assert_eq!(client.rest(), "", "it is not to be asked on this connection again");
+        }
+        assert_eq!(fixture.unix().get("/hello", &[]).status, 200, "there is room again");
+    }
+    assert!(told > 0, "descriptors never ran out");
+}
+
+#[test]
+fn a_client_in_the_middle_of_its_first_body_keeps_its_place() {
+    let fixture = Fixture::with_limits(Limits { connections: 3, ..Limits::default() });
+    let mut slow = fixture.tcp();
+    let fields = "Host: localhost\r\nContent-Length: 10\r\nExpect: 100-continue\r\n";
+    slow.send(&format!("POST /length HTTP/1.1\r\n{fields}\r\n"));
+    // The server says so when it reads the body.
+    assert!(slow.head().starts_with("HTTP/1.1 100 "));
+    slow.send("12345");
+    let mut waits = fixture.tcp();
+    waits.send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    fixture.wait_until_entered(1);
+    let _silent: Vec<_> = (0..20).map(|_| fixture.tcp()).collect();
+    for _ in 0..5 {
+        eventually("a silent one gives way", || fixture.tcp().get("/hello", &[]).status == 200);
+    }
+    slow.send("67890");
+    let answer = slow.answer();
+    assert_eq!((answer.status, answer.body.as_str()), (200, "10"));
 }

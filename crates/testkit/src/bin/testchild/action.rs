@@ -1,12 +1,13 @@
-//! From arguments to actions.
+//! Splits arguments into actions and performs them.
 
 use std::ffi::OsString;
 use std::io;
 
+use crate::tree::Shape;
 use crate::words::Words;
-use crate::{hold, input, leave, network, output, report, signals, terminal, tree};
+use crate::{hold, input, output, report, signals, terminal, tree};
 
-/// Performs the actions of `arguments` one after the other.
+/// Performs the actions in `arguments` in order.
 pub(crate) fn perform_all(arguments: &[OsString]) -> io::Result<()> {
     for action in split(arguments) {
         perform(action).map_err(|error| {
@@ -17,12 +18,12 @@ pub(crate) fn perform_all(arguments: &[OsString]) -> io::Result<()> {
     Ok(())
 }
 
-/// Performs one action: its name and its arguments.
+/// Performs one action, given as its name and arguments.
 pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
-    let (name, words) = Words::of(action)?;
+    let (name, words) = Words::from_action(action)?;
     match name {
-        "print" => output::print(words),
-        "eprint" => output::eprint(words),
+        "print" => output::print(&output::OUT, words),
+        "eprint" => output::print(&output::ERR, words),
         "write-bytes" => output::write_bytes(words),
         "flood" => output::flood(words),
         "alternate" => output::alternate(words),
@@ -54,11 +55,11 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "winsize" => terminal::winsize(words),
         "print-winsize-on-winch" => terminal::print_winsize_on_winch(words),
 
-        "listen" => network::listen(words),
+        "listen" => hold::listen(words),
 
-        "background" => tree::background(words),
-        "setsid-background" => tree::setsid_background(words),
-        "double-fork-background" => tree::double_fork_background(words),
+        "background" => tree::background(Shape::Plain, words),
+        "setsid-background" => tree::background(Shape::Setsid, words),
+        "double-fork-background" => tree::background(Shape::Double, words),
         "tree" => tree::tree(words),
         "stubborn-tree" => tree::stubborn_tree(words),
         "fork-bomb" => tree::fork_bomb(words),
@@ -66,35 +67,34 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "setsid" => tree::setsid(words),
         "answer" => tree::answer(words),
 
-        "leave-tail" => leave::tail(words),
-        "leave-silent-holder" => leave::silent_holder(words),
-        "leave-chatty-holder" => leave::chatty_holder(words),
+        "leave-tail" => tree::leave_tail(words),
+        "leave-silent-holder" => tree::leave_silent_holder(words),
+        "leave-chatty-holder" => tree::leave_chatty_holder(words),
 
-        _ => Err(io::Error::other("there is no such action")),
+        _ => Err(io::Error::other("no such action")),
     }
 }
 
-/// Cuts `arguments` at each `then` that is not inside an action's own actions, which go from its
-/// name to its `end`.
+/// Splits `arguments` at each `then`, except within nested actions, which end with `end`.
 fn split(arguments: &[OsString]) -> Vec<&[OsString]> {
     let mut actions = Vec::new();
     let mut depth = 0;
     let mut begin = 0;
-    let mut a_name_is_next = true;
+    let mut name_expected = true;
     for (index, word) in arguments.iter().enumerate() {
-        let was_next = std::mem::replace(&mut a_name_is_next, false);
+        let was_next = std::mem::replace(&mut name_expected, false);
         match word.to_str() {
             Some("then") => {
                 if depth == 0 {
                     actions.push(&arguments[begin..index]);
                     begin = index + 1;
                 }
-                a_name_is_next = true;
+                name_expected = true;
             }
             Some("end") => depth -= 1,
-            Some(name) if was_next && tree::has_actions_of_its_own(name) => {
+            Some(name) if was_next && tree::has_nested_actions(name) => {
                 depth += 1;
-                a_name_is_next = true;
+                name_expected = true;
             }
             _ => {}
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_keeps_its_own_actions_together() {
+    fn nested_actions_stay_together() {
         check(
             "background print a then setsid-background hold end then hold end then exit 0",
             &["background print a then setsid-background hold end then hold end", "exit 0"],
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_the_place_of_an_argument_is_an_argument() {
+    fn an_action_name_used_as_argument_is_an_argument() {
         check("print background then exit 0", &["print background", "exit 0"]);
     }
 }

@@ -1,16 +1,18 @@
-//! Actions that wait, and the exit.
+//! Actions that wait, listen or exit.
 //!
 //! - `hold`: waits until the anchor goes away, then exits with 0. Without an anchor in
-//!   `TESTCHILD_ANCHOR` it waits a minute.
-//! - `join`: holds on to the anchor from here on, and goes on.
-//! - `chatter MS FROM`: holds, and writes a byte of the pattern each MS, beginning at offset FROM.
-//! - `sleep-ms N`: waits so long.
+//!   `TESTCHILD_ANCHOR` it waits one minute.
+//! - `join`: connects to the anchor and continues.
+//! - `chatter MS FROM`: holds, and writes a byte of the pattern every MS, from offset FROM on.
+//! - `sleep-ms N`: waits N milliseconds.
+//! - `listen PORT`: listens on this port of 127.0.0.1 from now on and never accepts.
 //! - `exit N`.
 //!
-//! Whoever holds on also does what the anchor tells it: a line is an action and its argument.
+//! While it holds, a process performs the actions that the anchor sends, one per line.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,8 +24,8 @@ use crate::action;
 use crate::output::OUT;
 use crate::words::Words;
 
-/// How long a helper holds when nobody gave it an anchor.
-const WITHOUT_AN_ANCHOR: Duration = Duration::from_secs(60);
+/// How long a helper holds without an anchor.
+const WITHOUT_ANCHOR: Duration = Duration::from_secs(60);
 
 pub(crate) fn hold(words: Words<'_>) -> io::Result<()> {
     words.done()?;
@@ -32,7 +34,7 @@ pub(crate) fn hold(words: Words<'_>) -> io::Result<()> {
             wait(Some(&anchor), None)?;
         },
         None => {
-            wait(None, Some(Instant::now() + WITHOUT_AN_ANCHOR))?;
+            wait(None, Some(Instant::now() + WITHOUT_ANCHOR))?;
             std::process::exit(0);
         }
     }
@@ -48,7 +50,7 @@ pub(crate) fn chatter(mut words: Words<'_>) -> io::Result<()> {
     OUT.set_offset(words.number("FROM")?);
     words.done()?;
     let anchor = connection()?;
-    let end = anchor.is_none().then(|| Instant::now() + WITHOUT_AN_ANCHOR);
+    let end = anchor.is_none().then(|| Instant::now() + WITHOUT_ANCHOR);
     while end.is_none_or(|end| Instant::now() < end) {
         OUT.write_pattern(1)?;
         wait(anchor.as_ref(), Some(Instant::now() + period))?;
@@ -56,22 +58,29 @@ pub(crate) fn chatter(mut words: Words<'_>) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn sleep_ms(mut words: Words<'_>) -> io::Result<()> {
-    let duration = Duration::from_millis(words.number("N")?);
-    words.done()?;
+pub(crate) fn sleep_ms(words: Words<'_>) -> io::Result<()> {
+    let duration = Duration::from_millis(words.only_number("N")?);
     wait(None, Some(Instant::now() + duration))
 }
 
-pub(crate) fn exit(mut words: Words<'_>) -> io::Result<()> {
-    let code = words.number("N")?;
+pub(crate) fn listen(mut words: Words<'_>) -> io::Result<()> {
+    /// Open until the process exits.
+    static LISTENERS: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
+    let port: u16 = words.number("PORT")?;
     words.done()?;
-    std::process::exit(code)
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    LISTENERS.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    Ok(())
 }
 
-/// The process's one connection to its anchor, made at the first need; none without a variable.
+pub(crate) fn exit(words: Words<'_>) -> io::Result<()> {
+    std::process::exit(words.only_number("N")?)
+}
+
+/// The one connection of this process to its anchor, made on first use; `None` without the variable.
 ///
-/// It counts once the anchor has welcomed it with a byte. An anchor that does not is an anchor
-/// that is gone, and so the process ends.
+/// The anchor confirms the connection with a byte. If it does not, it is gone, and the process
+/// exits.
 pub(crate) fn connection() -> io::Result<Option<UnixStream>> {
     static ANCHOR: Mutex<Option<UnixStream>> = Mutex::new(None);
     let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +95,7 @@ pub(crate) fn connection() -> io::Result<Option<UnixStream>> {
     anchor.as_ref().map(UnixStream::try_clone).transpose()
 }
 
-/// Waits until `deadline`, or until the anchor says something, and then obeys it.
+/// Waits until `deadline`, or until the anchor sends something, and then performs it.
 fn wait(anchor: Option<&UnixStream>, deadline: Option<Instant>) -> io::Result<()> {
     let mut polled: Vec<PollFd<'_>> =
         anchor.iter().map(|anchor| PollFd::new(anchor, PollFlags::IN)).collect();
@@ -105,10 +114,9 @@ fn wait(anchor: Option<&UnixStream>, deadline: Option<Instant>) -> io::Result<()
     }
 }
 
-/// Performs what the anchor has sent, or exits if it is gone.
+/// Performs the actions that the anchor has sent, or exits if it is gone.
 fn obey(anchor: &UnixStream) -> io::Result<()> {
-    // The anchor writes a line at once, so a read that begins with one ends with one: nothing
-    // is left behind in the buffer.
+    // The anchor writes whole lines, so no partial line is left in the buffer.
     let mut lines = BufReader::new(anchor);
     loop {
         let mut line = String::new();

@@ -1,9 +1,9 @@
 //! Actions that read stdin.
 //!
-//! - `await-eof`: reads to the end and throws it away.
-//! - `cat`: copies it to stdout as it comes.
-//! - `read-exactly N`: N bytes, thrown away; fails if there are fewer.
-//! - `close-stdin`: the descriptor becomes `/dev/null`, so the pipe is let go.
+//! - `await-eof`: reads to the end and discards the input.
+//! - `cat`: copies it to stdout as it arrives.
+//! - `read-exactly N`: reads and discards N bytes; fails if there are fewer.
+//! - `close-stdin`: replaces the descriptor with `/dev/null`, which closes the pipe.
 
 use std::fs::File;
 use std::io;
@@ -21,21 +21,18 @@ pub(crate) fn await_eof(words: Words<'_>) -> io::Result<()> {
 pub(crate) fn cat(words: Words<'_>) -> io::Result<()> {
     words.done()?;
     let mut buffer = [0; 64 * 1024];
-    loop {
-        match read(&mut buffer)? {
-            0 => return Ok(()),
-            count => OUT.write(&buffer[..count])?,
-        }
+    while let count @ 1.. = read(&mut buffer)? {
+        OUT.write(&buffer[..count])?;
     }
+    Ok(())
 }
 
-pub(crate) fn read_exactly(mut words: Words<'_>) -> io::Result<()> {
-    let mut missing: usize = words.number("N")?;
-    words.done()?;
+pub(crate) fn read_exactly(words: Words<'_>) -> io::Result<()> {
+    let mut missing: usize = words.only_number("N")?;
     let mut buffer = [0; 64 * 1024];
     while missing > 0 {
-        let at_most = missing.min(buffer.len());
-        match read(&mut buffer[..at_most])? {
+        let size = missing.min(buffer.len());
+        match read(&mut buffer[..size])? {
             0 => return Err(io::Error::other(format!("stdin ended {missing} bytes early"))),
             count => missing -= count,
         }
@@ -48,7 +45,7 @@ pub(crate) fn close_stdin(words: Words<'_>) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?)
 }
 
-/// Reads without a buffer, so that not one byte more is taken from the pipe than was asked for.
+/// Reads without a buffer, so that no more bytes are taken from the pipe than requested.
 fn read(buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(rustix::stdio::stdin(), &mut *buffer))?)
 }

@@ -1,24 +1,21 @@
 //! `testchild`: a program that misbehaves on request.
 //!
-//! It performs the actions of its arguments in order; a lone `then` separates them:
-//! `testchild print hello then exit 3`. After the last one it exits with 0. The actions stand in
-//! the files of their kind, and `perform` in `action.rs` lists them all.
+//! It performs the actions in its arguments in order, separated by `then`:
+//! `testchild print hello then exit 3`. After the last one it exits with 0. `perform` in `action.rs`
+//! lists all actions; the files they are in describe them.
 //!
-//! TEXT knows the escapes `\n`, `\r`, `\t`, `\0`, `\\` and `\xNN`. Signals are numbers. A request
-//! that makes no sense, or fails, is told on stderr and exits with 120; a write that nobody reads
-//! kills with SIGPIPE, as it does most programs.
+//! TEXT may contain the escapes `\n`, `\r`, `\t`, `\0`, `\\` and `\xNN`. Signals are numbers. If an
+//! action is invalid or fails, testchild prints the error on stderr and exits with 120. A write to a
+//! closed pipe kills it with SIGPIPE, like most programs.
 //!
-//! Whoever waits without an end of its own holds on to the test's anchor (see `hold.rs`), so no
+//! A process that waits without a limit connects to the anchor of the test (see `hold.rs`), so no
 //! helper outlives its test.
-#![expect(clippy::exit, reason = "exiting in the middle is what it is for")]
-#![expect(clippy::print_stderr, reason = "a program with nothing but stderr to complain on")]
+#![expect(clippy::exit, reason = "exiting on request is its purpose")]
+#![expect(clippy::print_stderr, reason = "it reports errors on stderr")]
 
 mod action;
-mod bytes;
 mod hold;
 mod input;
-mod leave;
-mod network;
 mod output;
 mod report;
 mod signals;

@@ -1,14 +1,16 @@
 //! Actions that write.
 //!
-//! - `print TEXT`, `eprint TEXT`: the text alone, no newline added.
+//! - `print TEXT`, `eprint TEXT`: the text without a newline.
 //! - `write-bytes N [out|err]`: N bytes of the pattern.
-//! - `flood [SECONDS]`: the pattern on stdout, for ever or for so long.
+//! - `flood [SECONDS]`: the pattern on stdout, forever or for SECONDS.
 //! - `alternate N`: a byte to stdout, a byte to stderr, N times.
-//! - `packets N`: N writes of ten bytes to a stdout that gives them out one by one (`O_DIRECT`).
+//! - `packets N [SIZE [out|err]]`: N writes of SIZE (default 10) bytes to a pipe in packet mode
+//!   (`O_DIRECT`).
 //! - `abort-mid-write N`: half of N bytes of the pattern on stdout, then SIGKILL to itself.
-//! - `close-stdout`, `close-stderr`: the descriptor becomes `/dev/null`, so the pipe is let go.
+//! - `close-stdout`, `close-stderr`: replaces the descriptor with `/dev/null`, which closes the
+//!   pipe.
 //!
-//! A pattern byte is that of its offset in what this process wrote to the stream.
+//! The pattern continues at the number of bytes that this process has written to the stream.
 
 use std::fs::File;
 use std::io;
@@ -23,25 +25,27 @@ use rustix::process::Signal;
 use crate::signals;
 use crate::words::Words;
 
-/// As much as a pipe takes at once.
+/// The default capacity of a pipe.
 const CHUNK: u64 = 64 * 1024;
 
-pub(crate) static OUT: Stream = Stream { written: AtomicU64::new(0), fd: rustix::stdio::stdout };
-pub(crate) static ERR: Stream = Stream { written: AtomicU64::new(0), fd: rustix::stdio::stderr };
+pub(crate) static OUT: OutStream =
+    OutStream { written: AtomicU64::new(0), fd: rustix::stdio::stdout };
+pub(crate) static ERR: OutStream =
+    OutStream { written: AtomicU64::new(0), fd: rustix::stdio::stderr };
 
-/// One of the two streams, without a buffer: a byte is in the pipe when its action is over.
-pub(crate) struct Stream {
+/// An unbuffered stream: when an action is over, its bytes are in the pipe.
+pub(crate) struct OutStream {
     written: AtomicU64,
     fd: fn() -> BorrowedFd<'static>,
 }
 
-impl Stream {
+impl OutStream {
     /// The offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Goes on as if `offset` bytes had been written.
+    /// Continues as if `offset` bytes had been written.
     pub(crate) fn set_offset(&self, offset: u64) {
         self.written.store(offset, Ordering::Relaxed);
     }
@@ -72,28 +76,24 @@ impl Stream {
     }
 }
 
-pub(crate) fn print(mut words: Words<'_>) -> io::Result<()> {
+pub(crate) fn print(stream: &OutStream, mut words: Words<'_>) -> io::Result<()> {
     let text = words.text()?;
     words.done()?;
-    OUT.write(&text)
-}
-
-pub(crate) fn eprint(mut words: Words<'_>) -> io::Result<()> {
-    let text = words.text()?;
-    words.done()?;
-    ERR.write(&text)
+    stream.write(&text)
 }
 
 pub(crate) fn write_bytes(mut words: Words<'_>) -> io::Result<()> {
-    let count = words.number("N")?;
-    let stream = match words.word("out or err").ok() {
-        None => &OUT,
-        Some(name) if name == "out" => &OUT,
-        Some(name) if name == "err" => &ERR,
-        Some(_) => return Err(io::Error::other("a stream is out or err")),
-    };
+    let (count, stream) = (words.number("N")?, stream(&mut words)?);
     words.done()?;
     stream.write_pattern(count)
+}
+
+fn stream(words: &mut Words<'_>) -> io::Result<&'static OutStream> {
+    match words.word("out or err").ok() {
+        Some(name) if name == "err" => Ok(&ERR),
+        Some(name) if name != "out" => Err(io::Error::other("a stream is out or err")),
+        _ => Ok(&OUT),
+    }
 }
 
 pub(crate) fn flood(mut words: Words<'_>) -> io::Result<()> {
@@ -106,9 +106,8 @@ pub(crate) fn flood(mut words: Words<'_>) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn alternate(mut words: Words<'_>) -> io::Result<()> {
-    let count: u64 = words.number("N")?;
-    words.done()?;
+pub(crate) fn alternate(words: Words<'_>) -> io::Result<()> {
+    let count: u64 = words.only_number("N")?;
     for _ in 0..count {
         OUT.write_pattern(1)?;
         ERR.write_pattern(1)?;
@@ -118,15 +117,16 @@ pub(crate) fn alternate(mut words: Words<'_>) -> io::Result<()> {
 
 pub(crate) fn packets(mut words: Words<'_>) -> io::Result<()> {
     let count: u64 = words.number("N")?;
+    let size = if words.is_empty() { 10 } else { words.number("SIZE")? };
+    let stream = stream(&mut words)?;
     words.done()?;
-    let flags = fcntl_getfl(rustix::stdio::stdout())?;
-    fcntl_setfl(rustix::stdio::stdout(), flags | OFlags::DIRECT)?;
-    (0..count).try_for_each(|_| OUT.write_pattern(10))
+    let flags = fcntl_getfl((stream.fd)())?;
+    fcntl_setfl((stream.fd)(), flags | OFlags::DIRECT)?;
+    (0..count).try_for_each(|_| stream.write_pattern(size))
 }
 
-pub(crate) fn abort_mid_write(mut words: Words<'_>) -> io::Result<()> {
-    let count: u64 = words.number("N")?;
-    words.done()?;
+pub(crate) fn abort_mid_write(words: Words<'_>) -> io::Result<()> {
+    let count: u64 = words.only_number("N")?;
     OUT.write_pattern(count / 2)?;
     signals::die_of(Signal::KILL)
 }

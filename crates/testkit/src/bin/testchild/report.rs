@@ -1,10 +1,10 @@
-//! Actions that tell what the process was given.
+//! Actions that report what the process inherited.
 //!
 //! - `report`: one line of JSON: `pid`, `ppid`, `pgid`, `sid`, `not_default` (signals whose
 //!   disposition is not the default), `blocked`, `fds`, `has_ctty`, `cwd`, `umask` (octal text),
 //!   `env` (names only). The Rust runtime always ignores SIGPIPE, so `not_default` never has it.
-//! - `print-env NAME`: its value, or `(unset)`, no newline added.
-//! - `print-cwd`: the working directory, no newline added.
+//! - `print-env NAME`: its value, or `(unset)`, without a newline.
+//! - `print-cwd`: the working directory, without a newline.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::words::Words;
 
 pub(crate) fn report(words: Words<'_>) -> io::Result<()> {
     words.done()?;
-    // First, before anything here opens a file.
+    // Before this function opens any file.
     let fds = open_fds();
     let signals = SignalSets::from_status(&std::fs::read_to_string("/proc/self/status")?);
     let not_default = signals.ignored.iter().filter(|n| **n != Signal::PIPE.as_raw() as u32);
@@ -48,7 +48,7 @@ pub(crate) fn report(words: Words<'_>) -> io::Result<()> {
     OUT.write(format!("{{{}}}\n", fields.join(",")).as_bytes())
 }
 
-/// From `/proc`, where a leader outside our pid namespace is a 0: rustix has no value for that.
+/// Read from `/proc`, which shows 0 for a leader outside our pid namespace; rustix cannot return 0.
 fn group_and_session() -> io::Result<[String; 2]> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let mut after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(2);
@@ -75,14 +75,14 @@ fn list(items: impl IntoIterator<Item = impl ToString>) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// A JSON string; what is not UTF-8 becomes U+FFFD.
+/// A JSON string; invalid UTF-8 becomes U+FFFD.
 fn quoted(bytes: &[u8]) -> String {
     let mut json = String::from('"');
     for character in String::from_utf8_lossy(bytes).chars() {
         match character {
             '"' | '\\' => json.extend(['\\', character]),
             '\0'..=' ' if character != ' ' => {
-                _ = write!(json, "\\u{:04x}", u32::from(character)); // A String never refuses.
+                _ = write!(json, "\\u{:04x}", u32::from(character)); // Writing to a String cannot fail.
             }
             _ => json.push(character),
         }

@@ -1,9 +1,9 @@
 //! Actions about signals.
 //!
-//! - `ignore SIGNAL…`: catches them and does nothing. Unlike SIG_IGN it is not inherited.
-//! - `trap SIGNAL exit N`, `trap SIGNAL print TEXT`: does so whenever the signal comes.
-//! - `kill-self SIGNAL`: sends it to itself; deadly even where the Rust runtime handles it.
-//! - `stop-self`: SIGSTOP, holding on to the anchor, which continues it when it goes away.
+//! - `ignore SIGNAL…`: catches them and does nothing. Unlike SIG_IGN this is not inherited.
+//! - `trap SIGNAL exit N`, `trap SIGNAL print TEXT`: exits or prints on each such signal.
+//! - `kill-self SIGNAL`: sends it to itself; it kills even if the Rust runtime handles it.
+//! - `stop-self`: connects to the anchor, then SIGSTOP. The anchor continues it when dropped.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -33,7 +33,7 @@ pub(crate) fn trap(mut words: Words<'_>) -> io::Result<()> {
     words.done()?;
     let mut arrivals = arrivals_of(signal)?;
     std::thread::spawn(move || {
-        // A signal that comes during the response leaves its byte, and is answered after it.
+        // A signal during the response is handled after it: its byte stays in the pipe.
         while arrivals.read_exact(&mut [0]).is_ok() {
             if action::perform(&response).is_err() {
                 std::process::exit(120);
@@ -43,9 +43,8 @@ pub(crate) fn trap(mut words: Words<'_>) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn kill_self(mut words: Words<'_>) -> io::Result<()> {
-    let number: i32 = words.number("SIGNAL")?;
-    words.done()?;
+pub(crate) fn kill_self(words: Words<'_>) -> io::Result<()> {
+    let number: i32 = words.only_number("SIGNAL")?;
     match Signal::from_named_raw(number) {
         Some(signal @ (Signal::PIPE | Signal::SEGV | Signal::BUS)) => die_of(signal),
         Some(signal) => send_to_self(signal),
@@ -59,12 +58,12 @@ pub(crate) fn stop_self(words: Words<'_>) -> io::Result<()> {
     send_to_self(Signal::STOP)
 }
 
-/// Dies of `signal`, which the Rust runtime may ignore or catch.
+/// Dies of `signal` even if the Rust runtime ignores or catches it.
 pub(crate) fn die_of(signal: Signal) -> io::Result<()> {
     signal_hook::low_level::emulate_default_handler(signal.as_raw())
 }
 
-/// A stream that gets a byte each time `signal` comes.
+/// A stream that receives a byte for each `signal`.
 pub(crate) fn arrivals_of(signal: i32) -> io::Result<UnixStream> {
     let (arrivals, handler_end) = UnixStream::pair()?;
     signal_hook::low_level::pipe::register(signal, handler_end)?;
@@ -75,7 +74,7 @@ fn send_to_self(signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(rustix::process::getpid(), signal)?)
 }
 
-/// signal-hook panics on those that cannot, or should not, be caught.
+/// Rejects signals that cannot or should not be caught, on which signal-hook panics.
 fn catchable(signal: i32) -> io::Result<i32> {
     if signal_hook::consts::FORBIDDEN.contains(&signal) {
         return Err(io::Error::other(format!("signal {signal} cannot be caught")));

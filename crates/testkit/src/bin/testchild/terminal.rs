@@ -1,8 +1,8 @@
 //! Actions about the terminal.
 //!
-//! - `is-tty`: which of `stdin stdout stderr` are terminals, or `none`, on a line.
-//! - `winsize`: `ROWS COLS` of stdin's terminal, on a line.
-//! - `print-winsize-on-winch`: prints `ready` on a line, waits for SIGWINCH, then as `winsize`.
+//! - `is-tty`: a line with those of `stdin stdout stderr` that are terminals, or `none`.
+//! - `winsize`: a line with `ROWS COLS` of the terminal on stdin.
+//! - `print-winsize-on-winch`: prints the line `ready`, waits for SIGWINCH, then as `winsize`.
 
 use std::io::{self, IsTerminal, Read};
 
@@ -33,8 +33,7 @@ pub(crate) fn winsize(words: Words<'_>) -> io::Result<()> {
 pub(crate) fn print_winsize_on_winch(words: Words<'_>) -> io::Result<()> {
     words.done()?;
     let mut arrivals = signals::arrivals_of(SIGWINCH)?;
-    // The test that never resizes must not leave a process behind: its terminal's end is
-    // SIGHUP, which kills.
+    // If the test never resizes, SIGHUP kills this process when its terminal closes.
     OUT.write(b"ready\n")?;
     arrivals.read_exact(&mut [0])?;
     winsize(words)

@@ -1,23 +1,26 @@
 //! Actions that make other processes.
 //!
-//! - `background ACTIONS… end`: a child performs the actions; this process goes on.
-//! - `setsid-background ACTIONS… end`: the same, in a session of the child's own.
-//! - `double-fork-background ACTIONS… end`: the same, the child being an orphan too.
-//! - `tree N KIND`: N descendants that hold; KIND is `plain`, `setsid`, `double` or `mixed`. When
-//!   all are in their place and hold on to the anchor it prints their pids, one a line.
+//! - `background ACTIONS… end`: a child performs the actions; this process continues.
+//! - `setsid-background ACTIONS… end`: the same, in a new session.
+//! - `double-fork-background ACTIONS… end`: the same, and the child is an orphan.
+//! - `tree N KIND`: N descendants that hold; KIND is `plain`, `setsid`, `double` or `mixed`. Prints
+//!   their pids, one per line, when all are set up and connected to the anchor.
 //! - `stubborn-tree N`: a mixed tree whose members ignore HUP, INT and TERM.
-//! - `fork-bomb LIMIT`: LIMIT descendants in all, each in its own session and holding, each
-//!   begetting more the moment it is up. It waits for none of them.
+//! - `fork-bomb LIMIT`: LIMIT descendants in total, each in its own session and holding, each
+//!   starting more at once. It waits for none of them.
+//! - `leave-tail`: exits with 0 and leaves a child that keeps the output open: it prints `ta`, waits
+//!   30 ms, prints `il`, then holds.
+//! - `leave-silent-holder`: the same, but the child only holds.
+//! - `leave-chatty-holder MS`: the same, but the child writes the next byte of the pattern every MS.
 //!
-//! A descendant is this program again: a fork without exec would need `unsafe`. It has stdin in
-//! common with nobody: there it *answers* its ancestor, saying that it is where it should be, and
-//! then stdin is `/dev/null`. So after each of these actions but the last one the descendants
-//! have done all of their setting up, and what comes next cannot race with it.
-//! For that there are three more actions: `setsid`, `answer`, and `beget ACTIONS… end` (a child
-//! with the same stdin, not waited for).
-#![expect(clippy::disallowed_methods, reason = "std's way to start children is what is imitated")]
+//! A descendant is this program again: a fork without exec would need `unsafe`. Its stdin is a pipe
+//! to its ancestor, on which it *answers* once it is set up; then stdin becomes `/dev/null`. So after
+//! each of these actions except `fork-bomb` the descendants are set up, and later actions cannot
+//! race with them. Three more actions exist for this purpose: `setsid`, `answer`, and
+//! `beget ACTIONS… end` (a child with the same stdin, not waited for).
+#![expect(clippy::disallowed_methods, reason = "it starts children as other programs do")]
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeWriter};
 use std::process::{Child, Command, Stdio};
@@ -27,29 +30,21 @@ use crate::words::Words;
 
 const SHAPES: [Shape; 3] = [Shape::Plain, Shape::Setsid, Shape::Double];
 
-/// How a descendant stands to the process that wanted it.
+/// How a descendant is related to this process.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(crate) enum Shape {
     Plain,
     Setsid,
     Double,
 }
 
-/// Whether the words up to an `end` belong to the action called `name`.
-pub(crate) fn has_actions_of_its_own(name: &str) -> bool {
+/// Whether the action `name` contains actions up to an `end`.
+pub(crate) fn has_nested_actions(name: &str) -> bool {
     matches!(name, "background" | "setsid-background" | "double-fork-background" | "beget")
 }
 
-pub(crate) fn background(words: Words<'_>) -> io::Result<()> {
-    one(Shape::Plain, words.actions()?)
-}
-
-pub(crate) fn setsid_background(words: Words<'_>) -> io::Result<()> {
-    one(Shape::Setsid, words.actions()?)
-}
-
-pub(crate) fn double_fork_background(words: Words<'_>) -> io::Result<()> {
-    one(Shape::Double, words.actions()?)
+pub(crate) fn background(shape: Shape, words: Words<'_>) -> io::Result<()> {
+    start_one(shape, words.actions()?)
 }
 
 pub(crate) fn tree(mut words: Words<'_>) -> io::Result<()> {
@@ -63,19 +58,17 @@ pub(crate) fn tree(mut words: Words<'_>) -> io::Result<()> {
         Some("mixed") => &SHAPES,
         _ => return Err(io::Error::other("a tree is plain, setsid, double or mixed")),
     };
-    many(count, shapes, &script("join then answer then hold"))
+    start_many(count, shapes, &script("join then answer then hold"))
 }
 
-pub(crate) fn stubborn_tree(mut words: Words<'_>) -> io::Result<()> {
-    let count = words.number("N")?;
-    words.done()?;
-    many(count, &SHAPES, &script("ignore 1 2 15 then join then answer then hold"))
+pub(crate) fn stubborn_tree(words: Words<'_>) -> io::Result<()> {
+    let count = words.only_number("N")?;
+    start_many(count, &SHAPES, &script("ignore 1 2 15 then join then answer then hold"))
 }
 
-pub(crate) fn fork_bomb(mut words: Words<'_>) -> io::Result<()> {
-    let limit: u64 = words.number("LIMIT")?;
-    words.done()?;
-    // Each descendant takes its share of the limit with it, so the total needs no shared count.
+pub(crate) fn fork_bomb(words: Words<'_>) -> io::Result<()> {
+    let limit: u64 = words.only_number("LIMIT")?;
+    // Each descendant gets a share of the limit, so no shared counter is needed.
     let first = limit.div_ceil(2);
     for share in [first, limit - first].into_iter().filter(|share| *share > 0) {
         let actions = script(&format!("setsid then fork-bomb {} then hold", share - 1));
@@ -101,47 +94,66 @@ pub(crate) fn answer(words: Words<'_>) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?)
 }
 
-/// A descendant that performs `actions` once it stands where it should.
-fn one(shape: Shape, actions: &[OsString]) -> io::Result<()> {
+pub(crate) fn leave_tail(words: Words<'_>) -> io::Result<()> {
+    words.done()?;
+    leave("print ta then sleep-ms 30 then print il then hold")
+}
+
+pub(crate) fn leave_silent_holder(words: Words<'_>) -> io::Result<()> {
+    words.done()?;
+    leave("hold")
+}
+
+pub(crate) fn leave_chatty_holder(words: Words<'_>) -> io::Result<()> {
+    let period: u64 = words.only_number("MS")?;
+    leave(&format!("chatter {period} {}", OUT.offset()))
+}
+
+fn leave(actions: &str) -> io::Result<()> {
+    start_one(Shape::Plain, &script(actions))?;
+    std::process::exit(0)
+}
+
+/// Starts a descendant that performs `actions` once it is set up.
+fn start_one(shape: Shape, actions: &[OsString]) -> io::Result<()> {
     let (answers, stdin) = io::pipe()?;
     let actions = [&script("answer then"), actions].concat();
-    place(shape, &actions, &stdin)?;
+    start_shaped(shape, &actions, &stdin)?;
     drop(stdin);
-    hear(answers, 1).map(drop)
+    read_answers(answers, 1).map(drop)
 }
 
-/// So many descendants that perform `actions`, which have an `answer` among them; prints who
-/// answered.
-fn many(count: usize, shapes: &[Shape], actions: &[OsString]) -> io::Result<()> {
+/// Starts `count` descendants that perform `actions`, which include an `answer`; prints their pids.
+fn start_many(count: usize, shapes: &[Shape], actions: &[OsString]) -> io::Result<()> {
     let (answers, stdin) = io::pipe()?;
     for shape in shapes.iter().cycle().take(count) {
-        place(*shape, actions, &stdin)?;
+        start_shaped(*shape, actions, &stdin)?;
     }
     drop(stdin);
-    OUT.write(&hear(answers, count)?)
+    OUT.write(&read_answers(answers, count)?)
 }
 
-/// Starts a descendant of the given shape, whose answer goes to the other end of `stdin`.
-fn place(shape: Shape, actions: &[OsString], stdin: &PipeWriter) -> io::Result<()> {
+/// Starts a descendant whose answer goes to the other end of `stdin`.
+fn start_shaped(shape: Shape, actions: &[OsString], stdin: &PipeWriter) -> io::Result<()> {
     let stdin = Stdio::from(stdin.try_clone()?);
     match shape {
         Shape::Plain => spawn(actions, stdin).map(drop),
         Shape::Setsid => spawn(&[&script("setsid then"), actions].concat(), stdin).map(drop),
         Shape::Double => {
             let orphan = [&script("beget setsid then"), actions, &script("end")].concat();
-            // Once the one in the middle is gone, the descendant has its final parent.
+            // Once the intermediate process has exited, the descendant has its final parent.
             spawn(&orphan, stdin)?.wait().map(drop)
         }
     }
 }
 
-/// The answers of `count` descendants, a line each.
-fn hear(answers: io::PipeReader, count: usize) -> io::Result<Vec<u8>> {
+/// Reads the answers of `count` descendants, one per line.
+fn read_answers(answers: io::PipeReader, count: usize) -> io::Result<Vec<u8>> {
     let mut answers = BufReader::new(answers);
     let mut lines = Vec::new();
     for _ in 0..count {
         if answers.read_until(b'\n', &mut lines)? == 0 {
-            return Err(io::Error::other("a descendant ended before it was in its place"));
+            return Err(io::Error::other("a descendant exited before it was set up"));
         }
     }
     Ok(lines)
@@ -152,5 +164,5 @@ fn spawn(actions: &[OsString], stdin: Stdio) -> io::Result<Child> {
 }
 
 fn script(actions: &str) -> Vec<OsString> {
-    actions.split_whitespace().map(|word| OsStr::new(word).to_owned()).collect()
+    actions.split_whitespace().map(Into::into).collect()
 }

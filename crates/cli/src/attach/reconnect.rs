@@ -1,0 +1,86 @@
+//! Reconnects when a connection broke, if that is safe.
+
+use std::time::Duration;
+
+use lastbyte_client::wire::AttachQuery;
+use lastbyte_client::{Attached, Client, ClientError};
+use tokio::time::Instant;
+
+use crate::client_error::ServerGone;
+use crate::process_args::short_id;
+use crate::server_args::is_not_running;
+
+/// The connection is lost, and reconnecting is impossible or unsafe.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LostError {
+    #[error("the connection broke, and reconnecting failed")]
+    Broke(#[source] ClientError),
+    #[error(
+        "the connection broke, and your last input may not have arrived; \
+         continue with `lastbyte attach {} --from {cursor}`", short_id(.id)
+    )]
+    InputUnknown { id: String, cursor: u64 },
+    #[error("the connection keeps breaking; try again with `lastbyte attach {}`", short_id(.id))]
+    Closed { id: String },
+}
+
+/// Makes connections to one process, one when the last has broken.
+#[derive(Debug)]
+pub(crate) struct Reconnect<'a> {
+    client: &'a Client,
+    id: &'a str,
+    /// When the last one was made, and how many before it did not last.
+    made: Instant,
+    short_lived: u32,
+}
+
+/// After this many connections in a row that broke this soon, stop reconnecting.
+const SHORT_LIVED: Duration = Duration::from_secs(5);
+const MAX_SHORT_LIVED: u32 = 5;
+
+impl<'a> Reconnect<'a> {
+    /// One is there.
+    pub(crate) fn new(client: &'a Client, id: &'a str) -> Self {
+        Self { client, id, made: Instant::now(), short_lived: 0 }
+    }
+
+    /// Continues at the cursor if the accepted input is what is expected, that is if everything
+    /// that was sent has arrived: nothing is sent twice, and nothing is guessed. If others have
+    /// written meanwhile, the count differs and proves nothing.
+    pub(crate) async fn attach(
+        &mut self,
+        cursor: u64,
+        expected: Option<u64>,
+    ) -> anyhow::Result<Attached> {
+        let lasted = self.made.elapsed() >= SHORT_LIVED;
+        self.short_lived = if lasted { 0 } else { self.short_lived + 1 };
+        if self.short_lived > MAX_SHORT_LIVED {
+            return Err(LostError::Closed { id: self.id.into() }.into());
+        }
+        let from = Some(i64::try_from(cursor)?);
+        let attached = self.connect(&AttachQuery { from, ..AttachQuery::default() }).await?;
+        self.made = Instant::now();
+        match attached.accepted() {
+            Some(accepted) if Some(accepted) != expected => {
+                Err(LostError::InputUnknown { id: self.id.into(), cursor }.into())
+            }
+            // All of it, or the process takes no more and its end says why.
+            Some(_) | None => Ok(attached),
+        }
+    }
+
+    async fn connect(&self, query: &AttachQuery) -> anyhow::Result<Attached> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.client.attach(self.id, query).await {
+                Ok(attached) => return Ok(attached),
+                Err(error) if is_not_running(&error) => return Err(ServerGone.into()),
+                Err(refused @ ClientError::Refused(_)) => return Err(refused.into()),
+                // A server that is just dying lets a client in and resets it.
+                Err(_) if tries < MAX_SHORT_LIVED => {}
+                Err(error) => return Err(LostError::Broke(error).into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! An attached session: shows what the process writes and sends what is typed, until either side
+//! ends it.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use anyhow::Context;
+use lastbyte_client::wire::{AttachNotice, Ending, ErrorCode};
+use lastbyte_client::{Attached, AttachedReader, AttachedWriter, Client, ClientError, FromProcess};
+use lastbyte_engine::Signal;
+use rustix::io::Errno;
+use rustix::stdio::{stderr, stdout};
+use rustix::termios::isatty;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::detach_key::Keys;
+use super::input::{self, Leave, Pass, Source};
+use super::outgoing::Outgoing;
+use super::reconnect::Reconnect;
+use super::replay::InitialOutput;
+use super::terminal_guard::TerminalGuard;
+use super::window::{Window, WindowEvent, stop_self};
+use crate::signals::Signals;
+use crate::{print, stdio};
+
+/// This side of it.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) id: &'a str,
+    pub(crate) terminal: TerminalGuard,
+    pub(crate) window: Window,
+    pub(crate) signals: Signals,
+    /// `None` if there is no detach key, or after it was pressed.
+    pub(crate) left: Option<oneshot::Receiver<Leave>>,
+    /// How many bytes were dropped before they could be shown.
+    pub(crate) dropped: u64,
+    /// What the server said last of something that it did not do.
+    pub(crate) refused: Option<String>,
+}
+
+/// How the session ended.
+#[derive(Debug)]
+pub(crate) enum SessionEnd {
+    Detached,
+    /// Nobody reads our standard output.
+    ReaderGone,
+    Interrupted(Signal),
+    Ended(Box<Ending>),
+}
+
+/// What became of one connection.
+enum ConnectionEnd {
+    Session(SessionEnd),
+    /// It broke with all before this cursor shown.
+    Broken {
+        cursor: u64,
+    },
+}
+
+/// How long to wait on detach until the server has taken the last input.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Session<'_> {
+    /// Reconnects when a connection breaks.
+    pub(crate) async fn until_end(
+        &mut self,
+        mut attached: Attached,
+        outgoing: &mut Outgoing,
+    ) -> anyhow::Result<SessionEnd> {
+        let mut reconnect = Reconnect::new(self.client, self.id);
+        loop {
+            let accepted = attached.accepted();
+            outgoing.begin(accepted);
+            let cursor = match self.run_connection(attached, outgoing).await? {
+                ConnectionEnd::Session(end) => return Ok(end),
+                ConnectionEnd::Broken { cursor } => cursor,
+            };
+            let expected = accepted.map(|accepted| accepted + outgoing.sent());
+            attached = tokio::select! {
+                // A server that does not answer can be left like any other.
+                left = left(&mut self.left) => return Ok(self.leave(left)),
+                signal = self.signals.next() => return Ok(SessionEnd::Interrupted(signal)),
+                attached = reconnect.attach(cursor, expected) => attached?,
+            };
+        }
+    }
+
+    async fn run_connection(
+        &mut self,
+        attached: Attached,
+        outgoing: &mut Outgoing,
+    ) -> anyhow::Result<ConnectionEnd> {
+        let (mut reader, writer) = attached.split();
+        let mut sending = pin!(outgoing.send(writer));
+        let mut reader_gone = pin!(stdio::stdout_reader_gone());
+        let mut sends = true;
+        loop {
+            tokio::select! {
+                // What ends it comes first, however much there is to show.
+                biased;
+                left = left(&mut self.left) => {
+                    let end = self.leave(left);
+                    if sends {
+                        flush_input(sending, reader).await;
+                    }
+                    return Ok(ConnectionEnd::Session(end));
+                }
+                signal = self.signals.next() => {
+                    return Ok(ConnectionEnd::Session(SessionEnd::Interrupted(signal)));
+                }
+                event = self.window.next() => self.react(event),
+                () = &mut reader_gone, if !self.terminal.is_terminal() => {
+                    return Ok(ConnectionEnd::Session(SessionEnd::ReaderGone));
+                }
+                // What the server said before it stopped listening is still to be read.
+                _ = &mut sending, if sends => sends = false,
+                shown = self.terminal.show(), if self.terminal.has_output() => {
+                    if let Some(end) = end_if_closed(shown)? {
+                        return Ok(ConnectionEnd::Session(end));
+                    }
+                }
+                came = reader.next(), if !self.terminal.has_output() => match came {
+                    Ok(Some(came)) => if let Some(ending) = self.take(came) {
+                        return Ok(ConnectionEnd::Session(SessionEnd::Ended(ending)));
+                    },
+                    Ok(None) | Err(_) => return Ok(ConnectionEnd::Broken { cursor: reader.cursor() }),
+                },
+            }
+        }
+    }
+
+    /// Restores the terminal before waiting for anything.
+    fn leave(&mut self, left: Leave) -> SessionEnd {
+        self.terminal.restore();
+        self.window.close();
+        match left {
+            Leave::Detached => SessionEnd::Detached,
+            Leave::HungUp => SessionEnd::Interrupted(Signal::HUP),
+        }
+    }
+
+    fn react(&mut self, event: WindowEvent) {
+        match event {
+            WindowEvent::Resized => self.window.send_size(),
+            WindowEvent::Stopped => {
+                self.terminal.restore();
+                stop_self();
+            }
+            WindowEvent::Continued => {
+                self.terminal.reapply();
+                self.window.resend_size(self.terminal.drawing());
+            }
+        }
+    }
+
+    /// What the server sends; the ending is the last.
+    fn take(&mut self, came: FromProcess) -> Option<Box<Ending>> {
+        match came {
+            FromProcess::Output(bytes) => self.terminal.add(bytes),
+            FromProcess::Notice(AttachNotice::Ending { ending }) => return Some(ending),
+            FromProcess::Notice(AttachNotice::Dropped { range }) => {
+                let count = range.end.saturating_sub(range.start);
+                self.dropped = self.dropped.saturating_add(count);
+            }
+            FromProcess::Notice(AttachNotice::Refused { error }) => match error.code {
+                // The ending says it better.
+                ErrorCode::ProcessExited => {}
+                _ => self.refused = Some(error.to_string()),
+            },
+            FromProcess::Notice(AttachNotice::Attached { .. }) => {}
+        }
+        None
+    }
+}
+
+/// Waits for the detach key. Cancel-safe.
+async fn left(by: &mut Option<oneshot::Receiver<Leave>>) -> Leave {
+    let Some(waiting) = by else { return std::future::pending().await };
+    // The thread that reads keys says why it ends; if it panicked, there are no more keys.
+    let left = waiting.await.unwrap_or(Leave::HungUp);
+    *by = None;
+    left
+}
+
+/// Waits until the server has taken what was typed and has closed the connection.
+async fn flush_input(
+    sending: Pin<&mut impl Future<Output = Result<AttachedWriter, ClientError>>>,
+    mut reader: AttachedReader,
+) {
+    let all_taken = async {
+        if let Ok(writer) = sending.await
+            && writer.close().await.is_ok()
+        {
+            while let Ok(Some(_)) = reader.next().await {}
+        }
+    };
+    // A server that does not answer has had its time.
+    _ = timeout(FLUSH_TIMEOUT, all_taken).await;
+}
+
+fn end_if_closed(shown: io::Result<()>) -> anyhow::Result<Option<SessionEnd>> {
+    match shown.as_ref().map_err(Errno::from_io_error) {
+        Ok(()) => Ok(None),
+        Err(Some(Errno::PIPE)) => Ok(Some(SessionEnd::ReaderGone)),
+        // What a terminal says that is gone.
+        Err(Some(Errno::IO)) => Ok(Some(SessionEnd::Interrupted(Signal::HUP))),
+        Err(_) => shown.map(|()| None).context("cannot write to standard output"),
+    }
+}
+
+/// What the process gets from our side.
+#[derive(Debug)]
+pub(crate) struct SessionOptions {
+    /// Every key, if our terminal is to be passed through.
+    pub(crate) keys: Option<Keys>,
+    pub(crate) pass: Pass,
+    /// Whether the size of our window is sent.
+    pub(crate) send_size: bool,
+}
+
+impl<'a> Session<'a> {
+    /// Must be called on a runtime.
+    pub(crate) fn open(
+        client: &'a Client,
+        id: &'a str,
+        wanted: SessionOptions,
+    ) -> anyhow::Result<(Self, Outgoing)> {
+        // Before anything is changed that a deadly signal would leave so.
+        let signals = Signals::listen()?;
+        let (window, sizes) = Window::listen().context("cannot listen for signals")?;
+        let terminal = TerminalGuard::new(wanted.keys.is_some());
+        let by_a_key = wanted.keys.is_some();
+        let source = wanted.keys.map_or(Source::Stream, Source::Keys);
+        let (input, left) = input::start(source, wanted.pass)
+            .context("cannot start a thread for standard input")?;
+        let left = by_a_key.then_some(left);
+        let own = Self { client, id, terminal, window, signals, left, dropped: 0, refused: None };
+        Ok((own, Outgoing::new(input, wanted.send_size.then_some(sizes))))
+    }
+
+    /// Shows what was before, and has the process show what it is at.
+    pub(crate) fn begin(&mut self, begin: InitialOutput) {
+        self.terminal.add(begin.shown);
+        self.window.resend_size(begin.drawing);
+    }
+
+    /// Waits until the terminal has taken what restores it, or until the user detaches.
+    pub(crate) async fn flush_terminal(&mut self) {
+        self.terminal.queue_restore();
+        while self.terminal.has_output() {
+            tokio::select! {
+                biased;
+                _ = left(&mut self.left) => return,
+                _ = self.signals.next() => return,
+                // A terminal that is gone shows nothing.
+                shown = self.terminal.show() => if shown.is_err() { return },
+            }
+        }
+    }
+
+    /// Gives the terminal back, and tells what is missing of the session.
+    pub(crate) fn finish(&mut self) {
+        self.terminal.restore();
+        if self.terminal.is_mid_line() && isatty(stdout()) && isatty(stderr()) {
+            print::break_line_first();
+        }
+        if self.dropped > 0 {
+            let count = self.dropped;
+            print::message(format_args!(
+                "{count} bytes of output were dropped before they were shown"
+            ));
+        }
+        if let Some(why) = &self.refused {
+            print::message(format_args!("the server refused a request: {why}"));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Starts the server on first use.
+//!
+//! A call that finds no server takes a lock, looks again, and only then starts one: of any number
+//! of calls at the same time one starts it, and the others find it. The lock is held until the
+//! server listens, so no call has to retry.
+
+use std::ffi::{CString, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, absolute};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use lastbyte_client::Client;
+use lastbyte_sys::spawn::{Daemon, start_daemon};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::config::{self, Choice, Kind, Setting};
+use crate::daemon::instance::ShuttingDown;
+use crate::print;
+use crate::server_args::{Place, ServerArgs, is_not_running};
+use crate::state_folder::{create_owned, unusable};
+
+/// How long to wait for a server to listen. Only ends a hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A larger log is set aside.
+const LARGE_LOG: u64 = 1 << 20;
+
+/// The variables that a server gets from the call that starts it. All later commands would inherit
+/// any other.
+const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
+const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
+
+/// Returns a client once a server listens here. Blocks until then.
+pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
+    let lock = create_owned(&place.state)
+        .and_then(|()| open(&place.state.join("first-use.lock")).map_err(unusable))
+        .with_context(|| format!("cannot use state directory {}", place.state.display()))?;
+    rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
+        .context("cannot wait for another lastbyte that is starting the server")?;
+    let client = match server.client().await {
+        Ok(client) => client,
+        Err(error) => {
+            error.downcast::<ShuttingDown>()?.until_gone()?;
+            server.client().await?
+        }
+    };
+    match client.health().await {
+        Err(error) if is_not_running(&error) => {
+            start(place, server.config.as_deref())?;
+            Ok(Client::unix(&place.socket))
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(client),
+    }
+}
+
+fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
+    let path = place.state.join("daemon.log");
+    put_aside_if_large(&path);
+    let mut log = open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let before = log.seek(SeekFrom::End(0)).context("cannot write to the server's log")?;
+    let daemon = spawn(place, config, &log)?;
+    let pid = daemon.pid;
+    if until_listening(daemon).context("cannot read from the server")? {
+        let socket = place.socket.display();
+        print::message(format_args!("started the server (pid {pid}), socket {socket}"));
+        return Ok(());
+    }
+    let mut said = String::new();
+    // Its last words are a courtesy; that it is gone is known without them.
+    _ = log.seek(SeekFrom::Start(before)).and_then(|_| log.read_to_string(&mut said));
+    match last_words(&said) {
+        None => bail!("the server did not start and gave no reason; its log is {}", path.display()),
+        Some(said) => bail!("the server did not start: {said}"),
+    }
+}
+
+/// A log that has grown is kept beside the one that begins, in the place of the one before: there
+/// are never more than two. A server that is shutting down keeps writing to the one that it has
+/// open.
+fn put_aside_if_large(log: &Path) {
+    let is_large = fs::metadata(log).is_ok_and(|found| found.len() > LARGE_LOG);
+    if is_large {
+        // One that cannot be moved is no reason to have no server.
+        _ = fs::rename(log, log.with_extension("log.1"));
+    }
+}
+
+/// What it said to people, as against what it logged.
+fn last_words(log: &str) -> Option<&str> {
+    let at = log.find("lastbyte: ")?;
+    Some(log[at..].trim_start_matches("lastbyte: ").trim_end())
+}
+
+fn spawn(place: &Place, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
+    let program = std::env::current_exe().context("cannot find the lastbyte executable")?;
+    let mut argv = vec![
+        "lastbyte".into(),
+        "serve".into(),
+        "--state".into(),
+        place.state.clone().into_os_string(),
+        "--socket".into(),
+        place.socket.clone().into_os_string(),
+    ];
+    let settings = Choice::load(config)?;
+    if let Some(file) = &settings.file {
+        argv.extend(["--config".into(), absolute(file)?.into_os_string()]);
+    }
+    let argv: Result<Vec<CString>, _> = argv.into_iter().map(c_string).collect();
+    let env: Result<Vec<CString>, _> = environment(&settings).map(c_string).collect();
+    let daemon = start_daemon(c_string(program.into_os_string())?, argv?, env?, log);
+    daemon.context("cannot start the server")
+}
+
+fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
+    let passed_on = std::env::vars_os().filter_map(|(name, value)| {
+        let text = name.to_string_lossy();
+        let known = PASSED_ON.contains(&&*text)
+            || PASSED_ON_BY_PREFIX.iter().any(|prefix| text.starts_with(prefix));
+        match config::from_variable(&name) {
+            Some(setting) if setting.is_for_server() && !value.is_empty() => {
+                Some((name, absolute_value(setting, value)))
+            }
+            Some(_) => None,
+            None => known.then_some((name, value)),
+        }
+    });
+    // Its log is a file that is cut by the next start alone: so requests are logged only on
+    // demand.
+    let quiet = settings.get("log").is_none().then(|| ("LASTBYTE_LOG".into(), "warn".into()));
+    passed_on.chain(quiet).map(|(mut entry, value): (OsString, OsString)| {
+        entry.push("=");
+        entry.push(value);
+        entry
+    })
+}
+
+/// A setting as it means the same in the root directory.
+fn absolute_value(setting: Setting, value: OsString) -> OsString {
+    match (setting.kind, absolute(&value)) {
+        (Kind::Path, Ok(whole)) => whole.into(),
+        _ => value,
+    }
+}
+
+/// `false` when it is gone, or silent for too long.
+fn until_listening(daemon: Daemon) -> io::Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut stdout = File::from(daemon.stdout);
+    let mut said = Vec::new();
+    let listening = |said: &[u8]| {
+        String::from_utf8_lossy(said).lines().any(|line| line.contains("listening on unix:"))
+    };
+    while !listening(&said) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = left.try_into().map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(&stdout, PollFlags::IN)];
+        if rustix::io::retry_on_intr(|| poll(&mut fds, Some(&left)))? == 0 {
+            return Ok(false);
+        }
+        let mut piece = [0; 1024];
+        match stdout.read(&mut piece)? {
+            0 => return Ok(false),
+            count => said.extend_from_slice(&piece[..count]),
+        }
+    }
+    Ok(true)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+fn c_string(text: OsString) -> anyhow::Result<CString> {
+    CString::new(text.into_vec()).context("a path or variable contains a NUL byte")
+}

@@ -1,0 +1,100 @@
+//! `lastbyte completions`, `man` and the hidden `cli-doc`, which writes docs/cli.md for `cargo xtask
+//! cli-doc`: what is generated from the definitions of the command line.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Command;
+use clap_complete::Shell;
+
+use crate::exit_code::help;
+use crate::print;
+
+/// Print shell completions
+///
+/// bash: add `source <(lastbyte completions bash)` to ~/.bashrc
+/// zsh:  add `source <(lastbyte completions zsh)` to ~/.zshrc, after compinit
+/// fish: save them as ~/.config/fish/completions/lastbyte.fish
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_help = help::generator_codes())]
+pub(crate) struct CompletionsArgs {
+    shell: Kind,
+}
+
+/// Of those that clap knows, the ones in use where lastbyte runs.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Kind {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Returns the exit code.
+pub(crate) fn completions(args: &CompletionsArgs, mut program: Command) -> anyhow::Result<u8> {
+    let shell = match args.shell {
+        Kind::Bash => Shell::Bash,
+        Kind::Zsh => Shell::Zsh,
+        Kind::Fish => Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, "lastbyte", &mut script);
+    print::result(script)?;
+    Ok(0)
+}
+
+/// Write a manual page for each command to a directory
+///
+/// `lastbyte man ~/.local/share/man/man1` makes `man lastbyte-start` work.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::generator_codes())]
+pub(crate) struct ManArgs {
+    /// Directory to write to; created if missing
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Returns the exit code.
+pub(crate) fn man(args: &ManArgs, program: Command) -> anyhow::Result<u8> {
+    let folder = &args.folder;
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(program.disable_help_subcommand(true), folder));
+    written.with_context(|| format!("cannot write manual pages to {}", folder.display()))?;
+    Ok(0)
+}
+
+/// Print the help of all commands as one page
+#[derive(Debug, clap::Args)]
+pub(crate) struct CliDocArgs {}
+
+const BEGINNING: &str = "\
+# The command line
+
+The help of every command, written by `cargo xtask cli-doc`. What each option can be set by besides its
+flag is in [configuration.md](configuration.md).
+";
+
+/// Returns the exit code.
+pub(crate) fn cli_doc(_: &CliDocArgs, mut program: Command) -> anyhow::Result<u8> {
+    // Gives each command its full name.
+    program.build();
+    let mut page = BEGINNING.to_owned();
+    describe(&mut program, "lastbyte", &mut page)?;
+    print::result(page)?;
+    Ok(0)
+}
+
+/// A command, then those below it.
+fn describe(command: &mut Command, name: &str, page: &mut String) -> anyhow::Result<()> {
+    let help = command.render_long_help().to_string();
+    write!(page, "\n## {name}\n\n```text\n")?;
+    for line in help.lines() {
+        writeln!(page, "{}", line.trim_end())?;
+    }
+    page.push_str("```\n");
+    for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+        let name = format!("{name} {}", below.get_name());
+        describe(below, &name, page)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Where `logs` reads the output: by one request after the other, or, with times, from a log that
+//! is followed, since only there bytes come with their times.
+
+use bytes::Bytes;
+use lastbyte_client::wire::{
+    Content, FollowQuery, Output, OutputQuery, Phase, Process, Range, Stamp, Stream, TimesQuery,
+};
+use lastbyte_client::{Client, Followed, Following, Piece, RawOutput};
+
+use super::Args;
+use crate::timestamp;
+
+/// The next part of the output.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Bytes are missing before it: these, as far as they are known.
+    pub(super) gap: Option<Vec<Range>>,
+    pub(super) bytes: Bytes,
+    /// The prefix of each line that begins here.
+    pub(super) stamp: String,
+}
+
+pub(super) enum Source<'a> {
+    Polled(Polled<'a>),
+    Followed(Box<Stamped<'a>>),
+}
+
+impl<'a> Source<'a> {
+    pub(super) async fn open(
+        args: &'a Args,
+        client: &'a Client,
+        id: &'a str,
+    ) -> anyhow::Result<Self> {
+        if args.timestamps && !args.json {
+            return Ok(Self::Followed(Box::new(Stamped::open(args, client, id).await?)));
+        }
+        let cursor = args.begin(client, id).await?;
+        Ok(Self::Polled(Polled { args, client, id, cursor, end: None, over: false }))
+    }
+
+    /// `None` at the end.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Option<Part>> {
+        match self {
+            Self::Polled(polled) => polled.next().await,
+            Self::Followed(stamped) => stamped.next().await,
+        }
+    }
+}
+
+pub(super) struct Polled<'a> {
+    args: &'a Args,
+    client: &'a Client,
+    id: &'a str,
+    cursor: i64,
+    /// Without -f: where the output ended when we first looked.
+    end: Option<u64>,
+    over: bool,
+}
+
+/// How much is asked for at once.
+const PIECE: u64 = 1 << 20;
+/// How long the server holds a request for output that has not arrived yet.
+const WAIT_MS: u64 = 30_000;
+/// The server's limit of stamps in one answer.
+const MAX_STAMPS: u64 = 10_000;
+
+impl Polled<'_> {
+    async fn next(&mut self) -> anyhow::Result<Option<Part>> {
+        if self.over {
+            return Ok(None);
+        }
+        let piece = self.client.raw(self.id, &self.query()).await?;
+        let before = u64::try_from(self.cursor).ok().filter(|cursor| piece.from > *cursor);
+        let gap = before.map(|cursor| dropped_from(&piece, cursor));
+        let end = *self.end.get_or_insert(self.end_at(&piece));
+        self.over = self.is_over(&piece, end);
+        self.cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
+        let bytes = if self.args.json { self.json_line(&piece).await? } else { piece.bytes };
+        Ok(Some(Part { gap, bytes, stamp: String::new() }))
+    }
+
+    fn query(&self) -> OutputQuery {
+        let left = self.end.filter(|_| !self.args.follow);
+        let left = left.map(|end| end.saturating_sub(self.cursor.unsigned_abs()).max(1));
+        OutputQuery {
+            from: Some(self.cursor),
+            max_bytes: Some(left.unwrap_or(PIECE).min(PIECE)),
+            stream: self.args.output.stream,
+            late: Some(self.args.output.late),
+            wait_ms: self.args.follow.then_some(WAIT_MS),
+            ..OutputQuery::default()
+        }
+    }
+
+    /// Where the output ends at the instant of this piece.
+    fn end_at(&self, piece: &RawOutput) -> u64 {
+        let proper = piece.final_len.unwrap_or(piece.total);
+        if self.args.output.late { piece.total } else { proper }
+    }
+
+    fn is_over(&self, piece: &RawOutput, end_at_first: u64) -> bool {
+        match (self.args.follow, self.args.output.late) {
+            (false, _) => piece.next >= end_at_first,
+            (true, false) => piece.phase == Phase::Ended && piece.next >= self.end_at(piece),
+            (true, true) => !piece.log_open && piece.next >= piece.total,
+        }
+    }
+
+    /// The piece as the API has it, and when it arrived if that is wanted.
+    async fn json_line(&self, piece: &RawOutput) -> anyhow::Result<Bytes> {
+        let mut value = serde_json::to_value(as_output(piece))?;
+        if self.args.timestamps {
+            value["stamps"] = serde_json::to_value(self.stamps(piece).await?)?;
+        }
+        Ok(format!("{value}\n").into())
+    }
+
+    async fn stamps(&self, piece: &RawOutput) -> anyhow::Result<Vec<Stamp>> {
+        let (mut from, mut stamps) = (piece.from, Vec::new());
+        while from < piece.next {
+            let query = TimesQuery {
+                from: Some(from),
+                to: Some(piece.next),
+                late: Some(self.args.output.late),
+                max_stamps: Some(MAX_STAMPS),
+                since_unix_ns: None,
+            };
+            let answer = self.client.times(self.id, &query).await?;
+            stamps.extend(answer.stamps);
+            // A server that does not advance is not asked for ever.
+            from = answer.next.max(from + 1);
+        }
+        Ok(stamps)
+    }
+}
+
+pub(super) struct Stamped<'a> {
+    args: &'a Args,
+    /// `None` at the end.
+    following: Option<Following>,
+    /// Without -f: where the output ended when we first looked.
+    end: Option<u64>,
+}
+
+impl<'a> Stamped<'a> {
+    async fn open(args: &'a Args, client: &Client, id: &str) -> anyhow::Result<Self> {
+        let end = if args.follow { None } else { Some(args.end_of(&client.show(id).await?)) };
+        let from = args.begin(client, id).await?;
+        let is_past = |end: u64| u64::try_from(from).is_ok_and(|from| from >= end) || end == 0;
+        if end.is_some_and(is_past) {
+            return Ok(Self { args, following: None, end });
+        }
+        let late = Some(args.output.late);
+        let query = FollowQuery { from: Some(from), late, times: Some(true) };
+        Ok(Self { args, following: Some(client.follow(id, &query).await?), end })
+    }
+
+    async fn next(&mut self) -> anyhow::Result<Option<Part>> {
+        let Some(following) = &mut self.following else { return Ok(None) };
+        let (part, reached) = loop {
+            match following.next().await? {
+                Some(Followed::Output(piece) | Followed::Late(piece)) => {
+                    let reached = piece.range.end;
+                    break (self.args.stamped(piece), reached);
+                }
+                Some(Followed::Dropped(range)) => {
+                    let reached = range.end;
+                    break (Part { gap: Some(vec![range]), ..Part::default() }, reached);
+                }
+                Some(Followed::Ending(_)) if self.args.output.late => {}
+                Some(Followed::Ending(_)) | None => return Ok(None),
+            }
+        };
+        if self.end.is_some_and(|end| reached >= end) {
+            self.following = None;
+        }
+        Ok(Some(part))
+    }
+}
+
+impl Args {
+    /// Where the output ends that is there now.
+    fn end_of(&self, process: &Process) -> u64 {
+        let proper = process.ending.as_ref().map_or(process.total, |ending| ending.final_len);
+        if self.output.late { process.total } else { proper }
+    }
+
+    /// Empty for a stream that is not wanted.
+    fn stamped(&self, piece: Piece) -> Part {
+        // Streams that are not kept apart are all standard output.
+        let stream = piece.stream.unwrap_or(Stream::Stdout);
+        if self.output.stream.is_some_and(|wanted| wanted != stream) {
+            return Part::default();
+        }
+        let time = piece.at_unix_ns.map(|at| format!("{} ", timestamp::milliseconds(at)));
+        Part { gap: None, bytes: piece.bytes.into(), stamp: time.unwrap_or_default() }
+    }
+}
+
+fn as_output(piece: &RawOutput) -> Output {
+    Output {
+        from: piece.from,
+        next: piece.next,
+        total: piece.total,
+        dropped: piece.dropped.clone(),
+        phase: piece.phase,
+        log_open: piece.log_open,
+        final_len: piece.final_len,
+        ending: piece.ending.clone(),
+        content: Content::Raw { base64: base64_simd::STANDARD.encode_to_string(&piece.bytes) },
+    }
+}
+
+/// The bytes from the cursor to the piece that were dropped.
+fn dropped_from(piece: &RawOutput, cursor: u64) -> Vec<Range> {
+    let between = |range: &Range| {
+        let (start, end) = (range.start.max(cursor), range.end.min(piece.from));
+        (start < end).then_some(Range { start, end })
+    };
+    piece.dropped.iter().filter_map(between).collect()
+}

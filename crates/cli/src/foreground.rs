@@ -1,0 +1,226 @@
+//! A command in the foreground: writes its output and passes standard input and signals on, until
+//! the command and its output have ended.
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use lastbyte_client::wire;
+use lastbyte_engine::{Phase, Process, Signal, StdinOpen, StdinState, StopPolicy, Streams, Verb};
+use lastbyte_output::log::Stream;
+use lastbyte_server::to_wire;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::copy_output::{self, DeliverError, Delivered, Outcome};
+use crate::signals::{Interrupted, Signals};
+use crate::{exit_code, print, stdio};
+
+/// The command has ended, and its output was written as far as it has a reader.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) ending: wire::Ending,
+    /// How many bytes of output the log did not keep.
+    lost: u64,
+}
+
+/// How long a command has to notice that nobody reads its output.
+const BROKEN_PIPE_GRACE: Duration = Duration::from_secs(1);
+
+/// Begins delivering the output of a process and waits for its end. Must be called on a runtime.
+pub(crate) async fn run_to_end(
+    process: &Process,
+    streams: Streams,
+    signals: &mut Signals,
+) -> anyhow::Result<Finished> {
+    // Both begin at the first byte, which stays until both have written it.
+    let pin = process.hold().context("cannot hold the log for its readers")?;
+    let start = |stream| {
+        copy_output::start(process, stream, pin.clone()).context("cannot start a thread for output")
+    };
+    let stdout = start(Stream::Out)?;
+    let stderr = match streams {
+        Streams::Merged | Streams::Pty(_) => None,
+        Streams::Split => Some(start(Stream::Err)?),
+    };
+    drop(pin);
+    let mut finished = pin!(until_finished(process, stdout, stderr));
+    let mut passed_on = 0;
+    let mut resized = stdio::size_changes()?;
+    loop {
+        tokio::select! {
+            finished = &mut finished => return finished,
+            _ = resized.recv() => follow_size(process, streams).await,
+            signal = signals.next() => {
+                passed_on += 1;
+                pass_on(process, signal, passed_on).await?;
+            }
+        }
+    }
+}
+
+/// Gives the command's terminal the size of ours.
+async fn follow_size(process: &Process, streams: Streams) {
+    if let Streams::Pty(_) = streams {
+        // A command that has just exited needs no size.
+        _ = process.resize(stdio::size()).await;
+    }
+}
+
+/// The first signal goes to the command, any other kills its whole tree.
+async fn pass_on(process: &Process, signal: Signal, nth: u32) -> Result<(), Interrupted> {
+    match process.snapshot().phase {
+        Phase::Ended(_) => {
+            return Err(Interrupted {
+                signal,
+                what: "not all of the command's output was written",
+            });
+        }
+        Phase::Running | Phase::Draining if nth == 1 => {
+            // If the owner task is gone, the ending says so.
+            _ = process.signal(signal).await;
+        }
+        Phase::Running | Phase::Draining => stop(process, StopPolicy::KILL),
+    }
+    Ok(())
+}
+
+/// Waits for both streams side by side, then for the ending.
+async fn until_finished(
+    process: &Process,
+    stdout: Outcome,
+    stderr: Option<Outcome>,
+) -> anyhow::Result<Finished> {
+    let merged = stderr.is_none();
+    let stderr = async {
+        match stderr {
+            Some(stderr) => until_delivered(process, stderr, Stream::Err).await,
+            None => Ok(None),
+        }
+    };
+    let (stdout, stderr) = tokio::join!(until_delivered(process, stdout, Stream::Out), stderr);
+    let ending = to_wire::ending(&*process.ended().await, &process.about().sandbox);
+    let (stdout, stderr) = (stdout?, stderr?);
+    let on_stderr = if merged { stdout } else { stderr };
+    if on_stderr.is_some_and(|delivered| delivered.mid_line) {
+        print::break_line_first();
+    }
+    let lost = stdout.into_iter().chain(stderr).map(|delivered| delivered.lost).max();
+    Ok(Finished { ending, lost: lost.unwrap_or(0) })
+}
+
+/// `None` when nobody reads the stream. Without a reader of standard output, or when it cannot be
+/// written, the command is stopped; standard error is not missed.
+async fn until_delivered(
+    process: &Process,
+    outcome: Outcome,
+    stream: Stream,
+) -> anyhow::Result<Option<Delivered>> {
+    let outcome = outcome.await.context("an output thread failed");
+    match (outcome, stream) {
+        (Ok(Ok(delivered)), _) => Ok(Some(delivered)),
+        (Ok(Err(DeliverError::ReaderGone)), Stream::Err) => Ok(None),
+        (Ok(Err(DeliverError::ReaderGone)), Stream::Out) => {
+            tokio::spawn(break_pipe(process.clone()));
+            Ok(None)
+        }
+        (Ok(Err(error)), _) => {
+            stop_leader(process, process.about().stop);
+            Err(error.into())
+        }
+        (Err(error), _) => {
+            stop_leader(process, process.about().stop);
+            Err(error)
+        }
+    }
+}
+
+/// Does what the kernel does to a program that writes to a closed pipe. Processes in other groups
+/// are left alone.
+async fn break_pipe(process: Process) {
+    // If the owner task is gone, there is no process to signal.
+    _ = process.signal(Signal::PIPE).await;
+    if timeout(BROKEN_PIPE_GRACE, process.ended()).await.is_err() {
+        _ = process.signal(Signal::KILL).await; // as above
+    }
+}
+
+/// Stops a command that still runs; what an exited one left running is left alone.
+fn stop_leader(process: &Process, policy: StopPolicy) {
+    match process.snapshot().phase {
+        Phase::Running => stop(process, policy),
+        Phase::Draining | Phase::Ended(_) => {}
+    }
+}
+
+/// Runs in its own task, so that signals are handled meanwhile; the ending has the result.
+fn stop(process: &Process, policy: StopPolicy) {
+    let process = process.clone();
+    tokio::spawn(async move { process.stop_by(policy, Verb::Stop).await });
+}
+
+impl Finished {
+    pub(crate) fn exit_code(&self) -> anyhow::Result<u8> {
+        if self.lost > 0 {
+            bail!("{} bytes of the command's output were lost", self.lost);
+        }
+        exit_code::from_ending(&self.ending)
+    }
+}
+
+/// Read at once.
+const PIECE: usize = 64 * 1024;
+/// What may wait for the command: it is read ahead and gone if the command does not want it.
+const MAX_QUEUED: u64 = 256 * 1024;
+
+/// Begins to pass standard input on, if the process takes any. Must be called on a runtime. The
+/// thread may wait for input for ever; it does not keep the program from exiting.
+pub(crate) fn pass_stdin_on(process: &Process) -> io::Result<()> {
+    if let Some(state) = process.stdin() {
+        let copy = StdinCopy { process: process.clone(), state, runtime: Handle::current() };
+        std::thread::Builder::new().name("standard input".into()).spawn(move || copy.run())?;
+    }
+    Ok(())
+}
+
+struct StdinCopy {
+    process: Process,
+    state: watch::Receiver<StdinState>,
+    runtime: Handle,
+}
+
+impl StdinCopy {
+    fn run(mut self) {
+        let mut accepted = 0;
+        while self.has_room(accepted) {
+            let mut bytes = vec![0; PIECE];
+            // A read error counts as the end of input.
+            let count = stdio::read_stdin(&mut bytes).unwrap_or(0);
+            bytes.truncate(count);
+            let end = count == 0;
+            let write = async {
+                if end {
+                    self.process.write_and_close(bytes, None).await
+                } else {
+                    self.process.write(bytes, None).await
+                }
+            };
+            match self.runtime.block_on(write) {
+                Ok(written) if !end => accepted = written.accepted,
+                // The end was passed on, or the command takes no more.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        stdio::release_stdin();
+    }
+
+    /// Waits until another piece fits; `false` when the command takes no more.
+    fn has_room(&mut self, accepted: u64) -> bool {
+        let fits = |state: &StdinState| accepted - state.written + PIECE as u64 <= MAX_QUEUED;
+        let closed = |state: &StdinState| state.open != StdinOpen::Open;
+        let room = self.state.wait_for(|state| fits(state) || closed(state));
+        self.runtime.block_on(room).is_ok_and(|state| !closed(&state))
+    }
+}

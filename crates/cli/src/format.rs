@@ -1,0 +1,283 @@
+//! A process in words, for people: what it runs, how old and how large it is, how it ended.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use lastbyte_client::wire::{Cause, Ending, Phase, Process, Sandbox, Status, TimeoutKind};
+use regex::{Captures, Regex};
+use serde::de::DeserializeOwned;
+
+use crate::{timestamp, usage};
+
+/// As a shell would take it, on one line. A command does not get to write to the terminal.
+pub(crate) fn command(process: &Process) -> String {
+    let text = match (&process.shell, &process.command) {
+        (Some(shell), _) => shell.clone(),
+        (None, Some(words)) => {
+            words.iter().map(|word| usage::quoted(word)).collect::<Vec<_>>().join(" ")
+        }
+        (None, None) => String::new(),
+    };
+    one_line(&text)
+}
+
+/// On one line, with every character escaped that a terminal obeys or does not show.
+pub(crate) fn one_line(text: &str) -> String {
+    lines(text).replace('\n', "\\n")
+}
+
+/// The same for a text of several lines.
+///
+/// Escaped are control characters and those that take no space of their own but change what others
+/// look like: they reorder them, join them, or hide a difference. These are Unicode's format
+/// characters (category Cf), its separators of lines and paragraphs, and the variation selectors of
+/// its last planes.
+pub(crate) fn lines(text: &str) -> String {
+    static UNSAFE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\x{e0000}-\x{e0fff}--\n]").expect("it is a pattern")
+    });
+    let escaped = |found: &Captures<'_>| found[0].escape_default().to_string();
+    UNSAFE.replace_all(text, escaped).into_owned()
+}
+
+/// Said of a process whose records are not on disk.
+pub(crate) const NOT_RECORDED: &str =
+    "no: the server cannot write to disk and loses this process if it is killed";
+
+/// An option whose values are words of the API.
+pub(crate) fn parse_word<T: DeserializeOwned>(text: &str, expected: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|_| format!("expected {expected}"))
+}
+
+/// The word of `--sandbox`; a dash for none.
+pub(crate) fn sandbox_kind(sandbox: &Sandbox) -> &'static str {
+    match sandbox {
+        Sandbox::FullAccess {} => "-",
+        Sandbox::External {} => "external",
+        Sandbox::ReadOnly { .. } => "read-only",
+        Sandbox::WorkspaceWrite { .. } => "workspace-write",
+    }
+}
+
+/// All of a policy.
+pub(crate) fn sandbox(sandbox: &Sandbox) -> String {
+    match sandbox {
+        Sandbox::FullAccess {} => "none: full access".into(),
+        Sandbox::External {} => "none: external".into(),
+        Sandbox::ReadOnly { network } => format!("read-only, {}", network_word(*network)),
+        Sandbox::WorkspaceWrite {
+            writable,
+            protect,
+            network,
+            allow_startup_files,
+            exclude_cwd,
+            exclude_slash_tmp,
+            exclude_tmpdir,
+        } => {
+            let usual = [
+                (exclude_cwd, "its directory"),
+                (exclude_slash_tmp, "/tmp"),
+                (exclude_tmpdir, "$TMPDIR"),
+            ];
+            let usual = usual.into_iter().filter(|(excluded, _)| !**excluded);
+            let roots = usual.map(|(_, root)| root.to_owned()).chain(writable.iter().cloned());
+            let mut text = format!("workspace-write: {}", roots.collect::<Vec<_>>().join(", "));
+            if !protect.is_empty() {
+                text.push_str(&format!(", but not {}", protect.join(", ")));
+            }
+            if *allow_startup_files {
+                text.push_str("; startup files writable");
+            }
+            one_line(&format!("{text}; {}", network_word(*network)))
+        }
+    }
+}
+
+fn network_word(network: bool) -> &'static str {
+    if network { "with network" } else { "no network" }
+}
+
+pub(crate) fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Running => "running",
+        Phase::Draining => "draining",
+        Phase::Ended => "ended",
+    }
+}
+
+/// The status, and whose doing it was unless it was its own.
+pub(crate) fn ending(ending: &Ending) -> String {
+    let status = match &ending.status {
+        Status::Exited { code } => format!("exit {code}"),
+        Status::Signalled { name, core_dumped: false, .. } => name.clone(),
+        Status::Signalled { name, core_dumped: true, .. } => format!("{name} (core dumped)"),
+        Status::Lost { .. } => "exit status unknown".into(),
+    };
+    match cause(&ending.cause) {
+        _ if ending.sandbox_denied => format!("{status}, killed by the sandbox"),
+        Some(cause) => format!("{status}, {cause}"),
+        None => status,
+    }
+}
+
+fn cause(cause: &Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Own => None,
+        Cause::TimedOut { which: TimeoutKind::Wall, escalated: false } => Some("timed out"),
+        Cause::TimedOut { which: TimeoutKind::Wall, escalated: true } => Some("timed out, killed"),
+        Cause::TimedOut { which: TimeoutKind::Idle, escalated: false } => Some("idle timeout"),
+        Cause::TimedOut { which: TimeoutKind::Idle, escalated: true } => {
+            Some("idle timeout, killed")
+        }
+        Cause::Stopped { escalated: false, .. } => Some("stopped"),
+        Cause::Stopped { escalated: true, .. } => Some("killed"),
+    }
+}
+
+/// How long ago it started.
+pub(crate) fn age(process: &Process) -> String {
+    let age = timestamp::now().saturating_sub(process.started_unix_ns);
+    in_largest_unit(Duration::from_nanos(age))
+}
+
+/// Without fractions.
+fn in_largest_unit(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..=59 => format!("{seconds}s"),
+        seconds @ 60..=3_599 => format!("{}m", seconds / 60),
+        seconds @ 3_600..=86_399 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// Columns side by side; the last one is cut where the line would not fit into `width`.
+pub(crate) fn table<const N: usize>(
+    heading: [&str; N],
+    rows: &[[String; N]],
+    width: Option<usize>,
+) -> String {
+    let heading = heading.map(str::to_owned);
+    let mut widths = [0; N];
+    for row in std::iter::once(&heading).chain(rows) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in std::iter::once(&heading).chain(rows) {
+        text.push_str(&cut(&table_line(row, &widths), width));
+        text.push('\n');
+    }
+    text
+}
+
+fn table_line(row: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (cell, width) in row.iter().zip(widths) {
+        // A string takes whatever is written to it.
+        _ = write!(line, "{cell:width$}  ");
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+fn cut(line: &str, width: Option<usize>) -> String {
+    match width {
+        Some(width) if line.chars().count() > width => {
+            line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (seconds, want) in
+            [(0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (7_200, "2h"), (90_000, "1d")]
+        {
+            assert_eq!(in_largest_unit(Duration::from_secs(seconds)), want);
+        }
+    }
+
+    #[test]
+    fn a_workspace_is_told_with_all_that_belongs_to_it() {
+        let workspace = |protect: &[&str], excluded: bool| Sandbox::WorkspaceWrite {
+            writable: vec!["/w\n".into()],
+            protect: protect.iter().map(|path| (*path).into()).collect(),
+            network: excluded,
+            allow_startup_files: false,
+            exclude_cwd: excluded,
+            exclude_slash_tmp: excluded,
+            exclude_tmpdir: excluded,
+        };
+        let want = "workspace-write: its directory, /tmp, $TMPDIR, /w\\n, but not /w/p; no network";
+        assert_eq!(sandbox(&workspace(&["/w/p"], false)), want);
+        assert_eq!(sandbox(&workspace(&[], true)), "workspace-write: /w\\n; with network");
+    }
+
+    #[test]
+    fn a_size_has_the_unit_that_fits() {
+        for (bytes, want) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (64 << 20, "64.0 MiB"),
+            (3 << 40, "3.0 TiB"),
+            (5 << 50, "5120.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), want);
+        }
+    }
+
+    #[test]
+    fn a_command_stays_on_its_line() {
+        assert_eq!(one_line("a\nb\u{1b}[31m ü"), "a\\nb\\u{1b}[31m ü");
+    }
+
+    #[test]
+    fn what_reorders_or_hides_characters_is_escaped_and_letters_are_not() {
+        let bidi = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\
+                    \u{2066}\u{2067}\u{2068}\u{2069}";
+        let others = "\u{ad}\u{200b}\u{200d}\u{2028}\u{2060}\u{feff}\u{e0041}";
+        for c in bidi.chars().chain(others.chars()) {
+            assert_eq!(one_line(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        let text = "e\u{301} ü שלום नमस्ते 漢字 ✓ 🙂";
+        assert_eq!(one_line(text), text);
+        assert_eq!(lines("one\n\ttwo\u{202e}"), "one\n\\ttwo\\u{202e}");
+    }
+
+    fn rows() -> [[String; 2]; 2] {
+        [["a".into(), "make".into()], ["bcd".into(), "sleep 100".into()]]
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        assert_eq!(table(["ID", "C"], &rows(), None), "ID   C\na    make\nbcd  sleep 100\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_shown_to_be() {
+        assert_eq!(table(["ID", "C"], &rows(), Some(10)), "ID   C\na    make\nbcd  slee…\n");
+    }
+}

@@ -1,0 +1,45 @@
+//! Messages on standard error and results on standard output. A lost message is not an error; a
+//! lost result is one, unless its reader is gone.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{format, stdio};
+
+/// Whether the command left standard error in the middle of a line.
+static MID_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Makes the next message start on a new line.
+pub(crate) fn break_line_first() {
+    MID_LINE.store(true, Ordering::Relaxed);
+}
+
+/// `lastbyte: ` and the text, escaped, since it may quote a name that a command chose.
+pub(crate) fn message(text: impl Display) {
+    write(&format!("lastbyte: {}\n", format::lines(&text.to_string())));
+}
+
+/// A result, on standard output. A reader that is gone is not an error.
+pub(crate) fn result(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    stdio::write_stdout(text.as_ref()).map(drop)
+}
+
+/// The same as a line of JSON.
+pub(crate) fn json_result(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    result(format!("{}\n", serde_json::to_string(value)?))
+}
+
+/// A value as one line of JSON.
+pub(crate) fn json_message(value: &impl serde::Serialize) {
+    match serde_json::to_string(value) {
+        Ok(json) => write(&format!("{json}\n")),
+        Err(error) => message(format_args!("cannot write JSON: {error}")),
+    }
+}
+
+fn write(line: &str) {
+    let begin = if MID_LINE.swap(false, Ordering::Relaxed) { "\n" } else { "" };
+    // One write, so that no other writer gets in between; a failure could not be reported.
+    _ = std::io::stderr().write_all(format!("{begin}{line}").as_bytes());
+}

@@ -1,0 +1,146 @@
+//! Writing the journal anew while it is in use.
+
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use tokio::task::spawn_blocking;
+
+use super::compaction::Compacted;
+use super::file::Journal;
+use super::store::Store;
+
+impl Journal {
+    /// Writes what still waits for room, and the file anew if it has grown too large: that waits for
+    /// the disk, on a thread that may. Whoever appends meanwhile does not.
+    pub(crate) async fn tend(self: Arc<Self>) {
+        self.tend_if(Store::is_due).await;
+    }
+
+    /// As [`Journal::tend`], by somebody who will not come again: nothing that is forgotten stays.
+    pub(crate) async fn leave(self: Arc<Self>) {
+        self.tend_if(Store::is_due_on_close).await;
+    }
+
+    async fn tend_if(self: Arc<Self>, is_due: fn(&Store) -> bool) {
+        self.write();
+        let (due, has_room) = {
+            let store = self.store();
+            (is_due(&store), store.reserve.is_there())
+        };
+        if !due && has_room {
+            return;
+        }
+        // One that broke down is tried again: until then there is the old file.
+        _ = spawn_blocking(move || {
+            if due {
+                self.compact();
+            }
+            self.store().keep_reserve();
+        })
+        .await;
+    }
+
+    pub(super) fn compact(&self) {
+        // There is nothing in it that a panic could leave half done.
+        let _one_at_a_time = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.change(Store::empty_if_nothing_lives) {
+            return;
+        }
+        let compacted = match self.smaller() {
+            Err(_) if self.store().reserve.give_back() => self.smaller(),
+            compacted => compacted,
+        };
+        self.change(|store| {
+            // A file that cannot be written anew now goes on, and is tried again.
+            if compacted.and_then(|compacted| store.go_on_in(compacted)).is_err() {
+                store.thin_out();
+            }
+        });
+    }
+
+    fn smaller(&self) -> io::Result<Compacted> {
+        let compaction = self.store().compaction()?;
+        compaction.run()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::path::PathBuf;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use lastbyte_testkit::PATIENCE;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::Id;
+    use crate::journal::SetAside;
+    use crate::journal::record::Record;
+    use crate::journal::sample::launched;
+
+    /// More than a pipe takes, and not so much that it is a quarter of the file.
+    const STAY: usize = 1200;
+
+    fn overgrown(folder: &std::path::Path) -> (Arc<Journal>, Vec<Id>) {
+        let (journal, _) = Journal::open(folder, &mut SetAside::new(folder)).unwrap();
+        let stay: Vec<Id> = (0..STAY).map(|_| Id::fresh()).collect();
+        for id in &stay {
+            journal.append(&launched(*id, None));
+        }
+        while !journal.store().is_due() {
+            let id = Id::fresh();
+            journal.append(&launched(id, None));
+            journal.forgotten(id);
+        }
+        (Arc::new(journal), stay)
+    }
+
+    /// A disk that takes a little of the new file, says so, and takes the rest when it is told to.
+    fn slow_disk(
+        new: PathBuf,
+        begun: oneshot::Sender<()>,
+        go_on: mpsc::Receiver<()>,
+    ) -> thread::JoinHandle<bool> {
+        mknodat(CWD, &new, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        thread::spawn(move || {
+            let mut fifo = File::open(new).unwrap();
+            fifo.read_exact(&mut [0]).unwrap();
+            begun.send(()).unwrap();
+            let told = go_on.recv_timeout(PATIENCE).is_ok();
+            fifo.read_to_end(&mut Vec::new()).unwrap();
+            told
+        })
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn neither_the_runtime_nor_an_append_waits_for_the_disk_of_a_smaller_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, mut stay) = overgrown(folder.path());
+        let (begun, has_begun) = oneshot::channel();
+        let (go_on, may_go_on) = mpsc::channel();
+        let disk = slow_disk(folder.path().join("journal.new"), begun, may_go_on);
+        let tending = tokio::spawn(Arc::clone(&journal).tend());
+        has_begun.await.unwrap();
+        stay.push(Id::fresh());
+        journal.append(&launched(stay[STAY], None));
+        journal.append(&Record::Started { id: stay[0], pid: 7 });
+        assert!(!tending.is_finished(), "the disk is still busy");
+        // Nobody hears it if the disk lost its patience, which it tells itself.
+        _ = go_on.send(());
+        assert!(disk.join().unwrap(), "something waited for the disk");
+        tending.await.unwrap();
+        // A pipe cannot be synced, so the old file goes on.
+        assert!(journal.store().is_due());
+        Arc::clone(&journal).tend().await;
+        assert!(!journal.store().is_due());
+        drop(journal);
+        let (_journal, replayed) =
+            Journal::open(folder.path(), &mut SetAside::new(folder.path())).unwrap();
+        assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), stay);
+        assert_eq!(replayed.pasts[&stay[0]].pid, Some(7));
+    }
+}

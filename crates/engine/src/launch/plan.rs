@@ -1,0 +1,296 @@
+//! A launch that was checked and prepared for the spawner.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use lastbyte_sys::Errno;
+use lastbyte_sys::spawn::{Failure, Output, Request, Stdin as SpawnStdin, Step};
+
+use super::directory;
+use crate::Id;
+use crate::launch::environment::{COOKIE, Environment};
+use crate::launch::{EnvEdit, Launch, Program, Stdin, Streams};
+use crate::owner::stdin::QUEUE_BYTES;
+
+/// Why a launch cannot run on any machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    #[error("the command is empty")]
+    EmptyCommand,
+    #[error("{what} contains a NUL byte")]
+    Nul { what: Part },
+    #[error(
+        "the environment name {name:?} {}", if name.is_empty() { "is empty" } else { "contains '='" }
+    )]
+    EnvName { name: OsString },
+    #[error("cannot use the working directory {}", if path.as_os_str().is_empty() { "\"\"".into() } else { path.to_string_lossy() })]
+    Cwd {
+        path: PathBuf,
+        #[source]
+        errno: Errno,
+    },
+    #[error("the input has {bytes} bytes, more than the limit of {QUEUE_BYTES}")]
+    Input { bytes: usize },
+}
+
+/// A part of a launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Argument(usize),
+    Cwd,
+    EnvName(OsString),
+    EnvValue(OsString),
+}
+
+/// Why a command did not start: the step that failed and the kernel's error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot run {program:?}")]
+    Program {
+        program: OsString,
+        #[source]
+        errno: Errno,
+    },
+    /// The program exists, but the interpreter in its first line does not.
+    #[error("cannot run {program:?}: its interpreter is missing")]
+    Interpreter {
+        program: OsString,
+        #[source]
+        errno: Errno,
+    },
+    #[error("cannot change to the working directory {path}", path = path.display())]
+    Cwd {
+        path: PathBuf,
+        #[source]
+        errno: Errno,
+    },
+    #[error("cannot start the command: {step} failed")]
+    Step {
+        step: Step,
+        #[source]
+        errno: Errno,
+    },
+}
+
+/// Something the caller did not ask for, although the start succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    #[error("no home directory was found, so the command runs in /")]
+    NoHome,
+    #[error(
+        "the environment provider failed, so the command has the server's own environment: {0}"
+    )]
+    Environment(String),
+    #[error(
+        "the command could not be started in its own cgroup, so its tree is found by scanning \
+         all processes: {0}"
+    )]
+    NoCgroup(Errno),
+    #[error(
+        "this kernel cannot keep the command from signalling other processes of its user: Linux \
+         6.12 can"
+    )]
+    Signals,
+}
+
+/// Ready to be spawned.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) request: Request,
+    pub(crate) cwd: PathBuf,
+    /// The folder for temporary files, if the environment names one.
+    pub(crate) tmpdir: Option<OsString>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        id: Id,
+        launch: &Launch,
+        configured: Option<&Path>,
+        base: Environment,
+    ) -> Result<Self, LaunchError> {
+        check_names(launch)?;
+        check_input(&launch.stdin)?;
+        let argv = argv(&launch.program)?;
+        no_nul(launch.cwd.as_ref().map_or(b"", |cwd| cwd.as_os_str().as_bytes()), || Part::Cwd)?;
+        let (cwd, warning) = directory::choose(launch.cwd.as_deref(), configured, &base)?;
+        // Use the server's PATH to find the shell, whatever the command's own PATH is.
+        let search = base.get("PATH").map(OsStr::to_owned);
+        let mut env = base;
+        env.edit(&launch.env);
+        env.force(&launch.forced_env);
+        env.set(COOKIE, id.to_string());
+        let path = match launch.program {
+            Program::Shell(_) => search,
+            Program::Argv(_) => env.get("PATH").map(OsStr::to_owned),
+        };
+        let tmpdir = env.get("TMPDIR").map(OsStr::to_owned);
+        let request = Request {
+            programs: programs(argv[0].as_bytes(), path.as_deref()),
+            argv,
+            env: entries(&env)?,
+            cwd: c_string(cwd.as_os_str().as_bytes(), || Part::Cwd)?,
+            stdin: match &launch.stdin {
+                Stdin::Closed => SpawnStdin::Null,
+                Stdin::Open | Stdin::Given(_) => SpawnStdin::Pipe,
+            },
+            output: match launch.streams {
+                Streams::Merged => Output::Merged,
+                Streams::Split => Output::Split,
+                Streams::Pty(size) => Output::Pty(size),
+            },
+            // The rest is set at the spawn.
+            ..Request::default()
+        };
+        Ok(Self { request, cwd, tmpdir, warnings: warning.into_iter().collect() })
+    }
+}
+
+impl From<Failure> for SpawnError {
+    fn from(Failure { step, errno }: Failure) -> Self {
+        Self::Step { step, errno }
+    }
+}
+
+impl SpawnError {
+    /// Adds the names that the system call does not know.
+    pub(crate) fn from_failure(failure: Failure, request: &Named) -> Self {
+        let Failure { step, errno } = failure;
+        match step {
+            Step::Cwd => Self::Cwd { path: request.cwd.clone(), errno },
+            Step::Program => {
+                let program = request.program.clone();
+                let there = request.programs.iter().any(|path| exists(path, &request.cwd));
+                match errno {
+                    Errno::NOENT if there => Self::Interpreter { program, errno },
+                    _ => Self::Program { program, errno },
+                }
+            }
+            _ => failure.into(),
+        }
+    }
+
+    pub fn step(&self) -> Step {
+        match self {
+            Self::Program { .. } | Self::Interpreter { .. } => Step::Program,
+            Self::Cwd { .. } => Step::Cwd,
+            Self::Step { step, .. } => *step,
+        }
+    }
+
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Program { errno, .. }
+            | Self::Interpreter { errno, .. }
+            | Self::Cwd { errno, .. }
+            | Self::Step { errno, .. } => *errno,
+        }
+    }
+}
+
+/// The names for an error message, kept while the spawner has the request.
+#[derive(Debug)]
+pub(crate) struct Named {
+    program: OsString,
+    programs: Vec<CString>,
+    cwd: PathBuf,
+}
+
+impl Named {
+    pub(crate) fn new(request: &Request, cwd: &Path) -> Self {
+        Self {
+            program: OsString::from_vec(request.argv[0].to_bytes().to_vec()),
+            programs: request.programs.clone(),
+            cwd: cwd.to_owned(),
+        }
+    }
+
+    pub(crate) fn into_cwd(self) -> PathBuf {
+        self.cwd
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(0) => write!(out, "the command"),
+            Self::Argument(index) => write!(out, "argument {index}"),
+            Self::Cwd => write!(out, "the working directory"),
+            Self::EnvName(name) => write!(out, "the environment name {name:?}"),
+            Self::EnvValue(name) => write!(out, "the value of the environment variable {name:?}"),
+        }
+    }
+}
+
+fn exists(program: &CString, cwd: &Path) -> bool {
+    // Joining an absolute path gives that path.
+    cwd.join(OsStr::from_bytes(program.to_bytes())).exists()
+}
+
+fn argv(program: &Program) -> Result<Vec<CString>, LaunchError> {
+    let argument =
+        |(index, text): (usize, &OsString)| c_string(text.as_bytes(), || Part::Argument(index));
+    match program {
+        Program::Argv(argv) if argv.first().is_none_or(|first| first.is_empty()) => {
+            Err(LaunchError::EmptyCommand)
+        }
+        Program::Argv(argv) => argv.iter().enumerate().map(argument).collect(),
+        Program::Shell(text) if text.is_empty() => Err(LaunchError::EmptyCommand),
+        Program::Shell(text) => Ok(vec![c"sh".into(), c"-c".into(), argument((0, text))?]),
+    }
+}
+
+/// The paths to try for a program, as `execvp` would.
+fn programs(name: &[u8], path: Option<&OsStr>) -> Vec<CString> {
+    if name.contains(&b'/') {
+        return CString::new(name).into_iter().collect();
+    }
+    let path = path.map_or(b"/bin:/usr/bin".as_slice(), OsStr::as_bytes);
+    let candidate = |folder: &[u8]| {
+        // An empty entry means the working directory.
+        let folder = if folder.is_empty() { b"." } else { folder };
+        CString::new([folder, b"/", name].concat()).ok()
+    };
+    path.split(|byte| *byte == b':').filter_map(candidate).collect()
+}
+
+fn entries(env: &Environment) -> Result<Vec<CString>, LaunchError> {
+    env.iter()
+        .map(|(name, value)| {
+            no_nul(name.as_bytes(), || Part::EnvName(name.to_owned()))?;
+            let entry = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            c_string(&entry, || Part::EnvValue(name.to_owned()))
+        })
+        .collect()
+}
+
+fn check_names(launch: &Launch) -> Result<(), LaunchError> {
+    let edited = launch.env.iter().map(|edit| match edit {
+        EnvEdit::Set(name, _) | EnvEdit::Unset(name) => name,
+    });
+    let forced = launch.forced_env.iter().map(|(name, _)| name);
+    match edited.chain(forced).find(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
+        Some(name) => Err(LaunchError::EnvName { name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn check_input(stdin: &Stdin) -> Result<(), LaunchError> {
+    match stdin {
+        Stdin::Given(input) if input.len() > QUEUE_BYTES => {
+            Err(LaunchError::Input { bytes: input.len() })
+        }
+        Stdin::Given(_) | Stdin::Open | Stdin::Closed => Ok(()),
+    }
+}
+
+fn c_string(bytes: &[u8], what: impl FnOnce() -> Part) -> Result<CString, LaunchError> {
+    CString::new(bytes).map_err(|_| LaunchError::Nul { what: what() })
+}
+
+fn no_nul(bytes: &[u8], what: impl FnOnce() -> Part) -> Result<(), LaunchError> {
+    c_string(bytes, what).map(drop)
+}

@@ -1,0 +1,208 @@
+//! Where output comes from: a pipe, or a pty through a pipe.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use lastbyte_output::log::{Pulled, Stream, Writer};
+use lastbyte_sys::Errno;
+use lastbyte_sys::pipe;
+use lastbyte_sys::procfs::link_target;
+use lastbyte_sys::pty::{self, WindowSize};
+use lastbyte_sys::readiness::{self, Interest};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::STEP;
+use crate::clock::{after_waiters, unix_ms};
+
+/// One open end of a command's output.
+#[derive(Debug)]
+pub(super) struct Source {
+    end: AsyncFd<OwnedFd>,
+    stream: Stream,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Pipe {
+        full_in_a_row: u32,
+        /// Held while the pipe is large.
+        large: Option<OwnedSemaphorePermit>,
+    },
+    /// A pty cannot be spliced into a file, only into a pipe: this one.
+    Pty {
+        read: OwnedFd,
+        write: OwnedFd,
+        /// Held while the leader lives: it can open its terminal again at any time, and a pty that
+        /// nobody has open would look like one at its end.
+        terminal: Option<OwnedFd>,
+    },
+}
+
+/// A pipe that was found full this often in a row is worth a larger buffer.
+const HOT: u32 = 8;
+const USUAL_PIPE: usize = 64 * 1024;
+const LARGE_PIPE: usize = 1 << 20;
+/// As much as a pty gives at once. The kernel allocates what is asked for before it looks.
+const PAGE: usize = 4096;
+/// More than the kernel holds back of a pty's output: a pass ends there even under a flood.
+const MOST_OF_A_PTY: usize = 256 * 1024;
+
+impl Source {
+    pub(super) fn pipe(end: OwnedFd, stream: Stream) -> io::Result<Self> {
+        Self::new(end, stream, Kind::Pipe { full_in_a_row: 0, large: None })
+    }
+
+    pub(super) fn pty(ours: OwnedFd, terminal: OwnedFd) -> io::Result<Self> {
+        let (read, write) = pipe::pipe()?;
+        pipe::set_nonblocking(&read)?;
+        Self::new(ours, Stream::Out, Kind::Pty { read, write, terminal: Some(terminal) })
+    }
+
+    fn new(end: OwnedFd, stream: Stream, kind: Kind) -> io::Result<Self> {
+        Ok(Self { end: readiness::watch(end, Interest::READABLE)?, stream, kind })
+    }
+
+    /// Stores one step of what is ready. `Pending` has always registered the waker.
+    pub(super) fn poll_pull(
+        &mut self,
+        writer: &mut Writer,
+        context: &mut Context<'_>,
+    ) -> Poll<Pulled> {
+        loop {
+            let mut ready = match self.end.poll_read_ready(context) {
+                Poll::Ready(Ok(ready)) => ready,
+                // The runtime is shutting down, and with it this owner.
+                Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
+            };
+            match pull(self.end.get_ref(), &self.kind, self.stream, writer, STEP) {
+                Pulled::Nothing => ready.clear_ready(),
+                pulled => return Poll::Ready(pulled),
+            }
+        }
+    }
+
+    /// Stores what lies ready at this instant and hardly more. Says how many bytes, and whether
+    /// nobody can write to it any more.
+    pub(super) fn pass(
+        &self,
+        writer: &mut Writer,
+        stored: &mut impl FnMut(&mut Writer),
+    ) -> (usize, bool) {
+        let (mut moved, mut left) = (0, None);
+        loop {
+            let most = left.unwrap_or(STEP).max(1);
+            match pull(self.end.get_ref(), &self.kind, self.stream, writer, most) {
+                Pulled::Bytes(count) => {
+                    stored(writer);
+                    moved += count;
+                    left = match left {
+                        // Asked only now: mostly there was nothing.
+                        None => Some(self.ready()),
+                        // This was the look for an end.
+                        Some(0) => return (moved, false),
+                        Some(left) => Some(left.saturating_sub(count)),
+                    };
+                }
+                Pulled::End => return (moved, true),
+                Pulled::Nothing | Pulled::NotNow => return (moved, false),
+            }
+        }
+    }
+
+    fn ready(&self) -> usize {
+        match self.kind {
+            Kind::Pipe { .. } => {
+                pipe::ready(&self.end).unwrap_or(0).try_into().unwrap_or(usize::MAX)
+            }
+            // What a pty has ready cannot be asked for, only read until there is nothing.
+            Kind::Pty { .. } => MOST_OF_A_PTY,
+        }
+    }
+
+    /// From now on a terminal that nobody has open is at its end.
+    pub(super) fn let_terminal_go(&mut self) {
+        if let Kind::Pty { terminal, .. } = &mut self.kind {
+            *terminal = None;
+        }
+    }
+
+    /// How `/proc` shows what a holder has open.
+    pub(super) fn held_as(&self) -> Option<PathBuf> {
+        link_target(&self.end)
+    }
+
+    /// `None` for a pipe.
+    pub(super) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
+        match self.kind {
+            Kind::Pipe { .. } => None,
+            Kind::Pty { .. } => Some(pty::resize(&self.end, size)),
+        }
+    }
+
+    /// Closes it once the waiters have been answered; at once if it has a buffer that others might want.
+    pub(super) fn close_soon(self) {
+        if !matches!(self.kind, Kind::Pipe { large: Some(_), .. }) {
+            tokio::spawn(async move {
+                after_waiters().await;
+                drop(self);
+            });
+        }
+    }
+
+    /// Asks for a larger buffer when the pipe keeps being full, as long as there are some to give.
+    pub(super) fn grow_if_hot(&mut self, moved: usize, large_pipes: &Arc<Semaphore>) {
+        let Kind::Pipe { full_in_a_row, large } = &mut self.kind else { return };
+        *full_in_a_row = if moved >= USUAL_PIPE { *full_in_a_row + 1 } else { 0 };
+        if *full_in_a_row != HOT || large.is_some() {
+            return;
+        }
+        let Ok(permit) = Arc::clone(large_pipes).try_acquire_owned() else { return };
+        if pipe::grow(&self.end, LARGE_PIPE).is_ok() {
+            *large = Some(permit);
+        }
+    }
+}
+
+fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
+    let Kind::Pty { read, write, .. } = kind else {
+        return writer.pull(end, stream, most, now_ms());
+    };
+    // What an earlier step could not store is still in the pipe, and goes first.
+    match writer.pull(read, stream, most, now_ms()) {
+        Pulled::Nothing | Pulled::End => {}
+        pulled => return pulled,
+    }
+    match gather(end, write, most.min(USUAL_PIPE)) {
+        Ok(0) => Pulled::End,
+        Ok(gathered) => writer.pull(read, stream, gathered, now_ms()),
+        Err(Errno::AGAIN) => Pulled::Nothing,
+        // A pty that cannot be read has no more to give.
+        Err(_) => Pulled::End,
+    }
+}
+
+/// Moves what a pty has ready into the pipe, or as much as fits: of a flood it gives a page at
+/// once, and to append and to publish each would cost more than its bytes.
+fn gather(pty: &OwnedFd, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
+    let mut gathered = 0;
+    while gathered < most {
+        match pty::splice_into_pipe(pty, pipe, PAGE.min(most - gathered)) {
+            Ok(0) => break,
+            Ok(moved) => gathered += moved,
+            Err(errno) if gathered == 0 => return Err(errno),
+            // It is still so the next time.
+            Err(_) => break,
+        }
+    }
+    Ok(gathered)
+}
+
+fn now_ms() -> u64 {
+    unix_ms(SystemTime::now())
+}

@@ -1,0 +1,104 @@
+//! What is protected inside a root without being named: the server's own files, and startup files.
+
+use std::path::{Path, PathBuf};
+
+use lastbyte_sys::Errno;
+use lastbyte_sys::resolve::Resolved;
+
+use super::{NamedRoot, Planner, inside_any};
+use crate::sandbox::startup_files::{Absent, IfMissing, STARTUP_FILES, StartupFile};
+use crate::sandbox::{SandboxError, StartupFiles, Workspace};
+
+/// What to protect, and what to create for that.
+#[derive(Default)]
+pub(super) struct Protecting {
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) absent: Vec<Absent>,
+}
+
+impl Protecting {
+    pub(super) fn first(&self) -> Option<PathBuf> {
+        let absent = self.absent.iter().map(|absent| &absent.path);
+        self.protected.iter().chain(absent).next().cloned()
+    }
+}
+
+impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
+    /// The server's own folders that do not exist and could be created in a root.
+    pub(super) fn absent_hidden(&self, roots: &[PathBuf]) -> Vec<Absent> {
+        let in_a_root = |path: &&PathBuf| {
+            let there = path.ancestors().skip(1).find_map(|above| self.find(above).ok());
+            there.is_some_and(|there| inside_any(&there.path, roots))
+        };
+        let missing = self.missing.iter().filter(in_a_root);
+        let absent = |path: &PathBuf| Absent { path: path.clone(), if_missing: IfMissing::Folder };
+        missing.map(absent).collect()
+    }
+
+    pub(super) fn own_files(&self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
+        let mut all = Protecting::default();
+        for path in self.places.protected {
+            self.startup_file(path.clone(), IfMissing::Leave, roots, &mut all)?;
+        }
+        Ok(all.protected)
+    }
+
+    /// The startup files in a writable home folder, unless their owner has named them as roots.
+    pub(super) fn startup_files(
+        &self,
+        workspace: &Workspace,
+        named: &[NamedRoot<'_>],
+        roots: &[PathBuf],
+    ) -> Result<Protecting, SandboxError> {
+        let mut all = Protecting::default();
+        if workspace.startup_files == StartupFiles::Writable {
+            return Ok(all);
+        }
+        for home in self.places.homes {
+            let Ok(home) = self.find(home) else { continue };
+            let meets =
+                |root: &PathBuf| home.path.starts_with(root) || root.starts_with(&home.path);
+            if !roots.iter().any(meets) {
+                continue;
+            }
+            for StartupFile { name, if_missing } in STARTUP_FILES {
+                let path = home.path.join(name);
+                let is_named = named.iter().any(|root| root.found.path.starts_with(&path));
+                if inside_any(&path, roots) && !is_named {
+                    self.startup_file(path, if_missing, roots, &mut all)?;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Protects a link together with its target: a command could write either.
+    fn startup_file(
+        &self,
+        path: PathBuf,
+        if_missing: IfMissing,
+        roots: &[PathBuf],
+        all: &mut Protecting,
+    ) -> Result<(), SandboxError> {
+        match self.find(&path) {
+            Ok(found) => {
+                let links = found.links.into_iter().map(|link| (link.path, link.file));
+                let way = links.chain([(found.path, found.file)]);
+                for (path, file) in way.filter(|(path, _)| inside_any(path, roots)) {
+                    // A root that is protected as a whole would not be writable.
+                    if !roots.contains(&path) {
+                        self.files.borrow_mut().insert(path.clone(), file);
+                        all.protected.push(path);
+                    }
+                }
+            }
+            Err(Errno::NOENT) if if_missing.is_made() => {
+                all.absent.push(Absent { path, if_missing });
+            }
+            // A command cannot write what only the superuser can read.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+            Err(errno) => return Err(SandboxError::Protect { path, errno }),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! The cgroups of an engine: free ones, and those in which forgotten trees still live.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lastbyte_sys::cgroup::{Cgroup, ParentCgroup, State};
+
+/// A cgroup costs kernel memory. Above this number an empty one is removed.
+const MOST_FREE: usize = 64;
+
+/// Dropping it removes every empty cgroup.
+#[derive(Debug)]
+pub(crate) struct CgroupPool {
+    parent: ParentCgroup,
+    next: AtomicU64,
+    /// Locked only for a push or a pop.
+    stock: Mutex<Stock>,
+}
+
+#[derive(Debug, Default)]
+struct Stock {
+    /// Empty, as good as new.
+    free: Vec<Cgroup>,
+    /// Of trees without a handle, populated when last checked.
+    left: Vec<Cgroup>,
+    closed: bool,
+}
+
+impl CgroupPool {
+    pub(super) fn new(folder: &Path) -> io::Result<Self> {
+        let parent = ParentCgroup::make(folder)?;
+        Ok(Self { parent, next: AtomicU64::new(0), stock: Mutex::default() })
+    }
+
+    /// An empty cgroup.
+    pub(super) fn take(&self) -> io::Result<Cgroup> {
+        let free = self.stock().free.pop();
+        match free {
+            Some(cgroup) => Ok(cgroup),
+            None => self.parent.cgroup(self.next.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// Takes back a cgroup whose tree is gone or has no handle any more.
+    pub(super) fn give_back(&self, cgroup: Cgroup) {
+        match cgroup.state() {
+            Ok(state) if !state.populated => self.give_back_empty(cgroup, state),
+            Ok(_) | Err(_) => self.stock().left.push(cgroup),
+        }
+    }
+
+    /// The same for a cgroup that was just seen to be empty, in this state.
+    pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: State) {
+        let Some(cgroup) = self.keep(cgroup, state) else { return };
+        if cgroup.remove().is_err() {
+            self.stock().left.push(cgroup);
+        } else if self.stock().closed {
+            self.parent.remove_if_bare();
+        }
+    }
+
+    /// Keeps an empty cgroup for reuse, or returns it if it is not worth keeping.
+    fn keep(&self, cgroup: Cgroup, state: State) -> Option<Cgroup> {
+        let reusable = cgroup.reusable(state);
+        let mut stock = self.stock();
+        if !reusable || stock.closed || stock.free.len() >= MOST_FREE {
+            return Some(cgroup);
+        }
+        stock.free.push(cgroup);
+        None
+    }
+
+    /// Checks the cgroups that still had processes again.
+    pub(super) fn reclaim(&self) {
+        let left = std::mem::take(&mut self.stock().left);
+        for cgroup in left {
+            self.give_back(cgroup);
+        }
+    }
+
+    /// Removes the free cgroups, and from now on every cgroup that is given back.
+    pub(super) fn close(&self) {
+        let free = {
+            let mut stock = self.stock();
+            stock.closed = true;
+            std::mem::take(&mut stock.free)
+        };
+        for cgroup in free {
+            self.give_back(cgroup);
+        }
+        self.reclaim();
+        self.parent.remove_if_bare();
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        // Every update is complete in itself, so a poisoned lock is usable.
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for CgroupPool {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

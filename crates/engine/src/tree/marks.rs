@@ -1,0 +1,145 @@
+//! The marks that members of a tree share, and the list of this program's trees.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use lastbyte_sys::procfs::{self, Stat};
+use lastbyte_sys::tag::Tag;
+
+use crate::Id;
+use crate::launch::environment::COOKIE;
+
+/// Identifies the processes of one tree.
+#[derive(Debug)]
+pub(super) struct Marks {
+    pub(super) id: Id,
+    pub(super) leader: i32,
+    /// Together with the pid this identifies the leader for good. `None` if it was not read.
+    leader_start: Option<u64>,
+    /// When this program began to start the leader. `None` for a tree of an earlier program.
+    pub(super) since: Option<u64>,
+    pub(super) tag: Option<Tag>,
+    /// The value of `LASTBYTE_ID`, which children inherit.
+    pub(super) cookie: Box<[u8]>,
+    /// Pid and start time of the members seen while the leader was unreaped. Some of them may have
+    /// dropped their marks since.
+    known: OnceLock<HashSet<(i32, u64)>>,
+}
+
+/// The marks of a tree that are chosen before its leader starts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Birth {
+    pub(super) tag: Option<Tag>,
+    since: u64,
+}
+
+/// The trees of this program that have a handle, of all its engines, by the address of their marks.
+/// Locked only for a change or a copy.
+static TREES: Mutex<BTreeMap<usize, Weak<Marks>>> = Mutex::new(BTreeMap::new());
+/// How many leaders this program has begun to start. Counted before the clone, because a leader may
+/// have orphans before it is among the trees.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+impl Birth {
+    pub(super) fn next() -> Self {
+        STARTED.fetch_add(1, Ordering::Relaxed);
+        Self { tag: Tag::next(), since: procfs::now() }
+    }
+}
+
+impl Marks {
+    /// For a leader that this program has started.
+    pub(super) fn new(leader: i32, id: Id, birth: Birth) -> Arc<Self> {
+        Self::enter(leader, id, Some(birth), None)
+    }
+
+    /// The same for a leader that is not reaped yet, so its session and group also identify it.
+    pub(super) fn new_unreaped(leader: i32, id: Id, birth: Birth) -> Arc<Self> {
+        let start = procfs::read_stat(leader).ok().map(|stat| stat.start_time);
+        Self::enter(leader, id, Some(birth), start)
+    }
+
+    /// For a leader that an earlier program started. Its pid may have been reused.
+    pub(super) fn restored(leader: i32, id: Id) -> Arc<Self> {
+        Self::enter(leader, id, None, None)
+    }
+
+    fn enter(leader: i32, id: Id, birth: Option<Birth>, leader_start: Option<u64>) -> Arc<Self> {
+        let marks = Arc::new(Self {
+            id,
+            leader,
+            leader_start,
+            since: birth.map(|birth| birth.since),
+            tag: birth.and_then(|birth| birth.tag),
+            cookie: id.to_string().into_bytes().into(),
+            known: OnceLock::new(),
+        });
+        let address = Arc::as_ptr(&marks).addr();
+        trees().insert(address, Arc::downgrade(&marks));
+        marks
+    }
+
+    /// Remembers these members after the leader is reaped.
+    pub(super) fn remember(&self, members: &[Stat]) {
+        self.known.get_or_init(|| members.iter().map(|stat| (stat.pid, stat.start_time)).collect());
+    }
+
+    pub(super) fn known(&self) -> impl Iterator<Item = (i32, u64)> {
+        self.known.get().into_iter().flatten().copied()
+    }
+
+    /// Whether the leader is unreaped, so its pid identifies its session and group.
+    pub(super) fn leader_is_there(&self) -> bool {
+        let now = procfs::read_stat(self.leader).ok().map(|stat| stat.start_time);
+        now.is_some() && now == self.leader_start
+    }
+
+    /// Whether the process itself has these marks.
+    pub(super) fn are_on(&self, pid: i32) -> io::Result<bool> {
+        match Tag::from_pid(pid)? {
+            Some(tag) => Ok(Some(tag) == self.tag),
+            None => Ok(procfs::initial_env(pid, COOKIE)?.is_some_and(|id| *id == *self.cookie)),
+        }
+    }
+}
+
+impl Drop for Marks {
+    fn drop(&mut self) {
+        trees().remove(&ptr::from_ref(self).addr());
+    }
+}
+
+pub(super) fn all() -> Vec<Arc<Marks>> {
+    trees().values().filter_map(Weak::upgrade).collect()
+}
+
+/// Whether this is the only tree that this program has ever begun to start.
+pub(super) fn is_only(marks: &Marks) -> bool {
+    marks.since.is_some() && STARTED.load(Ordering::Relaxed) == 1
+}
+
+/// The only tree that this program has ever begun to start, if there is just one: every adopted
+/// orphan belongs to it.
+pub(super) fn only(trees: &[Arc<Marks>]) -> Option<Id> {
+    trees.iter().find(|marks| is_only(marks)).map(|marks| marks.id)
+}
+
+fn trees() -> MutexGuard<'static, BTreeMap<usize, Weak<Marks>>> {
+    // Every update is complete in itself, so a poisoned lock is usable.
+    TREES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_not_the_only_one_while_another_is_being_started() {
+        let first = Marks::new(i32::MAX, Id::fresh(), Birth::next());
+        let _starting = Birth::next();
+        assert!(!is_only(&first), "an orphan may be of the second");
+    }
+}

@@ -1,0 +1,435 @@
+//! The files of logs: one process has one after the other, and nobody reads what another said.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lastbyte_engine::{Engine, Kept, Launch, Process, Settings, Status, Streams};
+use lastbyte_output::log::Stream;
+use lastbyte_testkit::{eventually, inside, open_targets, pattern_bytes};
+
+use crate::fixture::{finish, patiently, read, read_stream};
+use crate::full_disk::{MOUNTS, SmallDisk};
+use crate::home::{Home, close, empty_files, facts, open};
+
+async fn said(process: &Process, bytes: u64) {
+    patiently("it says that much", process.wait_for(|now| now.extent.len == bytes)).await;
+}
+
+/// An engine that has made all files that it makes ahead, and the folder they are in.
+async fn filled(home: &Home) -> (Engine, PathBuf) {
+    let (engine, logs) = (home.open(), home.state.path().join("logs"));
+    finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
+    // The last thing that a sweep does, which comes after its file went back.
+    eventually("a sweep is over", || home.state.path().join("journal.reserve").exists());
+    eventually("files are made ahead", || empty_files(&logs).len() == 16);
+    (engine, logs)
+}
+
+/// Runs a command to its end, and says which file it had.
+async fn run(engine: &Engine, home: &Home, actions: &str) -> (Process, PathBuf) {
+    let before = home.anchor.count();
+    let launch = home.launch(&format!("{actions} then hold"));
+    let process = engine.start(launch).await.unwrap().process;
+    home.anchor.wait_for(before + 1);
+    let file = process.log_file().unwrap().to_owned();
+    home.anchor.tell("exit 0");
+    finish(&process).await;
+    eventually("it lets go of the anchor", || home.anchor.count() == before);
+    (process, file)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_bytes_need_no_file_after_the_end_and_are_there_after_every_restart() {
+    let home = Home::new();
+    let engine = home.open();
+    let actions = "write-bytes 300 then write-bytes 200 err then write-bytes 100 then exit 3";
+    let split = Launch { streams: Streams::Split, ..home.launch(actions) };
+    let process = engine.start(split).await.unwrap().process;
+    finish(&process).await;
+    patiently("closed", process.wait_for(|_| false)).await;
+    let (id, before) = (process.id(), facts(&process));
+    assert_eq!(process.log_file(), None);
+    close(engine).await;
+    for _ in 0..2 {
+        let engine = home.open();
+        assert_eq!((engine.restored().ended, engine.restored().removed_files), (1, 0));
+        let process = engine.get(id).unwrap();
+        assert_eq!((facts(&process), process.log_file()), (before.clone(), None));
+        let snapshot = process.snapshot();
+        assert!(read_stream(&process, &snapshot, Stream::Err) == pattern_bytes(0..200));
+        assert!(read_stream(&process, &snapshot, Stream::Out) == pattern_bytes(0..400));
+        close(engine).await;
+    }
+    let engine = home.open();
+    engine.forget(id).unwrap();
+    close(engine).await;
+    assert!(home.open().get(id).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_stays_in_the_file_that_it_was_in_from_its_first_byte() {
+    let home = Home::new();
+    let engine = home.open();
+    let process = engine.start(home.launch("write-bytes 3000 then hold")).await.unwrap().process;
+    let file = process.log_file().unwrap().to_owned();
+    let len = || fs::metadata(&file).unwrap().len();
+    said(&process, 3000).await;
+    assert_eq!(len(), 3000);
+    home.anchor.wait_for(1);
+    home.anchor.tell("write-bytes 3000");
+    said(&process, 6000).await;
+    assert_eq!(len(), 6000);
+    home.anchor.tell("exit 0");
+    let (_, bytes) = finish(&process).await;
+    assert!(bytes == pattern_bytes(0..6000));
+    assert_eq!(process.log_file(), Some(&*file));
+    let (id, before) = (process.id(), facts(&process));
+    close(engine).await;
+    let engine = home.open();
+    assert_eq!(facts(&engine.get(id).unwrap()), before);
+    close(engine).await;
+    // Without it nothing is made up.
+    fs::remove_file(&file).unwrap();
+    let engine = home.open();
+    let dropped = engine.get(id).unwrap().snapshot().extent.dropped;
+    assert_eq!(dropped.ranges(), std::slice::from_ref(&(0..6000)));
+    // Its number is not used again.
+    let another = engine.start(home.launch("write-bytes 6000")).await.unwrap().process;
+    finish(&another).await;
+    assert_ne!(another.log_file(), Some(&*file));
+    close(engine).await;
+}
+
+/// One file is used again and again, as long as nobody needs what is in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_goes_from_one_to_the_next_and_each_has_its_own_bytes() {
+    let home = Home::new();
+    let (engine, logs) = filled(&home).await;
+    let mut ended = Vec::new();
+    for number in 100..120 {
+        let (process, file) = run(&engine, &home, &format!("print number-{number}")).await;
+        eventually("its file is free", || empty_files(&logs).len() == 16);
+        ended.push((process, file));
+    }
+    let mut files: Vec<_> = ended.iter().map(|(_, file)| file).collect();
+    files.sort();
+    files.dedup();
+    assert!(files.len() < 20, "each had one of its own");
+    let running = loop {
+        let launch = home.launch("print running then hold");
+        let running = engine.start(launch).await.unwrap().process;
+        said(&running, 7).await;
+        if files.iter().any(|file| running.log_file() == Some(file)) {
+            break running;
+        }
+    };
+    let copy = copy_of(home.state.path());
+    for engine in [&engine, &open(Settings { state: copy.path().to_owned(), ..home.settings() })] {
+        for (number, (process, _)) in (100..).zip(&ended) {
+            let process = engine.get(process.id()).unwrap();
+            let text = format!("number-{number}");
+            assert_eq!(read(&process, &process.snapshot(), 0..10), text.as_bytes());
+        }
+        let running = engine.get(running.id()).unwrap();
+        assert_eq!(read(&running, &running.snapshot(), 0..7), b"running");
+        // Nothing of the running one goes with those that had its file.
+        ended.iter().for_each(|(process, _)| engine.forget(process.id()).unwrap());
+        assert_eq!(read(&running, &running.snapshot(), 0..7), b"running");
+    }
+    close(engine).await;
+}
+
+/// Killed between the record and the truncation.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_record_has_is_not_read_from_the_file_that_was_not_emptied() {
+    let home = Home::new();
+    let (engine, _) = filled(&home).await;
+    let (process, file) = run(&engine, &home, "print own").await;
+    close(engine).await;
+    for name in [file.clone(), file.with_extension("index")] {
+        fs::write(name, "not emptied").unwrap();
+    }
+    let engine = home.open();
+    let again = engine.get(process.id()).unwrap();
+    assert_eq!(read(&again, &again.snapshot(), 0..3), b"own");
+    assert_eq!((again.snapshot().extent.len, &engine.restored().set_aside), (3, &None));
+    assert_eq!(fs::read_dir(home.state.path().join("logs")).unwrap().count(), 0);
+    close(engine).await;
+}
+
+/// The file has the only copy that outlives the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_kept_while_the_record_of_the_ending_waits_for_the_disk() {
+    let home = Home::new();
+    let (engine, _) = filled(&home).await;
+    let (journal, away) = (home.state.path().join("journal"), home.state.path().join("away"));
+    let launch = home.launch("print precious then hold");
+    let process = engine.start(launch).await.unwrap().process;
+    said(&process, 8).await;
+    let file = process.log_file().unwrap().to_owned();
+    fs::rename(&journal, &away).unwrap();
+    fs::write(&journal, "of a backup").unwrap();
+    home.anchor.wait_for(1);
+    home.anchor.tell("exit 0");
+    finish(&process).await;
+    assert_eq!(process.is_recorded(), Some(false));
+    // As soon as the file is closed nobody can empty it any more.
+    eventually("its owner is gone", || !open_targets().contains(&file));
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    fs::rename(&away, &journal).unwrap();
+    let copy = copy_of(home.state.path());
+    let later = open(Settings { state: copy.path().to_owned(), ..home.settings() });
+    let lost = later.get(process.id()).unwrap();
+    assert_eq!(read(&lost, &lost.snapshot(), 0..8), b"precious");
+    close(later).await;
+    engine.sweep(tokio::time::Instant::now());
+    assert_eq!(process.is_recorded(), Some(true));
+    engine.forget(process.id()).unwrap();
+    assert!(!file.exists());
+    close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_fails_gives_its_file_back() {
+    let home = Home::new();
+    let (engine, logs) = filled(&home).await;
+    for _ in 0..40 {
+        engine.start(Launch::argv(["/no/such/program"])).await.unwrap_err();
+    }
+    eventually("none is left over", || empty_files(&logs).len() == 16);
+    // 16 in the pool, that of the first process, and one that the pool may create while a start has
+    // another. Without their files going back, 40 starts would need 40 more.
+    let number = |name: &String| name.strip_suffix(".log").unwrap().parse::<u64>().unwrap();
+    let highest = empty_files(&logs).iter().map(number).max().unwrap();
+    assert!(highest <= 18, "{highest}");
+    close(engine).await;
+    assert_eq!(fs::read_dir(&logs).unwrap().count(), 0);
+}
+
+/// Its records may have said that the file was another's.
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_damage_in_the_journal_no_running_process_has_a_file() {
+    let home = Home::new();
+    let (engine, _) = filled(&home).await;
+    let (long, long_file) = run(&engine, &home, "write-bytes 6000").await;
+    let launch = home.launch("print whose then hold");
+    let process = engine.start(launch).await.unwrap().process;
+    said(&process, 5).await;
+    let damaged = home.journal().len() + 30;
+    let later = engine.start(home.launch("print later")).await.unwrap().process;
+    finish(&later).await;
+    let copy = copy_of(home.state.path());
+    let mut bytes = home.journal();
+    bytes[damaged] ^= 1;
+    fs::write(copy.path().join("journal"), bytes).unwrap();
+    let settings = Settings { state: copy.path().to_owned(), ..home.settings() };
+    let restored = open(settings);
+    assert!(restored.get(later.id()).is_none());
+    assert_eq!(facts(&restored.get(long.id()).unwrap()), facts(&long));
+    assert_eq!(restored.get(process.id()).unwrap().snapshot().extent.len, 0);
+    let (aside, _) = restored.restored().set_aside.clone().unwrap();
+    let name = |path: &Path| path.file_name().unwrap().to_owned();
+    assert_eq!(fs::read(aside.join(name(process.log_file().unwrap()))).unwrap(), b"whose");
+    assert!(!aside.join(name(&long_file)).exists());
+    close(restored).await;
+    close(engine).await;
+}
+
+/// The files as a server leaves them that is killed at this instant.
+pub fn copy_of(state: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(state.join("journal"), copy.path().join("journal")).unwrap();
+    for folder in ["logs", "starting"] {
+        fs::create_dir(copy.path().join(folder)).unwrap();
+        for entry in fs::read_dir(state.join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), copy.path().join(folder).join(entry.file_name())).unwrap();
+        }
+    }
+    copy
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_seen_of_a_running_command_outlives_the_server() {
+    let home = Home::new();
+    let engine = home.open();
+    let process = engine.start(home.launch("write-bytes 700 then hold")).await.unwrap().process;
+    said(&process, 700).await;
+    let first = copy_of(home.state.path());
+    home.anchor.wait_for(1);
+    home.anchor.tell("write-bytes 5000");
+    said(&process, 5700).await;
+    let second = copy_of(home.state.path());
+    home.anchor.tell("exit 0");
+    finish(&process).await;
+    close(engine).await;
+    for (copy, len) in [(first, 700), (second, 5700)] {
+        let settings = Settings { state: copy.path().to_owned(), ..home.settings() };
+        let engine = open(settings);
+        let lost = engine.get(process.id()).unwrap();
+        let snapshot = lost.snapshot();
+        assert!(matches!(snapshot.ending().unwrap().status, Status::Lost(_)));
+        assert_eq!(snapshot.output_len(), len);
+        assert!(read(&lost, &snapshot, 0..len) == pattern_bytes(0..len));
+        close(engine).await;
+    }
+}
+
+/// A read of such a pipe comes back short although there is more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_that_gives_out_packets_is_emptied_while_the_command_lives() {
+    let home = Home::new();
+    let engine = home.open();
+    let process = engine.start(home.launch("packets 9 then hold")).await.unwrap().process;
+    said(&process, 90).await;
+    home.anchor.wait_for(1);
+    home.anchor.tell("exit 0");
+    let (_, bytes) = finish(&process).await;
+    assert!(bytes == pattern_bytes(0..90));
+    close(engine).await;
+}
+
+/// Each size meets the last look at the pipe elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_of_any_size_are_kept_whole() {
+    let home = Home::new();
+    let engine = home.open();
+    for size in [1, 10, 700, 3000, 4095, 4096, 4097, 6000, 65_536] {
+        for (streams, stream) in [(Streams::Merged, "out"), (Streams::Split, "err")] {
+            let actions = format!("packets 3 {size} {stream}");
+            let launch = Launch { streams, ..home.launch(&actions) };
+            let process = engine.start(launch).await.unwrap().process;
+            let (ending, bytes) = finish(&process).await;
+            assert_eq!(ending.kept, Kept::Whole);
+            assert!(bytes == pattern_bytes(0..3 * size), "{} of 3 × {size}", bytes.len());
+        }
+    }
+    close(engine).await;
+}
+
+/// The pipe is emptied at the end, after plain bytes and packets have come together.
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_behind_plain_bytes_are_kept_whole() {
+    let home = Home::new();
+    let engine = home.open();
+    for plain in [1, 4000, 5000, 30_000] {
+        let actions = format!("write-bytes {plain} then packets 5 4096 then packets 5 1");
+        let (ending, bytes) =
+            finish(&engine.start(home.launch(&actions)).await.unwrap().process).await;
+        assert_eq!(ending.kept, Kept::Whole);
+        assert!(bytes == pattern_bytes(0..plain + 5 * 4097), "{} behind {plain}", bytes.len());
+    }
+    close(engine).await;
+}
+
+/// It has its file until it is forgotten, however little it said.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_open_stays_in_its_file_with_its_late_output() {
+    let home = Home::new();
+    let engine = home.open();
+    let launch = home.launch("write-bytes 20 then background hold end");
+    let process = engine.start(launch).await.unwrap().process;
+    patiently("it ends", process.ended()).await;
+    let file = process.log_file().unwrap().to_owned();
+    home.anchor.wait_for(1);
+    home.anchor.tell("write-bytes 30");
+    said(&process, 50).await;
+    assert_eq!(fs::metadata(&file).unwrap().len(), 50);
+    home.anchor.tell("exit 0");
+    patiently("closed", process.wait_for(|_| false)).await;
+    let (id, before) = (process.id(), facts(&process));
+    close(engine).await;
+    let engine = home.open();
+    assert_eq!(facts(&engine.get(id).unwrap()), before);
+    engine.forget(id).unwrap();
+    assert!(!file.exists());
+    close(engine).await;
+}
+
+/// A secret that was printed by mistake is forgotten on purpose.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_is_gone_from_the_disk_with_the_server() {
+    let home = Home::new();
+    let engine = home.open();
+    let has = |text: &str| home.journal().windows(text.len()).any(|part| part == text.as_bytes());
+    let kept = engine.start(home.launch("print some-words")).await.unwrap().process;
+    let process = engine.start(home.launch("print secret-then-gone")).await.unwrap().process;
+    finish(&kept).await;
+    finish(&process).await;
+    assert!(has("secret"));
+    engine.forget(process.id()).unwrap();
+    close(engine).await;
+    assert!(has("some-words") && !has("secret"));
+}
+
+/// Forgetting a file made room on a disk that was full; so must forgetting what has none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten() {
+    let name = "log_files::a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten";
+    if !inside(name, &MOUNTS) {
+        return;
+    }
+    for keep in [0, 10] {
+        let home = Home::new();
+        let _disk = SmallDisk::at(home.state.path());
+        let engine = home.open();
+        let run = async || {
+            let process = engine.start(home.launch("write-bytes 4000")).await.unwrap().process;
+            let (ending, _) = finish(&process).await;
+            (process.id(), ending.kept.clone())
+        };
+        let mut ids = Vec::new();
+        loop {
+            let (id, kept) = run().await;
+            ids.push(id);
+            if kept != Kept::Whole {
+                break;
+            }
+        }
+        assert!(ids.len() > 100, "{}", ids.len());
+        ids.drain(keep..).for_each(|id| engine.forget(id).unwrap());
+        // At one of the next endings.
+        let whole = async {
+            loop {
+                let (id, kept) = run().await;
+                if kept == Kept::Whole {
+                    break id;
+                }
+                engine.forget(id).unwrap();
+            }
+        };
+        ids.push(patiently("there is room", whole).await);
+        close(engine).await;
+        let engine = home.open();
+        assert_eq!(engine.restored().ended, keep + 1);
+        for id in ids {
+            let process = engine.get(id).unwrap();
+            let snapshot = process.snapshot();
+            assert!(read(&process, &snapshot, 0..4000) == pattern_bytes(0..4000));
+        }
+        close(engine).await;
+    }
+}
+
+/// More than the journal is let grow to before it is written anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_written_anew_has_what_is_of_interest() {
+    let home = Home::new();
+    let engine = home.open();
+    let mut kept = Vec::new();
+    for number in 0..360 {
+        let process = engine.start(home.launch("write-bytes 4000")).await.unwrap().process;
+        finish(&process).await;
+        match number % 60 {
+            0 => kept.push((process.id(), facts(&process))),
+            _ => engine.forget(process.id()).unwrap(),
+        }
+    }
+    eventually("it is written anew", || home.journal().len() < 1 << 20);
+    close(engine).await;
+    let engine = home.open();
+    for (id, before) in &kept {
+        assert_eq!(facts(&engine.get(*id).unwrap()), *before);
+    }
+    close(engine).await;
+}

@@ -1,0 +1,169 @@
+//! A command cannot lead the next one out of its workspace by what it leaves in its place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lastbyte_engine::{
+    Enforcement, EnforcementChoice, Engine, Launch, Sandbox, SandboxError, Settings, StartError,
+    Status, Workspace,
+};
+use lastbyte_testkit::Anchor;
+
+use super::{folder, run, shell};
+use crate::enforcements::enforcements_here;
+use crate::fixture::Fixture;
+use crate::unprivileged::as_nobody;
+
+/// Folders `area/work/sub` and `target`, and engines one after the other on one state folder.
+struct Ground {
+    state: PathBuf,
+    enforcement: Enforcement,
+    folder: tempfile::TempDir,
+}
+
+impl Ground {
+    fn new(enforcement: Enforcement) -> Self {
+        let folder = folder();
+        fs::create_dir_all(folder.path().join("area/work/sub")).unwrap();
+        fs::create_dir(folder.path().join("target")).unwrap();
+        Self { state: folder.path().join("state"), enforcement, folder }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn engine(&self) -> Fixture {
+        let settings = Settings {
+            enforcement: EnforcementChoice::Only(self.enforcement),
+            ..Settings::new(&self.state)
+        };
+        // The fixture's own folder is not used.
+        let state = folder();
+        Fixture { engine: Engine::new(settings).unwrap(), anchor: Anchor::listen(), state }
+    }
+
+    /// A command that may write all of `area` does this in it.
+    async fn prepare(&self, text: &str) {
+        let done = run(&self.engine(), shell(text, &self.at("area"))).await;
+        assert_eq!(done, (Status::Exited(0), String::new()), "{:?}: {text}", self.enforcement);
+    }
+
+    /// What comes of the next command, of another engine, that is to write in this directory.
+    async fn next(&self, cwd: &Path) -> Result<(), SandboxError> {
+        let fixture = self.engine();
+        match fixture.engine.start(shell("echo x > made", cwd)).await {
+            Ok(started) => {
+                let (status, text) = crate::fixture::finish_text(&started.process).await;
+                assert_eq!(status, Status::Exited(0), "{text}");
+                Ok(())
+            }
+            Err(StartError::Sandbox(error)) => Err(error),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn links_lead_nowhere() {
+    let attacks = [
+        ("mv work old && ln -s ../target work", "area/work", "area/work"),
+        ("mv work old && ln -s ../target work", "area/work/.", "area/work"),
+        ("mv work/sub old && ln -s ../../target work/sub", "area/work/sub", "area/work/sub"),
+        ("mv work old && ln -s ../target/.. work", "area/work/target", "area/work"),
+        ("rmdir work/sub && ln -s ../../target work/sub", "area/work/sub", "area/work/sub"),
+        ("ln -s work/../../target new", "area/work/../new", "area/new"),
+    ];
+    for enforcement in enforcements_here() {
+        for (attack, cwd, link) in attacks {
+            let ground = Ground::new(enforcement);
+            ground.next(&ground.at("area/work")).await.unwrap();
+            ground.prepare(attack).await;
+            let (path, link) = (ground.at(cwd), ground.at(link));
+            let refused = ground.next(&path).await.unwrap_err();
+            assert_eq!(refused, SandboxError::CwdLink { path, link }, "{enforcement:?}: {attack}");
+            assert_eq!(fs::read_dir(ground.at("target")).unwrap().count(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_a_command_made_is_not_the_workspace_of_the_next() {
+    links_lead_nowhere().await;
+}
+
+#[tokio::test]
+async fn nor_of_a_server_without_privileges() {
+    if as_nobody("sandbox::replaced::nor_of_a_server_without_privileges") {
+        links_lead_nowhere().await;
+    }
+}
+
+/// A root beside the working directory.
+#[tokio::test]
+async fn a_link_that_a_command_made_is_no_root() {
+    for enforcement in enforcements_here() {
+        let ground = Ground::new(enforcement);
+        ground.prepare("ln -s ../target link").await;
+        let (path, cwd) = (ground.at("area/link"), ground.at("area/work"));
+        let launch = shell("echo x > ../../target/made", &cwd);
+        let Sandbox::WorkspaceWrite(workspace) = launch.sandbox else { unreachable!() };
+        let roots = vec![path.clone()];
+        let sandbox = Sandbox::WorkspaceWrite(Workspace { roots, ..workspace });
+        let refused = ground.engine().engine.start(Launch { sandbox, ..launch }).await.unwrap_err();
+        let want = SandboxError::RootLink { link: path.clone(), path };
+        assert!(matches!(&refused, StartError::Sandbox(error) if *error == want), "{refused:?}");
+    }
+}
+
+/// `/tmp` can be written by every workspace, so nobody's link in it is followed.
+#[tokio::test]
+async fn a_link_in_tmp_is_no_workspace() {
+    let ground = Ground::new(Enforcement::Landlock);
+    let tmp = tempfile::tempdir_in("/tmp").unwrap();
+    let path = tmp.path().join("w");
+    std::os::unix::fs::symlink(ground.at("target"), &path).unwrap();
+    let refused = ground.next(&path).await.unwrap_err();
+    assert_eq!(refused, SandboxError::CwdLink { link: path.clone(), path });
+}
+
+#[tokio::test]
+async fn a_folder_that_was_there_before_does_not_become_a_workspace_by_a_rename() {
+    for enforcement in enforcements_here() {
+        let ground = Ground::new(enforcement);
+        fs::create_dir(ground.at("area/other")).unwrap();
+        let (work, area) = (ground.at("area/work"), ground.at("area"));
+        // The clock of a record goes by seconds.
+        fs::create_dir_all(&ground.state).unwrap();
+        let used = fs::metadata(&work).unwrap();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let record = |path: &Path, inode: u64| {
+            let seconds = later.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+            let device = std::os::unix::fs::MetadataExt::dev(&used);
+            let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+            let device = (u64::from(major) << 32) | u64::from(minor);
+            format!("{seconds} {device} {inode} {}\0", path.display())
+        };
+        let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+        let records = record(&work, inode(&work)) + &record(&area, inode(&area));
+        fs::write(ground.state.join("sandbox-roots"), records).unwrap();
+        ground.next(&work).await.unwrap();
+        ground.prepare("mv work old && mv other work").await;
+        let refused = ground.next(&work).await.unwrap_err();
+        assert_eq!(refused, SandboxError::RootReplaced { path: work }, "{enforcement:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_that_was_made_anew_is_one() {
+    for enforcement in enforcements_here() {
+        let ground = Ground::new(enforcement);
+        let work = ground.at("area/work");
+        for _ in 0..3 {
+            ground.next(&work).await.unwrap();
+            ground.prepare("rm -r work && mkdir work").await;
+            ground.next(&work).await.unwrap();
+            fs::remove_dir_all(&work).unwrap();
+            fs::create_dir(&work).unwrap();
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A home folder as a workspace: what programs run from it outside of the sandbox stays as it is.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use lastbyte_engine::{
+    Enforcement, Launch, Needs, Sandbox, SandboxError, StartError, StartupFiles, Status, Workspace,
+};
+
+use super::{fixture_with, folder, run, shell};
+use crate::enforcements::with_mounts;
+use crate::fixture::Fixture;
+use crate::unprivileged::as_nobody;
+
+/// A home in an area that can be written, with the server's settings below it.
+struct Home {
+    area: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let area = folder();
+        fs::create_dir(area.path().join("home")).unwrap();
+        Self { area }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.area.path().join("home").join(path)
+    }
+
+    fn server(&self, enforcement: Enforcement) -> Fixture {
+        fixture_with(enforcement, |settings| {
+            settings.homes = vec![self.at("")];
+            settings.hidden = vec![self.at(".config/lastbyte")];
+        })
+    }
+
+    fn entries(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.at("")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn allow(launch: Launch) -> Launch {
+    let Sandbox::WorkspaceWrite(workspace) = launch.sandbox else { unreachable!() };
+    let sandbox =
+        Sandbox::WorkspaceWrite(Workspace { startup_files: StartupFiles::Writable, ..workspace });
+    Launch { sandbox, ..launch }
+}
+
+/// Each line of this must fail; the shell says which did not.
+const ATTEMPTS: &str = "
+    fails() { if \"$@\" 2>/dev/null; then echo \"worked: $*\"; fi; }
+    cd $AREA/home
+    for name in .bashrc .profile .bash_profile .gitconfig; do
+        fails sh -c \"echo x >> $name\"
+        fails rm -f $name
+        fails mv $name moved
+        echo x > other; fails mv other $name
+        fails ln -sf other $name
+    done
+    for name in .ssh .config .local/bin; do
+        fails touch $name/x
+        fails mkdir $name/y
+        fails mv $name moved
+        fails rm -rf $name
+    done
+    fails mv .local moved
+    fails sh -c 'mkdir -p .config/lastbyte; echo x > .config/lastbyte/config.toml'
+    fails sh -c 'mkdir -p .config/autostart && echo x > .config/autostart/x.desktop'
+    fails mv $AREA/home $AREA/moved
+    touch made && mkdir -p project .cache .local/share && echo done";
+
+async fn nothing_is_planted(prepare: impl Fn(&Home)) {
+    for enforcement in with_mounts() {
+        // The home itself, and a folder that it is in.
+        for root in ["", ".."] {
+            let home = Home::new();
+            prepare(&home);
+            let text = ATTEMPTS.replace("$AREA", home.area.path().to_str().unwrap());
+            let launch = shell(&text, &home.at(root));
+            let (status, text) = run(&home.server(enforcement), launch).await;
+            assert_eq!((status, text.as_str()), (Status::Exited(0), "done\n"), "{enforcement:?}");
+            let entries = home.entries();
+            assert!(entries.contains(&"made".into()), "{entries:?}");
+        }
+    }
+}
+
+/// They are made as something that does nothing.
+#[tokio::test]
+async fn what_is_not_there_cannot_be_made() {
+    nothing_is_planted(|_| {}).await;
+}
+
+#[tokio::test]
+async fn nor_by_a_server_without_privileges() {
+    if as_nobody("sandbox::startup_files::nor_by_a_server_without_privileges") {
+        nothing_is_planted(|_| {}).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_there_cannot_be_written() {
+    nothing_is_planted(|home| {
+        for name in [".bashrc", ".profile", ".bash_profile", ".gitconfig"] {
+            fs::write(home.at(name), "own\n").unwrap();
+        }
+        for name in [".ssh", ".config/lastbyte", ".local/bin"] {
+            fs::create_dir_all(home.at(name)).unwrap();
+        }
+    })
+    .await;
+}
+
+/// As those have who keep these files in a repository.
+#[tokio::test]
+async fn what_is_a_link_can_be_written_neither_here_nor_there() {
+    nothing_is_planted(|home| {
+        fs::create_dir_all(home.at("dotfiles/config")).unwrap();
+        fs::write(home.at("dotfiles/bashrc"), "own\n").unwrap();
+        symlink("dotfiles/bashrc", home.at(".bashrc")).unwrap();
+        symlink("dotfiles/config", home.at(".config")).unwrap();
+    })
+    .await;
+    for enforcement in with_mounts() {
+        let home = Home::new();
+        fs::create_dir(home.at("dotfiles")).unwrap();
+        fs::write(home.at("dotfiles/bashrc"), "own\n").unwrap();
+        symlink("dotfiles/bashrc", home.at(".bashrc")).unwrap();
+        let text =
+            "cat .bashrc; ! echo x >> dotfiles/bashrc && ! mv dotfiles x && touch dotfiles/y";
+        let (status, text) = run(&home.server(enforcement), shell(text, &home.at(""))).await;
+        assert!(status == Status::Exited(0) && text.starts_with("own\n"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_option_lifts_it_but_for_the_servers_own_settings() {
+    for enforcement in with_mounts() {
+        let home = Home::new();
+        let text = "echo x > .bashrc && mkdir .ssh && mkdir -p .config/autostart && \
+                    ! echo x > .config/lastbyte/config.toml && ! mv .config gone";
+        let launch = allow(shell(text, &home.at("")));
+        let (status, text) = run(&home.server(enforcement), launch).await;
+        assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        assert_eq!(fs::read_to_string(home.at(".bashrc")).unwrap(), "x\n");
+        assert!(!home.at(".profile").exists(), "nothing is made that is not protected");
+        assert_eq!(fs::read_dir(home.at(".config/lastbyte")).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_the_servers_settings_is_protected_wherever_it_is() {
+    for enforcement in with_mounts() {
+        let work = folder();
+        fs::create_dir(work.path().join("etc")).unwrap();
+        let config = work.path().join("etc/lastbyte.toml");
+        fs::write(&config, "own").unwrap();
+        let server =
+            fixture_with(enforcement, |settings| settings.protected = vec![config.clone()]);
+        let text = "! echo x > etc/lastbyte.toml && ! rm etc/lastbyte.toml && ! mv etc gone && \
+                    echo x > etc/other && cat etc/lastbyte.toml";
+        let (status, text) = run(&server, allow(shell(text, work.path()))).await;
+        assert!(status == Status::Exited(0) && text.ends_with("own"), "{enforcement:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_root_that_is_a_startup_folder_is_meant() {
+    for enforcement in with_mounts() {
+        let home = Home::new();
+        fs::create_dir_all(home.at(".config/app")).unwrap();
+        let launch = shell("touch here", &home.at(".config/app"));
+        let (status, text) = run(&home.server(enforcement), launch).await;
+        assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        assert_eq!(home.entries(), [".config"], "nothing else is touched");
+    }
+}
+
+#[tokio::test]
+async fn a_login_shell_reads_what_it_read_before() {
+    let home = Home::new();
+    fs::write(home.at(".profile"), "echo from the profile\n").unwrap();
+    let enforcement = with_mounts().next().unwrap_or(Enforcement::Landlock);
+    let server = home.server(enforcement);
+    let launch = shell("true", &home.at(""));
+    if enforcement == Enforcement::Landlock {
+        return assert!(server.engine.start(launch).await.is_err(), "nothing can be protected");
+    }
+    run(&server, launch).await;
+    assert!(home.at(".bash_profile").exists());
+    let set_home = lastbyte_engine::EnvEdit::Set("HOME".into(), home.at("").into());
+    let login = Launch { env: vec![set_home], ..Launch::argv(["bash", "-lc", "true"]) };
+    assert_eq!(run(&server, login).await, (Status::Exited(0), "from the profile\n".into()));
+}
+
+/// Landlock can neither protect a part of a root nor refuse that something is made in it.
+#[tokio::test]
+async fn without_mounts_a_home_is_no_workspace() {
+    let home = Home::new();
+    let server = home.server(Enforcement::Landlock);
+    let refused = async |launch: Launch| match server.engine.start(launch).await {
+        Err(StartError::Sandbox(SandboxError::NeedsNamespaces { needs })) => needs,
+        other => panic!("{other:?}"),
+    };
+    let path = home.at(".config");
+    assert_eq!(refused(shell("true", &home.at(""))).await, Needs::StartupFiles { path });
+    let path = home.at(".config/lastbyte");
+    assert_eq!(refused(allow(shell("true", &home.at("")))).await, Needs::HiddenInRoot { path });
+    assert_eq!(home.entries(), Vec::<String>::new(), "nothing is made for nothing");
+    fs::create_dir(home.at("project")).unwrap();
+    let (status, text) = run(&server, shell("echo x > here", &home.at("project"))).await;
+    assert_eq!(status, Status::Exited(0), "{text}");
+}
+
+/// The list says what is protected, and so does the page.
+#[test]
+fn the_page_has_the_whole_list() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/startup_files.rs");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
+    let (source, page) = (fs::read_to_string(source).unwrap(), fs::read_to_string(page).unwrap());
+    let list = source.split_once("STARTUP_FILES: [").unwrap().1.split_once("];").unwrap().0;
+    let mut count = 0;
+    for name in list.lines().filter_map(|line| line.trim().split('"').nth(1)) {
+        assert!(page.contains(&format!("`{name}`")), "docs/security.md lacks {name}");
+        count += 1;
+    }
+    assert!(count > 30, "{list}");
+}

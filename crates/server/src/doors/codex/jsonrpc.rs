@@ -1,0 +1,139 @@
+//! The messages of the protocol. They have no `jsonrpc` member, in either direction.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::errors::Fault;
+
+/// What a request is answered under: a string or an integer, given back as it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(super) struct RequestId(Value);
+
+/// A message that wants an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+    pub(super) params: Option<Value>,
+}
+
+impl Request {
+    /// `None` for everything that wants no answer: notifications, answers, and anything else.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        // The whole text, so that an error anywhere in it is seen.
+        let mut members: Map<String, Value> = serde_json::from_slice(text).ok()?;
+        let id = members.remove("id").filter(|id| id.is_string() || id.is_i64())?;
+        let Value::String(method) = members.remove("method")? else { return None };
+        let params = members.remove("params").filter(|params| !params.is_null());
+        Some(Self { id: RequestId(id), method, params })
+    }
+}
+
+/// The answer to a request that succeeded.
+pub(super) fn success(id: &RequestId, result: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Success<'a, T> {
+        id: &'a RequestId,
+        result: &'a T,
+    }
+    render(&Success { id, result })
+}
+
+/// The answer to a request that failed.
+pub(super) fn failure(id: &RequestId, error: &Fault) -> String {
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        error: &'a Fault,
+        id: &'a RequestId,
+    }
+    render(&Failure { error, id })
+}
+
+/// A message that answers no request.
+pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Notification<'a, T> {
+        method: &'a str,
+        params: &'a T,
+        emitted_at_ms: u64,
+    }
+    render(&Notification { method, params, emitted_at_ms: unix_ms() })
+}
+
+/// A JSON string with its quotes.
+pub(super) fn quoted(text: &str) -> String {
+    render(&text)
+}
+
+/// Milliseconds since 1970.
+pub(super) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn render(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts, numbers and maps with text keys are always JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_of(text: &str) -> Option<String> {
+        Request::parse(text.as_bytes()).map(|request| render(&request.id))
+    }
+
+    #[test]
+    fn an_id_comes_back_as_it_came() {
+        for id in ["1", "-5", r#""text""#, "9223372036854775807", r#""""#] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","extra":[1]}}"#);
+            assert_eq!(id_of(&text).as_deref(), Some(id));
+        }
+    }
+
+    #[test]
+    fn other_messages_are_not_requests() {
+        let texts = [
+            "",
+            "{not json",
+            "[]",
+            r#"[{"id":1,"method":"m"}]"#,
+            r#""text""#,
+            "7",
+            r#"{"id":null,"method":"m"}"#,
+            r#"{"id":1.5,"method":"m"}"#,
+            r#"{"id":9223372036854775808,"method":"m"}"#,
+            r#"{"id":{},"method":"m"}"#,
+            r#"{"method":"initialized"}"#,
+            r#"{"id":1,"result":{}}"#,
+            r#"{"id":1,"method":7}"#,
+        ];
+        for text in texts {
+            assert_eq!(id_of(text), None, "{text}");
+        }
+        assert_eq!(Request::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
+    }
+
+    #[test]
+    fn an_error_anywhere_in_the_text_makes_it_no_request() {
+        for member in [&b"\"\xff\""[..], br#""\ud800""#, b"1e999", &b"[".repeat(200)] {
+            let wrong = [&br#"{"id":1,"method":"m","unknown":"#[..], member, b"}"].concat();
+            assert_eq!(Request::parse(&wrong), None, "{}", String::from_utf8_lossy(&wrong));
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_members_with_one_name_wins() {
+        assert_eq!(id_of(r#"{"id":1,"id":2,"method":"m","method":"n"}"#).as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn endless_nesting_is_not_a_request() {
+        let deep = format!(r#"{{"id":1,"method":"m","params":{}"#, "[".repeat(100_000));
+        assert_eq!(id_of(&deep), None);
+    }
+}

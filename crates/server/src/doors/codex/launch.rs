@@ -1,0 +1,141 @@
+//! A command that a request wants started, as a launch of the engine.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lastbyte_engine::{
+    EnvEdit, Launch, OnQuota, Sandbox, Stdin, StopPolicy, Streams, Timeouts, WindowSize,
+};
+
+use super::door::{Door, Streaming};
+
+/// Of each stream, unless the request says otherwise.
+pub(super) const DEFAULT_CAP: u64 = 1 << 20;
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_SIZE: WindowSize = WindowSize { rows: 24, cols: 80 };
+
+/// A command that passed all checks.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) launch: Launch,
+    /// At most this many bytes of each stream.
+    pub(super) cap: Option<u64>,
+    pub(super) delivery: Delivery,
+    /// Whether requests about it can reach it.
+    pub(super) control: Streaming,
+}
+
+/// How the client gets the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// As text, with the result.
+    Buffered,
+    /// As it comes.
+    Streamed,
+}
+
+/// What the parameters of both methods that start a command have in common.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) argv: Vec<String>,
+    pub(super) cwd: PathBuf,
+    pub(super) env: BTreeMap<String, Option<String>>,
+    pub(super) streamed: Streamed,
+    /// Of its terminal, if it has one.
+    pub(super) size: Option<WindowSize>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) sandbox: Sandbox,
+}
+
+/// The flags of both methods that say how a command is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Streamed {
+    pub(super) tty: bool,
+    pub(super) stdin: bool,
+    pub(super) output: bool,
+}
+
+/// Names that are never passed on to a command.
+const HIDDEN: [&str; 6] = [
+    "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
+    "NODE_REPL_AUTH_TOKEN",
+    "OPENAI_FEDERATION_RULE_ID",
+    "OPENAI_IDENTITY_TOKEN_FILE",
+    "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
+];
+
+impl Streamed {
+    pub(super) fn is_any(self) -> bool {
+        self.tty || self.stdin || self.output
+    }
+
+    pub(super) fn delivery(self) -> Delivery {
+        if self.tty || self.output { Delivery::Streamed } else { Delivery::Buffered }
+    }
+}
+
+impl Program {
+    pub(super) fn launch(self, door: &Door) -> Launch {
+        let Streamed { tty, stdin, .. } = self.streamed;
+        let mut env: Vec<EnvEdit> =
+            self.env.into_iter().filter_map(edit).chain(hide(door)).collect();
+        if tty && value_of("SHELL", &env, door).is_none() {
+            env.push(EnvEdit::Set("SHELL".into(), door.settings().login_shell.clone()));
+        }
+        let size = self.size.unwrap_or(DEFAULT_SIZE);
+        Launch {
+            cwd: Some(self.cwd),
+            env,
+            stdin: if tty || stdin { Stdin::Open } else { Stdin::Closed },
+            streams: if tty { Streams::Pty(size) } else { Streams::Split },
+            timeouts: Timeouts { wall: self.timeout, idle: None },
+            // Whatever ends it early kills it at once, with everything it has started.
+            stop: StopPolicy::KILL,
+            // A client that reads slowly makes the command wait and loses nothing.
+            on_quota: OnQuota::Block,
+            sandbox: self.sandbox,
+            labels: BTreeMap::from([("door".into(), "codex".into())]),
+            ..Launch::argv(self.argv)
+        }
+    }
+}
+
+/// A name with an equals sign ends before it, as it does in the environment itself.
+fn edit((name, value): (String, Option<String>)) -> Option<EnvEdit> {
+    let (name, value) = match (name.split_once('='), value) {
+        (None, value) => (name, value),
+        (Some((name, more)), Some(value)) => (name.to_owned(), Some(format!("{more}={value}"))),
+        (Some(_), None) => return None,
+    };
+    if name.is_empty() || is_hidden(&name) {
+        return None;
+    }
+    Some(match value {
+        Some(value) => EnvEdit::Set(name.into(), value.into()),
+        None => EnvEdit::Unset(name.into()),
+    })
+}
+
+/// The hidden names that the server itself has.
+fn hide(door: &Door) -> impl Iterator<Item = EnvEdit> {
+    let names = door.settings().environment.iter().map(|(name, _)| name);
+    let hidden = names.filter(|name| name.to_str().is_some_and(is_hidden));
+    hidden.map(|name| EnvEdit::Unset(name.to_owned()))
+}
+
+fn is_hidden(name: &str) -> bool {
+    HIDDEN.iter().any(|hidden| hidden.eq_ignore_ascii_case(name))
+}
+
+/// The value of a variable for a command with these edits.
+pub(super) fn value_of<'a>(name: &str, edits: &'a [EnvEdit], door: &'a Door) -> Option<&'a OsStr> {
+    let own = door.settings().environment.get(name);
+    edits.iter().fold(own, |before, edit| match edit {
+        EnvEdit::Set(set, value) if set == name => Some(value),
+        EnvEdit::Unset(unset) if unset == name => None,
+        EnvEdit::Set(..) | EnvEdit::Unset(_) => before,
+    })
+}

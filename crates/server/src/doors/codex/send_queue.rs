@@ -1,0 +1,190 @@
+//! Messages on their way to the client, bounded by the bytes that it has not taken.
+//!
+//! Output waits for space before it is queued, so a client that reads nothing slows only its own
+//! commands and costs a megabyte or two. Answers never wait, so that nothing delays a `terminate`;
+//! instead no further request is read while too many answers are unread.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::timeout;
+
+/// Output that may be queued. One larger message may take it all.
+const OUTPUT_BYTES: usize = 512 << 10;
+/// Answers and pending requests before no further request is read.
+const REQUEST_BYTES: usize = 1 << 20;
+/// How long a client may take nothing at all before a closing connection gives up on it.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// The sending end; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct SendQueue {
+    /// Unbounded: what goes in is counted by the two below.
+    messages: mpsc::UnboundedSender<Message>,
+    output_space: Arc<Semaphore>,
+    request_bytes: watch::Sender<usize>,
+}
+
+/// A message with the space it takes, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) text: String,
+    /// One of them, by its kind.
+    _space: (Option<OwnedSemaphorePermit>, Option<RequestBytes>),
+}
+
+/// Bytes of a request that is not finished, or of an answer that the client has not taken.
+#[derive(Debug)]
+pub(super) struct RequestBytes {
+    bytes: usize,
+    sum: watch::Sender<usize>,
+}
+
+/// The end that a transport empties. Dropped when everything was delivered, or nothing more can be.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) messages: mpsc::UnboundedReceiver<Message>,
+    delivered_bytes: watch::Sender<u64>,
+    _over: watch::Sender<()>,
+}
+
+/// What the connection sees of the transport's progress.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    bytes: watch::Receiver<u64>,
+    over: watch::Receiver<()>,
+}
+
+pub(super) fn channel() -> (SendQueue, Outgoing, Delivered) {
+    let (sender, messages) = mpsc::unbounded_channel();
+    let (delivered_bytes, bytes) = watch::channel(0);
+    let (over_sender, over) = watch::channel(());
+    let send_queue = SendQueue {
+        messages: sender,
+        output_space: Arc::new(Semaphore::new(OUTPUT_BYTES)),
+        request_bytes: watch::Sender::new(0),
+    };
+    let outgoing = Outgoing { messages, delivered_bytes, _over: over_sender };
+    (send_queue, outgoing, Delivered { bytes, over })
+}
+
+impl SendQueue {
+    /// Queues an answer.
+    pub(super) fn answer(&self, text: String) {
+        self.send(self.answer_message(text));
+    }
+
+    /// An answer to be queued in a moment.
+    pub(super) fn answer_message(&self, text: String) -> Message {
+        let bytes = self.count_request(text.len());
+        Message { text, _space: (None, Some(bytes)) }
+    }
+
+    /// Waits until there is space for this output.
+    pub(super) async fn output_message(&self, text: String) -> Message {
+        // At most the constant above, which is far below the limit of the type.
+        let bytes = text.len().min(OUTPUT_BYTES) as u32;
+        // Nobody closes the semaphore.
+        let permit = Arc::clone(&self.output_space).acquire_many_owned(bytes).await.ok();
+        Message { text, _space: (permit, None) }
+    }
+
+    pub(super) fn send(&self, message: Message) {
+        // A client that is gone gets nothing; its connection is about to notice.
+        _ = self.messages.send(message);
+    }
+
+    /// Counts the bytes of a request until it is finished.
+    pub(super) fn count_request(&self, bytes: usize) -> RequestBytes {
+        self.request_bytes.send_modify(|sum| *sum += bytes);
+        RequestBytes { bytes, sum: self.request_bytes.clone() }
+    }
+
+    /// Waits until another request may be read. Cancel-safe.
+    pub(super) async fn until_requests_fit(&self) {
+        // The sender is here, so this only ever ends with space.
+        _ = self.request_bytes.subscribe().wait_for(|sum| *sum < REQUEST_BYTES).await;
+    }
+}
+
+impl Drop for RequestBytes {
+    fn drop(&mut self) {
+        self.sum.send_modify(|sum| *sum -= self.bytes);
+    }
+}
+
+impl Outgoing {
+    /// The client has taken this many bytes more.
+    pub(super) fn delivered(&self, count: usize) {
+        self.delivered_bytes.send_modify(|sum| *sum += count as u64);
+    }
+}
+
+impl Delivered {
+    /// Waits until nothing more can be delivered. Cancel-safe.
+    pub(super) async fn until_over(&mut self) {
+        while self.over.changed().await.is_ok() {}
+    }
+
+    /// Does this work, then waits until everything is delivered. Gives up on both when the client
+    /// takes nothing for long.
+    pub(super) async fn finish(self, work: impl Future<Output = ()>) {
+        let Self { mut bytes, mut over } = self;
+        let mut work = pin!(async {
+            work.await;
+            while over.changed().await.is_ok() {}
+        });
+        while let Ok(Ok(())) = {
+            tokio::select! {
+                () = &mut work => return,
+                delivered = timeout(STALL_LIMIT, bytes.changed()) => delivered,
+            }
+        } {}
+        // Either that was the last byte, and the work is about to see it, or the client is stuck.
+        _ = timeout(Duration::from_secs(1), work).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn output_waits_for_space_and_answers_do_not() {
+        let (send_queue, mut outgoing, _) = channel();
+        let much = "o".repeat(OUTPUT_BYTES - 1);
+        let message = send_queue.output_message(much).now_or_never();
+        send_queue.send(message.expect("there is space for it"));
+        assert!(send_queue.output_message("too much".into()).now_or_never().is_none());
+        send_queue.answer("an answer".into());
+        drop(outgoing.messages.try_recv().unwrap());
+        assert!(send_queue.output_message("space again".into()).now_or_never().is_some());
+        assert_eq!(outgoing.messages.try_recv().unwrap().text, "an answer");
+    }
+
+    #[test]
+    fn a_message_that_is_larger_than_all_space_is_alone() {
+        let (send_queue, _outgoing, _) = channel();
+        let message = send_queue.output_message("o".repeat(2 * OUTPUT_BYTES)).now_or_never();
+        assert!(send_queue.output_message("o".into()).now_or_never().is_none());
+        drop(message);
+        assert!(send_queue.output_message("o".into()).now_or_never().is_some());
+    }
+
+    #[test]
+    fn requests_are_not_read_while_too_many_answers_are_unread() {
+        let (send_queue, mut outgoing, _) = channel();
+        let pending = send_queue.count_request(REQUEST_BYTES - 2);
+        send_queue.answer("a".into());
+        assert!(send_queue.until_requests_fit().now_or_never().is_some());
+        send_queue.answer("b".into());
+        assert!(send_queue.until_requests_fit().now_or_never().is_none());
+        drop(outgoing.messages.try_recv());
+        assert!(send_queue.until_requests_fit().now_or_never().is_some());
+        drop(pending);
+    }
+}
