@@ -101,7 +101,7 @@ async fn until_finished(
         }
     };
     let (stdout, stderr) = tokio::join!(until_delivered(process, stdout, Stream::Out), stderr);
-    let ending = to_wire::ending(&*process.ended().await, &process.about().sandbox);
+    let ending = to_wire::ending(&*process.ended().await, &process.spec().sandbox);
     let (stdout, stderr) = (stdout?, stderr?);
     let on_stderr = if merged { stdout } else { stderr };
     if on_stderr.is_some_and(|delivered| delivered.mid_line) {
@@ -127,11 +127,11 @@ async fn until_delivered(
             Ok(None)
         }
         (Ok(Err(error)), _) => {
-            stop_leader(process, process.about().stop);
+            stop_leader(process, process.spec().stop);
             Err(error.into())
         }
         (Err(error), _) => {
-            stop_leader(process, process.about().stop);
+            stop_leader(process, process.spec().stop);
             Err(error)
         }
     }

@@ -41,7 +41,7 @@ use crate::counts::Counts;
 use crate::engine::disk::Disk;
 use crate::engine::in_flight::InFlight;
 use crate::engine::spawner::{InProcess, Spawner};
-use crate::feed::{EventAbout, EventKind, Feed};
+use crate::feed::{EventKind, Feed};
 use crate::id::Ids;
 use crate::journal::{HashKey, Journal, Replayed, SetAside};
 use crate::owner::pump::MOST_LARGE_PIPES;
@@ -215,8 +215,7 @@ impl Engine {
             return Err(ForgetError::Remove { id, source });
         }
         self.inner.readers.forget(id);
-        let about = Arc::new(EventAbout::new(process.about()));
-        self.inner.feed.post(&about, EventKind::Forgotten);
+        self.inner.feed.post(process.spec(), EventKind::Forgotten);
         process.tree().give_back_if_empty();
         Ok(())
     }

@@ -5,19 +5,16 @@
 //! older ones. It never waits for a reader. A process that an earlier engine started appears only
 //! when it is forgotten.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use lastbyte_output::log::Extent;
 use tokio::sync::watch;
 
-use crate::Id;
 use crate::counts::Counts;
-use crate::launch::{Session, Touches};
-use crate::process::About;
+use crate::launch::{Spec, Touches};
 use crate::process::ending::{Ending, Timeout};
-use crate::sandbox::Sandbox;
 
 /// Something that happened to a process.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,18 +22,8 @@ pub struct Event {
     /// 1, 2, 3 and so on, without gaps.
     pub number: u64,
     pub at: SystemTime,
-    pub about: Arc<EventAbout>,
+    pub spec: Arc<Spec>,
     pub kind: EventKind,
-}
-
-/// What a reader needs to know about the process to select events. Excludes the command, which may
-/// be long, because events outlive processes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventAbout {
-    pub id: Id,
-    pub session: Option<Session>,
-    pub labels: BTreeMap<String, String>,
-    pub sandbox: Sandbox,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +62,7 @@ pub struct Feed {
 #[derive(Debug)]
 pub(crate) struct Reporter {
     feed: Feed,
-    about: Arc<EventAbout>,
+    spec: Arc<Spec>,
     touches: Option<Touches>,
 }
 
@@ -126,13 +113,13 @@ impl Feed {
         _ = self.shared.kept.subscribe().wait_for(|kept| kept.newest > number).await;
     }
 
-    pub(crate) fn post(&self, about: &Arc<EventAbout>, kind: EventKind) {
+    pub(crate) fn post(&self, spec: &Arc<Spec>, kind: EventKind) {
         // Count first, so that a reader that has seen the event finds it counted.
         self.shared.counts.count_event(&kind);
         self.shared.kept.send_modify(|kept| {
             kept.newest += 1;
-            let (number, about) = (kept.newest, Arc::clone(about));
-            kept.events.push_back(Arc::new(Event { number, at: SystemTime::now(), about, kind }));
+            let (number, spec) = (kept.newest, Arc::clone(spec));
+            kept.events.push_back(Arc::new(Event { number, at: SystemTime::now(), spec, kind }));
             if kept.events.len() > MOST {
                 kept.events.pop_front();
             }
@@ -141,12 +128,12 @@ impl Feed {
 }
 
 impl Reporter {
-    pub(crate) fn new(feed: Feed, about: Arc<EventAbout>, touches: Option<Touches>) -> Self {
-        Self { feed, about, touches }
+    pub(crate) fn new(feed: Feed, spec: Arc<Spec>, touches: Option<Touches>) -> Self {
+        Self { feed, spec, touches }
     }
 
     pub(crate) fn report(&self, kind: EventKind) {
-        self.feed.post(&self.about, kind);
+        self.feed.post(&self.spec, kind);
     }
 
     pub(crate) fn report_ending(&self, ending: &Arc<Ending>) {
@@ -162,28 +149,16 @@ impl Reporter {
     }
 }
 
-impl EventAbout {
-    pub(crate) fn new(about: &About) -> Self {
-        let About { id, session, labels, sandbox, .. } = about;
-        let (session, labels, sandbox) = (session.clone(), labels.clone(), sandbox.clone());
-        Self { id: *id, session, labels, sandbox }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Id, Launch};
 
     fn feed_of(count: u64) -> Feed {
         let feed = Feed::new(Arc::default());
-        let about = EventAbout {
-            id: Id::fresh(),
-            session: None,
-            labels: BTreeMap::new(),
-            sandbox: Sandbox::FullAccess,
-        };
-        let about = Arc::new(about);
-        (0..count).for_each(|_| feed.post(&about, EventKind::Started));
+        let spec = Spec::new(Id::fresh(), &Launch::shell(""), "/".into(), SystemTime::now());
+        let spec = Arc::new(spec);
+        (0..count).for_each(|_| feed.post(&spec, EventKind::Started));
         feed
     }
 

@@ -9,11 +9,12 @@ pub(crate) mod plan;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use lastbyte_output::log::Quota;
 use lastbyte_sys::pty::WindowSize;
 
+use crate::Id;
 use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
@@ -42,6 +43,27 @@ pub struct Launch {
     pub labels: BTreeMap<String, String>,
     /// Reported to readers of the feed after the ending.
     pub touches: Option<Touches>,
+}
+
+/// What others may know of a launch: no values of variables, no input. The handle, the journal and
+/// the feed share one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    pub id: Id,
+    pub started: SystemTime,
+    pub program: Program,
+    /// The directory it was started in.
+    pub cwd: PathBuf,
+    /// The variables that the launch sets or removes.
+    pub env_names: Vec<OsString>,
+    /// As launched; a terminal may have been resized since.
+    pub streams: Streams,
+    pub stop: StopPolicy,
+    /// The policy that it and all its children are held to.
+    pub sandbox: Sandbox,
+    pub session: Option<Session>,
+    pub key: Option<Key>,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The program and its arguments.
@@ -169,6 +191,32 @@ impl Launch {
     /// A program and its arguments.
     pub fn argv(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self::new(Program::Argv(argv.into_iter().map(Into::into).collect()))
+    }
+
+    /// The variables that it sets or removes.
+    pub(crate) fn env_names(&self) -> impl Iterator<Item = &OsString> {
+        let edited = self.env.iter().map(|edit| match edit {
+            EnvEdit::Set(name, _) | EnvEdit::Unset(name) => name,
+        });
+        edited.chain(self.forced_env.iter().map(|(name, _)| name))
+    }
+}
+
+impl Spec {
+    pub(crate) fn new(id: Id, launch: &Launch, cwd: PathBuf, started: SystemTime) -> Self {
+        Self {
+            id,
+            started,
+            program: launch.program.clone(),
+            cwd,
+            env_names: launch.env_names().cloned().collect(),
+            streams: launch.streams,
+            stop: launch.stop,
+            sandbox: launch.sandbox.clone(),
+            session: launch.session.clone(),
+            key: launch.key.clone(),
+            labels: launch.labels.clone(),
+        }
     }
 }
 

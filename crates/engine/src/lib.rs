@@ -30,12 +30,12 @@ pub use engine::{
     CloseReport, Engine, Filter, ForgetError, JournalState, Page, PhaseKind, Phases, Refused,
     Restored, Retention, StartError, Started, Survivors, set_aside_folders, survived,
 };
-pub use feed::{Batch, Event, EventAbout, EventKind, Feed};
+pub use feed::{Batch, Event, EventKind, Feed};
 pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
-    DrainRule, EnvEdit, Key, Launch, OnQuota, OnTimeout, Program, Session, Stdin, Streams,
+    DrainRule, EnvEdit, Key, Launch, OnQuota, OnTimeout, Program, Session, Spec, Stdin, Streams,
     Timeouts, Touches,
 };
 pub use owner::holds::Hold;
@@ -47,7 +47,7 @@ pub use process::ending::{
 };
 pub use process::log_source::LogSource;
 pub use process::snapshot::{Phase, Snapshot};
-pub use process::{About, LogReader, Process};
+pub use process::{LogReader, Process};
 pub use sandbox::{
     Enforcement, EnforcementChoice, Missing, Needs, Network, Sandbox, SandboxError, StartupFiles,
     Workspace, confined,

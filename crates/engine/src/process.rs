@@ -8,7 +8,6 @@ pub(crate) mod log_source;
 mod readers;
 pub(crate) mod snapshot;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -26,7 +25,7 @@ use crate::clock::{AgeFrom, unix_ms};
 use crate::engine::PhaseKind;
 use crate::engine::disk::Share;
 use crate::journal::Recorded;
-use crate::launch::{Key, Program, Session, Streams};
+use crate::launch::Spec;
 use crate::owner::holds::{Hold, Holds};
 use crate::owner::owner_end::{
     Command, Delivery, OwnerHandle, ResizeError, SignalError, StopTicket,
@@ -36,7 +35,6 @@ use crate::process::ending::Ending;
 use crate::engine::in_flight::InFlight;
 use crate::owner::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::process::snapshot::Snapshot;
-use crate::sandbox::Sandbox;
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
 use crate::tree::{PortState, Survivor, Tree};
 
@@ -50,7 +48,9 @@ pub struct Process {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) about: About,
+    pub(crate) spec: Arc<Spec>,
+    /// 0 if the server died during the start, so that it is not known.
+    pub(crate) pid: i32,
     pub(crate) owner: OwnerHandle,
     pub(crate) stdin: Option<StdinGate>,
     pub(crate) tree: Tree,
@@ -65,37 +65,23 @@ pub(crate) struct Shared {
     pub(crate) age_from: AgeFrom,
 }
 
-/// What stays the same over the life of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
-    pub id: Id,
-    /// 0 when the server went in the middle of the start, and it is not known.
-    pub pid: i32,
-    pub program: Program,
-    /// The directory it was started in.
-    pub cwd: std::path::PathBuf,
-    /// As launched; a terminal may have been resized since.
-    pub streams: Streams,
-    pub session: Option<Session>,
-    pub key: Option<Key>,
-    pub labels: BTreeMap<String, String>,
-    pub started: SystemTime,
-    pub stop: StopPolicy,
-    /// The policy that it and all its children are held to.
-    pub sandbox: Sandbox,
-}
-
 impl Process {
     pub(crate) fn new(shared: Shared) -> Self {
         Self { shared: Arc::new(shared) }
     }
 
     pub fn id(&self) -> Id {
-        self.shared.about.id
+        self.shared.spec.id
     }
 
-    pub fn about(&self) -> &About {
-        &self.shared.about
+    /// What was launched.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.shared.spec
+    }
+
+    /// The leader's; 0 if the server died during the start, so that it is not known.
+    pub fn pid(&self) -> i32 {
+        self.shared.pid
     }
 
     /// Whether all that is known of it is on disk, in the journal: an engine that begins after a
@@ -209,7 +195,7 @@ impl Process {
 
     /// Stops the whole tree by the launch's policy and proves it. Works in every phase.
     pub async fn stop(&self, verb: Verb) -> StopProof {
-        self.stop_by(self.shared.about.stop, verb).await
+        self.stop_by(self.shared.spec.stop, verb).await
     }
 
     /// As [`Process::stop`], by another policy. A second stop does not wait out a grace. Goes on

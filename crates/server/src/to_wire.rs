@@ -14,35 +14,35 @@ use lastbyte_wire as wire;
 
 /// A process at the instant of this snapshot.
 pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
-    let about = process.about();
+    let spec = process.spec();
     let text = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
-    let (command, shell) = match &about.program {
+    let (command, shell) = match &spec.program {
         Program::Argv(argv) => (Some(argv.iter().map(text).collect()), None),
         Program::Shell(line) => (None, Some(text(line))),
     };
     wire::Process {
-        id: about.id.to_string(),
-        pid: about.pid,
+        id: spec.id.to_string(),
+        pid: process.pid(),
         command,
         shell,
-        cwd: about.cwd.to_string_lossy().into_owned(),
-        streams: match about.streams {
+        cwd: spec.cwd.to_string_lossy().into_owned(),
+        streams: match spec.streams {
             Streams::Merged => wire::Streams::Merged,
             Streams::Split => wire::Streams::Split,
             Streams::Pty(_) => wire::Streams::Tty,
         },
-        sandbox: sandbox(&about.sandbox),
-        session: about.session.as_ref().map(|session| session.0.clone()),
-        key: about.key.as_ref().map(|key| key.0.clone()),
-        labels: about.labels.clone(),
-        started_unix_ns: unix_ns(about.started),
+        sandbox: sandbox(&spec.sandbox),
+        session: spec.session.as_ref().map(|session| session.0.clone()),
+        key: spec.key.as_ref().map(|key| key.0.clone()),
+        labels: spec.labels.clone(),
+        started_unix_ns: unix_ns(spec.started),
         timed_out_at_unix_ns: snapshot.timed_out_at.map(unix_ns),
         phase: phase(&snapshot.phase),
         total: snapshot.extent.len,
         dropped: dropped(&snapshot.extent.dropped),
         log_open: snapshot.log_open,
         log_file: process.log_file().map(|path| path.to_string_lossy().into_owned()),
-        ending: snapshot.ending().map(|known| ending(known, &about.sandbox)),
+        ending: snapshot.ending().map(|known| ending(known, &spec.sandbox)),
         recorded: process.is_recorded(),
     }
 }
@@ -233,16 +233,16 @@ pub fn delivered(delivery: Delivery) -> wire::Delivered {
 
 pub fn event(event: &Event) -> wire::Event {
     wire::Event {
-        process: event.about.id.to_string(),
-        session: event.about.session.as_ref().map(|session| session.0.clone()),
-        labels: event.about.labels.clone(),
+        process: event.spec.id.to_string(),
+        session: event.spec.session.as_ref().map(|session| session.0.clone()),
+        labels: event.spec.labels.clone(),
         at_unix_ns: unix_ns(event.at),
         event: match &event.kind {
             EventKind::Started => wire::EventKind::Started,
             EventKind::FirstOutput => wire::EventKind::FirstOutput,
             EventKind::TimedOut { which } => wire::EventKind::TimedOut { which: timeout(*which) },
             EventKind::Ended(known) => {
-                wire::EventKind::Ended { ending: Box::new(ending(known, &event.about.sandbox)) }
+                wire::EventKind::Ended { ending: Box::new(ending(known, &event.spec.sandbox)) }
             }
             EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {
                 chats: touches.sessions.iter().map(|session| session.0.clone()).collect(),

@@ -17,7 +17,7 @@ pub(crate) async fn close(engine: &Engine, second: impl Future<Output = Signal>)
     let alive = alive(engine);
     tracing::info!(processes = alive.len(), "stopping all processes");
     for process in alive {
-        tracing::info!(id = %process.id(), pid = process.about().pid, "stopping");
+        tracing::info!(id = %process.id(), pid = process.pid(), "stopping");
     }
     let mut closing = pin!(engine.close(Survivors::Stop));
     let signal = tokio::select! {

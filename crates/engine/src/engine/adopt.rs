@@ -12,15 +12,15 @@ use tokio::task::spawn_blocking;
 
 use super::Inner;
 use crate::clock::{AgeFrom, after_waiters, unix_ms};
-use crate::feed::{EventAbout, EventKind, Reporter};
+use crate::feed::{EventKind, Reporter};
 use crate::journal::{Entry, Recorded};
-use crate::launch::{Launch, OnQuota, Stdin, Streams, Touches};
+use crate::launch::{Launch, OnQuota, Spec, Stdin, Streams, Touches};
 use crate::owner::holds::Holds;
 use crate::owner::owner_end::{OwnerEnd, StartTime};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::owner::{Core, Exit, Running, Timers, own};
-use crate::process::{About, Process, Shared};
+use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
 use crate::tree::{KillOnDrop, Tree};
 
@@ -70,13 +70,13 @@ impl Inner {
     /// Gives a started child its owner. Does not fail: the command runs.
     pub(super) fn adopt(
         &self,
-        launch: &Launch,
+        (launch, spec): (&Launch, Arc<Spec>),
         prepared: Prepared,
         (child, tree): (Child, Tree),
-        (about, recorded, begun): (About, Arc<Recorded>, StartTime),
+        (recorded, begun): (Arc<Recorded>, StartTime),
     ) -> Adopted {
         let Prepared { pump, holds, stdin } = prepared;
-        let log = pump.log().reader();
+        let (log, pid) = (pump.log().reader(), child.pid());
         let guard = KillOnDrop::new(tree.clone());
         let share = Arc::new(self.disk.share());
         let first_hold = Mutex::new(holds.as_ref().map(|holds| holds.hold(0)));
@@ -102,7 +102,8 @@ impl Inner {
         };
         let (owner_end, owner) = OwnerEnd::new(begun);
         let process = Process::new(Shared {
-            about,
+            spec,
+            pid,
             owner,
             stdin: gate,
             tree,
@@ -129,8 +130,7 @@ impl Inner {
         let Adopted { process, running, mut owner_end } = adopted;
         let is_closed = self.registry().add(&process);
         // Reported before its owner begins, so that `started` is its first event.
-        let about = Arc::new(EventAbout::new(process.about()));
-        let reporter = Reporter::new(self.feed.clone(), about, touches);
+        let reporter = Reporter::new(self.feed.clone(), Arc::clone(process.spec()), touches);
         reporter.report(EventKind::Started);
         owner_end.report_to(reporter);
         owner_end.write_into(entry);

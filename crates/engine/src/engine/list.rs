@@ -71,7 +71,7 @@ impl Engine {
         let (mut listed, mut ended) = (Vec::new(), Vec::new());
         let registry = self.inner.registry();
         let of_session = |process: &&Process| {
-            session.is_none_or(|session| process.about().session.as_ref() == Some(session))
+            session.is_none_or(|session| process.spec().session.as_ref() == Some(session))
         };
         for process in registry.before(None).filter(of_session) {
             if listed.len() == most {
@@ -91,15 +91,15 @@ impl Engine {
     /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
         let registry = self.inner.registry();
-        registry.all().find(|process| process.about().key.as_ref() == Some(key)).cloned()
+        registry.all().find(|process| process.spec().key.as_ref() == Some(key)).cloned()
     }
 }
 
 impl Filter {
     fn takes(&self, process: &Process, snapshot: &Snapshot) -> bool {
-        let about = process.about();
-        let label = |(name, value): &(String, String)| about.labels.get(name) == Some(value);
-        self.session.as_ref().is_none_or(|session| about.session.as_ref() == Some(session))
+        let spec = process.spec();
+        let label = |(name, value): &(String, String)| spec.labels.get(name) == Some(value);
+        self.session.as_ref().is_none_or(|session| spec.session.as_ref() == Some(session))
             && self.phase.is_none_or(|phase| phase == PhaseKind::from(&snapshot.phase))
             && self.label.as_ref().is_none_or(label)
     }

@@ -92,13 +92,13 @@ impl Registry {
     pub(super) fn take_out(&mut self, id: Id) -> Result<(Process, Option<Keyed>), ForgetError> {
         let process = self.forgettable(id)?;
         self.processes.remove(&id);
-        let keyed = process.about().key.as_ref().and_then(|key| self.keys.remove(key));
+        let keyed = process.spec().key.as_ref().and_then(|key| self.keys.remove(key));
         Ok((process, keyed))
     }
 
     /// Undoes that. If the key was taken meanwhile, it stays with its new process.
     pub(super) fn put_back(&mut self, process: Process, keyed: Option<Keyed>) {
-        if let (Some(key), Some(keyed)) = (process.about().key.clone(), keyed) {
+        if let (Some(key), Some(keyed)) = (process.spec().key.clone(), keyed) {
             self.keys.entry(key).or_insert(keyed);
         }
         self.processes.insert(process.id(), process);

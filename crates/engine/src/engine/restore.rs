@@ -16,10 +16,11 @@ use super::registry::Keyed;
 use super::start::Started;
 use super::{Inner, logs};
 use crate::clock::{AgeFrom, unix_ms, wall_clock_age};
-use crate::journal::{Launched, Past, Recorded, Replayed, SetAside};
+use crate::journal::{Launched, Recorded, Replayed, SetAside};
+use crate::launch::Spec;
 use crate::owner::owner_end::OwnerHandle;
 use crate::process::ending::{Ending, Kept, LostWhy, Times};
-use crate::process::{About, Process, Shared};
+use crate::process::{Process, Shared};
 
 /// What an engine found when it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,7 +86,7 @@ impl Inner {
                 owner: OwnerHandle::of_ended(ending, recovered.extent, past.timed_out_at),
                 stdin: None,
                 tree,
-                log: reader(place, short, &past.launched),
+                log: reader(place, short, &past.launched.spec),
                 readers: Arc::clone(&self.readers),
                 share,
                 stops: self.stops.clone(),
@@ -93,7 +94,8 @@ impl Inner {
                 first_hold: Mutex::new(None),
                 recorded,
                 age_from: AgeFrom::Restart { found, age },
-                about: about(&past),
+                spec: Arc::clone(&past.launched.spec),
+                pid: past.pid.unwrap_or(0),
             });
             self.enter_again(process, &past.launched);
         }
@@ -116,9 +118,9 @@ impl Inner {
 
     /// The ending of a process that nobody saw end, written down.
     fn lose(&self, launched: &Launched, extent: &Extent, recorded: &Recorded) -> Ending {
-        let ending = lost(launched.started, extent, SystemTime::now());
+        let ending = lost(launched.spec.started, extent, SystemTime::now());
         let journal = self.journal.iter();
-        journal.for_each(|journal| journal.ended(launched.id, &ending, extent, recorded));
+        journal.for_each(|journal| journal.ended(launched.spec.id, &ending, extent, recorded));
         ending
     }
 
@@ -129,7 +131,7 @@ impl Inner {
     fn enter_again(&self, process: Process, launched: &Launched) {
         let mut registry = self.registry();
         registry.add(&process);
-        if let Some((key, fingerprint)) = launched.key.clone() {
+        if let Some((key, fingerprint)) = launched.spec.key.clone().zip(launched.fingerprint) {
             let started = Started { process, attached: false, warnings: Vec::new() };
             let (_, outcome) = watch::channel(Some(Ok(started)));
             registry.reserve(key, Keyed { fingerprint, outcome });
@@ -156,29 +158,10 @@ fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
 }
 
 /// Of its file, or of what its record has.
-fn reader(place: Option<Place>, short: ShortLog, launched: &Launched) -> Reader {
-    let (streams, started) = (log_streams(launched.streams), unix_ms(launched.started));
+fn reader(place: Option<Place>, short: ShortLog, spec: &Spec) -> Reader {
+    let (streams, started) = (log_streams(spec.streams), unix_ms(spec.started));
     match place {
         Some(place) => Reader::of_files(place, streams, started),
         None => Reader::of_short(short, streams, started),
-    }
-}
-
-fn about(past: &Past) -> About {
-    let Launched {
-        id, program, cwd, streams, session, key, labels, started, stop, sandbox, ..
-    } = &past.launched;
-    About {
-        id: *id,
-        pid: past.pid.unwrap_or(0),
-        program: program.clone(),
-        cwd: cwd.clone(),
-        streams: *streams,
-        session: session.clone(),
-        key: key.as_ref().map(|(key, _)| key.clone()),
-        labels: labels.clone(),
-        started: *started,
-        stop: *stop,
-        sandbox: sandbox.clone(),
     }
 }

@@ -3,7 +3,6 @@
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,14 +17,13 @@ use tokio::time::Instant;
 use super::gates::Gate;
 use super::registry::Keyed;
 use super::{Engine, Inner};
-use crate::Id;
 use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
-use crate::launch::{Key, Launch};
+use crate::launch::{Key, Launch, Spec};
 use crate::owner::owner_end::StartTime;
-use crate::process::{About, Process};
+use crate::process::Process;
 use crate::sandbox::{Confined, SandboxError};
 use crate::tree::Slot;
 
@@ -288,7 +286,7 @@ impl Inner {
             warnings.extend(warning);
         }
         warnings.extend(warning);
-        let named = Named::new(&request, &cwd);
+        let named = Named::new(&request);
         let asked = Instant::now();
         // Never closed. A start that waits for its turn holds no descriptors.
         let _turn = self.turns.acquire().await;
@@ -308,25 +306,23 @@ impl Inner {
         // Until `started` is written down.
         let gate = gates.and_then(|gates| gates.make(id));
         request.gate = gate.as_ref().and_then(Gate::for_child);
-        let place = (cwd.as_path(), cgroup, prepared.log_number());
-        let entry = self.write_down(id, launch, place, begun.wall);
+        let spec = Arc::new(Spec::new(id, launch, cwd, begun.wall));
+        let entry = self.write_down(launch, &spec, cgroup, prepared.log_number());
         let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();
         let child = match self.spawner.spawn(request, childs).await {
             Ok(child) => child,
             Err(failure) => {
                 drop(entry);
                 self.give_back(prepared, &recorded);
-                return Err(SpawnError::from_failure(failure, &named).into());
+                return Err(SpawnError::from_failure(failure, &named, &spec.cwd).into());
             }
         };
         // From here on the command runs, and nothing fails.
         self.counts.spawns.note(asked.elapsed());
-        let about = about(id, launch, child.pid(), named.into_cwd(), begun.wall);
-        entry.iter().for_each(|entry| entry.started(about.pid));
+        entry.iter().for_each(|entry| entry.started(child.pid()));
         drop(gate);
-        let tree = slot.grow(about.pid, id);
-        let about = (about, recorded, begun);
-        let adopted = self.adopt(launch, prepared, (child, tree), about);
+        let tree = slot.grow(child.pid(), id);
+        let adopted = self.adopt((launch, spec), prepared, (child, tree), (recorded, begun));
         let process = self.register(adopted, entry, launch.touches.clone()).await;
         Ok(Started { process, attached: false, warnings })
     }
@@ -339,28 +335,19 @@ impl Inner {
     /// what nobody knows of.
     fn write_down(
         &self,
-        id: Id,
         launch: &Launch,
-        (cwd, cgroup, log): (&Path, Option<CString>, u64),
-        started: SystemTime,
+        spec: &Arc<Spec>,
+        cgroup: Option<CString>,
+        log: u64,
     ) -> Option<Entry> {
-        let launched = |launch: &Launch| Launched {
-            id,
-            program: launch.program.clone(),
-            cwd: cwd.to_owned(),
-            env_names: Launched::env_names(launch),
-            session: launch.session.clone(),
-            key: launch.key.clone().map(|key| (key, self.fingerprint(launch))),
-            labels: launch.labels.clone(),
-            streams: launch.streams,
-            started,
-            stop: launch.stop,
-            sandbox: launch.sandbox.clone(),
+        let journal = self.journal.as_ref()?;
+        let launched = Launched {
+            spec: Arc::clone(spec),
+            fingerprint: spec.key.as_ref().map(|_| self.fingerprint(launch)),
             cgroup: cgroup.map(|cgroup| OsString::from_vec(cgroup.into_bytes()).into()),
             log: Some(log),
         };
-        let journal = self.journal.as_ref()?;
-        Some(Entry::launched(journal, launched(launch)))
+        Some(Entry::launched(journal, launched))
     }
 
     fn fingerprint(&self, launch: &Launch) -> Fingerprint {
@@ -375,22 +362,6 @@ impl Inner {
             Ok(environment) => (environment, None),
             Err(error) => (own.clone(), Some(Warning::Environment(error.0.to_string()))),
         }
-    }
-}
-
-fn about(id: Id, launch: &Launch, pid: i32, cwd: std::path::PathBuf, started: SystemTime) -> About {
-    About {
-        id,
-        pid,
-        program: launch.program.clone(),
-        cwd,
-        streams: launch.streams,
-        session: launch.session.clone(),
-        key: launch.key.clone(),
-        labels: launch.labels.clone(),
-        started,
-        stop: launch.stop,
-        sandbox: launch.sandbox.clone(),
     }
 }
 

@@ -87,7 +87,7 @@ fn candidate(process: &Process, now: Instant) -> Option<Candidate> {
     let Times { ran, drained, .. } = ending.times;
     Some(Candidate {
         id: process.id(),
-        session: process.about().session.clone(),
+        session: process.spec().session.clone(),
         age: process.age_from().age(ran + drained, now),
         bytes: process.disk_bytes(),
     })

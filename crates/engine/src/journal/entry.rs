@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Writes a launch down, before there is a process.
     pub(crate) fn launched(journal: &Arc<Journal>, launched: Launched) -> Self {
-        let (id, recorded) = (launched.id, Arc::new(journal.recorded()));
+        let (id, recorded) = (launched.spec.id, Arc::new(journal.recorded()));
         let entry = Self { id, journal: Some(Arc::clone(journal)), recorded };
         entry.append(&Record::Launched(Box::new(launched)));
         entry

@@ -1,8 +1,7 @@
 //! What the journal says of a process, one record for each step of its life.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Dropped, Extent, ShortLog};
@@ -17,9 +16,8 @@ use super::fingerprint::{Fingerprint, HashKey, encode_program, encode_streams};
 use super::frames::split;
 use super::sandbox::{decode_sandbox, encode_sandbox};
 use crate::Id;
-use crate::launch::{EnvEdit, Key, Launch, Program, Session, Streams};
+use crate::launch::{Key, Program, Session, Spec, Streams};
 use crate::process::ending::Ending;
-use crate::sandbox::Sandbox;
 use crate::stop::StopPolicy;
 
 /// One thing to remember.
@@ -43,18 +41,9 @@ pub(super) enum Record {
 /// What is known of a process before it is cloned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Launched {
-    pub(crate) id: Id,
-    pub(crate) program: Program,
-    pub(crate) cwd: PathBuf,
-    /// Names of variables that the launch changes; never their values.
-    pub(crate) env_names: Vec<OsString>,
-    pub(crate) session: Option<Session>,
-    pub(crate) key: Option<(Key, Fingerprint)>,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) streams: Streams,
-    pub(crate) started: SystemTime,
-    pub(crate) stop: StopPolicy,
-    pub(crate) sandbox: Sandbox,
+    pub(crate) spec: Arc<Spec>,
+    /// Of the launch, if it has a key.
+    pub(crate) fingerprint: Option<Fingerprint>,
     /// The folder of the cgroup that its tree lives in.
     pub(crate) cgroup: Option<PathBuf>,
     /// The number of its log's file; `None` when that was another's later.
@@ -65,56 +54,72 @@ pub(crate) struct Launched {
 pub(super) const VERSION: u8 = 1;
 
 impl Launched {
-    /// The names that a launch changes in the environment.
-    pub(crate) fn env_names(launch: &Launch) -> Vec<OsString> {
-        let edited = launch.env.iter().map(|edit| match edit {
-            EnvEdit::Set(name, _) | EnvEdit::Unset(name) => name,
-        });
-        edited.chain(launch.forced_env.iter().map(|(name, _)| name)).cloned().collect()
-    }
-
     fn encode(&self, to: &mut Encoder) {
-        to.u128(self.id.number());
-        encode_program(&self.program, to);
-        to.os(&self.cwd);
-        to.list(self.env_names.iter(), Encoder::os);
-        to.option(self.session.as_ref(), |to, session| to.text(&session.0));
-        to.option(self.key.as_ref(), |to, (key, fingerprint)| {
+        let Spec {
+            id,
+            started,
+            program,
+            cwd,
+            env_names,
+            streams,
+            stop,
+            sandbox,
+            session,
+            key,
+            labels,
+        } = &*self.spec;
+        to.u128(id.number());
+        encode_program(program, to);
+        to.os(cwd);
+        to.list(env_names.iter(), Encoder::os);
+        to.option(session.as_ref(), |to, session| to.text(&session.0));
+        to.option(key.as_ref().zip(self.fingerprint), |to, (key, fingerprint)| {
             to.text(&key.0);
             to.u128(fingerprint.0);
         });
-        to.list(self.labels.iter(), |to, (name, value)| {
+        to.list(labels.iter(), |to, (name, value)| {
             to.text(name);
             to.text(value);
         });
-        encode_streams(self.streams, to);
-        to.time(self.started);
-        to.i32(self.stop.signal.number());
-        to.duration(self.stop.grace);
+        encode_streams(*streams, to);
+        to.time(*started);
+        to.i32(stop.signal.number());
+        to.duration(stop.grace);
         to.option(self.cgroup.as_ref(), Encoder::os);
-        encode_sandbox(&self.sandbox, to);
+        encode_sandbox(sandbox, to);
         to.option(self.log, Encoder::u64);
     }
 
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self {
-            id: decode_id(from)?,
-            program: decode_program(from)?,
-            cwd: from.os()?.into(),
-            env_names: from.list(Decoder::os)?,
-            session: from.option(Decoder::text)?.map(Session),
-            key: from.option(|from| Some((Key(from.text()?), Fingerprint(from.u128()?))))?,
-            labels: from.list(|from| Some((from.text()?, from.text()?)))?,
-            streams: decode_streams(from)?,
-            started: from.time()?,
-            stop: StopPolicy {
-                signal: Signal::from_number(from.i32()?).ok()?,
-                grace: from.duration()?,
-            },
-            cgroup: from.option(Decoder::os)?.map(PathBuf::from),
-            sandbox: decode_sandbox(from)?,
-            log: from.option(Decoder::u64)?,
-        })
+        let id = decode_id(from)?;
+        let program = decode_program(from)?;
+        let cwd = from.os()?.into();
+        let env_names = from.list(Decoder::os)?;
+        let session = from.option(Decoder::text)?.map(Session);
+        let key = from.option(|from| Some((Key(from.text()?), Fingerprint(from.u128()?))))?;
+        let (key, fingerprint) = key.unzip();
+        let labels = from.list(|from| Some((from.text()?, from.text()?)))?;
+        let streams = decode_streams(from)?;
+        let started = from.time()?;
+        let signal = Signal::from_number(from.i32()?).ok()?;
+        let stop = StopPolicy { signal, grace: from.duration()? };
+        let cgroup = from.option(Decoder::os)?.map(PathBuf::from);
+        let sandbox = decode_sandbox(from)?;
+        let log = from.option(Decoder::u64)?;
+        let spec = Spec {
+            id,
+            started,
+            program,
+            cwd,
+            env_names,
+            streams,
+            stop,
+            sandbox,
+            session,
+            key,
+            labels,
+        };
+        Some(Self { spec: Arc::new(spec), fingerprint, cgroup, log })
     }
 }
 
@@ -132,7 +137,7 @@ impl Record {
 
     pub(super) fn id(&self) -> Id {
         match self {
-            Self::Launched(launched) => launched.id,
+            Self::Launched(launched) => launched.spec.id,
             Self::Started { id, .. }
             | Self::Failed { id }
             | Self::Ended { id, .. }

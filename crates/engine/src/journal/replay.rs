@@ -34,12 +34,12 @@ pub(crate) struct Replayed {
     /// Each log file and the last process launched with it, even if that one is gone. Files are used
     /// again: the content belongs to the last process.
     pub(crate) logs: HashMap<u64, Id>,
-    /// The same of last_users.
+    /// Each cgroup and the last process launched in it.
     pub(crate) last_users: HashMap<PathBuf, Id>,
 }
 
 impl Past {
-    fn of(launched: Launched) -> Self {
+    fn new(launched: Launched) -> Self {
         Self { launched, pid: None, timed_out_at: None, short: None, ended: None }
     }
 
@@ -65,10 +65,10 @@ impl Replayed {
     fn take(&mut self, record: Record) {
         match record {
             Record::Launched(launched) => {
-                let cgroup = launched.cgroup.clone().map(|cgroup| (cgroup, launched.id));
-                self.last_users.extend(cgroup);
-                self.logs.extend(launched.log.map(|log| (log, launched.id)));
-                self.pasts.insert(launched.id, Past::of(*launched));
+                let id = launched.spec.id;
+                self.last_users.extend(launched.cgroup.clone().map(|cgroup| (cgroup, id)));
+                self.logs.extend(launched.log.map(|log| (log, id)));
+                self.pasts.insert(id, Past::new(*launched));
             }
             Record::Started { id, pid } => {
                 self.pasts.entry(id).and_modify(|past| past.pid = Some(pid));
@@ -86,7 +86,7 @@ impl Replayed {
         }
     }
 
-    /// Takes last_users and files from all but the last process launched with them.
+    /// Takes cgroups and files from all but the last process launched with them.
     fn give_up(&mut self) {
         for (id, Past { launched, .. }) in &mut self.pasts {
             launched.cgroup.take_if(|cgroup| self.last_users.get(cgroup) != Some(id));

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
 
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use super::fingerprint::Fingerprint;
 use super::record::{Launched, Record, VERSION};
 use crate::Id;
-use crate::launch::{Key, Program, Session, Streams};
+use crate::launch::{Key, Program, Session, Spec, Streams};
 use crate::process::ending::Ending;
 use crate::process::ending::{
     Cause, Closing, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
@@ -69,21 +70,21 @@ fn launched() -> impl Strategy<Value = Launched> {
             let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
-            Launched {
+            let (key, fingerprint) = key.unzip();
+            let spec = Spec {
                 id,
+                started,
                 program,
                 cwd,
                 env_names,
+                streams,
+                stop,
+                sandbox,
                 session,
                 key,
                 labels,
-                streams,
-                started,
-                stop,
-                sandbox,
-                cgroup,
-                log,
-            }
+            };
+            Launched { spec: Arc::new(spec), fingerprint, cgroup, log }
         },
     )
 }

@@ -1,33 +1,24 @@
 //! Records for tests, as small as can be.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_output::log::{Extent, ShortLog};
 
 use super::record::{Launched, Record};
 use crate::Id;
-use crate::launch::{Program, Streams};
+use crate::launch::{Launch, Spec};
 use crate::process::ending::{Ending, LostWhy, Times};
-use crate::sandbox::Sandbox;
-use crate::stop::StopPolicy;
 
 pub(super) fn launched(id: Id, cgroup: Option<&str>) -> Record {
     launched_with(id, cgroup, None)
 }
 
 pub(super) fn launched_with(id: Id, cgroup: Option<&str>, log: Option<u64>) -> Record {
+    let launch = Launch::shell("x".repeat(50));
     Record::Launched(Box::new(Launched {
-        id,
-        program: Program::Shell("x".repeat(50).into()),
-        cwd: "/".into(),
-        env_names: vec![],
-        session: None,
-        key: None,
-        labels: [].into(),
-        streams: Streams::Merged,
-        started: SystemTime::UNIX_EPOCH,
-        stop: StopPolicy::default(),
-        sandbox: Sandbox::FullAccess,
+        spec: Arc::new(Spec::new(id, &launch, "/".into(), SystemTime::UNIX_EPOCH)),
+        fingerprint: None,
         cgroup: cgroup.map(Into::into),
         log,
     }))

@@ -16,8 +16,8 @@ pub(super) fn thinned(key: HashKey, pending: &[u8], live: &Live) -> Vec<u8> {
     let mut last = HashMap::new();
     for record in &records {
         if let Record::Launched(launched) = record {
-            came.insert(launched.id);
-            last.extend(launched.cgroup.clone().map(|cgroup| (cgroup, launched.id)));
+            came.insert(launched.spec.id);
+            last.extend(launched.cgroup.clone().map(|cgroup| (cgroup, launched.spec.id)));
         }
     }
     let had_a_cgroup_last: HashSet<Id> = last.into_values().collect();

@@ -11,7 +11,7 @@ use lastbyte_sys::spawn::{Failure, Output, Request, Stdin as SpawnStdin, Step};
 use super::directory;
 use crate::Id;
 use crate::launch::environment::{COOKIE, Environment};
-use crate::launch::{EnvEdit, Launch, Program, Stdin, Streams};
+use crate::launch::{Launch, Program, Stdin, Streams};
 use crate::owner::stdin::QUEUE_BYTES;
 
 /// Why a launch cannot run on any machine.
@@ -157,13 +157,13 @@ impl From<Failure> for SpawnError {
 
 impl SpawnError {
     /// Adds the names that the system call does not know.
-    pub(crate) fn from_failure(failure: Failure, request: &Named) -> Self {
+    pub(crate) fn from_failure(failure: Failure, request: &Named, cwd: &Path) -> Self {
         let Failure { step, errno } = failure;
         match step {
-            Step::Cwd => Self::Cwd { path: request.cwd.clone(), errno },
+            Step::Cwd => Self::Cwd { path: cwd.to_owned(), errno },
             Step::Program => {
                 let program = request.program.clone();
-                let there = request.programs.iter().any(|path| exists(path, &request.cwd));
+                let there = request.programs.iter().any(|path| exists(path, cwd));
                 match errno {
                     Errno::NOENT if there => Self::Interpreter { program, errno },
                     _ => Self::Program { program, errno },
@@ -196,20 +196,14 @@ impl SpawnError {
 pub(crate) struct Named {
     program: OsString,
     programs: Vec<CString>,
-    cwd: PathBuf,
 }
 
 impl Named {
-    pub(crate) fn new(request: &Request, cwd: &Path) -> Self {
+    pub(crate) fn new(request: &Request) -> Self {
         Self {
             program: OsString::from_vec(request.argv[0].to_bytes().to_vec()),
             programs: request.programs.clone(),
-            cwd: cwd.to_owned(),
         }
-    }
-
-    pub(crate) fn into_cwd(self) -> PathBuf {
-        self.cwd
     }
 }
 
@@ -268,11 +262,7 @@ fn entries(env: &Environment) -> Result<Vec<CString>, LaunchError> {
 }
 
 fn check_names(launch: &Launch) -> Result<(), LaunchError> {
-    let edited = launch.env.iter().map(|edit| match edit {
-        EnvEdit::Set(name, _) | EnvEdit::Unset(name) => name,
-    });
-    let forced = launch.forced_env.iter().map(|(name, _)| name);
-    match edited.chain(forced).find(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
+    match launch.env_names().find(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
         Some(name) => Err(LaunchError::EnvName { name: name.clone() }),
         None => Ok(()),
     }

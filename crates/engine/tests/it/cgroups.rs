@@ -122,7 +122,7 @@ async fn a_cgroup_with_a_survivor_is_given_to_nobody_else() {
         let launch = Launch { stop: StopPolicy::KILL, ..Launch::argv(["/bin/sleep", "60"]) };
         let other = fixture.start_launch(launch).await;
         let proof = patiently("stop", other.stop(Verb::Stop)).await;
-        assert_eq!(proof.signalled, [other.about().pid], "{proof:?} {:?}", cgroups());
+        assert_eq!(proof.signalled, [other.pid()], "{proof:?} {:?}", cgroups());
     }
     assert!(is_alive(survivor));
     // Forgotten as it is, its cgroup is taken back once it is gone.
@@ -234,7 +234,7 @@ async fn a_machine_without_cgroups_is_scanned() {
     assert_eq!(engine.reach(), Reach::Scan);
     let process = engine.start(Launch::argv(["/bin/sleep", "60"])).await.unwrap().process;
     let proof = patiently("stop", process.stop(Verb::Stop)).await;
-    assert_eq!((proof.signalled, proof.left), (vec![process.about().pid], vec![]));
+    assert_eq!((proof.signalled, proof.left), (vec![process.pid()], vec![]));
 }
 
 /// The cgroup was fine when the engine was made; a command can spoil it, or the parent.

@@ -79,7 +79,7 @@ async fn a_reused_pid_is_never_signalled() {
         // We are the first process of the namespace, and so the parent of its orphans.
         let holder = Pid::from_raw(holder.cast_signed()).unwrap();
         waitpid(Some(holder), WaitOptions::empty()).unwrap();
-        let mut innocent = [process.about().pid, holder.as_raw_pid()].map(Reused::pid);
+        let mut innocent = [process.pid(), holder.as_raw_pid()].map(Reused::pid);
         assert_eq!(process.signal(Signal::KILL).await, Ok(Delivery::Nobody), "{reach:?}");
         let proof = patiently("stop", process.stop(Verb::Stop)).await;
         let reach = fixture.engine.reach();

@@ -78,7 +78,7 @@ fn line(process: &Process) -> String {
     let ending = snapshot.ending().unwrap();
     let bytes = read(process, &snapshot, 0..ending.final_len);
     let sum = bytes.iter().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte));
-    format!("{} {sum} {ending:?} {:?}", process.id(), process.about())
+    format!("{} {sum} {ending:?} {:?}", process.id(), process.spec())
 }
 
 /// Starts and ends processes until it is killed.
@@ -140,7 +140,7 @@ async fn an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up() {
         }
         seen.retain(|said| engine.get(said.split(' ').next().unwrap().parse().unwrap()).is_some());
         for (process, snapshot) in engine.list(&Filter::default(), None, usize::MAX).processes {
-            let asked: u64 = process.about().labels["bytes"].parse().unwrap();
+            let asked: u64 = process.spec().labels["bytes"].parse().unwrap();
             let ending = snapshot.ending().expect("nobody runs");
             match ending.status {
                 Status::Exited(0) => assert_eq!(ending.final_len, asked),

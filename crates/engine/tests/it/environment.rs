@@ -86,14 +86,14 @@ async fn the_launchs_directory_is_used_and_reported() {
     let mut launch = fixture.launch("print-cwd");
     launch.cwd = Some(folder.path().into());
     let started = prints(&fixture, launch, folder.path().to_str().unwrap()).await;
-    assert_eq!(started.process.about().cwd, folder.path());
+    assert_eq!(started.process.spec().cwd, folder.path());
 }
 
 /// The directory of a launch that names none, under these settings.
 async fn default_cwd(change: impl FnOnce(&mut Settings)) -> Started {
     let fixture = Fixture::with(change);
     let started = fixture.engine.start(Launch::argv(script("print-cwd"))).await.expect("starts");
-    let cwd = started.process.about().cwd.to_str().unwrap().to_owned();
+    let cwd = started.process.spec().cwd.to_str().unwrap().to_owned();
     assert_eq!(finish_text(&started.process).await, (Status::Exited(0), cwd));
     started
 }
@@ -105,16 +105,16 @@ async fn without_one_the_first_default_that_exists_is_used() {
         settings.workdir = Some(workdir.path().into());
         settings.environment.set("HOME", home.path());
     });
-    assert_eq!(configured.await.process.about().cwd, workdir.path());
+    assert_eq!(configured.await.process.spec().cwd, workdir.path());
     let missing = default_cwd(|settings| {
         settings.workdir = Some("/no/such/workdir".into());
         settings.environment.set("HOME", home.path());
     });
-    assert_eq!(missing.await.process.about().cwd, home.path());
+    assert_eq!(missing.await.process.spec().cwd, home.path());
     let from_passwd = default_cwd(|settings| settings.environment.set("HOME", "/no/such/home"));
     let from_passwd = from_passwd.await;
     let home = lastbyte_sys::user::home().filter(|home| home.is_dir());
-    assert_eq!(from_passwd.process.about().cwd, home.as_deref().unwrap_or(Path::new("/")));
+    assert_eq!(from_passwd.process.spec().cwd, home.as_deref().unwrap_or(Path::new("/")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,7 +81,7 @@ async fn nothing_of_a_detached_tree_is_left() {
             assert_eq!((&proof.left, &proof.unattributed), (&vec![], &vec![]));
             assert_eq!((proof.reach, proof.proved), (reach, reach == Reach::Cgroup));
             program.wait_for_nobody();
-            assert!(is_alive(other.about().pid.unsigned_abs()), "the other was not touched");
+            assert!(is_alive(other.pid().unsigned_abs()), "the other was not touched");
             patiently("stop", other.stop(Verb::Stop)).await;
         }
     }

@@ -54,9 +54,9 @@ async fn a_life_is_told_in_its_order_with_what_belongs_to_each_step() {
     let batch = feed.since(0, 100);
     assert_eq!((batch.newest, batch.gap), (6, false));
     for (event, number) in batch.events.iter().zip(1..) {
-        assert_eq!((event.number, event.about.id), (number, process.id()));
-        assert_eq!(event.about.session, Some(Session("s".into())));
-        assert_eq!(event.about.labels["l"], "v");
+        assert_eq!((event.number, event.spec.id), (number, process.id()));
+        assert_eq!(event.spec.session, Some(Session("s".into())));
+        assert_eq!(event.spec.labels["l"], "v");
     }
     assert_eq!(ending.cause, Cause::TimedOut { which: Timeout::Idle, escalated: false });
     assert_eq!(batch.events[2].kind, EventKind::TimedOut { which: Timeout::Idle });
@@ -83,7 +83,7 @@ async fn whoever_reads_an_event_finds_what_it_says() {
             patiently("an event", feed.past(seen)).await;
             for event in feed.since(seen, 7).events {
                 seen = event.number;
-                let process = engine.get(event.about.id).expect("told of, so it is there");
+                let process = engine.get(event.spec.id).expect("told of, so it is there");
                 match &event.kind {
                     EventKind::FirstOutput => assert!(process.snapshot().extent.len > 0),
                     EventKind::Ended(ending) => {
@@ -122,7 +122,7 @@ async fn under_load_every_process_is_told_of_in_its_own_order() {
     let batch = fixture.engine.feed().since(0, usize::MAX);
     let mut by_id: BTreeMap<Id, Vec<&str>> = BTreeMap::new();
     for event in &batch.events {
-        by_id.entry(event.about.id).or_default().push(word(event));
+        by_id.entry(event.spec.id).or_default().push(word(event));
     }
     assert_eq!(by_id.len(), 100);
     let life = ["started", "first output", "ended", "touched", "forgotten"];

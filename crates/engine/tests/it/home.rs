@@ -87,7 +87,7 @@ fn pieces(process: &Process, snapshot: &Snapshot) -> Vec<(Piece, Vec<u8>)> {
 /// What must be the same after a restart: ending, output, and what is said of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    about: lastbyte_engine::About,
+    spec: lastbyte_engine::Spec,
     ending: Ending,
     snapshot: Snapshot,
     pieces: Vec<(Piece, Vec<u8>)>,
@@ -97,5 +97,5 @@ pub fn facts(process: &Process) -> Facts {
     let snapshot = process.snapshot();
     let ending = Ending::clone(snapshot.ending().expect("it has ended"));
     let pieces = pieces(process, &snapshot);
-    Facts { about: process.about().clone(), ending, snapshot, pieces }
+    Facts { spec: process.spec().as_ref().clone(), ending, snapshot, pieces }
 }

@@ -107,14 +107,14 @@ fn check(engine: &Engine, name: &str, status: Status, want: &[u8]) -> Process {
         assert_eq!(ending.closing, Closing::Eof, "{name}");
         assert!(ending.usage.is_some() && ending.times.started <= ending.times.ended, "{name}");
     }
-    let about = process.about();
+    let spec = process.spec();
     assert_eq!(
-        (about.cwd.to_str(), about.session.as_ref().unwrap().0.as_str()),
+        (spec.cwd.to_str(), spec.session.as_ref().unwrap().0.as_str()),
         (Some("/"), "a session")
     );
-    assert_eq!(about.stop, StopPolicy { signal: Signal::INT, grace: Duration::from_millis(1500) });
-    assert!(about.pid > 0 && about.started == ending.times.started, "{name}");
-    if about.streams == Streams::Merged {
+    assert_eq!(spec.stop, StopPolicy { signal: Signal::INT, grace: Duration::from_millis(1500) });
+    assert!(process.pid() > 0 && spec.started == ending.times.started, "{name}");
+    if spec.streams == Streams::Merged {
         assert!(read(&process, &snapshot, 0..snapshot.extent.len) == want, "{name}");
     }
     process
@@ -147,7 +147,7 @@ async fn a_state_folder_of_version_2_says_what_it_said() {
         assert_eq!((restored.torn_bytes, restored.unknown_records), (0, 0));
         assert_eq!((restored.removed_files, &restored.set_aside), (0, &None));
         let short = check(&engine, "short", Status::Exited(3), b"few");
-        assert_eq!(short.about().key, Some(Key("a key".into())));
+        assert_eq!(short.spec().key, Some(Key("a key".into())));
         let again = engine.start(keyed()).await.unwrap();
         assert!(again.attached && again.process.id() == short.id(), "the same fingerprint");
         check(&engine, "silent", Status::Exited(0), b"");
@@ -157,7 +157,7 @@ async fn a_state_folder_of_version_2_says_what_it_said() {
         check(&engine, "long", Status::Exited(0), &numbers(1500));
         check_split(&engine, "long split", &numbers(1000), &numbers(1200));
         let killed = Status::Signalled { signal: Signal::KILL, core_dumped: false };
-        assert_eq!(check(&engine, "killed", killed, b"").about().sandbox, Sandbox::External);
+        assert_eq!(check(&engine, "killed", killed, b"").spec().sandbox, Sandbox::External);
         let timed_out = check(&engine, "timed out", Status::Exited(0), b"");
         assert!(timed_out.snapshot().timed_out_at.is_some());
         check(&engine, "running", Status::Lost(LostWhy::ServerGone), b"so-far");

@@ -35,5 +35,5 @@ fn check(reach: Reach, actions: &str) {
     let ending = snapshot.ending().expect("readers see an end");
     assert_eq!(ending.status, Status::Lost(LostWhy::OwnerGone));
     assert!(!snapshot.log_open);
-    eventually("no zombie stays", || lastbyte_sys::procfs::read_stat(process.about().pid).is_err());
+    eventually("no zombie stays", || lastbyte_sys::procfs::read_stat(process.pid()).is_err());
 }

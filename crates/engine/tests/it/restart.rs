@@ -94,7 +94,7 @@ async fn what_is_forgotten_stays_forgotten_and_its_key_is_free() {
     engine.forget(id).unwrap();
     assert!(matches!(engine.forget(id), Err(ForgetError::NotFound { .. })));
     let event = engine.feed().since(0, 9).events.pop().unwrap();
-    assert_eq!((event.about.id, &event.kind), (id, &EventKind::Forgotten));
+    assert_eq!((event.spec.id, &event.kind), (id, &EventKind::Forgotten));
     close(engine).await;
     let engine = home.open();
     assert!(engine.get(id).is_none());

@@ -138,7 +138,7 @@ async fn a_stop_that_comes_after_the_exit_is_not_its_cause() {
     let fixture = Fixture::new();
     for _ in 0..10 {
         let process = fixture.start("exit 0").await;
-        let pid = process.about().pid.unsigned_abs();
+        let pid = process.pid().unsigned_abs();
         lastbyte_testkit::eventually("it has exited", || !is_alive(pid));
         patiently("stop", process.stop(Verb::Stop)).await;
         let ending = process.ended().await;

@@ -91,7 +91,7 @@ async fn a_command_that_is_let_run_on_does_so_and_its_time_is_told() {
         let launch = Launch { on_timeout, ..launch(&fixture, "print x then hold", timeouts) };
         let process = fixture.start_launch(launch).await;
         let told = process.wait_for(|now| now.timed_out_at.is_some()).await;
-        assert!(told.timed_out_at >= Some(process.about().started + SHORT));
+        assert!(told.timed_out_at >= Some(process.spec().started + SHORT));
         fixture.anchor.wait_for(1);
         fixture.anchor.tell("print y");
         fixture.anchor.tell("exit 5");

@@ -53,9 +53,9 @@ async fn a_byte_is_told_with_its_time_also_after_a_restart() {
         assert_eq!(stamps.iter().map(|stamp| stamp.offset).collect::<Vec<_>>(), [0, 1]);
         // A stamp has whole milliseconds.
         let millisecond = Duration::from_millis(1);
-        assert!(process.about().started < time(stamps[0]) + millisecond && time(stamps[0]) <= old);
+        assert!(process.spec().started < time(stamps[0]) + millisecond && time(stamps[0]) <= old);
         assert!(new < time(stamps[1]) + millisecond && time(stamps[1]) <= newest);
-        assert_eq!((since(process, process.about().started), since(process, new)), (0, 1));
+        assert_eq!((since(process, process.spec().started), since(process, new)), (0, 1));
         assert_eq!(since(process, newest + RESOLUTION), 2, "nothing is that new");
     };
     for process in &processes {

@@ -122,7 +122,7 @@ mod tests {
         let sandbox = Sandbox::ReadOnly { network: Network::Off };
         let launch = Launch { sandbox, ..Launch::argv(["sleep", "600"]) };
         let process = engine.start(launch).await.unwrap().process;
-        let pid = process.about().pid;
+        let pid = process.pid();
         let seen_by =
             |confined| OwnConfinement { filters: Filters(9), confined }.confinement_of(pid);
         assert_eq!(seen_by(false), Confinement::Sandboxed);

@@ -26,7 +26,7 @@ pub async fn signal(process: &Process, request: &SignalRequest) -> Result<Signal
 
 /// Stops the whole tree. Continues when the caller goes away.
 pub async fn stop(process: &Process, request: &StopRequest) -> Result<StopProof, Error> {
-    let policy = from_wire::stop_policy(request.stop.as_ref(), process.about().stop)?;
+    let policy = from_wire::stop_policy(request.stop.as_ref(), process.spec().stop)?;
     Ok(to_wire::stop_proof(process.stop_by(policy, Verb::Stop).await))
 }
 

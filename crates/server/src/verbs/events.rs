@@ -88,7 +88,7 @@ impl Reading {
 
 impl Only {
     fn takes(&self, event: &Event) -> bool {
-        let session = event.about.session.as_ref().map(|session| &session.0);
+        let session = event.spec.session.as_ref().map(|session| &session.0);
         let names_chat = |chat: &String| match &event.kind {
             EventKind::WorkspaceTouched(touches) => {
                 touches.sessions.iter().any(|session| session.0 == *chat)

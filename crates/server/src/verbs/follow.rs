@@ -200,7 +200,7 @@ impl Follower {
         from: u64,
     ) -> Result<(Piece, Vec<Part>), ReadError> {
         let into = &mut self.buffer;
-        match (self.cut, self.process.about().streams) {
+        match (self.cut, self.process.spec().streams) {
             (Cut::Streams, _) | (Cut::Characters, Streams::Split) => {
                 let (piece, runs) = self.reader.read_runs(snapshot, from, into)?;
                 let part =

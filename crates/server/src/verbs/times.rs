@@ -26,7 +26,7 @@ pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer,
     let found = found.await.map_err(|_| refusal::broken("reading the times"))?;
     let unreadable = |error| refusal::unreadable(&std::io::Error::other(error));
     let (snapshot, (from, found)) = found.map_err(unreadable)?;
-    let streams = process.about().streams;
+    let streams = process.spec().streams;
     Ok(TimesAnswer {
         from,
         next: found.until,

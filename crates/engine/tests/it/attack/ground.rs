@@ -120,7 +120,7 @@ impl Ground {
     pub async fn attack(&self, case: Case) -> Vec<Outcome> {
         let sleep = Launch { stop: StopPolicy::KILL, ..self.confined(case, ["sleep", "600"]) };
         let sibling: Process = self.fixture.start_launch(sleep).await;
-        let attack = self.fixture.start_launch(self.launch(case, sibling.about().pid)).await;
+        let attack = self.fixture.start_launch(self.launch(case, sibling.pid())).await;
         let (status, text) = finish_text(&attack).await;
         sibling.stop(Verb::Stop).await;
         assert_eq!(status, Status::Exited(0), "{case:?}: {text}");

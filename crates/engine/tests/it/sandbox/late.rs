@@ -70,8 +70,8 @@ async fn only_the_confined_are_confined() {
     let launch = Launch { sandbox, ..Launch::argv(["sleep", "600"]) };
     let held = fixture.start_launch(launch).await;
     assert!(!confined(std::process::id().cast_signed()).unwrap());
-    assert!(!confined(free.about().pid).unwrap());
-    assert!(confined(held.about().pid).unwrap());
+    assert!(!confined(free.pid()).unwrap());
+    assert!(confined(held.pid()).unwrap());
     for process in [free, held] {
         process.signal(Signal::KILL).await.unwrap();
     }
@@ -95,7 +95,7 @@ async fn the_next_engine_knows_the_policy() {
     let launch = shell("true", folder.path());
     let process = first.start(launch.clone()).await.unwrap().process;
     patiently("it ends", process.ended()).await;
-    assert_eq!(process.about().sandbox, launch.sandbox);
+    assert_eq!(process.spec().sandbox, launch.sandbox);
     let id = process.id();
     drop((process, first));
     let known = patiently("the journal is free", async {
@@ -106,5 +106,5 @@ async fn the_next_engine_knows_the_policy() {
             }
         }
     });
-    assert_eq!(known.await.about().sandbox, launch.sandbox);
+    assert_eq!(known.await.spec().sandbox, launch.sandbox);
 }

@@ -39,7 +39,7 @@ impl Chat {
 
     /// Whether it may see a process and signal it.
     pub(super) fn reaches(&self, process: &Process) -> bool {
-        match (&self.own, &process.about().session) {
+        match (&self.own, &process.spec().session) {
             (Some(own), Some(Session(owner))) => own == owner,
             (None, _) | (_, None) => true,
         }

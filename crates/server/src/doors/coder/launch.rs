@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use lastbyte_engine::{About, EnvEdit, Launch, Touches};
+use lastbyte_engine::{EnvEdit, Launch, Spec, Touches};
 
 use super::chat::Chat;
 use super::request::StartRequest;
@@ -41,8 +41,8 @@ pub(super) fn launch(request: StartRequest, chat: &Chat) -> Result<Launch, NulIn
     })
 }
 
-pub(super) fn is_background(about: &About) -> bool {
-    about.labels.get(BACKGROUND).is_some_and(|value| value == "true")
+pub(super) fn is_background(spec: &Spec) -> bool {
+    spec.labels.get(BACKGROUND).is_some_and(|value| value == "true")
 }
 
 /// A name that contains `=` ends there; the rest belongs to the value. A variable without a name is

@@ -18,24 +18,24 @@ pub(super) fn list(app: &App, chat: &Chat) -> Object {
     let mut known = app.engine.unended_first(chat.session().as_ref(), MOST);
     // One that ended meanwhile comes behind those that run, and order is kept within a second.
     known.sort_by_key(|(process, now)| {
-        (now.ending().is_some(), Reverse(unix_seconds(process.about().started)))
+        (now.ending().is_some(), Reverse(unix_seconds(process.spec().started)))
     });
     let rows = known.iter().map(|(process, now)| row(process, now));
     Object::new().objects("processes", rows)
 }
 
 fn row(process: &Process, now: &Snapshot) -> Object {
-    let (about, ending) = (process.about(), now.ending());
+    let (spec, ending) = (process.spec(), now.ending());
     let mut row = Object::new()
-        .text("id", about.id.to_string())
-        .text("command", command(&about.program))
-        .text("workdir", about.cwd.as_os_str().as_encoded_bytes())
-        .bool("background", is_background(about))
+        .text("id", spec.id.to_string())
+        .text("command", command(&spec.program))
+        .text("workdir", spec.cwd.as_os_str().as_encoded_bytes())
+        .bool("background", is_background(spec))
         .bool("running", ending.is_none());
     if let Some(ending) = ending {
         row = row.number("exit_code", exit_code(ending));
     }
-    row = row.number("started_at_unix", unix_seconds(about.started));
+    row = row.number("started_at_unix", unix_seconds(spec.started));
     match ending {
         Some(ending) => row.number("exited_at_unix", unix_seconds(ending.times.ended)),
         None => row,

@@ -39,7 +39,7 @@ fn render(process: &Process, snapshot: Snapshot) -> Answer {
     if let Some(ending) = ending {
         answer = answer.number("exit_code", exit_code(&ending));
     }
-    Ok(answer.text("command", command(&process.about().program)))
+    Ok(answer.text("command", command(&process.spec().program)))
 }
 
 fn truncated(cut: Truncated) -> Object {

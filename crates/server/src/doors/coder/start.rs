@@ -89,7 +89,7 @@ fn answer(started: &Started, key: Option<&RetryKey>) -> Object {
     match key {
         Some(RetryKey::IdempotencyKey(key)) => {
             let answer = answer.bool("started", !attached).text("idempotency_key", key);
-            let started_at = unix_seconds(process.about().started);
+            let started_at = unix_seconds(process.spec().started);
             with_attached(answer, *attached).number("started_at", started_at)
         }
         Some(RetryKey::ClientToken(_)) | None => {

@@ -157,7 +157,7 @@ impl Running {
         if self.stdin_closed {
             return Err(self.target.not_written(WriteError::Closed));
         }
-        if close && matches!(self.process.about().streams, Streams::Pty(_)) {
+        if close && matches!(self.process.spec().streams, Streams::Pty(_)) {
             // A terminal takes the end-of-file character as such only at the start of a line.
             bytes.push(b'\n');
         }

@@ -31,7 +31,7 @@ pub(super) async fn read_output(
 }
 
 async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: OutputQuery) -> Answer {
-    let bytes = |raw| bytes(raw, &process.about().sandbox);
+    let bytes = |raw| bytes(raw, &process.spec().sandbox);
     let raw = match read::read(app, process, &query).await? {
         read::Answer::View(view) => return ok(&view),
         read::Answer::Raw(raw) => *raw,
