@@ -6,8 +6,10 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use lastbyte_engine::{Hold, LogReader, Process, Snapshot};
-use lastbyte_output::log::{Piece, ReadError, Run, Stream};
+use lastbyte_client::wire;
+use lastbyte_engine::{Hold, Process};
+use lastbyte_output::log::Stream;
+use lastbyte_server::verbs::follow::{Follower, Part, Step};
 use lastbyte_sys::Errno;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -36,7 +38,7 @@ pub(crate) enum DeliverError {
         errno: Errno,
     },
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] wire::Error),
 }
 
 /// What became of a delivery; no value when its thread panicked.
@@ -45,7 +47,7 @@ pub(crate) type Outcome = oneshot::Receiver<Result<Delivered, DeliverError>>;
 /// Begins to write one stream of the process to our own. Must be called on a runtime.
 pub(crate) fn start(process: &Process, stream: Stream, hold: Hold) -> io::Result<Outcome> {
     let (outcome, received) = oneshot::channel();
-    let delivery = Delivery::new(process.clone(), stream, hold);
+    let delivery = Delivery::new(process, stream, hold);
     let runtime = Handle::current();
     std::thread::Builder::new().name(delivery.name.into()).spawn(move || {
         // Nobody waits for it when the program is on its way out.
@@ -55,89 +57,46 @@ pub(crate) fn start(process: &Process, stream: Stream, hold: Hold) -> io::Result
 }
 
 struct Delivery {
-    process: Process,
-    reader: LogReader,
+    follower: Follower,
     /// Holds the output back while our own reader is slow.
     hold: Hold,
     stream: Stream,
     to: BorrowedFd<'static>,
     name: &'static str,
-    cursor: u64,
-    buffer: Vec<u8>,
     delivered: Delivered,
 }
 
-/// Large enough for a full pipe at once.
-const PIECE: usize = 64 * 1024;
-
 impl Delivery {
-    fn new(process: Process, stream: Stream, hold: Hold) -> Self {
+    fn new(process: &Process, stream: Stream, hold: Hold) -> Self {
         let (to, name) = match stream {
             Stream::Out => (rustix::stdio::stdout(), "standard output"),
             Stream::Err => (rustix::stdio::stderr(), "standard error"),
         };
-        Self {
-            reader: process.reader(),
-            process,
-            hold,
-            stream,
-            to,
-            name,
-            cursor: 0,
-            buffer: vec![0; PIECE],
-            delivered: Delivered { mid_line: false, lost: 0 },
-        }
+        let delivered = Delivered { mid_line: false, lost: 0 };
+        Self { follower: Follower::from_start(process), hold, stream, to, name, delivered }
     }
 
     fn until_ended(mut self, runtime: &Handle) -> Result<Delivered, DeliverError> {
-        loop {
-            let cursor = self.cursor;
-            let news = |at: &Snapshot| at.output_len() > cursor || at.ending().is_some();
-            let snapshot = runtime.block_on(self.process.wait_for(news));
-            while self.cursor < snapshot.output_len() {
-                self.step(&snapshot)?;
+        while let Some(step) = runtime.block_on(self.follower.next())? {
+            match step {
+                Step::Output(parts) => parts.iter().try_for_each(|part| self.write(part))?,
+                Step::Dropped(gone) => self.delivered.lost += gone.end - gone.start,
+                Step::Ending(_) => break,
             }
-            if snapshot.ending().is_some() {
-                return Ok(self.delivered);
-            }
+            self.hold.advance(self.follower.place().cursor);
         }
+        Ok(self.delivered)
     }
 
-    fn step(&mut self, snapshot: &Snapshot) -> Result<(), DeliverError> {
-        let left = snapshot.output_len() - self.cursor;
-        let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-        let (piece, runs) =
-            self.reader.read_runs(snapshot, self.cursor, &mut self.buffer[..most])?;
-        match piece {
-            Piece::Bytes(count) => {
-                for run in runs {
-                    self.write(&run)?;
-                }
-                self.cursor += count as u64;
-            }
-            Piece::Dropped(gone) => self.skip(gone.end.min(snapshot.output_len())),
-            // The file was truncated by another program.
-            Piece::End => self.skip(snapshot.output_len()),
-        }
-        self.hold.advance(self.cursor);
-        Ok(())
-    }
-
-    fn write(&mut self, run: &Run) -> Result<(), DeliverError> {
-        if run.stream != self.stream {
+    fn write(&mut self, part: &Part) -> Result<(), DeliverError> {
+        if part.stream != Some(self.stream) {
             return Ok(());
         }
-        let within = |offset: u64| (offset - self.cursor) as usize; // at most PIECE
-        let bytes = &self.buffer[within(run.range.start)..within(run.range.end)];
+        let bytes = self.follower.bytes(&part.range);
         self.delivered.mid_line = bytes.last() != Some(&b'\n');
         stdio::write_all(self.to, bytes).map_err(|errno| match errno {
             Errno::PIPE => DeliverError::ReaderGone,
             errno => DeliverError::Write { name: self.name, errno },
         })
-    }
-
-    fn skip(&mut self, to: u64) {
-        self.delivered.lost += to - self.cursor;
-        self.cursor = to;
     }
 }
