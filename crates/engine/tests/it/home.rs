@@ -58,13 +58,14 @@ pub async fn close(engine: Engine) {
     patiently("close", engine.close(Survivors::Leave)).await;
 }
 
-/// The names of the empty files in a folder.
+/// The names of the empty log files in a folder. An index may be beside one, after a slow command.
 pub fn empty_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     // One may be gone since it was listed.
     let is_empty = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() == 0);
     let mut names: Vec<_> =
         entries.filter(is_empty).map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.ends_with(".log"));
     names.sort();
     names
 }
