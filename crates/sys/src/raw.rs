@@ -9,8 +9,8 @@ use std::ffi::c_void;
 
 use rustix::io::Errno;
 
-/// The child's entry point; it never returns.
-pub(crate) type Entry = unsafe extern "C" fn(*mut c_void) -> !;
+/// The child's entry point, which never returns, and its argument.
+pub(crate) type Entry = (unsafe extern "C" fn(*mut c_void) -> !, *mut c_void);
 
 /// The kernel's return value as a result: values in `-4095..0` are error numbers.
 pub(crate) fn check(answer: isize) -> Result<usize, Errno> {
@@ -38,7 +38,6 @@ pub(crate) unsafe fn syscall<const N: usize>(number: i64, args: [usize; N]) -> i
 mod arch {
     use super::Entry;
     use std::arch::asm;
-    use std::ffi::c_void;
 
     pub(super) unsafe fn syscall6(number: i64, args: [usize; 6]) -> isize {
         let answer: isize;
@@ -53,10 +52,11 @@ mod arch {
         answer
     }
 
-    pub(crate) unsafe fn clone3(
-        args: *const libc::clone_args,
-        (entry, arg): (Entry, *mut c_void),
+    pub(crate) unsafe fn clone(
+        number: i64,
+        args: [usize; 3],
         pass: u64,
+        (entry, arg): Entry,
     ) -> isize {
         let answer: isize;
         // SAFETY: the parent falls through with only rax, rcx and r11 changed. The child has rax 0
@@ -65,28 +65,8 @@ mod arch {
         unsafe {
             asm!("syscall", "test rax, rax", "jnz 2f",
                 "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
-                inlateout("rax") libc::SYS_clone3 as isize => answer,
-                in("rdi") args, in("rsi") size_of::<libc::clone_args>(), in("r9") pass,
-                in("r12") arg, in("r13") entry,
-                lateout("rcx") _, lateout("r11") _);
-        }
-        answer
-    }
-
-    pub(crate) unsafe fn clone(
-        flags: usize,
-        stack_top: usize,
-        pidfd: *mut i32,
-        (entry, arg): (Entry, *mut c_void),
-        pass: u64,
-    ) -> isize {
-        let answer: isize;
-        // SAFETY: as in `clone3`; rdx points to the pidfd, r10 and r8 are unused.
-        unsafe {
-            asm!("syscall", "test rax, rax", "jnz 2f",
-                "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
-                inlateout("rax") libc::SYS_clone as isize => answer,
-                in("rdi") flags, in("rsi") stack_top, in("rdx") pidfd, in("r10") 0, in("r8") 0,
+                inlateout("rax") number as isize => answer,
+                in("rdi") args[0], in("rsi") args[1], in("rdx") args[2], in("r10") 0, in("r8") 0,
                 in("r9") pass, in("r12") arg, in("r13") entry,
                 lateout("rcx") _, lateout("r11") _);
         }
@@ -98,7 +78,6 @@ mod arch {
 mod arch {
     use super::Entry;
     use std::arch::asm;
-    use std::ffi::c_void;
 
     pub(super) unsafe fn syscall6(number: i64, args: [usize; 6]) -> isize {
         let answer: isize;
@@ -112,10 +91,11 @@ mod arch {
         answer
     }
 
-    pub(crate) unsafe fn clone3(
-        args: *const libc::clone_args,
-        (entry, arg): (Entry, *mut c_void),
+    pub(crate) unsafe fn clone(
+        number: i64,
+        args: [usize; 3],
         pass: u64,
+        (entry, arg): Entry,
     ) -> isize {
         let answer: isize;
         // SAFETY: the parent falls through with only x0 changed. The child has x0 0 and its own
@@ -123,27 +103,8 @@ mod arch {
         unsafe {
             asm!("svc #0", "cbnz x0, 2f",
                 "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
-                in("x8") libc::SYS_clone3, inlateout("x0") args => answer,
-                in("x1") size_of::<libc::clone_args>(), in("x5") pass,
-                in("x20") arg, in("x21") entry);
-        }
-        answer
-    }
-
-    pub(crate) unsafe fn clone(
-        flags: usize,
-        stack_top: usize,
-        pidfd: *mut i32,
-        (entry, arg): (Entry, *mut c_void),
-        pass: u64,
-    ) -> isize {
-        let answer: isize;
-        // SAFETY: as in `clone3`; x2 points to the pidfd, x3 and x4 are unused.
-        unsafe {
-            asm!("svc #0", "cbnz x0, 2f",
-                "mov x29, xzr", "mov x30, xzr", "mov x0, x20", "blr x21", "brk #1", "2:",
-                in("x8") libc::SYS_clone, inlateout("x0") flags => answer,
-                in("x1") stack_top, in("x2") pidfd, in("x3") 0, in("x4") 0, in("x5") pass,
+                in("x8") number, inlateout("x0") args[0] => answer,
+                in("x1") args[1], in("x2") args[2], in("x3") 0, in("x4") 0, in("x5") pass,
                 in("x20") arg, in("x21") entry);
         }
         answer
@@ -153,4 +114,6 @@ mod arch {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("lastbyte needs its clone written for this processor: see crates/sys/src/raw.rs");
 
-pub(crate) use arch::{clone, clone3};
+/// `clone` or `clone3`, by number, with its first three arguments and the pass as its sixth, which
+/// neither call uses.
+pub(crate) use arch::clone;

@@ -24,7 +24,7 @@ mod table;
 
 pub use answers::{Answer, Answers, Spawned, Unheld};
 pub use clone::Mechanism;
-pub(crate) use clone::{clone_into, clone_with};
+pub(crate) use clone::{open_cgroup, try_clone};
 pub use daemon::{Daemon, start_daemon};
 pub use ends::{ChildEnds, OurEnds, OutputEnds, open_ends};
 pub use request::{Failure, Output, Request, Stdin, Step};
