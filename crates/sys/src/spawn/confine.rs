@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::request::{Failure, Step};
 use super::setup::{call, call_value};
-use crate::confine::{Confinement, Mounts, Namespaces, Place, Root};
+use crate::confine::{Confinement, Mounts, Namespaces, Place, Root, Rulesets};
 use crate::resolve::FileId;
 
 /// A confinement with everything its steps need.
@@ -27,17 +27,17 @@ pub(super) struct Confining<'a> {
 }
 
 impl<'a> Confining<'a> {
-    pub(super) fn new(confinement: &'a Confinement, ruleset: BorrowedFd<'a>) -> Self {
-        let (kept, hidden) = confinement
-            .mounts
-            .as_ref()
-            .map_or((0, 0), |mounts| (mounts.kept.len(), mounts.hidden.len()));
-        Self {
+    pub(super) fn new(
+        confinement: &'a Confinement,
+        rulesets: &'a mut Rulesets,
+    ) -> Result<Self, Errno> {
+        let mounts = confinement.mounts.as_ref();
+        Ok(Self {
             confinement,
-            ruleset,
-            kept: vec![Cell::new((0, 0)); kept],
-            hidden: vec![Cell::new(0); hidden],
-        }
+            ruleset: rulesets.get(&confinement.ruleset)?,
+            kept: vec![Cell::default(); mounts.map_or(0, |mounts| mounts.kept.len())],
+            hidden: vec![Cell::default(); mounts.map_or(0, |mounts| mounts.hidden.len())],
+        })
     }
 
     /// The flags for clone.

@@ -6,19 +6,19 @@
 //! ([`open_ends`]). The child's ends go to a spawner over a socket, and the pidfd comes back over
 //! the same one ([`Answers`]).
 //!
-//! In this order: `ends` (pipes and ptys), `queue` (requests, over `socket`), `spawners` (the
-//! threads) with `table` (their descriptors), `clone`, `setup` (the child between clone and exec)
-//! with `confine` (what it gives up there), `answers`. `daemon` starts a process that is not a child.
+//! In this order: `ends` (pipes and ptys), `messages` (requests and answers, over the socket),
+//! `spawners` (the threads) with `table` (their descriptors), `clone`, `setup` (the child between
+//! clone and exec) with `confine` (what it gives up there), `answers`. `daemon` starts a process that
+//! is not a child.
 
 mod answers;
 mod clone;
 mod confine;
 mod daemon;
 mod ends;
-mod queue;
+mod messages;
 mod request;
 mod setup;
-mod socket;
 mod spawners;
 mod table;
 

@@ -65,11 +65,6 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// For a retry: the first child has removed the gate.
-    pub(super) fn without_gate(self) -> Self {
-        Self { gate: None, ..self }
-    }
-
     /// For a child that inherits our handlers: it resets every signal itself.
     pub(super) fn reset_all_signals(&self) {
         self.reset.set(own_signals::ALL);
