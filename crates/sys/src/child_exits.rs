@@ -7,7 +7,7 @@
 
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
 
 use crate::own_signals::{SIGCHLD, change_mask};
-use crate::raw::syscall;
+use crate::raw::{number, syscall};
 
 /// Notification of children that have exited.
 #[derive(Debug, Clone, Copy)]
@@ -77,5 +77,5 @@ extern "C" fn on_sigchld(_: libc::c_int) {
     let from = ptr::from_ref(&one) as usize;
     // SAFETY: this writes eight live bytes to a descriptor that is never closed, and leaves `errno`
     // alone.
-    unsafe { syscall(libc::SYS_write, [event.as_raw_fd().unsigned_abs() as usize, from, 8]) };
+    unsafe { syscall(libc::SYS_write, [number(event.as_fd()), from, 8]) };
 }

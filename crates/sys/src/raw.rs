@@ -6,6 +6,7 @@
 //! twice.
 
 use std::ffi::c_void;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
@@ -18,6 +19,11 @@ pub(crate) fn check(answer: isize) -> Result<usize, Errno> {
         -4095..=-1 => Err(Errno::from_raw_os_error(answer.unsigned_abs() as i32)),
         value => Ok(value.unsigned_abs()),
     }
+}
+
+/// A descriptor as an argument of a system call.
+pub(crate) fn number(descriptor: BorrowedFd<'_>) -> usize {
+    descriptor.as_raw_fd().unsigned_abs() as usize
 }
 
 /// A system call with up to six arguments; missing ones are 0.

@@ -7,8 +7,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, open, statx};
+
+use crate::pipe::poll_now;
 
 /// The entries except the folder of devices, as one thread last listed them.
 #[derive(Debug)]
@@ -64,8 +66,7 @@ impl RootEntries {
 
     fn was_mounted(&self) -> bool {
         let Some(mounts) = &self.mounts else { return true };
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(mounts, PollFlags::PRI)], Some(&at_once)) != Ok(0)
+        !poll_now(mounts, PollFlags::PRI).is_ok_and(|events| events.is_empty())
     }
 
     fn stamps(&self) -> Option<[Stamp; 2]> {

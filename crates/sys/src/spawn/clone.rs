@@ -1,7 +1,7 @@
 //! Creates the process like vfork, so that the cost does not grow with the spawner's memory.
 
 use std::ffi::c_void;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use rustix::fs::{Mode, OFlags};
@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use super::setup::{Setup, enter, leave};
 use crate::Status;
 use crate::own_signals::change_mask;
-use crate::raw::{Entry, check, clone};
+use crate::raw::{Entry, check, clone, number};
 
 /// 64 KiB: the child uses only a few frames, even in debug builds.
 const STACK_SIZE: usize = 64 * 1024;
@@ -87,8 +87,9 @@ pub(crate) fn try_clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> Result<Ow
     args.flags |= u64::from(flags.cast_unsigned());
     // SAFETY: `leave` uses neither its argument nor any memory.
     let (_, pidfd) = unsafe { create(Mechanism::Clone3, args, 0, (leave, ptr::null_mut())) }?;
-    match crate::child::wait_for_clone(pidfd.as_fd()) {
-        Some(Status::Exited(0)) => Ok(pidfd),
+    // A child without an exit signal is only found with `__WALL`.
+    match crate::child::wait(pidfd.as_fd(), libc::WEXITED | libc::__WALL) {
+        Ok(Some((Status::Exited(0), _))) => Ok(pidfd),
         // Our own cgroup was killed before we entered it: see `Cgroup`.
         _ => Err(Errno::CANCELED),
     }
@@ -112,7 +113,7 @@ unsafe fn create(
 ) -> Result<(Pid, OwnedFd), Errno> {
     let mut pidfd = -1i32;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
-    let (number, numbers) = match mechanism {
+    let (call, numbers) = match mechanism {
         Mechanism::Clone3 => {
             let place = ptr::from_ref(&args) as usize;
             (libc::SYS_clone3, [place, size_of::<libc::clone_args>(), 0])
@@ -126,7 +127,7 @@ unsafe fn create(
     // SAFETY: the arguments and the pidfd's place are live during the call; the stack is ours and
     // unused, and its size is a multiple of 16; we are suspended (CLONE_VFORK) until the child has
     // left it; the caller answers for `entry`.
-    let pid = check(unsafe { clone(number, numbers, pass, entry) });
+    let pid = check(unsafe { clone(call, numbers, pass, entry) });
     change_mask(libc::SIG_SETMASK, mask);
     let pid = Pid::from_raw(pid? as i32).ok_or(Errno::CHILD)?;
     // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
@@ -141,7 +142,7 @@ fn clone_args(stack: &Stack, cgroup: Option<BorrowedFd<'_>>) -> libc::clone_args
     args.stack_size = STACK_SIZE as u64;
     if let Some(cgroup) = cgroup {
         args.flags |= INTO_CGROUP;
-        args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+        args.cgroup = number(cgroup) as u64;
     }
     args
 }

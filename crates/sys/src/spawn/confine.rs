@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use rustix::fs::Statx;
@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::request::{Failure, Step};
 use super::setup::{call, call_value};
 use crate::confine::{Confinement, Mounts, Namespaces, Place, Root, Rulesets};
+use crate::raw::number;
 use crate::resolve::FileId;
 
 /// A confinement with everything its steps need.
@@ -111,8 +112,7 @@ impl<'a> Confining<'a> {
         let (header, none) = (header.as_ptr() as usize, capabilities.as_ptr() as usize);
         call(Step::Privileges, libc::SYS_capset, [header, none])?;
         prctl([libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0])?;
-        let ruleset = self.ruleset.as_raw_fd().unsigned_abs() as usize;
-        call(Step::Landlock, libc::SYS_landlock_restrict_self, [ruleset, 0])
+        call(Step::Landlock, libc::SYS_landlock_restrict_self, [number(self.ruleset), 0])
     }
 
     /// Sets the limit that `confine::marked` checks for. The filter refuses message queues anyway.

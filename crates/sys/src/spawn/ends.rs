@@ -6,7 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::request::{Failure, Output, Stdin, Step};
 use crate::pipe::{nonblocking_pipe, set_blocking, set_nonblocking};
@@ -80,8 +80,7 @@ fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 fn open_terminal(size: WindowSize) -> Result<(OurEnds, ChildEnds), Errno> {
     let (ours, terminal) = pty::open(size)?;
     set_nonblocking(&ours)?;
-    let childs = terminal.try_clone();
-    let childs = childs.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let childs = fcntl_dupfd_cloexec(&terminal, 3)?;
     let output = OutputEnds::Pty { ours, terminal };
     Ok((OurEnds { stdin: None, output }, ChildEnds(vec![childs])))
 }

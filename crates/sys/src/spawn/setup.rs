@@ -16,7 +16,7 @@ use super::request::{Failure, Output, Request, Step};
 use crate::descriptor_limit::{self, Limits};
 use crate::leaders::Birth;
 use crate::own_signals;
-use crate::raw::{check, syscall};
+use crate::raw::{check, number, syscall};
 use crate::tag::Tag;
 
 /// The child's instructions. The lists are in exec's form: arrays of pointers that end with a null
@@ -133,8 +133,7 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     }
     call(Step::Session, libc::SYS_setsid, [0; 4])?;
     for (target, stream) in setup.streams.iter().enumerate() {
-        let source = stream.as_raw_fd().unsigned_abs() as usize;
-        call(Step::Streams, libc::SYS_dup3, [source, target, 0, 0])?;
+        call(Step::Streams, libc::SYS_dup3, [number(*stream), target, 0])?;
     }
     if let Output::Pty(_) = setup.output {
         // Uses standard output, since standard input may be closed. The session has no terminal
