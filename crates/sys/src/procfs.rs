@@ -127,6 +127,12 @@ pub fn initial_env(pid: i32, name: &str) -> io::Result<Option<Vec<u8>>> {
     Ok(environ.split(|byte| *byte == 0).find_map(value))
 }
 
+/// The words after the name that begins a line, as in `/proc/PID/status` and `/proc/PID/limits`.
+pub(crate) fn words<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().split_ascii_whitespace()
+}
+
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }

@@ -16,6 +16,8 @@ mod ruleset;
 
 use std::sync::Arc;
 
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
+
 pub use filter::{Filter, MetadataChanges, Traffic};
 pub use mark::marked;
 pub use mounts::{Kept, Mounts, Namespaces, Place};
@@ -46,8 +48,7 @@ pub enum Root {
 impl Root {
     /// What children of this program can do.
     pub fn for_own_children() -> Self {
-        if crate::user::effective_capability(CAP_SETPCAP) { Self::Disarm } else { Self::Leave }
+        let may = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SETPCAP);
+        if capabilities(None).is_ok_and(may) { Self::Disarm } else { Self::Leave }
     }
 }
-
-const CAP_SETPCAP: u32 = 8;
