@@ -10,6 +10,7 @@ use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 
 use crate::file::punch_hole;
 use crate::pipe::{pipe, splice_into_file};
+use crate::raw::{check, syscall};
 use crate::spawn::try_clone;
 
 /// The kernel release, like `6.18.2`.
@@ -34,17 +35,10 @@ pub fn exit_status_by_pidfd() -> bool {
 
 /// The version of the Landlock ABI; `None` without Landlock.
 pub fn landlock_abi() -> Option<u32> {
-    const VERSION: u32 = 1;
+    const VERSION: usize = 1;
     // SAFETY: with this flag the call takes no attributes: a null pointer and a size of 0.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<libc::c_void>(),
-            0usize,
-            VERSION,
-        )
-    };
-    u32::try_from(answer).ok()
+    let version = check(unsafe { syscall(libc::SYS_landlock_create_ruleset, [0, 0, VERSION]) });
+    version.ok().and_then(|version| version.try_into().ok())
 }
 
 /// Whether this user may create user and mount namespaces.

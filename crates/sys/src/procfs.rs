@@ -60,8 +60,7 @@ impl Member {
         let member = Self::open(stat.pid)?;
         // Opened first, verified second: so the descriptor refers to the process with this start
         // time.
-        let again = read_stat(stat.pid).ok()?;
-        (again.start_time == stat.start_time).then_some(member)
+        stat.still_exists().then_some(member)
     }
 
     /// Opens whichever process has this pid. The caller must verify afterwards that it is the

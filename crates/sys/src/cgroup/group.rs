@@ -1,6 +1,6 @@
 //! A cgroup: the cgroup of one process tree.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -205,10 +205,6 @@ fn absent_is_empty<T: Default>(answer: io::Result<T>) -> io::Result<T> {
 
 fn gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NODEV))
-}
-
-pub(super) fn name(folder: &Path) -> &[u8] {
-    folder.file_name().map_or(b"", OsStr::as_bytes)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::request::{Failure, Step};
-use super::setup::{call, call_value};
+use super::setup::{call, call_value, set_limits};
 use crate::confine::{Confinement, Mounts, Namespaces, Place, Root, Rulesets};
 use crate::raw::number;
 use crate::resolve::FileId;
@@ -117,8 +117,7 @@ impl<'a> Confining<'a> {
 
     /// Sets the limit that `confine::marked` checks for. The filter refuses message queues anyway.
     pub(super) fn mark(&self) -> Result<(), Failure> {
-        let (which, limits) = (libc::RLIMIT_MSGQUEUE as usize, [0u64; 2]);
-        call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0])
+        set_limits(libc::RLIMIT_MSGQUEUE as usize, [0; 2])
     }
 }
 

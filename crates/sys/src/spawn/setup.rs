@@ -17,22 +17,17 @@ use crate::descriptor_limit::{self, Limits};
 use crate::leaders::Birth;
 use crate::own_signals;
 use crate::raw::{check, number, syscall};
-use crate::tag::Tag;
 
 /// The child's instructions. The lists are in exec's form: arrays of pointers that end with a null
 /// one.
 pub(super) struct Setup<'a> {
-    programs: Vec<*const c_char>,
+    request: &'a Request,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    cwd: &'a CString,
     streams: [BorrowedFd<'a>; 3],
-    output: Output,
     descriptors: Option<Limits>,
-    tag: Option<Limits>,
     confining: Option<Confining<'a>>,
     birth: &'a Birth,
-    gate: Option<&'a CString>,
     /// The signals to reset to the default action: bit n - 1 is signal n.
     reset: Cell<u64>,
     /// Written by the child and read by the spawner afterwards; the two never run at the same time.
@@ -49,17 +44,13 @@ impl<'a> Setup<'a> {
     ) -> Self {
         debug_assert!(streams.iter().all(|stream| stream.as_raw_fd() > 2));
         Self {
-            programs: pointers(&request.programs),
+            request,
             argv: pointers(&request.argv),
             env: pointers(&request.env),
-            cwd: &request.cwd,
             streams,
-            output: request.output,
             descriptors: descriptor_limit::for_children(),
-            tag: request.tag.map(Tag::limits),
             confining,
             birth,
-            gate: request.gate.as_ref(),
             reset: Cell::new(own_signals::may_be_ignored()),
             failure: Cell::new(None),
         }
@@ -126,7 +117,7 @@ fn end(code: usize) -> ! {
 /// Everything before the program, in this order. The signal mask comes last: until then no signal
 /// can run anything here.
 fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
-    if let Some(gate) = setup.gate {
+    if let Some(gate) = &setup.request.gate {
         // Do this first, while the child may still access the server's own files.
         let here = libc::AT_FDCWD as isize as usize;
         call(Step::Gate, libc::SYS_unlinkat, [here, gate.as_ptr() as usize, 0])?;
@@ -135,7 +126,7 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     for (target, stream) in setup.streams.iter().enumerate() {
         call(Step::Streams, libc::SYS_dup3, [number(*stream), target, 0])?;
     }
-    if let Output::Pty(_) = setup.output {
+    if let Output::Pty(_) = setup.request.output {
         // Uses standard output, since standard input may be closed. The session has no terminal
         // yet.
         call(Step::Terminal, libc::SYS_ioctl, [1, libc::TIOCSCTTY as usize, 0, 0])?;
@@ -144,19 +135,17 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     let confining = setup.confining.as_ref();
     confining.map_or(Ok(()), Confining::apply_mounts)?;
     if !confining.map_or(Ok(false), Confining::enter_cwd)? {
-        call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize])?;
+        call(Step::Cwd, libc::SYS_chdir, [setup.request.cwd.as_ptr() as usize])?;
     }
     confining.map_or(Ok(()), Confining::drop_privileges)?;
     close_from(3)?;
     confining.map_or(Ok(()), Confining::mark)?;
-    if let Some(limits) = &setup.descriptors {
-        let (which, limits) = (libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize);
-        call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0])?;
+    if let Some(limits) = setup.descriptors {
+        set_limits(libc::RLIMIT_NOFILE as usize, limits)?;
     }
-    if let Some(limits) = &setup.tag {
-        let (which, limits) = (libc::RLIMIT_LOCKS as usize, limits.as_ptr() as usize);
+    if let Some(tag) = setup.request.tag {
         // If the system has no such limit, trees are told apart by their other marks.
-        _ = call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0]);
+        _ = set_limits(libc::RLIMIT_LOCKS as usize, tag.limits());
     }
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
@@ -178,6 +167,10 @@ fn reset_signals(signals: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) fn set_limits(which: usize, limits: Limits) -> Result<(), Failure> {
+    call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0])
+}
+
 /// Closes every descriptor from `first` on. A seccomp filter may refuse the call here although it
 /// allowed it to the spawner. Then close-on-exec in the spawner's private table has to do.
 fn close_from(first: usize) -> Result<(), Failure> {
@@ -193,12 +186,9 @@ fn close_from(first: usize) -> Result<(), Failure> {
 /// not be executed is remembered, any other error ends the search.
 fn execute(setup: &Setup<'_>) -> Failure {
     let mut verdict = Errno::NOENT;
-    for program in &setup.programs {
-        if program.is_null() {
-            break;
-        }
-        let args =
-            [*program as usize, setup.argv.as_ptr() as usize, setup.env.as_ptr() as usize, 0];
+    let (argv, env) = (setup.argv.as_ptr() as usize, setup.env.as_ptr() as usize);
+    for program in &setup.request.programs {
+        let args = [program.as_ptr() as usize, argv, env];
         match call(Step::Program, libc::SYS_execve, args) {
             Err(Failure { errno: Errno::NOENT | Errno::NOTDIR, .. }) | Ok(()) => {}
             Err(Failure { errno: Errno::ACCESS, .. }) => verdict = Errno::ACCESS,
