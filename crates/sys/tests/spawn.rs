@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Readable, Root, Ruleset,
-    Traffic, probe,
+    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Network, Place, Readable, Root,
+    Ruleset, probe,
 };
 use lastbyte_sys::own_signals::prepare_for_children;
 use lastbyte_sys::resolve::{FileId, resolve};
@@ -214,7 +214,7 @@ fn confined_by(filter: &Arc<Filter>) -> Request {
         folders: vec![],
         devices: vec![],
         readable: Readable::Everything,
-        traffic: Traffic::Barred,
+        network: Network::Off,
     };
     let (mounts, root, filter) = (None, Root::for_own_children(), Arc::clone(filter));
     let confinement = Some(Arc::new(Confinement { mounts, ruleset, cwd: None, filter, root }));
@@ -223,7 +223,7 @@ fn confined_by(filter: &Arc<Filter>) -> Request {
 
 #[test]
 fn a_confined_child_is_born_with_its_filter() {
-    let filter = Filter::get(Traffic::Barred, MetadataChanges::Barred);
+    let filter = Filter::get(Network::Off, MetadataChanges::Barred);
     for mechanism in BOTH {
         let made = Spawners::start(1, mechanism, Some(Arc::clone(&filter)));
         let (spawners, answers) = made.expect("threads");
@@ -236,8 +236,8 @@ fn a_confined_child_is_born_with_its_filter() {
 /// A spawner that took whatever comes would start a command without its filter.
 #[test]
 fn a_spawner_makes_only_children_that_want_its_own_filter() {
-    let own = Filter::get(Traffic::Barred, MetadataChanges::Barred);
-    let other = Filter::get(Traffic::Free, MetadataChanges::Barred);
+    let own = Filter::get(Network::Off, MetadataChanges::Barred);
+    let other = Filter::get(Network::On, MetadataChanges::Barred);
     let refused = Some(Failure { step: Step::Filter, errno: Errno::INVAL });
     let check = |filter: Option<&Arc<Filter>>, request: Request| {
         let made = Spawners::start(1, Mechanism::Clone3, filter.cloned());
@@ -328,9 +328,9 @@ fn start_with(mounts: Mounts, cwd: Option<Place>) -> Result<(), Failure> {
         folders: vec![],
         devices: vec![],
         readable: Readable::Everything,
-        traffic: Traffic::Barred,
+        network: Network::Off,
     };
-    let filter = Filter::get(Traffic::Barred, MetadataChanges::Free);
+    let filter = Filter::get(Network::Off, MetadataChanges::Free);
     let confinement =
         Confinement { mounts: Some(mounts), ruleset, cwd, filter, root: Root::Disarm };
     probe(Arc::new(confinement), Mechanism::Clone3)

@@ -11,18 +11,17 @@ use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Readable, Root, Ruleset,
-    Traffic, marked,
+    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Root, Ruleset,
 };
 use lastbyte_sys::resolve::resolve;
 use lastbyte_sys::spawn::Mechanism;
 
+use super::Sandbox;
 use super::enforcement::{Enforcement, EnforcementChoice, Found, Missing};
 use super::error::SandboxError;
 use super::plan::{Places, Plan};
 use super::root_record::RootRecord;
 use super::startup_files::Absent;
-use super::{Network, Sandbox};
 use crate::launch::plan::Warning;
 use crate::settings::Settings;
 
@@ -55,13 +54,6 @@ struct OwnFolders {
 pub(crate) struct Confined {
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) warning: Option<Warning>,
-}
-
-/// Whether this process belongs to a confined command, of this engine or any other. The process
-/// cannot undo what this checks: not by another session, parent or environment. Fails if the
-/// process is gone or cannot be read.
-pub fn confined(pid: i32) -> io::Result<bool> {
-    marked(pid)
 }
 
 impl Sandboxes {
@@ -101,8 +93,9 @@ impl Sandboxes {
             (Enforcement::Landlock, None) => {}
             (Enforcement::Mounts | Enforcement::UserMounts, _) => self.own.make()?,
         }
-        if make_absent(&plan.absent)? {
-            let Some(complete) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
+        if make_absent(&plan.absent)?
+            && let Some(complete) = Plan::new(sandbox, places, resolve)?
+        {
             plan = complete;
         }
         let warning = (found.landlock < SCOPES).then_some(Warning::Signals);
@@ -118,6 +111,7 @@ impl Sandboxes {
         let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
         SandboxError::Record { path: self.written.path().to_owned(), errno }
     }
+
     /// Keeps what was found, but not a failure: it may have been a temporary shortage.
     fn find(&self) -> Result<&Found, Missing> {
         match self.found.get() {
@@ -147,6 +141,7 @@ impl OwnFolders {
         }
         Ok(())
     }
+
     fn shared_memory(&self) -> Result<Place, SandboxError> {
         let path = &self.shared_memory;
         let found = resolve(path);
@@ -178,10 +173,6 @@ pub(super) fn bare_confinement(found: &Found) -> Confinement {
 }
 
 fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Result<Confinement, SandboxError> {
-    let traffic = match plan.network {
-        Network::On => Traffic::Free,
-        Network::Off => Traffic::Barred,
-    };
     let (namespaces, metadata, root) = match found.enforcement {
         Enforcement::Mounts => (Some(Namespaces::Mount), MetadataChanges::Free, Root::Disarm),
         Enforcement::UserMounts => {
@@ -194,10 +185,10 @@ fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Result<Confineme
         Some(mounts) => mounts.kept.iter().map(|kept| kept.from.clone()).collect(),
         None => places(plan, &plan.roots),
     };
-    let (devices, readable) = (found.devices.clone(), readable(found));
-    let ruleset = Ruleset { folders, devices, readable, traffic };
+    let (devices, readable, network) = (found.devices.clone(), found.readable, plan.network);
+    let ruleset = Ruleset { folders, devices, readable, network };
     let cwd = plan.cwd.as_deref().map(|cwd| place(plan, cwd));
-    Ok(Confinement { mounts, ruleset, cwd, filter: Filter::get(traffic, metadata), root })
+    Ok(Confinement { mounts, ruleset, cwd, filter: Filter::get(network, metadata), root })
 }
 
 fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Result<Mounts, SandboxError> {
@@ -214,11 +205,6 @@ fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Result<Mount
         hidden: places(plan, &plan.hidden),
         empty: c_path(&own.empty),
     })
-}
-
-/// User 0 can read a disk device, including everything hidden on it.
-fn readable(found: &Found) -> Readable {
-    if found.reads_disks { Readable::NoDevice } else { Readable::Everything }
 }
 
 fn places(plan: &Plan, paths: &[PathBuf]) -> Vec<Place> {

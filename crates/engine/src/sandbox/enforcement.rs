@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::confine::probe;
+use lastbyte_sys::confine::{Readable, probe};
 use lastbyte_sys::probe::landlock_abi;
 use lastbyte_sys::spawn::{Failure, Mechanism, Step};
 use lastbyte_sys::user::is_user_0;
@@ -56,8 +56,7 @@ pub(super) struct Found {
     pub(super) landlock: u32,
     /// The usual devices that exist here: folders and device files, no links.
     pub(super) devices: Vec<CString>,
-    /// Whether this user can read disk devices.
-    pub(super) reads_disks: bool,
+    pub(super) readable: Readable,
 }
 
 impl Enforcement {
@@ -82,8 +81,9 @@ impl Enforcement {
         if found < needed {
             return Err(Missing::Landlock { needed, found });
         }
-        let (landlock, devices) = (found, devices());
-        let found = Found { enforcement: self, landlock, devices, reads_disks: is_user_0() };
+        // User 0 can read a disk device, including everything hidden on it.
+        let readable = if is_user_0() { Readable::NoDevice } else { Readable::Everything };
+        let found = Found { enforcement: self, landlock: found, devices: devices(), readable };
         match probe(Arc::new(bare_confinement(&found)), mechanism) {
             Ok(()) => Ok(found),
             Err(Failure { step, errno }) => Err(Missing::Step { step, errno }),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_long;
 
-use super::filter::{MetadataChanges, Traffic};
+use super::filter::{MetadataChanges, Network};
 
 /// What the filter does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum Verdict {
 }
 
 /// The calls that are not simply allowed, by number.
-pub(super) fn rules(traffic: Traffic, metadata: MetadataChanges) -> BTreeMap<u32, Verdict> {
+pub(super) fn rules(network: Network, metadata: MetadataChanges) -> BTreeMap<u32, Verdict> {
     let mut rules = BTreeMap::new();
     let mut add = |calls: &[c_long], verdict| {
         rules.extend(calls.iter().map(|call| (*call as u32, verdict)));
@@ -53,7 +53,7 @@ pub(super) fn rules(traffic: Traffic, metadata: MetadataChanges) -> BTreeMap<u32
     add(&[libc::SYS_prlimit64], Verdict::OwnLimits);
     MODES.iter().chain(OLD_MODES).for_each(|(call, verdict)| add(&[*call], *verdict));
     add(&[libc::SYS_openat2], Verdict::Absent);
-    if traffic == Traffic::Barred {
+    if network == Network::Off {
         add(SOCKETS, Verdict::Refuse);
         add(&[libc::SYS_socketpair], Verdict::Pair);
         add(&[libc::SYS_sendto], Verdict::Connected);

@@ -33,11 +33,12 @@ impl fmt::Debug for Filter {
     }
 }
 
-/// Whether sockets can reach anything outside the command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traffic {
-    Free,
-    Barred,
+/// Whether a command can open connections: to other hosts, to this one, to unix sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Network {
+    #[default]
+    Off,
+    On,
 }
 
 /// Whether modes, owners, times and attributes of files can be changed.
@@ -49,13 +50,13 @@ pub enum MetadataChanges {
 
 impl Filter {
     /// The filter for these settings. Each is built once.
-    pub fn get(traffic: Traffic, metadata: MetadataChanges) -> Arc<Self> {
+    pub fn get(network: Network, metadata: MetadataChanges) -> Arc<Self> {
         static MADE: [OnceLock<Arc<Filter>>; 4] = [const { OnceLock::new() }; 4];
-        let made = &MADE[2 * traffic as usize + metadata as usize];
-        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, metadata, draw_pass()))))
+        let made = &MADE[2 * network as usize + metadata as usize];
+        Arc::clone(made.get_or_init(|| Arc::new(Self::new(network, metadata, draw_pass()))))
     }
 
-    fn new(traffic: Traffic, metadata: MetadataChanges, pass: u64) -> Self {
+    fn new(network: Network, metadata: MetadataChanges, pass: u64) -> Self {
         let mut program = vec![
             load(ARCHITECTURE_FIELD),
             // Another architecture numbers the calls differently, so nothing below would be valid.
@@ -63,7 +64,7 @@ impl Filter {
             answer(KILL),
             load(NUMBER_FIELD),
         ];
-        program.extend(search(&segments(traffic, metadata), pass));
+        program.extend(search(&segments(network, metadata), pass));
         Self { program: program.into(), pass }
     }
 
@@ -98,8 +99,8 @@ fn draw_pass() -> u64 {
 /// The verdict from this number up to the next segment.
 type Segment = (u32, Verdict);
 
-fn segments(traffic: Traffic, metadata: MetadataChanges) -> Vec<Segment> {
-    let mut rules = rules(traffic, metadata);
+fn segments(network: Network, metadata: MetadataChanges) -> Vec<Segment> {
+    let mut rules = rules(network, metadata);
     let after: Vec<u32> = rules.keys().map(|number| number + 1).collect();
     for number in after.into_iter().chain([0]) {
         rules.entry(number).or_insert(Verdict::Allow);
@@ -269,17 +270,17 @@ mod tests {
 
     const PASS: u64 = 0x0123_4567_89ab_cdef;
 
-    const BOTH: [(Traffic, MetadataChanges); 4] = [
-        (Traffic::Free, MetadataChanges::Free),
-        (Traffic::Free, MetadataChanges::Barred),
-        (Traffic::Barred, MetadataChanges::Free),
-        (Traffic::Barred, MetadataChanges::Barred),
+    const BOTH: [(Network, MetadataChanges); 4] = [
+        (Network::On, MetadataChanges::Free),
+        (Network::On, MetadataChanges::Barred),
+        (Network::Off, MetadataChanges::Free),
+        (Network::Off, MetadataChanges::Barred),
     ];
 
     #[test]
     fn the_search_finds_what_the_list_says() {
-        for (traffic, metadata) in BOTH {
-            let (filter, rules) = (Filter::new(traffic, metadata, PASS), rules(traffic, metadata));
+        for (network, metadata) in BOTH {
+            let (filter, rules) = (Filter::new(network, metadata, PASS), rules(network, metadata));
             for number in 0..1000 {
                 let want = match rules.get(&number).copied().unwrap_or(Verdict::Allow) {
                     Verdict::Allow => ALLOW,
@@ -287,13 +288,13 @@ mod tests {
                     Verdict::Absent | Verdict::StartOrAbsent => ABSENT,
                     _ => continue, // depends on its arguments
                 };
-                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {traffic:?} {metadata:?}");
+                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {network:?} {metadata:?}");
             }
         }
     }
 
     fn check(call: i64, arguments: [u64; 6], want: u32) {
-        let filter = Filter::new(Traffic::Barred, MetadataChanges::Barred, PASS);
+        let filter = Filter::new(Network::Off, MetadataChanges::Barred, PASS);
         assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
     }
 
@@ -350,7 +351,7 @@ mod tests {
 
     #[test]
     fn no_file_gets_a_setuid_or_setgid_mode() {
-        let filter = Filter::new(Traffic::Barred, MetadataChanges::Free, PASS);
+        let filter = Filter::new(Network::Off, MetadataChanges::Free, PASS);
         let check = |call: i64, arguments: [u64; 6], want: u32| {
             assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
         };
@@ -371,7 +372,7 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn nor_by_an_older_call() {
-        let filter = Filter::new(Traffic::Barred, MetadataChanges::Free, PASS);
+        let filter = Filter::new(Network::Off, MetadataChanges::Free, PASS);
         let check = |call: i64, arguments: [u64; 6], want: u32| {
             assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
         };

@@ -7,7 +7,8 @@ use rustix::io::Errno;
 use crate::procfs::words;
 
 /// Whether this process, or an ancestor of it, was started with a
-/// [`Confinement`](super::Confinement).
+/// [`Confinement`](super::Confinement), by this program or another. Fails if the process is gone or
+/// cannot be read.
 ///
 /// Every confined child has a hard limit of no message queues, a filter and `no_new_privs`. Its
 /// children inherit all three, and nothing can undo them, whatever the process does to its session,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
-pub use filter::{Filter, MetadataChanges, Traffic};
+pub use filter::{Filter, MetadataChanges, Network};
 pub use mark::marked;
 pub use mounts::{Kept, Mounts, Namespaces, Place};
 pub use probe::probe;

@@ -15,7 +15,7 @@ use landlock::{
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
-use super::filter::Traffic;
+use super::filter::Network;
 use super::mounts::Place;
 use super::root_entries::{self, RootEntries};
 use crate::resolve::FileId;
@@ -29,7 +29,7 @@ pub struct Ruleset {
     /// Devices and folders of them: they can be written and controlled, but not created or removed.
     pub devices: Vec<CString>,
     pub readable: Readable,
-    pub traffic: Traffic,
+    pub network: Network,
 }
 
 /// What can be read in addition to what can be written.
@@ -60,9 +60,9 @@ impl Ruleset {
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(self.handled())?
             .scope(Scope::from_all(KNOWN))?;
-        let ruleset = match self.traffic {
-            Traffic::Free => ruleset,
-            Traffic::Barred => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
+        let ruleset = match self.network {
+            Network::On => ruleset,
+            Network::Off => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
         };
         let mut created = ruleset.create()?;
         for folder in folders {
@@ -192,7 +192,7 @@ mod tests {
             folders: vec![Place { path, file }],
             devices: vec![],
             readable: Readable::Everything,
-            traffic: Traffic::Barred,
+            network: Network::Off,
         }
     }
 
