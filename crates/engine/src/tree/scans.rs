@@ -83,7 +83,7 @@ mod tests {
     const NOBODY: i32 = i32::MAX;
 
     fn marks(number: u128) -> Arc<Marks> {
-        Marks::restored(NOBODY, Id::from_number(number))
+        Marks::new(NOBODY, Id::from_number(number), None, None)
     }
 
     fn ask(question: Pin<&mut impl Future<Output = Option<View>>>) -> bool {
