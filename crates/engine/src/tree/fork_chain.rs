@@ -96,7 +96,7 @@ impl Adopted {
 }
 
 impl ForkChain {
-    /// Begins. CgroupPool existing orphans to the scan that follows. `None` if this program does not
+    /// Begins. Leaves existing orphans to the scan that follows. `None` if this program does not
     /// adopt orphans.
     pub(super) fn new(tree: Option<Arc<Marks>>) -> Option<Self> {
         Some(Self { tree, adopted: Adopted::now()? })
