@@ -9,10 +9,11 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rustix::process::Pid;
 
+use super::request::Failure;
 use super::setup::{Setup, enter, leave};
-use crate::Status;
-use crate::own_signals::change_mask;
+use crate::own_signals::{self, change_mask};
 use crate::raw::{Entry, check, clone, number};
+use crate::{Child, Status};
 
 /// 64 KiB: the child uses only a few frames, even in debug builds.
 const STACK_SIZE: usize = 64 * 1024;
@@ -24,6 +25,9 @@ pub enum Mechanism {
     /// For kernels and containers that refuse `clone3`.
     Clone,
 }
+
+/// A created process, by pid and pidfd.
+pub(super) type NewProcess = (Pid, OwnedFd);
 
 /// Memory for a child's stack, reused by a spawner for each child.
 #[derive(Debug)]
@@ -63,7 +67,7 @@ pub(super) fn spawn(
     stack: &mut Stack,
     mechanism: Mechanism,
     cgroup: Option<BorrowedFd<'_>>,
-) -> Result<(Pid, OwnedFd), Errno> {
+) -> Result<NewProcess, Errno> {
     let mut args = clone_args(stack, cgroup);
     args.flags |= u64::from(plan.namespaces());
     args.exit_signal = libc::SIGCHLD as u64;
@@ -71,11 +75,23 @@ pub(super) fn spawn(
         // Handlers of this program must not run in the child, which shares its memory.
         Mechanism::Clone3 => args.flags |= CLEAR_SIGHAND,
         Mechanism::Clone if cgroup.is_some() => return Err(Errno::NOSYS),
-        Mechanism::Clone => plan.reset_all_signals(),
+        // The child inherits our handlers, so it resets every signal itself.
+        Mechanism::Clone => plan.reset.set(own_signals::ALL),
     }
     // SAFETY: `enter`'s contract holds: our caller borrows the setup and is suspended until the
     // child has left it, and all signals are blocked.
     unsafe { create(mechanism, args, plan.pass(), (enter, ptr::from_ref(plan).cast_mut().cast())) }
+}
+
+/// The process, if its setup has not failed. Otherwise it has exited by itself, and the failure says
+/// more than its status.
+pub(super) fn unless_failed(
+    (pid, pidfd): NewProcess,
+    failure: Option<Failure>,
+) -> Result<NewProcess, Failure> {
+    let Some(failure) = failure else { return Ok((pid, pidfd)) };
+    _ = Child::new(pid, pidfd).reap();
+    Err(failure)
 }
 
 /// Probes whether a child can be created with these flags, in this cgroup. The child exits at once;
@@ -110,7 +126,7 @@ unsafe fn create(
     mut args: libc::clone_args,
     pass: u64,
     entry: Entry,
-) -> Result<(Pid, OwnedFd), Errno> {
+) -> Result<NewProcess, Errno> {
     let mut pidfd = -1i32;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     let (call, numbers) = match mechanism {

@@ -13,7 +13,7 @@ use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::request::{Failure, Step};
-use super::setup::{call, call_value, set_limits};
+use super::setup::{call, set_limits};
 use crate::confine::{Confinement, Mounts, Namespaces, Place, Root, Rulesets};
 use crate::raw::number;
 use crate::resolve::FileId;
@@ -112,7 +112,7 @@ impl<'a> Confining<'a> {
         let (header, none) = (header.as_ptr() as usize, capabilities.as_ptr() as usize);
         call(Step::Privileges, libc::SYS_capset, [header, none])?;
         prctl([libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0])?;
-        call(Step::Landlock, libc::SYS_landlock_restrict_self, [number(self.ruleset), 0])
+        call(Step::Landlock, libc::SYS_landlock_restrict_self, [number(self.ruleset), 0]).map(drop)
     }
 
     /// Sets the limit that `confine::marked` checks for. The filter refuses message queues anyway.
@@ -138,9 +138,9 @@ fn map_ids(namespaces: &Namespaces) -> Result<(), Failure> {
 fn write(path: &CStr, text: &[u8]) -> Result<(), Failure> {
     let step = Step::Identity;
     let flags = (libc::O_WRONLY | libc::O_CLOEXEC) as usize;
-    let file = call_value(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])?;
+    let file = call(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])?;
     call(step, libc::SYS_write, [file, text.as_ptr() as usize, text.len()])?;
-    call(step, libc::SYS_close, [file])
+    call(step, libc::SYS_close, [file]).map(drop)
 }
 
 /// Opens a path once and checks that it still leads to the same file. All descriptors are closed
@@ -161,7 +161,7 @@ fn open(step: Step, place: &Place) -> Result<usize, Failure> {
 
 fn open_path(step: Step, path: &CStr) -> Result<usize, Failure> {
     let flags = (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) as usize;
-    call_value(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])
+    call(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])
 }
 
 /// Changes mounts. It passes the pass in an argument that these calls ignore.
@@ -175,13 +175,13 @@ impl Mounter {
     fn detach(self, step: Step, file: usize) -> Result<usize, Failure> {
         let flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_EMPTY_PATH | libc::O_CLOEXEC as usize;
         let arguments = [file, c"".as_ptr() as usize, flags, 0, 0, self.pass];
-        call_value(step, libc::SYS_open_tree, arguments)
+        call(step, libc::SYS_open_tree, arguments)
     }
 
     fn attach(self, step: Step, mount: usize, at: usize) -> Result<(), Failure> {
         let (own, both) =
             (c"".as_ptr() as usize, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-        call(step, libc::SYS_move_mount, [mount, own, at, own, both, self.pass])
+        call(step, libc::SYS_move_mount, [mount, own, at, own, both, self.pass]).map(drop)
     }
 
     fn set(
@@ -194,28 +194,14 @@ impl Mounter {
         let place = ptr::from_ref(attributes) as usize;
         let size = size_of::<MountAttributes>();
         let arguments = [folder, path.as_ptr() as usize, flags, place, size, self.pass];
-        call(step, libc::SYS_mount_setattr, arguments)
+        call(step, libc::SYS_mount_setattr, arguments).map(drop)
     }
 }
 
-/// The kernel's `struct mount_attr`.
-#[repr(C)]
-struct MountAttributes {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    user_namespace: u64,
-}
-
-const PRIVATE: MountAttributes = MountAttributes {
-    set: MOUNT_ATTR_NOSUID,
-    clear: 0,
-    propagation: libc::MS_PRIVATE,
-    user_namespace: 0,
-};
-
-const READ_ONLY: MountAttributes =
-    MountAttributes { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
+/// The kernel's `struct mount_attr`: what to set, what to clear, propagation, user namespace.
+type MountAttributes = [u64; 4];
+const PRIVATE: MountAttributes = [MOUNT_ATTR_NOSUID, 0, libc::MS_PRIVATE, 0];
+const READ_ONLY: MountAttributes = [MOUNT_ATTR_RDONLY, 0, 0, 0];
 
 const AT_FDCWD: usize = libc::AT_FDCWD as isize as usize;
 const AT_RECURSIVE: usize = 0x8000;

@@ -92,12 +92,10 @@ impl ChildEnds {
 
     /// The ends received from a socket, for a child with these streams. `None` if one is missing.
     pub(super) fn received(ends: Vec<OwnedFd>, stdin: Stdin, output: Output) -> Option<Self> {
-        let own_stdin = match (stdin, output) {
-            (Stdin::Null, _) | (Stdin::Pipe, Output::Pty(_)) => 0,
-            (Stdin::Pipe, Output::Merged | Output::Split) => 1,
-        };
-        let own_stderr = usize::from(output == Output::Split);
-        (ends.len() == 1 + own_stderr + own_stdin).then_some(Self(ends))
+        let own_stdin = stdin == Stdin::Pipe && !matches!(output, Output::Pty(_));
+        let own_stderr = output == Output::Split;
+        let count = 1 + usize::from(own_stderr) + usize::from(own_stdin);
+        (ends.len() == count).then_some(Self(ends))
     }
 
     pub(super) fn streams<'a>(

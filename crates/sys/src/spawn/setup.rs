@@ -8,13 +8,13 @@ use std::cell::Cell;
 use std::ffi::{CString, c_char, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
 
 use super::confine::Confining;
 use super::request::{Failure, Output, Request, Step};
 use crate::descriptor_limit::{self, Limits};
-use crate::leaders::Birth;
 use crate::own_signals;
 use crate::raw::{check, number, syscall};
 
@@ -27,11 +27,12 @@ pub(super) struct Setup<'a> {
     streams: [BorrowedFd<'a>; 3],
     descriptors: Option<Limits>,
     confining: Option<Confining<'a>>,
-    birth: &'a Birth,
+    birth: &'a AtomicI32,
     /// The signals to reset to the default action: bit n - 1 is signal n.
-    reset: Cell<u64>,
+    pub(super) reset: Cell<u64>,
     /// Written by the child and read by the spawner afterwards; the two never run at the same time.
-    failure: Cell<Option<Failure>>,
+    /// `None` if it executed its program.
+    pub(super) failure: Cell<Option<Failure>>,
 }
 
 impl<'a> Setup<'a> {
@@ -40,7 +41,7 @@ impl<'a> Setup<'a> {
         request: &'a Request,
         streams: [BorrowedFd<'a>; 3],
         confining: Option<Confining<'a>>,
-        birth: &'a Birth,
+        birth: &'a AtomicI32,
     ) -> Self {
         debug_assert!(streams.iter().all(|stream| stream.as_raw_fd() > 2));
         Self {
@@ -56,11 +57,6 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// For a child that inherits our handlers: it resets every signal itself.
-    pub(super) fn reset_all_signals(&self) {
-        self.reset.set(own_signals::ALL);
-    }
-
     /// The namespaces to create the child in, as flags of clone.
     pub(super) fn namespaces(&self) -> u32 {
         self.confining.as_ref().map_or(0, Confining::flags)
@@ -69,11 +65,6 @@ impl<'a> Setup<'a> {
     /// The pass for the filter that the child inherits; 0 without a filter.
     pub(super) fn pass(&self) -> u64 {
         self.confining.as_ref().map_or(0, Confining::pass)
-    }
-
-    /// The child's failure; `None` if it executed its program.
-    pub(super) fn failure(&self) -> Option<Failure> {
-        self.failure.get()
     }
 }
 
@@ -90,7 +81,7 @@ pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
     // SAFETY: live and not accessed by anything else, by the contract above.
     let setup = unsafe { &*setup.cast::<Setup<'_>>() };
     // SAFETY: getpid takes no argument and accesses no memory.
-    setup.birth.announce(unsafe { syscall(libc::SYS_getpid, [0; 4]) });
+    setup.birth.store(unsafe { syscall(libc::SYS_getpid, []) } as i32, Ordering::SeqCst);
     let failure = match prepare(setup) {
         Ok(()) => execute(setup),
         Err(failure) => failure,
@@ -150,7 +141,7 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
     let mask = ptr::from_ref(&empty_mask) as usize;
-    call(Step::Signals, libc::SYS_rt_sigprocmask, [how, mask, 0, size_of::<u64>()])
+    call(Step::Signals, libc::SYS_rt_sigprocmask, [how, mask, 0, size_of::<u64>()]).map(drop)
 }
 
 /// Resets these signals to their default action: an ignored one would otherwise stay ignored over
@@ -168,7 +159,7 @@ fn reset_signals(signals: u64) -> Result<(), Failure> {
 }
 
 pub(super) fn set_limits(which: usize, limits: Limits) -> Result<(), Failure> {
-    call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0])
+    call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0]).map(drop)
 }
 
 /// Closes every descriptor from `first` on. A seccomp filter may refuse the call here although it
@@ -176,7 +167,7 @@ pub(super) fn set_limits(which: usize, limits: Limits) -> Result<(), Failure> {
 fn close_from(first: usize) -> Result<(), Failure> {
     match call(Step::Descriptors, libc::SYS_close_range, [first, u32::MAX as usize, 0, 0]) {
         Err(Failure { errno: Errno::NOSYS | Errno::PERM, .. }) => Ok(()),
-        answer => answer,
+        answer => answer.map(drop),
     }
 }
 
@@ -190,7 +181,7 @@ fn execute(setup: &Setup<'_>) -> Failure {
     for program in &setup.request.programs {
         let args = [program.as_ptr() as usize, argv, env];
         match call(Step::Program, libc::SYS_execve, args) {
-            Err(Failure { errno: Errno::NOENT | Errno::NOTDIR, .. }) | Ok(()) => {}
+            Err(Failure { errno: Errno::NOENT | Errno::NOTDIR, .. }) | Ok(_) => {}
             Err(Failure { errno: Errno::ACCESS, .. }) => verdict = Errno::ACCESS,
             Err(failure) => return failure,
         }
@@ -198,18 +189,9 @@ fn execute(setup: &Setup<'_>) -> Failure {
     Failure { step: Step::Program, errno: verdict }
 }
 
-/// Makes one raw call. Every argument is a number or a pointer into the spawner's memory, which
-/// stays live and unchanged until this process has executed its program.
+/// Makes one raw call and returns its result. Every argument is a number or a pointer into the
+/// spawner's memory, which stays live and unchanged until this process has executed its program.
 pub(super) fn call<const N: usize>(
-    step: Step,
-    number: i64,
-    args: [usize; N],
-) -> Result<(), Failure> {
-    call_value(step, number, args).map(drop)
-}
-
-/// The same, and returns the call's result.
-pub(super) fn call_value<const N: usize>(
     step: Step,
     number: i64,
     args: [usize; N],

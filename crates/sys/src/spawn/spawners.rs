@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use rustix::process::Pid;
 
 use super::answers::Answers;
-use super::clone::{Mechanism, Stack, open_cgroup, spawn};
+use super::clone::{Mechanism, NewProcess, Stack, open_cgroup, spawn, unless_failed};
 use super::confine::Confining;
 use super::ends::ChildEnds;
 use super::messages::{Exchange, Messages, Outcome};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
-use super::table::Table;
+use super::table::enter_table;
 use crate::Child;
 use crate::confine::{Filter, Rulesets};
 use crate::leaders::Births;
@@ -107,7 +106,10 @@ fn run(
 }
 
 struct Spawner {
-    table: Table,
+    /// Its end of the program's socket.
+    socket: OwnedFd,
+    /// `/dev/null`.
+    null: OwnedFd,
     stack: Stack,
     mechanism: Mechanism,
     /// Installed on this thread, so every child inherits it.
@@ -121,17 +123,17 @@ impl Spawner {
         socket: RawFd,
         (mechanism, filter): (Mechanism, Option<Arc<Filter>>),
     ) -> Result<Self, Failure> {
-        let table = Table::enter(socket).map_err(Step::Descriptors.failed())?;
+        let (socket, null) = enter_table(socket).map_err(Step::Descriptors.failed())?;
         let stack = Stack::new().map_err(Step::Clone.failed())?;
         let (births, rulesets) = (Births::begin(), Rulesets::new());
         // Last, because it would refuse to unshare the table.
         filter.iter().try_for_each(|filter| filter.install()).map_err(Step::Filter.failed())?;
-        Ok(Self { table, stack, mechanism, filter, births, rulesets })
+        Ok(Self { socket, null, stack, mechanism, filter, births, rulesets })
     }
 
     fn serve(&mut self, Exchange { requests, outcomes }: &Exchange) {
         loop {
-            let (id, mut request, ends) = match requests.receive(self.table.socket.as_fd()) {
+            let (id, mut request, ends) = match requests.receive(self.socket.as_fd()) {
                 Ok(Some(request)) => request,
                 Err(Errno::INTR | Errno::NOMEM | Errno::NOBUFS) => continue,
                 Ok(None) | Err(_) => return,
@@ -141,7 +143,7 @@ impl Spawner {
                 Ok(started) => self.hand_over(outcomes, id, started),
                 // This fails only if the program is gone, and then nothing waits for the answer.
                 Err(failure) => {
-                    _ = outcomes.send(self.table.socket.as_fd(), (id, Err(failure)), &[]);
+                    _ = outcomes.send(self.socket.as_fd(), (id, Err(failure)), &[]);
                 }
             }
         }
@@ -152,7 +154,11 @@ impl Spawner {
     /// A program that was just written may still be open for writing in another child that is
     /// between clone and exec. Agents compile and run in quick succession, so a short wait is
     /// worthwhile.
-    fn attempt(&mut self, request: &mut Request, ends: Vec<OwnedFd>) -> Result<Started, Failure> {
+    fn attempt(
+        &mut self,
+        request: &mut Request,
+        ends: Vec<OwnedFd>,
+    ) -> Result<NewProcess, Failure> {
         let no_room = Failure { step: Step::Handover, errno: Errno::MFILE };
         let ends = ChildEnds::received(ends, request.stdin, request.output).ok_or(no_room)?;
         let wanted = request.confinement.as_ref().map(|confinement| &confinement.filter);
@@ -171,8 +177,8 @@ impl Spawner {
     }
 
     /// The command is running, so this keeps trying as long as the program exists.
-    fn hand_over(&self, outcomes: &Messages<Outcome>, id: u64, (pid, pidfd): Started) {
-        let send = |fds: &[_]| outcomes.send(self.table.socket.as_fd(), (id, Ok(pid)), fds);
+    fn hand_over(&self, outcomes: &Messages<Outcome>, id: u64, (pid, pidfd): NewProcess) {
+        let send = |fds: &[_]| outcomes.send(self.socket.as_fd(), (id, Ok(pid)), fds);
         let mut sent = send(&[pidfd.as_fd()]);
         // Descriptors in transit count against this user's limit; a pid does not.
         while let Err(Errno::TOOMANYREFS | Errno::NOMEM | Errno::NOBUFS) = sent {
@@ -184,14 +190,14 @@ impl Spawner {
         }
     }
 
-    fn spawn(&mut self, request: &Request, ends: &ChildEnds) -> Result<Started, Failure> {
+    fn spawn(&mut self, request: &Request, ends: &ChildEnds) -> Result<NewProcess, Failure> {
         let cgroup = request.cgroup.as_deref().map(open_cgroup).transpose();
         let cgroup = cgroup.map_err(Step::Cgroup.failed())?;
         // The child copies the ruleset from the spawner's own table.
         let confining = request.confinement.as_deref();
         let confining = confining.map(|wanted| Confining::new(wanted, &mut self.rulesets));
         let confining = confining.transpose().map_err(Step::Ruleset.failed())?;
-        let streams = ends.streams((request.stdin, request.output), &self.table.null);
+        let streams = ends.streams((request.stdin, request.output), &self.null);
         let setup = Setup::new(request, streams, confining, self.births.next());
         let cgroup = cgroup.as_ref().map(AsFd::as_fd);
         // A refusal may be caused by the namespaces.
@@ -209,14 +215,7 @@ impl Spawner {
             made.map_err(|errno| Failure { step: clone_step(cgroup, errno), errno })?;
         let never_ran = cgroup.is_some() && !self.births.announced(pid);
         self.births.born(pid);
-        match setup.failure().or(never_ran.then_some(NEVER_RAN)) {
-            None => Ok((pid, pidfd)),
-            Some(failure) => {
-                // It has exited by itself; the failure says more than its status.
-                _ = Child::new(pid, pidfd).reap();
-                Err(failure)
-            }
-        }
+        unless_failed((pid, pidfd), setup.failure.get().or(never_ran.then_some(NEVER_RAN)))
     }
 }
 
@@ -227,8 +226,6 @@ fn clone_step(cgroup: Option<BorrowedFd<'_>>, errno: Errno) -> Step {
         (Some(_), _) => Step::Cgroup,
     }
 }
-
-type Started = (Pid, OwnedFd);
 
 /// Killed before its first instruction, because the cgroup was killed, see `cgroup::Cgroup`. This is
 /// not how the command ended: it never started.

@@ -10,31 +10,22 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::raw::{check, number, syscall};
 
-/// What a spawner keeps open: its end of the program's socket and `/dev/null`.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub(super) socket: OwnedFd,
-    pub(super) null: OwnedFd,
-}
-
-impl Table {
-    /// Gives the calling thread a private table that holds only `socket`, taken by number from the
-    /// shared table, and `/dev/null` as the standard streams.
-    pub(super) fn enter(socket: RawFd) -> Result<Self, Errno> {
-        // SAFETY: the thread has just started and owns no descriptor, so none changes its meaning.
-        unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
-        // SAFETY: the copied table has this descriptor, and the program keeps the original open
-        // until this function returns.
-        let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-        let socket = fcntl_dupfd_cloexec(socket, FIRST_FREE)?;
-        let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        let null = fcntl_dupfd_cloexec(null, FIRST_FREE)?;
-        close_others(&[&socket, &null])?;
-        dup2_stdin(&null)?;
-        dup2_stdout(&null)?;
-        dup2_stderr(&null)?;
-        Ok(Self { socket, null })
-    }
+/// Gives the calling thread a private table that holds only `socket`, taken by number from the
+/// shared table, and `/dev/null`, also as the standard streams. Returns these two.
+pub(super) fn enter_table(socket: RawFd) -> Result<(OwnedFd, OwnedFd), Errno> {
+    // SAFETY: the thread has just started and owns no descriptor, so none changes its meaning.
+    unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
+    // SAFETY: the copied table has this descriptor, and the program keeps the original open
+    // until this function returns.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    let socket = fcntl_dupfd_cloexec(socket, FIRST_FREE)?;
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let null = fcntl_dupfd_cloexec(null, FIRST_FREE)?;
+    close_others(&[&socket, &null])?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Ok((socket, null))
 }
 
 /// The first number above the standard streams.
