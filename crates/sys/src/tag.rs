@@ -5,7 +5,6 @@
 //! (`setsid`, a second fork, an empty environment, closed streams). An ordinary user cannot raise
 //! it. Anyone can read it in `/proc/PID/limits`, even of a zombie.
 
-use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::OnceLock;
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::procfs::{is_gone, words};
+use crate::procfs::{read_if_visible, words};
 
 /// The number of one leader of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,12 +37,8 @@ impl Tag {
 
     /// The tag of this process, if this program made it. `None` if the process is gone.
     pub fn from_pid(pid: i32) -> io::Result<Option<Self>> {
-        match fs::read_to_string(format!("/proc/{pid}/limits")) {
-            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
-                Ok(None)
-            }
-            limits => Ok(parse(&limits?).filter(|limit| is_ours(*limit)).map(Self)),
-        }
+        let limits = read_if_visible(pid, "limits")?;
+        Ok(parse(&String::from_utf8_lossy(&limits)).filter(|limit| is_ours(*limit)).map(Self))
     }
 
     /// Soft and hard limit, in the kernel's layout.

@@ -37,12 +37,7 @@ pub struct State {
 }
 
 impl Cgroup {
-    pub(super) fn make(folder: PathBuf) -> io::Result<Self> {
-        fs::create_dir(&folder)?;
-        Ok(Self::at(folder))
-    }
-
-    fn at(folder: PathBuf) -> Self {
+    pub(super) fn at(folder: PathBuf) -> Self {
         let counts_memory = folder.join("memory.peak").exists();
         Self { folder, killed: AtomicBool::new(false), counts_memory, _claim: None }
     }

@@ -56,7 +56,9 @@ impl ParentCgroup {
 
     /// Creates the cgroup with this number.
     pub fn cgroup(&self, number: u64) -> io::Result<Cgroup> {
-        Cgroup::make(self.folder.join(number.to_string()))
+        let folder = self.folder.join(number.to_string());
+        fs::create_dir(&folder)?;
+        Ok(Cgroup::at(folder))
     }
 
     /// Removes the folder if it has no cgroup. The parent must not be used afterwards.

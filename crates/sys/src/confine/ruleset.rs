@@ -93,13 +93,9 @@ impl Ruleset {
         let device =
             AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadFile;
         let device = device & self.handled();
-        let readable: &[CString] = match self.readable {
-            Readable::Everything => &[],
-            Readable::NoDevice => top.entries(),
-        };
         let devices = self.devices.iter().map(move |path| (path.as_c_str(), device));
-        let shared = (self.readable == Readable::NoDevice).then_some(c"/dev/shm");
-        let readable = readable.iter().map(CString::as_c_str).chain(shared);
+        let readable = top.entries().iter().map(CString::as_c_str).chain([c"/dev/shm"]);
+        let readable = readable.filter(|_| self.readable == Readable::NoDevice);
         devices.chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
     }
 
@@ -111,7 +107,7 @@ impl Ruleset {
             let file = statx(CWD, place.path.as_c_str(), AtFlags::empty(), wanted).ok()?;
             Some(root_entries::identity(&file))
         };
-        Identity { top: top.refresh(), folders: self.folders.iter().map(file).collect() }
+        (top.refresh(), self.folders.iter().map(file).collect())
     }
 }
 
@@ -122,13 +118,9 @@ fn open_place(place: &Place) -> Result<OwnedFd, Errno> {
     if FileId::from_statx(&found) == place.file { Ok(file) } else { Err(Errno::STALE) }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Identity {
-    /// Changes when the devices or the entries of the root directory may have changed.
-    top: u64,
-    /// Device, inode and mount of each folder that exists.
-    folders: Vec<Option<(u32, u32, u64, u64)>>,
-}
+/// A number that changes when the devices or the entries of the root directory may have changed; and
+/// device, inode and mount of each folder that exists.
+type Identity = (u64, Vec<Option<(u32, u32, u64, u64)>>);
 
 /// The rulesets of one descriptor table, most recently used first.
 #[derive(Debug)]
