@@ -14,10 +14,9 @@ use lastbyte_sys::confine::{
     Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Root, Ruleset,
 };
 use lastbyte_sys::resolve::resolve;
-use lastbyte_sys::spawn::Mechanism;
 
 use super::Sandbox;
-use super::enforcement::{Enforcement, EnforcementChoice, Found, Missing};
+use super::enforcement::{Enforcement, Found, Missing};
 use super::error::SandboxError;
 use super::plan::{Places, Plan};
 use super::root_record::RootRecord;
@@ -28,14 +27,11 @@ use crate::settings::Settings;
 /// How an engine enforces policies.
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
-    choice: EnforcementChoice,
-    mechanism: Mechanism,
+    settings: Settings,
     /// Probed when the first confined command starts.
     found: OnceLock<Found>,
     /// The server's own folders.
     hidden: Vec<PathBuf>,
-    protected: Vec<PathBuf>,
-    homes: Vec<PathBuf>,
     own: OwnFolders,
     written: RootRecord,
 }
@@ -60,12 +56,9 @@ impl Sandboxes {
     pub(crate) fn new(settings: &Settings) -> Self {
         let own = [settings.state.clone()].into_iter();
         Self {
-            choice: settings.enforcement,
-            mechanism: settings.mechanism,
+            settings: settings.clone(),
             found: OnceLock::new(),
             hidden: own.chain(settings.hidden.iter().cloned()).collect(),
-            protected: settings.protected.clone(),
-            homes: settings.homes.clone(),
             own: OwnFolders::new(&settings.state),
             written: RootRecord::new(settings.sandbox_roots.clone()),
         }
@@ -82,7 +75,7 @@ impl Sandboxes {
             return Ok(None);
         }
         let written = self.written.folders().map_err(|error| self.unrecorded(&error))?;
-        let Self { hidden, protected, homes, .. } = self;
+        let Self { hidden, settings: Settings { protected, homes, .. }, .. } = self;
         let places = Places { cwd, tmpdir, hidden, protected, homes, written: &written };
         let Some(mut plan) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
         let found = self.find().map_err(SandboxError::NotEnforceable)?;
@@ -117,7 +110,7 @@ impl Sandboxes {
         match self.found.get() {
             Some(found) => Ok(found),
             None => {
-                let found = self.choice.find(self.mechanism)?;
+                let found = self.settings.enforcement.find(self.settings.mechanism)?;
                 Ok(self.found.get_or_init(|| found))
             }
         }

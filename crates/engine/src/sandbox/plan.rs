@@ -65,15 +65,12 @@ impl Plan {
         places: Places<'_>,
         resolve: impl Fn(&Path) -> Result<Resolved, Errno>,
     ) -> Result<Option<Self>, SandboxError> {
-        // A policy without restrictions resolves no path.
-        if !sandbox.confines() {
-            return Ok(None);
-        }
-        let planner = Planner::new(places, resolve)?;
+        let planner = || Planner::new(places, resolve);
         match sandbox {
+            // A policy without restrictions resolves no path.
             Sandbox::FullAccess | Sandbox::External => Ok(None),
-            Sandbox::ReadOnly { network } => planner.read_only(*network).map(Some),
-            Sandbox::WorkspaceWrite(workspace) => planner.workspace(workspace).map(Some),
+            Sandbox::ReadOnly { network } => planner()?.read_only(*network).map(Some),
+            Sandbox::WorkspaceWrite(workspace) => planner()?.workspace(workspace).map(Some),
         }
     }
 
@@ -282,7 +279,7 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
         named: &[NamedRoot<'_>],
         roots: &[PathBuf],
     ) -> Result<Vec<PathBuf>, SandboxError> {
-        let mut protected = BTreeSet::new();
+        let mut protected = Vec::new();
         for path in &workspace.protect {
             let found = self.find(path);
             let found =
@@ -298,10 +295,10 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
             }
             // Outside the roots nothing is writable anyway.
             if inside_any(&found, roots) && !inside_any(&found, &self.hidden) {
-                protected.insert(found);
+                protected.push(found);
             }
         }
-        Ok(outermost(protected.into_iter().collect()))
+        Ok(protected)
     }
 }
 

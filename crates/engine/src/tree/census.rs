@@ -221,26 +221,23 @@ pub(super) fn is_unowned(orphan: &Stat) -> io::Result<bool> {
 /// Which of these trees of reaped leaders have live members. Scans all processes twice, however
 /// many trees there are.
 pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
-    let mut alive: Vec<bool> = trees.iter().map(lives_in_cgroup).collect();
+    let in_cgroup = trees.iter().filter(|tree| lives_in_cgroup(tree));
+    let mut alive: HashSet<Id> = in_cgroup.map(|tree| tree.marks.id).collect();
     let asked: Vec<Arc<Marks>> = trees.iter().map(|tree| Arc::clone(&tree.marks)).collect();
     if asked.is_empty() {
-        return alive;
+        return vec![];
     }
     let adopted = Adopted::now();
     for _ in 0..2 {
         match Census::take(&asked) {
-            Ok(census) => {
-                let lives = |marks: &Arc<Marks>| census.trees.contains_key(&marks.id);
-                alive.iter_mut().zip(&asked).for_each(|(alive, marks)| *alive |= lives(marks));
-            }
+            Ok(census) => alive.extend(census.trees.into_keys()),
             // A tree that could not be read may not be empty.
-            Err(_) => alive.fill(true),
+            Err(_) => return vec![true; asked.len()],
         }
     }
     // The links of a fork chain are too short-lived for a scan.
-    let chained = adopted.map(trees_of_new).unwrap_or_default();
-    alive.iter_mut().zip(&asked).for_each(|(alive, marks)| *alive |= chained.contains(&marks.id));
-    alive
+    alive.extend(adopted.map(trees_of_new).unwrap_or_default());
+    asked.iter().map(|marks| alive.contains(&marks.id)).collect()
 }
 
 /// The trees of orphans that have appeared. After an error, only those found before it.

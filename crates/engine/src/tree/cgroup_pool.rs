@@ -37,10 +37,7 @@ impl CgroupPool {
     /// An empty cgroup.
     pub(super) fn take(&self) -> io::Result<Cgroup> {
         let free = self.stock().free.pop();
-        match free {
-            Some(cgroup) => Ok(cgroup),
-            None => self.parent.cgroup(self.next.fetch_add(1, Ordering::Relaxed)),
-        }
+        free.map_or_else(|| self.parent.cgroup(self.next.fetch_add(1, Ordering::Relaxed)), Ok)
     }
 
     /// Takes back a cgroup whose tree is gone or has no handle any more.
@@ -75,21 +72,14 @@ impl CgroupPool {
     /// Checks the cgroups that still had processes again.
     pub(super) fn reclaim(&self) {
         let left = std::mem::take(&mut self.stock().left);
-        for cgroup in left {
-            self.give_back(cgroup);
-        }
+        left.into_iter().for_each(|cgroup| self.give_back(cgroup));
     }
 
     /// Removes the free cgroups, and from now on every cgroup that is given back.
     pub(super) fn close(&self) {
-        let free = {
-            let mut stock = self.stock();
-            stock.closed = true;
-            std::mem::take(&mut stock.free)
-        };
-        for cgroup in free {
-            self.give_back(cgroup);
-        }
+        self.stock().closed = true;
+        let free = std::mem::take(&mut self.stock().free);
+        free.into_iter().for_each(|cgroup| self.give_back(cgroup));
         self.reclaim();
         self.parent.remove_if_bare();
     }
