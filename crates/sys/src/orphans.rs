@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 
-use crate::{leaders, procfs};
+use crate::leaders;
+use crate::procfs::{self, pids};
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
 
@@ -92,8 +93,4 @@ fn by_thread() -> Option<Vec<i32>> {
         }
     }
     Some(all)
-}
-
-fn pids(children: &str) -> impl Iterator<Item = i32> {
-    children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
 }

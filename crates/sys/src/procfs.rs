@@ -137,6 +137,11 @@ pub(crate) fn words<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a s
     line.unwrap_or_default().split_ascii_whitespace()
 }
 
+/// The pids in a list of the kernel, one word each.
+pub(crate) fn pids(list: &str) -> impl Iterator<Item = i32> {
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
+}
+
 fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }

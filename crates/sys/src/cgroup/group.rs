@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::procfs::{pids, words};
+
 /// A cgroup below our own. Dropping it leaves the folder; [`Cgroup::remove`] removes it.
 #[derive(Debug)]
 pub struct Cgroup {
@@ -59,17 +61,15 @@ impl Cgroup {
 
     /// The pids in this cgroup and below it, each once. A cgroup that is gone has none.
     pub fn members(&self) -> io::Result<Vec<i32>> {
-        let mut pids = Vec::new();
+        let mut members = Vec::new();
         for folder in with_inner(&self.folder)? {
+            let list = absent_is_empty(fs::read_to_string(folder.join("cgroup.procs")))?;
             // A process in a pid namespace that we cannot see is shown as 0.
-            let text = absent_is_empty(fs::read(folder.join("cgroup.procs")))?;
-            let numbers = text.split(|byte| *byte == b'\n');
-            let pid = |line: &[u8]| std::str::from_utf8(line).ok()?.parse::<i32>().ok();
-            pids.extend(numbers.filter_map(pid).filter(|pid| *pid > 0));
+            members.extend(pids(&list).filter(|pid| *pid > 0));
         }
-        pids.sort_unstable();
-        pids.dedup();
-        Ok(pids)
+        members.sort_unstable();
+        members.dedup();
+        Ok(members)
     }
 
     /// The current state. A cgroup that is gone is empty.
@@ -123,12 +123,9 @@ impl Cgroup {
 impl State {
     const EMPTY: Self = Self { populated: false, frozen: false };
 
-    fn parse(text: &[u8]) -> Self {
-        let is_set = |name: &[u8]| {
-            let mut lines = text.split(|byte| *byte == b'\n');
-            lines.any(|line| line.strip_prefix(name) == Some(b" 1"))
-        };
-        Self { populated: is_set(b"populated"), frozen: is_set(b"frozen") }
+    fn parse(text: &str) -> Self {
+        let is_set = |name| words(text, name).next() == Some("1");
+        Self { populated: is_set("populated"), frozen: is_set("frozen") }
     }
 }
 
@@ -136,7 +133,7 @@ impl State {
 pub fn read_state(events: impl AsFd) -> io::Result<State> {
     let mut text = [0; 256];
     match rustix::io::pread(events, &mut text, 0) {
-        Ok(len) => Ok(State::parse(&text[..len])),
+        Ok(len) => Ok(State::parse(&String::from_utf8_lossy(&text[..len]))),
         Err(errno) => absent_is_empty(Err(errno.into())).map(|()| State::EMPTY),
     }
 }
@@ -209,7 +206,7 @@ mod tests {
     #[test]
     fn events_are_read_by_name() {
         let check = |text: &str, populated, frozen| {
-            assert_eq!(State::parse(text.as_bytes()), State { populated, frozen }, "{text:?}");
+            assert_eq!(State::parse(text), State { populated, frozen }, "{text:?}");
         };
         check("populated 1\nfrozen 0\n", true, false);
         check("populated 0\nfrozen 1\n", false, true);
