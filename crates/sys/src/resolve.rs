@@ -58,7 +58,7 @@ pub fn resolve(path: &Path) -> Result<Resolved, Errno> {
         // Without links, `.` and `..` can be removed textually.
         Ok(file) => found(&file, without_dots(path), Vec::new()),
         // There are links, or the kernel or a seccomp filter does not allow the call.
-        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Walk::new(path)?.finish(),
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => PathWalk::new(path)?.finish(),
         Err(errno) => Err(errno),
     }
 }
@@ -100,7 +100,7 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 /// Resolves one component at a time.
-struct Walk {
+struct PathWalk {
     at: OwnedFd,
     path: PathBuf,
     /// The folders of `path`, including the last one.
@@ -109,7 +109,7 @@ struct Walk {
     left: VecDeque<OsString>,
 }
 
-impl Walk {
+impl PathWalk {
     fn new(path: &Path) -> Result<Self, Errno> {
         let at = openat(CWD, c"/", PATH_ONLY, Mode::empty())?;
         let top = FileId::from_statx(&look(&at)?.0);

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Network, Place, Readable, Root,
-    Ruleset, probe,
+    Confinement, FilePlace, Filter, KeptFolder, MetadataChanges, Mounts, Namespaces, Network,
+    Readable, RootUser, Ruleset, probe,
 };
 use lastbyte_sys::own_signals::prepare_for_children;
 use lastbyte_sys::resolve::{FileId, resolve};
@@ -216,7 +216,7 @@ fn confined_by(filter: &Arc<Filter>) -> Request {
         readable: Readable::Everything,
         network: Network::Off,
     };
-    let (mounts, root, filter) = (None, Root::for_own_children(), Arc::clone(filter));
+    let (mounts, root, filter) = (None, RootUser::for_own_children(), Arc::clone(filter));
     let confinement = Some(Arc::new(Confinement { mounts, ruleset, cwd: None, filter, root }));
     Request { confinement, ..request(&["/bin/grep", "Seccomp:", "/proc/self/status"]) }
 }
@@ -295,9 +295,9 @@ fn a_child_that_is_never_held_is_killed() {
 fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
     let folder = tempfile::tempdir().expect("folder");
     let path = CString::new(folder.path().as_os_str().as_bytes()).expect("no NUL");
-    let right = Place { path, file: resolve(folder.path()).expect("there").file };
-    let wrong = Place { file: FileId::default(), ..right.clone() };
-    let root = Kept { from: right.clone(), to: right.clone() };
+    let right = FilePlace { path, file: resolve(folder.path()).expect("there").file };
+    let wrong = FilePlace { file: FileId::default(), ..right.clone() };
+    let root = KeptFolder { from: right.clone(), to: right.clone() };
     let plain = || Mounts {
         namespaces: Namespaces::for_own_user(),
         kept: vec![root.clone()],
@@ -311,7 +311,7 @@ fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
         return lastbyte_testkit::not_run("user namespaces are refused here");
     }
     let stale = |step| Err(Failure { step, errno: Errno::STALE });
-    let kept = |from, to| Mounts { kept: vec![Kept { from, to }], ..plain() };
+    let kept = |from, to| Mounts { kept: vec![KeptFolder { from, to }], ..plain() };
     assert_eq!(start_with(kept(wrong.clone(), right.clone()), None), stale(Step::Kept));
     assert_eq!(start_with(kept(right.clone(), wrong.clone()), None), stale(Step::Kept));
     let immovable = Mounts { immovable: vec![wrong.clone()], ..plain() };
@@ -323,7 +323,7 @@ fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
     assert_eq!(start_with(plain(), Some(wrong)), stale(Step::Cwd));
 }
 
-fn start_with(mounts: Mounts, cwd: Option<Place>) -> Result<(), Failure> {
+fn start_with(mounts: Mounts, cwd: Option<FilePlace>) -> Result<(), Failure> {
     let ruleset = Ruleset {
         folders: vec![],
         devices: vec![],
@@ -332,7 +332,7 @@ fn start_with(mounts: Mounts, cwd: Option<Place>) -> Result<(), Failure> {
     };
     let filter = Filter::get(Network::Off, MetadataChanges::Free);
     let confinement =
-        Confinement { mounts: Some(mounts), ruleset, cwd, filter, root: Root::Disarm };
+        Confinement { mounts: Some(mounts), ruleset, cwd, filter, root: RootUser::Disarm };
     probe(Arc::new(confinement), Mechanism::Clone3)
 }
 

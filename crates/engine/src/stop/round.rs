@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{StopPolicy, StopProof};
 use crate::clock::deadline_after;
-use crate::tree::{Caught, ForkChain, Found, Lease, Reach, Target};
+use crate::tree::{Caught, ForkChain, Lease, Members, Reach, Target};
 
 /// A killed process is gone as soon as it leaves the kernel. One that hangs there (a dead network
 /// disk) is reported as left instead of waited for.
@@ -124,7 +124,7 @@ impl Round {
 
     /// Signals every live member that can be reached, as soon as a scan finds any. Otherwise tells
     /// whether nobody is left, or the deadline has passed.
-    async fn signal_all(&mut self, signals: &[Signal], deadline: Instant) -> Result<Found, Left> {
+    async fn signal_all(&mut self, signals: &[Signal], deadline: Instant) -> Result<Members, Left> {
         let mut empty_scans = 0;
         while Instant::now() < deadline {
             match self.send(signals).await {
@@ -141,7 +141,7 @@ impl Round {
 
     /// Signals every live member that can be reached; `None` if the scan failed, perhaps for lack
     /// of descriptors.
-    async fn send(&mut self, signals: &[Signal]) -> Option<Found> {
+    async fn send(&mut self, signals: &[Signal]) -> Option<Members> {
         let signals = signals.to_vec();
         let found = self.target.hold().await?;
         let chain = self.chain.take();
@@ -174,10 +174,10 @@ impl Round {
 /// Signals the members that were found, and those that appear meanwhile. Keeps those that received
 /// a signal.
 fn signal(
-    mut pass: Found,
+    mut pass: Members,
     signals: &[Signal],
     chain: Option<ForkChain>,
-) -> (Found, Option<ForkChain>) {
+) -> (Members, Option<ForkChain>) {
     let pids: Vec<i32> = pass.held.iter().map(|member| member.pid).collect();
     // A member that dies of the first signal has been reached, too.
     pass.held.retain(|member| signals.iter().filter(|signal| member.signal(**signal)).count() > 0);

@@ -13,7 +13,7 @@ use lastbyte_sys::orphans;
 use lastbyte_sys::procfs::{self, Stat};
 use lastbyte_sys::tag::Tag;
 
-use super::fork_chain::Adopted;
+use super::fork_chain::AdoptedOrphans;
 use super::marks::{self, Marks};
 use super::members::Tree;
 use crate::Id;
@@ -30,7 +30,7 @@ pub(crate) struct Census {
 
 /// The part of a census that concerns one tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct View {
+pub(crate) struct TreeView {
     pub(crate) members: Vec<Stat>,
     /// Processes that may belong to this tree or to another.
     pub(crate) unattributed: Vec<Stat>,
@@ -77,9 +77,9 @@ impl Census {
         census
     }
 
-    pub(super) fn view(&self, marks: &Marks) -> View {
+    pub(super) fn view(&self, marks: &Marks) -> TreeView {
         let may_be_its = |stat: &&Stat| marks.since.is_some_and(|since| stat.start_time >= since);
-        View {
+        TreeView {
             members: self.trees.get(&marks.id).cloned().unwrap_or_default(),
             unattributed: self.unattributed.iter().filter(may_be_its).cloned().collect(),
         }
@@ -227,7 +227,7 @@ pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
     if asked.is_empty() {
         return vec![];
     }
-    let adopted = Adopted::now();
+    let adopted = AdoptedOrphans::now();
     for _ in 0..2 {
         match Census::take(&asked) {
             Ok(census) => alive.extend(census.trees.into_keys()),
@@ -241,7 +241,7 @@ pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
 }
 
 /// The trees of orphans that have appeared. After an error, only those found before it.
-fn trees_of_new(mut adopted: Adopted) -> HashSet<Id> {
+fn trees_of_new(mut adopted: AdoptedOrphans) -> HashSet<Id> {
     let (trees, mut found) = (TreeIndex::new(marks::all()), HashSet::new());
     _ = adopted.each_new(|orphan, _| {
         if let Membership::Tree(id) = trees.find_orphan(orphan)? {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Cgroup, ParentCgroup, State};
+use lastbyte_sys::cgroup::{Cgroup, CgroupState, ParentCgroup};
 
 /// A cgroup costs kernel memory. Above this number an empty one is removed.
 const MOST_FREE: usize = 64;
@@ -16,11 +16,11 @@ pub(crate) struct CgroupPool {
     parent: ParentCgroup,
     next: AtomicU64,
     /// Locked only for a push or a pop.
-    stock: Mutex<Stock>,
+    stock: Mutex<CgroupStock>,
 }
 
 #[derive(Debug, Default)]
-struct Stock {
+struct CgroupStock {
     /// Empty, as good as new.
     free: Vec<Cgroup>,
     /// Of trees without a handle, populated when last checked.
@@ -49,7 +49,7 @@ impl CgroupPool {
     }
 
     /// The same for a cgroup that was just seen to be empty, in this state.
-    pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: State) {
+    pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: CgroupState) {
         let Some(cgroup) = self.keep(cgroup, state) else { return };
         if cgroup.remove().is_err() {
             self.stock().left.push(cgroup);
@@ -59,7 +59,7 @@ impl CgroupPool {
     }
 
     /// Keeps an empty cgroup for reuse, or returns it if it is not worth keeping.
-    fn keep(&self, cgroup: Cgroup, state: State) -> Option<Cgroup> {
+    fn keep(&self, cgroup: Cgroup, state: CgroupState) -> Option<Cgroup> {
         let reusable = cgroup.reusable(state);
         let mut stock = self.stock();
         if !reusable || stock.closed || stock.free.len() >= MOST_FREE {
@@ -84,7 +84,7 @@ impl CgroupPool {
         self.parent.remove_if_bare();
     }
 
-    fn stock(&self) -> MutexGuard<'_, Stock> {
+    fn stock(&self) -> MutexGuard<'_, CgroupStock> {
         // Every update is complete in itself, so a poisoned lock is usable.
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }

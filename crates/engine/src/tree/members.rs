@@ -12,7 +12,7 @@ use lastbyte_sys::{Signal, orphans};
 
 use tokio::task::spawn_blocking;
 
-use super::census::{Census, View};
+use super::census::{Census, TreeView};
 use super::fork_chain::ForkChain;
 use super::lease::Lease;
 use super::marks::Marks;
@@ -54,7 +54,7 @@ pub(super) enum Way {
 
 /// The processes that can be signalled, or have been.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Members {
     /// How many were seen. Some may have exited before they could be opened.
     pub(crate) seen: usize,
     pub(crate) held: Vec<Member>,
@@ -86,7 +86,7 @@ impl Tree {
     }
 
     /// The result of a scan shared with other stops; `None` if it failed.
-    pub(crate) async fn scan(&self) -> Option<View> {
+    pub(crate) async fn scan(&self) -> Option<TreeView> {
         self.scans.scan(Arc::clone(&self.marks)).await
     }
 
@@ -95,7 +95,7 @@ impl Tree {
         orphans::adopts() && self.marks.since.is_some()
     }
 
-    fn view(&self) -> io::Result<View> {
+    fn view(&self) -> io::Result<TreeView> {
         Ok(Census::take(std::slice::from_ref(&self.marks))?.view(&self.marks))
     }
 
@@ -139,7 +139,7 @@ impl Tree {
     /// The live members by name, inside and outside the cgroup, and the processes that may be
     /// members.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
-        let View { members, unattributed } = self.view().unwrap_or_default();
+        let TreeView { members, unattributed } = self.view().unwrap_or_default();
         let in_cgroup = match &self.way {
             Way::Cgroup(_) => self.members().unwrap_or_default(),
             Way::Scan | Way::Group => Vec::new(),
@@ -216,18 +216,18 @@ impl Target {
     }
 
     /// Opens every live process that a stop reaches; `None` if the scan failed.
-    pub(crate) async fn hold(&self) -> Option<Found> {
+    pub(crate) async fn hold(&self) -> Option<Members> {
         let found = match self {
             Self::Tree(tree @ Tree { way: Way::Scan | Way::Group, .. }) => {
                 let mut members = tree.scan().await?.members;
                 members.retain(|stat| tree.reach() == Reach::Scan || tree.in_group(stat));
-                spawn_blocking(move || Ok(Found::open(&members))).await
+                spawn_blocking(move || Ok(Members::open(&members))).await
             }
             Self::Tree(Tree { way: Way::Cgroup(lease), .. }) => {
                 let lease = Arc::clone(lease);
                 spawn_blocking(move || Ok(lease.with_cgroup(hold_in)?.unwrap_or_default())).await
             }
-            Self::Unowned => spawn_blocking(|| Ok(Found::open(&Self::Unowned.members()?))).await,
+            Self::Unowned => spawn_blocking(|| Ok(Members::open(&Self::Unowned.members()?))).await,
         };
         found.ok().and_then(io::Result::ok)
     }
@@ -242,7 +242,7 @@ impl Way {
     }
 }
 
-impl Found {
+impl Members {
     pub(super) fn open(members: &[Stat]) -> Self {
         Self { seen: members.len(), held: members.iter().filter_map(Member::hold).collect() }
     }
@@ -257,9 +257,9 @@ fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
     Ok(stats)
 }
 
-fn hold_in(cgroup: &Cgroup) -> io::Result<Found> {
+fn hold_in(cgroup: &Cgroup) -> io::Result<Members> {
     if !cgroup.state()?.populated {
-        return Ok(Found::default());
+        return Ok(Members::default());
     }
     let pids = cgroup.members()?;
     let mut held: Vec<Member> = pids.iter().copied().filter_map(Member::open).collect();
@@ -267,5 +267,5 @@ fn hold_in(cgroup: &Cgroup) -> io::Result<Found> {
     // does the descriptor, unless its process is gone.
     let still: HashSet<i32> = cgroup.members()?.into_iter().collect();
     held.retain(|member| still.contains(&member.pid));
-    Ok(Found { seen: pids.len().max(1), held })
+    Ok(Members { seen: pids.len().max(1), held })
 }

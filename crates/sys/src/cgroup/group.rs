@@ -32,7 +32,7 @@ pub struct Cgroup {
 
 /// The state of a cgroup and everything below it, from `cgroup.events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct CgroupState {
     /// It has a live process. A zombie does not count, a thread does.
     pub populated: bool,
     pub frozen: bool,
@@ -73,9 +73,9 @@ impl Cgroup {
     }
 
     /// The current state. A cgroup that is gone is empty.
-    pub fn state(&self) -> io::Result<State> {
+    pub fn state(&self) -> io::Result<CgroupState> {
         match self.events() {
-            Err(error) if gone(&error) => Ok(State::EMPTY),
+            Err(error) if gone(&error) => Ok(CgroupState::EMPTY),
             events => read_state(events?),
         }
     }
@@ -105,9 +105,9 @@ impl Cgroup {
 
     /// Whether it is as good as a new one, given its current [`Cgroup::state`]: empty, and with
     /// nothing changed that the next tree would notice.
-    pub fn reusable(&self, state: State) -> bool {
+    pub fn reusable(&self, state: CgroupState) -> bool {
         !self.killed.load(Ordering::Relaxed)
-            && state == State::EMPTY
+            && state == CgroupState::EMPTY
             && !self.counts_memory
             // A folder has one link from itself, one from its parent and one from each subfolder.
             && fs::metadata(&self.folder).is_ok_and(|folder| folder.nlink() <= 2)
@@ -120,7 +120,7 @@ impl Cgroup {
     }
 }
 
-impl State {
+impl CgroupState {
     const EMPTY: Self = Self { populated: false, frozen: false };
 
     fn parse(text: &str) -> Self {
@@ -130,11 +130,11 @@ impl State {
 }
 
 /// Reads the open `cgroup.events` of a cgroup again. It then polls for the next change.
-pub fn read_state(events: impl AsFd) -> io::Result<State> {
+pub fn read_state(events: impl AsFd) -> io::Result<CgroupState> {
     let mut text = [0; 256];
     match rustix::io::pread(events, &mut text, 0) {
-        Ok(len) => Ok(State::parse(&String::from_utf8_lossy(&text[..len]))),
-        Err(errno) => absent_is_empty(Err(errno.into())).map(|()| State::EMPTY),
+        Ok(len) => Ok(CgroupState::parse(&String::from_utf8_lossy(&text[..len]))),
+        Err(errno) => absent_is_empty(Err(errno.into())).map(|()| CgroupState::EMPTY),
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn events_are_read_by_name() {
         let check = |text: &str, populated, frozen| {
-            assert_eq!(State::parse(text), State { populated, frozen }, "{text:?}");
+            assert_eq!(CgroupState::parse(text), CgroupState { populated, frozen }, "{text:?}");
         };
         check("populated 1\nfrozen 0\n", true, false);
         check("populated 0\nfrozen 1\n", false, true);
@@ -218,7 +218,7 @@ mod tests {
     fn a_cgroup_that_is_gone_has_nobody() {
         let cgroup = Cgroup::at("/sys/fs/cgroup/no/such/cgroup".into());
         assert_eq!(cgroup.members().unwrap(), []);
-        assert_eq!(cgroup.state().unwrap(), State { populated: false, frozen: false });
+        assert_eq!(cgroup.state().unwrap(), CgroupState { populated: false, frozen: false });
         cgroup.kill().unwrap();
         cgroup.remove().unwrap();
     }
@@ -227,9 +227,12 @@ mod tests {
     fn peak_memory_is_told_where_the_kernel_counts_it_and_such_a_cgroup_is_used_once() {
         let folder = tempfile::tempdir().unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
-        assert_eq!((cgroup.peak_memory(), cgroup.reusable(State::EMPTY)), (None, true));
+        assert_eq!((cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)), (None, true));
         fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
-        assert_eq!((cgroup.peak_memory(), cgroup.reusable(State::EMPTY)), (Some(4096), false));
+        assert_eq!(
+            (cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)),
+            (Some(4096), false)
+        );
     }
 }

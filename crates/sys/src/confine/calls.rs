@@ -7,7 +7,7 @@ use super::filter::{MetadataChanges, Network};
 
 /// What the filter does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CallRule {
     Allow,
     /// EPERM.
     Refuse,
@@ -37,30 +37,30 @@ pub(super) enum Verdict {
 }
 
 /// The calls that are not simply allowed, by number.
-pub(super) fn rules(network: Network, metadata: MetadataChanges) -> BTreeMap<u32, Verdict> {
+pub(super) fn rules(network: Network, metadata: MetadataChanges) -> BTreeMap<u32, CallRule> {
     let mut rules = BTreeMap::new();
     let mut add = |calls: &[c_long], verdict| {
         rules.extend(calls.iter().map(|call| (*call as u32, verdict)));
     };
-    add(OTHERS, Verdict::Refuse);
-    add(PLACES, Verdict::Refuse);
-    add(KERNEL, Verdict::Refuse);
-    add(SHARED_MEMORY, Verdict::Refuse);
-    add(STARTING, Verdict::Start);
-    add(&[libc::SYS_clone3], Verdict::StartOrAbsent);
-    add(&[libc::SYS_clone], Verdict::Namespaces);
-    add(&[libc::SYS_ioctl], Verdict::Control(metadata));
-    add(&[libc::SYS_prlimit64], Verdict::OwnLimits);
+    add(OTHERS, CallRule::Refuse);
+    add(PLACES, CallRule::Refuse);
+    add(KERNEL, CallRule::Refuse);
+    add(SHARED_MEMORY, CallRule::Refuse);
+    add(STARTING, CallRule::Start);
+    add(&[libc::SYS_clone3], CallRule::StartOrAbsent);
+    add(&[libc::SYS_clone], CallRule::Namespaces);
+    add(&[libc::SYS_ioctl], CallRule::Control(metadata));
+    add(&[libc::SYS_prlimit64], CallRule::OwnLimits);
     MODES.iter().chain(OLD_MODES).for_each(|(call, verdict)| add(&[*call], *verdict));
-    add(&[libc::SYS_openat2], Verdict::Absent);
+    add(&[libc::SYS_openat2], CallRule::Absent);
     if network == Network::Off {
-        add(SOCKETS, Verdict::Refuse);
-        add(&[libc::SYS_socketpair], Verdict::Pair);
-        add(&[libc::SYS_sendto], Verdict::Connected);
+        add(SOCKETS, CallRule::Refuse);
+        add(&[libc::SYS_socketpair], CallRule::Pair);
+        add(&[libc::SYS_sendto], CallRule::Connected);
     }
     if metadata == MetadataChanges::Barred {
-        add(METADATA, Verdict::Refuse);
-        add(OLD_METADATA, Verdict::Refuse);
+        add(METADATA, CallRule::Refuse);
+        add(OLD_METADATA, CallRule::Refuse);
     }
     rules
 }
@@ -146,26 +146,26 @@ const SOCKETS: &[c_long] = &[
 /// Calls that set the mode of a file. A setuid file owned by user 0 in a workspace would give
 /// everybody who executes it what the command itself was refused. `openat2` has its mode behind a
 /// pointer, so it returns ENOSYS and callers fall back to `openat`.
-const MODES: &[(c_long, Verdict)] = &[
-    (libc::SYS_fchmod, Verdict::Mode(1)),
-    (libc::SYS_fchmodat, Verdict::Mode(2)),
-    (FCHMODAT2, Verdict::Mode(2)),
-    (libc::SYS_mkdirat, Verdict::Mode(2)),
-    (libc::SYS_mknodat, Verdict::Mode(2)),
-    (libc::SYS_openat, Verdict::ModeIfMade { flags: 2, mode: 3 }),
+const MODES: &[(c_long, CallRule)] = &[
+    (libc::SYS_fchmod, CallRule::Mode(1)),
+    (libc::SYS_fchmodat, CallRule::Mode(2)),
+    (FCHMODAT2, CallRule::Mode(2)),
+    (libc::SYS_mkdirat, CallRule::Mode(2)),
+    (libc::SYS_mknodat, CallRule::Mode(2)),
+    (libc::SYS_openat, CallRule::ModeIfMade { flags: 2, mode: 3 }),
 ];
 
 /// The older calls for the same, which newer architectures never had.
 #[cfg(target_arch = "x86_64")]
-const OLD_MODES: &[(c_long, Verdict)] = &[
-    (libc::SYS_chmod, Verdict::Mode(1)),
-    (libc::SYS_mkdir, Verdict::Mode(1)),
-    (libc::SYS_mknod, Verdict::Mode(1)),
-    (libc::SYS_creat, Verdict::Mode(1)),
-    (libc::SYS_open, Verdict::ModeIfMade { flags: 1, mode: 2 }),
+const OLD_MODES: &[(c_long, CallRule)] = &[
+    (libc::SYS_chmod, CallRule::Mode(1)),
+    (libc::SYS_mkdir, CallRule::Mode(1)),
+    (libc::SYS_mknod, CallRule::Mode(1)),
+    (libc::SYS_creat, CallRule::Mode(1)),
+    (libc::SYS_open, CallRule::ModeIfMade { flags: 1, mode: 2 }),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OLD_MODES: &[(c_long, Verdict)] = &[];
+const OLD_MODES: &[(c_long, CallRule)] = &[];
 
 /// What Landlock does not control: modes, owners, times, attributes.
 const METADATA: &[c_long] = &[

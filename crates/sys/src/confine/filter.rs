@@ -17,7 +17,7 @@ use super::bpf::{
     ABSENT, ALLOW, AND, ARCHITECTURE_FIELD, JUMP, JUMP_IF_ANY_BIT, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL,
     KEEP, KILL, NUMBER_FIELD, OR_KEPT, REFUSE, XOR, answer, argument, jump, load, statement,
 };
-use super::calls::{Verdict, rules};
+use super::calls::{CallRule, rules};
 use crate::raw::{check, syscall};
 
 /// A program that decides every system call of a confined command.
@@ -97,22 +97,22 @@ fn draw_pass() -> u64 {
 }
 
 /// The verdict from this number up to the next segment.
-type Segment = (u32, Verdict);
+type CallRange = (u32, CallRule);
 
-fn segments(network: Network, metadata: MetadataChanges) -> Vec<Segment> {
+fn segments(network: Network, metadata: MetadataChanges) -> Vec<CallRange> {
     let mut rules = rules(network, metadata);
     let after: Vec<u32> = rules.keys().map(|number| number + 1).collect();
     for number in after.into_iter().chain([0]) {
-        rules.entry(number).or_insert(Verdict::Allow);
+        rules.entry(number).or_insert(CallRule::Allow);
     }
-    rules.extend(FOREIGN_NUMBERS.map(|first| (first, Verdict::Absent)));
-    let mut segments: Vec<Segment> = rules.into_iter().collect();
+    rules.extend(FOREIGN_NUMBERS.map(|first| (first, CallRule::Absent)));
+    let mut segments: Vec<CallRange> = rules.into_iter().collect();
     segments.dedup_by_key(|(_, verdict)| *verdict);
     segments
 }
 
 /// Halves the segments until one is left. The call number is already loaded.
-fn search(segments: &[Segment], pass: u64) -> Vec<sock_filter> {
+fn search(segments: &[CallRange], pass: u64) -> Vec<sock_filter> {
     if let [(_, verdict)] = segments {
         return judge(*verdict, pass);
     }
@@ -128,22 +128,22 @@ fn search(segments: &[Segment], pass: u64) -> Vec<sock_filter> {
     program
 }
 
-fn judge(verdict: Verdict, pass: u64) -> Vec<sock_filter> {
+fn judge(verdict: CallRule, pass: u64) -> Vec<sock_filter> {
     match verdict {
-        Verdict::Allow => vec![answer(ALLOW)],
-        Verdict::Refuse => vec![answer(REFUSE)],
-        Verdict::Absent => vec![answer(ABSENT)],
-        Verdict::Start => passed(pass, REFUSE),
-        Verdict::StartOrAbsent => passed(pass, ABSENT),
-        Verdict::Namespaces => [
+        CallRule::Allow => vec![answer(ALLOW)],
+        CallRule::Refuse => vec![answer(REFUSE)],
+        CallRule::Absent => vec![answer(ABSENT)],
+        CallRule::Start => passed(pass, REFUSE),
+        CallRule::StartOrAbsent => passed(pass, ABSENT),
+        CallRule::Namespaces => [
             vec![load(argument(0)), jump(JUMP_IF_ANY_BIT, NAMESPACE_FLAGS, 1, 0), answer(ALLOW)],
             passed(pass, REFUSE),
         ]
         .concat(),
-        Verdict::Control(MetadataChanges::Free) => {
+        CallRule::Control(MetadataChanges::Free) => {
             [vec![load(argument(1))], one_of(&TYPING, REFUSE), vec![answer(ALLOW)]].concat()
         }
-        Verdict::Control(MetadataChanges::Barred) => [
+        CallRule::Control(MetadataChanges::Barred) => [
             vec![load(argument(1))],
             one_of(&TYPING, REFUSE),
             one_of(&HARMLESS_FILE_CONTROLS, ALLOW),
@@ -152,7 +152,7 @@ fn judge(verdict: Verdict, pass: u64) -> Vec<sock_filter> {
             vec![answer(ALLOW)],
         ]
         .concat(),
-        Verdict::Pair => vec![
+        CallRule::Pair => vec![
             load(argument(0)),
             jump(JUMP_IF_EQUAL, libc::AF_UNIX as u32, 1, 0),
             answer(REFUSE),
@@ -164,13 +164,13 @@ fn judge(verdict: Verdict, pass: u64) -> Vec<sock_filter> {
             answer(REFUSE),
             answer(ALLOW),
         ],
-        Verdict::Connected => is(4, 0, REFUSE),
-        Verdict::OwnLimits => {
+        CallRule::Connected => is(4, 0, REFUSE),
+        CallRule::OwnLimits => {
             [vec![load(argument(0)), jump(JUMP_IF_EQUAL, 0, 0, 1), answer(ALLOW)], is(2, 0, REFUSE)]
                 .concat()
         }
-        Verdict::Mode(mode) => mode_without_privileges(mode),
-        Verdict::ModeIfMade { flags, mode } => {
+        CallRule::Mode(mode) => mode_without_privileges(mode),
+        CallRule::ModeIfMade { flags, mode } => {
             let made = jump(JUMP_IF_ANY_BIT, MAKES_A_FILE, 1, 0);
             [vec![load(argument(flags)), made, answer(ALLOW)], mode_without_privileges(mode)]
                 .concat()
@@ -282,10 +282,10 @@ mod tests {
         for (network, metadata) in BOTH {
             let (filter, rules) = (Filter::new(network, metadata, PASS), rules(network, metadata));
             for number in 0..1000 {
-                let want = match rules.get(&number).copied().unwrap_or(Verdict::Allow) {
-                    Verdict::Allow => ALLOW,
-                    Verdict::Refuse | Verdict::Start => REFUSE,
-                    Verdict::Absent | Verdict::StartOrAbsent => ABSENT,
+                let want = match rules.get(&number).copied().unwrap_or(CallRule::Allow) {
+                    CallRule::Allow => ALLOW,
+                    CallRule::Refuse | CallRule::Start => REFUSE,
+                    CallRule::Absent | CallRule::StartOrAbsent => ABSENT,
                     _ => continue, // depends on its arguments
                 };
                 assert_eq!(run(&filter, number, [0; 6]), want, "{number} {network:?} {metadata:?}");

@@ -19,7 +19,7 @@ pub(super) struct RootEntries {
     root: PathBuf,
     /// Polls when something is mounted or unmounted; `None` without `/proc`.
     mounts: Option<OwnedFd>,
-    folders: Option<[Stamp; 2]>,
+    folders: Option<[FolderStamp; 2]>,
     entries: Vec<CString>,
     generation: u64,
 }
@@ -27,7 +27,7 @@ pub(super) struct RootEntries {
 /// File, mount, and the time of the folder's last change. Adding, removing or replacing an entry
 /// changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct FolderStamp {
     file: (u32, u32, u64, u64),
     /// `None` if it was before 1970.
     changed: Option<SystemTime>,
@@ -51,7 +51,7 @@ impl RootEntries {
         // Check both every time: polling the mounts clears the event.
         let mounted = self.was_mounted();
         let folders = self.stamps();
-        let steady = folders.as_ref().is_some_and(|all| all.iter().all(Stamp::is_steady));
+        let steady = folders.as_ref().is_some_and(|all| all.iter().all(FolderStamp::is_steady));
         if mounted || !steady || folders != self.folders {
             self.entries = self.list();
             self.folders = folders;
@@ -71,8 +71,8 @@ impl RootEntries {
         !poll_now(mounts, PollFlags::PRI).is_ok_and(|events| events.is_empty())
     }
 
-    fn stamps(&self) -> Option<[Stamp; 2]> {
-        Some([Stamp::read(&self.root)?, Stamp::read(&self.root.join(DEVICES))?])
+    fn stamps(&self) -> Option<[FolderStamp; 2]> {
+        Some([FolderStamp::read(&self.root)?, FolderStamp::read(&self.root.join(DEVICES))?])
     }
 
     fn list(&self) -> Vec<CString> {
@@ -87,7 +87,7 @@ impl RootEntries {
 
 const DEVICES: &str = "dev";
 
-impl Stamp {
+impl FolderStamp {
     fn read(folder: &std::path::Path) -> Option<Self> {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID | StatxFlags::CTIME;
         let folder = CString::new(folder.as_os_str().as_bytes()).ok()?;

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
 use super::filter::Network;
-use super::mounts::Place;
+use super::mounts::FilePlace;
 use super::root_entries::{self, RootEntries};
 use crate::resolve::FileId;
 
@@ -25,7 +25,7 @@ use crate::resolve::FileId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruleset {
     /// Folders; everything below them can be written.
-    pub folders: Vec<Place>,
+    pub folders: Vec<FilePlace>,
     /// Devices and folders of them: they can be written and controlled, but not created or removed.
     pub devices: Vec<CString>,
     pub readable: Readable,
@@ -103,7 +103,7 @@ impl Ruleset {
     /// reused while they are mounted. The mount is identified by its own number.
     fn identity(&self, top: &mut RootEntries) -> Identity {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-        let file = |place: &Place| {
+        let file = |place: &FilePlace| {
             let file = statx(CWD, place.path.as_c_str(), AtFlags::empty(), wanted).ok()?;
             Some(root_entries::identity(&file))
         };
@@ -111,7 +111,7 @@ impl Ruleset {
     }
 }
 
-fn open_place(place: &Place) -> Result<OwnedFd, Errno> {
+fn open_place(place: &FilePlace) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = open(place.path.as_c_str(), flags, Mode::empty())?;
     let found = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?;
@@ -181,7 +181,7 @@ mod tests {
         let path = CString::new(folder.as_os_str().as_bytes()).expect("no NUL");
         let file = crate::resolve::resolve(folder).expect("there").file;
         Ruleset {
-            folders: vec![Place { path, file }],
+            folders: vec![FilePlace { path, file }],
             devices: vec![],
             readable: Readable::Everything,
             network: Network::Off,

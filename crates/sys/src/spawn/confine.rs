@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::request::{Failure, Step};
 use super::setup::{call, set_limits};
-use crate::confine::{Confinement, Mounts, Namespaces, Place, Root, Rulesets};
+use crate::confine::{Confinement, FilePlace, Mounts, Namespaces, RootUser, Rulesets};
 use crate::raw::number;
 use crate::resolve::FileId;
 
@@ -104,7 +104,7 @@ impl<'a> Confining<'a> {
     /// Gives up every privilege for good and applies the ruleset.
     pub(super) fn drop_privileges(&self) -> Result<(), Failure> {
         let prctl = |arguments: [usize; 5]| call(Step::Privileges, libc::SYS_prctl, arguments);
-        if self.confinement.root == Root::Disarm {
+        if self.confinement.root == RootUser::Disarm {
             prctl([libc::PR_SET_SECUREBITS as usize, NO_ROOT_CAPABILITIES, 0, 0, 0])?;
         }
         let capabilities = [0u32; 6];
@@ -145,7 +145,7 @@ fn write(path: &CStr, text: &[u8]) -> Result<(), Failure> {
 
 /// Opens a path once and checks that it still leads to the same file. All descriptors are closed
 /// before the program is executed.
-fn open(step: Step, place: &Place) -> Result<usize, Failure> {
+fn open(step: Step, place: &FilePlace) -> Result<usize, Failure> {
     let file = open_path(step, &place.path)?;
     let mut found = MaybeUninit::<Statx>::zeroed();
     let (own, found_at) = (c"".as_ptr() as usize, found.as_mut_ptr() as usize);

@@ -22,27 +22,27 @@ use crate::pipe::retry;
 /// The messages in both directions.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    pub(super) requests: Messages<Request>,
-    pub(super) outcomes: Messages<Outcome>,
+    pub(super) requests: Contents<Request>,
+    pub(super) outcomes: Contents<PidOrFailure>,
 }
 
 /// What a spawner reports: the pid of a started leader, or why there is none.
-pub(super) type Outcome = Result<Pid, Failure>;
+pub(super) type PidOrFailure = Result<Pid, Failure>;
 
 /// The contents of the messages in one direction, by id.
 #[derive(Debug)]
-pub(super) struct Messages<T>(Mutex<HashMap<u64, T>>);
+pub(super) struct Contents<T>(Mutex<HashMap<u64, T>>);
 
 /// A child has at most three ends; an answer has one pidfd.
 const MOST_DESCRIPTORS: usize = 3;
 
 impl Exchange {
     pub(super) fn new() -> Self {
-        Self { requests: Messages(Mutex::default()), outcomes: Messages(Mutex::default()) }
+        Self { requests: Contents(Mutex::default()), outcomes: Contents(Mutex::default()) }
     }
 }
 
-impl<T> Messages<T> {
+impl<T> Contents<T> {
     /// The sender still has to close its own copies of the descriptors.
     pub(super) fn send(
         &self,

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::confine::Confining;
 use super::request::{Failure, Output, Request, Step};
-use crate::descriptor_limit::{self, Limits};
+use crate::descriptor_limit::{self, SoftAndHard};
 use crate::own_signals;
 use crate::raw::{check, number, syscall};
 
@@ -25,7 +25,7 @@ pub(super) struct Setup<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     streams: [BorrowedFd<'a>; 3],
-    descriptors: Option<Limits>,
+    descriptors: Option<SoftAndHard>,
     confining: Option<Confining<'a>>,
     birth: &'a AtomicI32,
     /// The signals to reset to the default action: bit n - 1 is signal n.
@@ -158,7 +158,7 @@ fn reset_signals(signals: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn set_limits(which: usize, limits: Limits) -> Result<(), Failure> {
+pub(super) fn set_limits(which: usize, limits: SoftAndHard) -> Result<(), Failure> {
     call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0]).map(drop)
 }
 

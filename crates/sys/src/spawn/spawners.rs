@@ -15,7 +15,7 @@ use super::answers::Answers;
 use super::clone::{Mechanism, NewProcess, Stack, open_cgroup, spawn, unless_failed};
 use super::confine::Confining;
 use super::ends::ChildEnds;
-use super::messages::{Exchange, Messages, Outcome};
+use super::messages::{Contents, Exchange, PidOrFailure};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
 use super::table::enter_table;
@@ -177,7 +177,7 @@ impl Spawner {
     }
 
     /// The command is running, so this keeps trying as long as the program exists.
-    fn hand_over(&self, outcomes: &Messages<Outcome>, id: u64, (pid, pidfd): NewProcess) {
+    fn hand_over(&self, outcomes: &Contents<PidOrFailure>, id: u64, (pid, pidfd): NewProcess) {
         let send = |fds: &[_]| outcomes.send(self.socket.as_fd(), (id, Ok(pid)), fds);
         let mut sent = send(&[pidfd.as_fd()]);
         // Descriptors in transit count against this user's limit; a pid does not.
