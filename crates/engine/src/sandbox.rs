@@ -18,10 +18,10 @@ use std::path::PathBuf;
 
 use lastbyte_sys::Signal;
 
-pub use confine::confined;
 pub(crate) use confine::{Confined, Sandboxes};
 pub use enforcement::{Enforcement, EnforcementChoice, Missing};
 pub use error::{Needs, SandboxError};
+pub use lastbyte_sys::confine::{Network, marked as confined};
 
 use crate::process::ending::Status;
 
@@ -54,14 +54,6 @@ pub struct Workspace {
     pub protect: Vec<PathBuf>,
     pub startup_files: StartupFiles,
     pub network: Network,
-}
-
-/// Whether a command can open connections: to other hosts, to this one, to unix sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Network {
-    #[default]
-    Off,
-    On,
 }
 
 /// Whether a command may write the files in a home folder from which a shell, git, ssh or a desktop

@@ -11,7 +11,7 @@ use lastbyte_sys::Signal;
 use lastbyte_sys::procfs::Stat;
 use tokio::task::spawn_blocking;
 
-use crate::tree::{ForkChain, Reach, Target, Tree, View};
+use crate::tree::{ForkChain, Reach, Target, Tree, TreeView};
 use round::{Left, Round};
 
 /// How a command is stopped.
@@ -93,11 +93,11 @@ impl StopProof {
     }
 
     /// Merges two stops of one tree with what a scan has found after both.
-    fn with(self, more: Option<Self>, after: After) -> Self {
+    fn with(self, more: Option<Self>, after: ScanAfter) -> Self {
         let both = [Some(&self), more.as_ref()].into_iter().flatten();
         let signalled = both.clone().flat_map(|proof| proof.signalled.iter().copied()).collect();
         let mut left: BTreeSet<i32> = both.flat_map(|proof| proof.left.iter().copied()).collect();
-        let After { members, unattributed, complete } = after;
+        let ScanAfter { members, unattributed, complete } = after;
         left.extend(members.iter().chain(&unattributed));
         let proved = left.is_empty() && self.reach == Reach::Cgroup && complete;
         Self { unattributed, proved, ..Self::new(signalled, left, self.reach) }
@@ -106,7 +106,7 @@ impl StopProof {
 
 /// What a scan of all processes has found alive after a stop.
 #[derive(Debug, Default)]
-struct After {
+struct ScanAfter {
     members: Vec<i32>,
     unattributed: Vec<i32>,
     /// The scan cannot have missed a process that may be left.
@@ -137,12 +137,14 @@ pub(crate) async fn stop_unowned(policy: StopPolicy) -> StopProof {
 }
 
 /// Scans all processes. Names only one link of a fork chain that is too short-lived for a scan.
-async fn scan_after(tree: &Tree) -> After {
+async fn scan_after(tree: &Tree) -> ScanAfter {
     // The processes that have left a cgroup. Without a cgroup, the stop itself has followed them.
     let escapees = (tree.reach() == Reach::Cgroup).then(|| Target::Tree(tree.by_scan()));
     let escapees = escapees.and_then(|escapees| escapees.fork_chain());
     let unowned = Target::Unowned.fork_chain();
-    let Some(View { members, unattributed }) = tree.scan().await else { return After::default() };
+    let Some(TreeView { members, unattributed }) = tree.scan().await else {
+        return ScanAfter::default();
+    };
     let pids = |stats: Vec<Stat>| stats.into_iter().map(|stat| stat.pid).collect::<Vec<_>>();
     let (mut members, mut unattributed) = (pids(members), pids(unattributed));
     let mut complete = tree.is_below_us();
@@ -150,7 +152,7 @@ async fn scan_after(tree: &Tree) -> After {
         complete &= add_appeared(escapees, &mut members).await;
         complete &= add_appeared(unowned, &mut unattributed).await;
     }
-    After { members, unattributed, complete }
+    ScanAfter { members, unattributed, complete }
 }
 
 /// Adds one of the orphans that have appeared since; `false` if that failed.

@@ -20,6 +20,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use crate::pipe::retry;
+use crate::raw::{check, number, syscall};
 use crate::{Signal, leaders};
 
 /// An unreaped child that leads a session and a process group of its own.
@@ -87,7 +89,7 @@ impl Child {
 
     /// The status if the leader has exited. It stays a zombie.
     pub fn peek(&self) -> Result<Option<Status>, Lost> {
-        match wait(self.as_fd(), libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) {
+        match wait(self.as_fd(), PEEK) {
             Ok(answer) => Ok(answer.map(|(status, _)| status)),
             Err(_) => status_from_pidfd(self.as_fd()).map(Some),
         }
@@ -104,13 +106,11 @@ impl Child {
     /// The kernel counts the unreaped leader as a member, so `true` does not mean that a live
     /// process got the signal.
     pub fn signal_group(&self, signal: Signal) -> bool {
-        self.unreaped() && signal_group(self.pid, signal)
-    }
-
-    /// Whether the pid is still ours. It is not if another part of the program waits for children
-    /// it did not start, or ignores SIGCHLD.
-    fn unreaped(&self) -> bool {
-        self.pidfd.as_ref().is_some_and(|pidfd| unreaped(pidfd.as_fd()))
+        // The pid is no longer ours if another part of the program waits for children it did not
+        // start, or ignores SIGCHLD.
+        let unreaped = wait(self.as_fd(), PEEK).is_ok();
+        // SAFETY: kill(2) reads its two arguments and no memory.
+        unreaped && unsafe { libc::kill(-self.pid(), signal.number()) == 0 }
     }
 
     fn pidfd(&self) -> &Arc<OwnedFd> {
@@ -139,7 +139,9 @@ impl AsRawFd for ExitWatch {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.signal_group(Signal::KILL);
+        if self.pidfd.is_some() {
+            self.signal_group(Signal::KILL);
+        }
         let Some(pidfd) = self.pidfd.take() else { return };
         // A killed leader exits at once unless it hangs in the kernel, so a thread does the
         // waiting. If no thread can be created, the zombie stays until this program ends.
@@ -160,15 +162,6 @@ pub(crate) fn abandon(pid: Pid) {
     _ = std::thread::Builder::new().spawn(wait);
 }
 
-fn unreaped(pidfd: BorrowedFd<'_>) -> bool {
-    wait(pidfd, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT).is_ok()
-}
-
-fn signal_group(pid: Pid, signal: Signal) -> bool {
-    // SAFETY: kill(2) reads its two arguments and no memory.
-    unsafe { libc::kill(-pid.as_raw_nonzero().get(), signal.number()) == 0 }
-}
-
 fn reap(pid: Pid, pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
     let answer = wait(pidfd, libc::WEXITED);
     leaders::reaped(pid);
@@ -178,37 +171,19 @@ fn reap(pid: Pid, pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
     }
 }
 
-/// Waits for a child that sends no signal when it exits, and removes the zombie.
-pub(crate) fn wait_for_clone(pidfd: BorrowedFd<'_>) -> Option<Status> {
-    let answer = wait(pidfd, libc::WEXITED | libc::__WALL);
-    answer.ok().flatten().map(|(status, _)| status)
-}
+/// Whether it has exited, without reaping it.
+const PEEK: i32 = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
 
 /// `waitid` on a pidfd with resource usage. No safe wrapper offers this.
-fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, Errno> {
+pub(crate) fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    loop {
-        // SAFETY: both pointers are to live, writable values of the types the call fills, and the
-        // descriptor is borrowed for the duration of the call.
-        let answer = unsafe {
-            libc::syscall(
-                libc::SYS_waitid,
-                libc::P_PIDFD,
-                pidfd.as_raw_fd(),
-                info.as_mut_ptr(),
-                options,
-                usage.as_mut_ptr(),
-            )
-        };
-        if answer == 0 {
-            break;
-        }
-        match Errno::from_io_error(&std::io::Error::last_os_error()) {
-            Some(Errno::INTR) => {}
-            other => return Err(other.unwrap_or(Errno::CHILD)),
-        }
-    }
+    let (kind, pidfd) = (libc::P_PIDFD as usize, number(pidfd));
+    let (info_at, usage_at) = (info.as_mut_ptr() as usize, usage.as_mut_ptr() as usize);
+    let args = [kind, pidfd, info_at, options.unsigned_abs() as usize, usage_at];
+    // SAFETY: both pointers are to live, writable values of the types the call fills, and the
+    // descriptor is borrowed for the duration of the call.
+    retry(|| check(unsafe { syscall(libc::SYS_waitid, args) }))?;
     // SAFETY: all-zero is a valid siginfo_t, and the call has filled in its fields.
     let info = unsafe { info.assume_init() };
     // SAFETY: all-zero is a valid rusage, and the call has filled it in.
@@ -271,20 +246,9 @@ pub(crate) fn status_from_pidfd(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
 
 /// `pidfd_send_signal`, for any signal number.
 pub(crate) fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Errno> {
+    let args = [number(pidfd), signal.number().unsigned_abs() as usize, 0, 0];
     // SAFETY: the descriptor is borrowed for the call; a null siginfo means the same as kill(2).
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            signal.number(),
-            std::ptr::null::<libc::siginfo_t>(),
-            0,
-        )
-    };
-    match answer {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH)),
-    }
+    check(unsafe { syscall(libc::SYS_pidfd_send_signal, args) }).map(drop)
 }
 
 /// Whether `bytes` exceeds this program's own peak memory so far.

@@ -6,8 +6,8 @@
 //! received.
 
 use std::io;
-use std::mem::{MaybeUninit, zeroed};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::mem::zeroed;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
 
-use crate::raw::syscall;
+use crate::own_signals::{SIGCHLD, change_mask};
+use crate::raw::{number, syscall};
 
 /// Notification of children that have exited.
 #[derive(Debug, Clone, Copy)]
@@ -42,9 +43,11 @@ impl ChildExits {
             libc::pollfd { fd: self.event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let seconds = i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX);
         let limit = libc::timespec { tv_sec: seconds, tv_nsec: at_most.subsec_nanos().into() };
-        let mask = own_mask_but(libc::SIGCHLD);
-        // SAFETY: one entry, a limit and a filled-in set, all live for the call.
-        unsafe { libc::ppoll(&raw mut poll, 1, &raw const limit, mask.as_ptr()) };
+        let mask = change_mask(libc::SIG_BLOCK, 0) & !SIGCHLD;
+        let (poll, limit) = (ptr::from_mut(&mut poll) as usize, ptr::from_ref(&limit) as usize);
+        let (mask, size) = (ptr::from_ref(&mask) as usize, size_of::<u64>());
+        // SAFETY: one entry, a limit and a mask of the size the kernel uses, all live for the call.
+        unsafe { syscall(libc::SYS_ppoll, [poll, 1, limit, mask, size]) };
         // Clear the counter if it was set: the caller is about to check for every exit so far.
         _ = read(self.event, &mut [0; 8]);
     }
@@ -54,16 +57,6 @@ impl ChildExits {
         // A full counter ends the wait as well.
         _ = write(self.event, &1u64.to_ne_bytes());
     }
-}
-
-/// The calling thread's signal mask, without this signal.
-fn own_mask_but(signal: libc::c_int) -> MaybeUninit<libc::sigset_t> {
-    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: this only queries the mask, and the pointer is to a live, writable set.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), mask.as_mut_ptr()) };
-    // SAFETY: the set was filled in above, and the signal exists.
-    unsafe { libc::sigdelset(mask.as_mut_ptr(), signal) };
-    mask
 }
 
 fn install() -> io::Result<()> {
@@ -84,5 +77,5 @@ extern "C" fn on_sigchld(_: libc::c_int) {
     let from = ptr::from_ref(&one) as usize;
     // SAFETY: this writes eight live bytes to a descriptor that is never closed, and leaves `errno`
     // alone.
-    unsafe { syscall(libc::SYS_write, [event.as_raw_fd().unsigned_abs() as usize, from, 8]) };
+    unsafe { syscall(libc::SYS_write, [number(event.as_fd()), from, 8]) };
 }

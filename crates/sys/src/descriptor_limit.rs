@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Soft and hard limit, in the kernel's layout.
-pub(crate) type Limits = [u64; 2];
+pub(crate) type SoftAndHard = [u64; 2];
 
 /// The limits this program was started with, once it has raised them.
-static BEFORE: OnceLock<Limits> = OnceLock::new();
+static BEFORE: OnceLock<SoftAndHard> = OnceLock::new();
 
 /// Raises this program's soft limit to the hard limit. Its children keep the earlier limit.
 pub fn raise() {
@@ -29,6 +29,6 @@ pub fn own() -> u64 {
 }
 
 /// The limits for a child; `None` if it inherits this program's.
-pub(crate) fn for_children() -> Option<Limits> {
+pub(crate) fn for_children() -> Option<SoftAndHard> {
     BEFORE.get().copied()
 }

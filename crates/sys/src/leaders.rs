@@ -10,61 +10,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Pid;
 
-/// The pid of the child that a spawner is creating, written by the child.
-#[derive(Debug, Default)]
-pub(crate) struct Birth(AtomicI32);
-
-/// One spawner's children, from their first instruction until they are in the list.
+/// One spawner's children, from their first instruction until they are in the list: the pid of the
+/// child that it is creating, written by the child.
 #[derive(Debug)]
-pub(crate) struct Births {
-    current: Arc<Birth>,
-}
+pub(crate) struct Births(Arc<AtomicI32>);
 
 /// Counts the leaders per pid: briefly two, when one was reaped and its pid was already reused.
 static LEADERS: Mutex<Leaders> =
     Mutex::new(Leaders { births: Vec::new(), unreaped: BTreeMap::new() });
 
 struct Leaders {
-    births: Vec<Arc<Birth>>,
+    births: Vec<Arc<AtomicI32>>,
     unreaped: BTreeMap<i32, usize>,
-}
-
-impl Birth {
-    /// Runs in the child, so it only stores and does not allocate.
-    pub(crate) fn announce(&self, pid: isize) {
-        self.0.store(pid as i32, Ordering::SeqCst);
-    }
 }
 
 impl Births {
     pub(crate) fn begin() -> Self {
-        let current = Arc::new(Birth::default());
+        let current = Arc::new(AtomicI32::new(0));
         leaders().births.push(Arc::clone(&current));
-        Self { current }
+        Self(current)
     }
 
-    /// The slot in which the next child announces itself.
-    pub(crate) fn next(&self) -> &Birth {
-        self.current.0.store(0, Ordering::SeqCst);
-        &self.current
+    /// Where the next child stores its pid as the first thing it does.
+    pub(crate) fn next(&self) -> &AtomicI32 {
+        self.0.store(0, Ordering::SeqCst);
+        &self.0
     }
 
     /// Whether the child has started to run.
     pub(crate) fn announced(&self, pid: Pid) -> bool {
-        self.current.0.load(Ordering::SeqCst) == pid.as_raw_nonzero().get()
+        self.0.load(Ordering::SeqCst) == pid.as_raw_nonzero().get()
     }
 
     /// Records the child once the spawner knows its pid, until it is reaped.
     pub(crate) fn born(&self, pid: Pid) {
         let mut leaders = leaders();
         *leaders.unreaped.entry(pid.as_raw_nonzero().get()).or_default() += 1;
-        self.current.0.store(0, Ordering::SeqCst);
+        self.0.store(0, Ordering::SeqCst);
     }
 }
 
 impl Drop for Births {
     fn drop(&mut self) {
-        leaders().births.retain(|birth| !Arc::ptr_eq(birth, &self.current));
+        leaders().births.retain(|birth| !Arc::ptr_eq(birth, &self.0));
     }
 }
 
@@ -83,8 +71,8 @@ pub(crate) fn reaped(pid: Pid) {
 /// Whether this child is an unreaped leader. It must have run at least one instruction.
 pub(crate) fn is_leader(pid: i32) -> bool {
     let leaders = leaders();
-    let announced = |birth: &Arc<Birth>| birth.0.load(Ordering::SeqCst) == pid;
-    leaders.births.iter().any(announced) || leaders.unreaped.contains_key(&pid)
+    leaders.births.iter().any(|birth| birth.load(Ordering::SeqCst) == pid)
+        || leaders.unreaped.contains_key(&pid)
 }
 
 fn leaders() -> MutexGuard<'static, Leaders> {

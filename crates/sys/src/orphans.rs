@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 
-use crate::{leaders, procfs};
+use crate::leaders;
+use crate::procfs::{self, pids};
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
 
@@ -49,8 +50,7 @@ pub fn adopted() -> io::Result<Vec<i32>> {
     // The kernel reparents orphans to the first thread, which lives as long as the program.
     let own = getpid().as_raw_nonzero();
     let text = fs::read_to_string(format!("/proc/self/task/{own}/children"))?;
-    let pids = text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-    Ok(pids.filter(|pid| !leaders::is_leader(*pid)).collect())
+    Ok(pids(&text).filter(|pid| !leaders::is_leader(*pid)).collect())
 }
 
 /// Reaps the zombies of adopted orphans and returns how many. It never takes a leader's status.
@@ -82,17 +82,15 @@ fn children() -> Vec<i32> {
 }
 
 fn by_thread() -> Option<Vec<i32>> {
-    let mut pids = Vec::new();
+    let mut all = Vec::new();
     for thread in fs::read_dir("/proc/self/task").ok()? {
         let path = thread.ok()?.path().join("children");
         match fs::read_to_string(&path) {
-            Ok(text) => {
-                pids.extend(text.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()))
-            }
+            Ok(text) => all.extend(pids(&text)),
             // Either the thread has ended, or the kernel has no such files.
             Err(_) if path.parent().is_some_and(|thread| !thread.exists()) => {}
             Err(_) => return None,
         }
     }
-    Some(pids)
+    Some(all)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 
 use crate::child::own_usage;
+use crate::procfs::words;
 
 /// Resource usage at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,7 @@ impl OwnProgram {
             most_descriptors: getrlimit(Resource::Nofile).current,
         })
     }
+
     /// The resident memory; `None` without `/proc`.
     pub fn resident_bytes() -> Option<u64> {
         field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:").map(|kib| kib * 1024)
@@ -46,8 +48,7 @@ impl OwnProgram {
 
 /// The number after this field name.
 fn field(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    words(status, name).next()?.parse().ok()
 }
 
 #[cfg(test)]

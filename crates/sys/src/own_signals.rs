@@ -2,7 +2,6 @@
 //!
 //! Masks and ignored signals survive exec, so a program may start with signals it cannot receive.
 
-use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,22 +53,30 @@ fn is_ignored(signal: usize) -> bool {
 
 /// Unblocks every signal for the calling thread and the threads it starts later.
 pub fn unblock_all() {
-    set_mask(libc::SIG_SETMASK, None);
+    change_mask(libc::SIG_SETMASK, 0);
 }
 
 /// Blocks SIGCHLD for the calling thread and the threads it starts later.
 pub fn block_sigchld() {
-    set_mask(libc::SIG_BLOCK, Some(libc::SIGCHLD));
+    change_mask(libc::SIG_BLOCK, SIGCHLD);
 }
 
-fn set_mask(how: libc::c_int, signal: Option<libc::c_int>) {
-    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the pointer is to a live, writable set.
-    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    if let Some(signal) = signal {
-        // SAFETY: the set was made above, and the signal exists.
-        unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
-    }
-    // SAFETY: the set was filled in above; a null old set is allowed.
-    unsafe { libc::pthread_sigmask(how, set.as_ptr(), ptr::null_mut()) };
+/// Leaves this program's signals to its other threads, except those that libc reserves.
+pub(crate) fn block_all() {
+    let reserved = (1 << (libc::SIGRTMIN() - 1)) - (1 << 31);
+    change_mask(libc::SIG_SETMASK, !reserved);
+}
+
+/// As a bit set, like [`ALL`].
+pub(crate) const SIGCHLD: u64 = 1 << (libc::SIGCHLD - 1);
+
+/// Changes the calling thread's mask, even for the signals that libc reserves. Returns the mask as
+/// it was.
+pub(crate) fn change_mask(how: libc::c_int, mask: u64) -> u64 {
+    let mut old = 0u64;
+    let (new, place) = (ptr::from_ref(&mask) as usize, ptr::from_mut(&mut old) as usize);
+    let how = how.unsigned_abs() as usize;
+    // SAFETY: both masks are live and 8 bytes, the size the kernel uses.
+    unsafe { syscall(libc::SYS_rt_sigprocmask, [how, new, place, size_of::<u64>()]) };
+    old
 }

@@ -89,14 +89,19 @@ pub fn readiness(pipe: impl AsFd) -> Result<Readiness, Errno> {
 }
 
 fn poll_once(pipe: impl AsFd) -> Result<Readiness, Errno> {
-    let mut polled = [PollFd::new(&pipe, PollFlags::IN)];
-    retry(|| poll(&mut polled, Some(&Timespec::default())))?;
-    let events = polled[0].revents();
+    let events = poll_now(pipe, PollFlags::IN)?;
     Ok(match (events.contains(PollFlags::IN), events.is_empty()) {
         (true, _) => Readiness::Bytes,
         (false, true) => Readiness::Nothing,
         (false, false) => Readiness::End,
     })
+}
+
+/// Which of these events there are now, and whether there is an error or a hangup.
+pub(crate) fn poll_now(fd: impl AsFd, events: PollFlags) -> Result<PollFlags, Errno> {
+    let mut polled = [PollFd::new(&fd, events)];
+    retry(|| poll(&mut polled, Some(&Timespec::default())))?;
+    Ok(polled[0].revents())
 }
 
 /// How many bytes are ready in the pipe.

@@ -10,7 +10,8 @@ use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 
 use crate::file::punch_hole;
 use crate::pipe::{pipe, splice_into_file};
-use crate::spawn;
+use crate::raw::{check, syscall};
+use crate::spawn::try_clone;
 
 /// The kernel release, like `6.18.2`.
 pub fn kernel() -> String {
@@ -24,32 +25,25 @@ pub fn pidfd() -> Result<(), Errno> {
 
 /// Whether `clone3` works. A container's seccomp filter may refuse it.
 pub fn clone3() -> Result<(), Errno> {
-    spawn::clone_with(0).map(drop)
+    try_clone(0, None).map(drop)
 }
 
 /// Whether a pidfd still reports the exit status of a process that something else reaped.
 pub fn exit_status_by_pidfd() -> bool {
-    spawn::clone_with(0).is_ok_and(|pidfd| crate::child::status_from_pidfd(pidfd.as_fd()).is_ok())
+    try_clone(0, None).is_ok_and(|pidfd| crate::child::status_from_pidfd(pidfd.as_fd()).is_ok())
 }
 
 /// The version of the Landlock ABI; `None` without Landlock.
 pub fn landlock_abi() -> Option<u32> {
-    const VERSION: u32 = 1;
+    const VERSION: usize = 1;
     // SAFETY: with this flag the call takes no attributes: a null pointer and a size of 0.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<libc::c_void>(),
-            0usize,
-            VERSION,
-        )
-    };
-    u32::try_from(answer).ok()
+    let version = check(unsafe { syscall(libc::SYS_landlock_create_ruleset, [0, 0, VERSION]) });
+    version.ok().and_then(|version| version.try_into().ok())
 }
 
 /// Whether this user may create user and mount namespaces.
 pub fn namespaces() -> Result<(), Errno> {
-    spawn::clone_with(libc::CLONE_NEWUSER | libc::CLONE_NEWNS).map(drop)
+    try_clone(libc::CLONE_NEWUSER | libc::CLONE_NEWNS, None).map(drop)
 }
 
 /// Whether pipes can be spliced into files in this folder.

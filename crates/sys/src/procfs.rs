@@ -60,8 +60,7 @@ impl Member {
         let member = Self::open(stat.pid)?;
         // Opened first, verified second: so the descriptor refers to the process with this start
         // time.
-        let again = read_stat(stat.pid).ok()?;
-        (again.start_time == stat.start_time).then_some(member)
+        stat.still_exists().then_some(member)
     }
 
     /// Opens whichever process has this pid. The caller must verify afterwards that it is the
@@ -116,18 +115,34 @@ pub fn read_stat(pid: i32) -> io::Result<Stat> {
 /// The value of this variable in the environment the process was started with. `None` if the
 /// process is gone or we may not read it.
 pub fn initial_env(pid: i32, name: &str) -> io::Result<Option<Vec<u8>>> {
-    let environ = match fs::read(format!("/proc/{pid}/environ")) {
-        Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
-            return Ok(None);
-        }
-        environ => environ?,
-    };
+    let environ = read_if_visible(pid, "environ")?;
     let value =
         |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
     Ok(environ.split(|byte| *byte == 0).find_map(value))
 }
 
-pub(crate) fn is_gone(error: &io::Error) -> bool {
+/// A file of this process; empty if the process is gone or we may not read it.
+pub(crate) fn read_if_visible(pid: i32, file: &str) -> io::Result<Vec<u8>> {
+    match fs::read(format!("/proc/{pid}/{file}")) {
+        Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(Vec::new())
+        }
+        answer => answer,
+    }
+}
+
+/// The words after the name that begins a line, as in `/proc/PID/status` and `/proc/PID/limits`.
+pub(crate) fn words<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().split_ascii_whitespace()
+}
+
+/// The pids in a list of the kernel, one word each.
+pub(crate) fn pids(list: &str) -> impl Iterator<Item = i32> {
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
+}
+
+fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 

@@ -9,13 +9,10 @@ use std::os::fd::AsRawFd;
 pub use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A value that owns one descriptor and never changes it.
-pub trait OneDescriptor: AsRawFd + sealed::Sealed {}
-
-impl<T: AsRawFd + sealed::Sealed> OneDescriptor for T {}
+use sealed::OneDescriptor;
 
 /// Registers the descriptor with the current runtime. Panics outside a runtime.
-pub fn watch<T: OneDescriptor>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+pub fn watch<T: AsRawFd + OneDescriptor>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: `inner` owns its descriptor and keeps it open and unchanged until it is dropped; the
     // types below guarantee this by construction.
     let registered = unsafe { AsyncFd::register_with_interest(inner, interest) };
@@ -23,9 +20,10 @@ pub fn watch<T: OneDescriptor>(inner: T, interest: Interest) -> io::Result<Async
 }
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for std::os::fd::OwnedFd {}
-    impl Sealed for crate::ExitWatch {}
-    impl Sealed for crate::procfs::Member {}
-    impl Sealed for crate::spawn::Answers {}
+    /// A value that owns one descriptor and never changes it.
+    pub trait OneDescriptor {}
+    impl OneDescriptor for std::os::fd::OwnedFd {}
+    impl OneDescriptor for crate::ExitWatch {}
+    impl OneDescriptor for crate::procfs::Member {}
+    impl OneDescriptor for crate::spawn::Answers {}
 }

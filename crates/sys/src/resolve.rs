@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat, openat2,
-    readlinkat, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, StatxTimestamp, openat,
+    openat2, readlinkat, statx,
 };
 use rustix::io::Errno;
 
@@ -58,7 +58,7 @@ pub fn resolve(path: &Path) -> Result<Resolved, Errno> {
         // Without links, `.` and `..` can be removed textually.
         Ok(file) => found(&file, without_dots(path), Vec::new()),
         // There are links, or the kernel or a seccomp filter does not allow the call.
-        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Walk::new(path)?.finish(),
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => PathWalk::new(path)?.finish(),
         Err(errno) => Err(errno),
     }
 }
@@ -67,20 +67,22 @@ const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const MOST_LINKS: usize = 40;
 
 fn found(file: impl AsFd, path: PathBuf, links: Vec<Link>) -> Result<Resolved, Errno> {
+    let (found, kind) = look(file)?;
+    let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let born = to_time(found.stx_btime).filter(|_| known);
+    let is_folder = kind == FileType::Directory;
+    Ok(Resolved { path, file: FileId::from_statx(&found), is_folder, born, links })
+}
+
+fn look(file: impl AsFd) -> Result<(Statx, FileType), Errno> {
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME;
     let found = statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
-    let is_folder = kind(&found) == FileType::Directory;
-    Ok(Resolved { path, file: FileId::from_statx(&found), is_folder, born: born(&found), links })
+    Ok((found, FileType::from_raw_mode(found.stx_mode.into())))
 }
 
-fn kind(found: &Statx) -> FileType {
-    FileType::from_raw_mode(found.stx_mode.into())
-}
-
-fn born(found: &Statx) -> Option<SystemTime> {
-    let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let since = u64::try_from(found.stx_btime.tv_sec).ok().filter(|_| known)?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::new(since, found.stx_btime.tv_nsec))
+pub(crate) fn to_time(time: StatxTimestamp) -> Option<SystemTime> {
+    let since = Duration::new(u64::try_from(time.tv_sec).ok()?, time.tv_nsec);
+    SystemTime::UNIX_EPOCH.checked_add(since)
 }
 
 fn without_dots(path: &Path) -> PathBuf {
@@ -98,7 +100,7 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 /// Resolves one component at a time.
-struct Walk {
+struct PathWalk {
     at: OwnedFd,
     path: PathBuf,
     /// The folders of `path`, including the last one.
@@ -107,10 +109,10 @@ struct Walk {
     left: VecDeque<OsString>,
 }
 
-impl Walk {
+impl PathWalk {
     fn new(path: &Path) -> Result<Self, Errno> {
         let at = openat(CWD, c"/", PATH_ONLY, Mode::empty())?;
-        let top = found(&at, PathBuf::new(), Vec::new())?.file;
+        let top = FileId::from_statx(&look(&at)?.0);
         let left = path.components().map(|part| part.as_os_str().to_owned()).collect();
         Ok(Self { at, path: "/".into(), above: vec![top], links: Vec::new(), left })
     }
@@ -144,14 +146,14 @@ impl Walk {
 
     fn down(&mut self, name: &OsStr) -> Result<(), Errno> {
         let next = openat(&self.at, name, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
-        let wanted = StatxFlags::TYPE | StatxFlags::INO;
-        let found = statx(&next, c"", AtFlags::EMPTY_PATH, wanted)?;
-        if kind(&found) == FileType::Symlink {
-            return self.follow(&next, FileId::from_statx(&found), name);
+        let (found, kind) = look(&next)?;
+        let file = FileId::from_statx(&found);
+        if kind == FileType::Symlink {
+            return self.follow(&next, file, name);
         }
         self.at = next;
         self.path.push(name);
-        self.above.push(FileId::from_statx(&found));
+        self.above.push(file);
         Ok(())
     }
 

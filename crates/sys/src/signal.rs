@@ -37,7 +37,7 @@ impl Signal {
 
     /// Its name without `SIG`, or `None` for a real-time signal.
     pub fn name(self) -> Option<&'static str> {
-        NAMES.iter().find(|(number, _)| *number == self.0).map(|(_, name)| *name)
+        NAMES.get(self.0.unsigned_abs() as usize - 1).copied()
     }
 }
 
@@ -67,42 +67,16 @@ impl FromStr for Signal {
         }
         let upper = text.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-        NAMES.iter().find(|(_, known)| *known == name).map(|(n, _)| Self(*n)).ok_or_else(unknown)
+        let mut named = (1..).zip(NAMES).filter(|(_, known)| *known == name);
+        named.next().map(|(number, _)| Self(number)).ok_or_else(unknown)
     }
 }
 
-const NAMES: &[(i32, &str)] = &[
-    (libc::SIGHUP, "HUP"),
-    (libc::SIGINT, "INT"),
-    (libc::SIGQUIT, "QUIT"),
-    (libc::SIGILL, "ILL"),
-    (libc::SIGTRAP, "TRAP"),
-    (libc::SIGABRT, "ABRT"),
-    (libc::SIGBUS, "BUS"),
-    (libc::SIGFPE, "FPE"),
-    (libc::SIGKILL, "KILL"),
-    (libc::SIGUSR1, "USR1"),
-    (libc::SIGSEGV, "SEGV"),
-    (libc::SIGUSR2, "USR2"),
-    (libc::SIGPIPE, "PIPE"),
-    (libc::SIGALRM, "ALRM"),
-    (libc::SIGTERM, "TERM"),
-    (libc::SIGSTKFLT, "STKFLT"),
-    (libc::SIGCHLD, "CHLD"),
-    (libc::SIGCONT, "CONT"),
-    (libc::SIGSTOP, "STOP"),
-    (libc::SIGTSTP, "TSTP"),
-    (libc::SIGTTIN, "TTIN"),
-    (libc::SIGTTOU, "TTOU"),
-    (libc::SIGURG, "URG"),
-    (libc::SIGXCPU, "XCPU"),
-    (libc::SIGXFSZ, "XFSZ"),
-    (libc::SIGVTALRM, "VTALRM"),
-    (libc::SIGPROF, "PROF"),
-    (libc::SIGWINCH, "WINCH"),
-    (libc::SIGIO, "IO"),
-    (libc::SIGPWR, "PWR"),
-    (libc::SIGSYS, "SYS"),
+/// From 1 on, the same on every processor that this program runs on.
+const NAMES: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+    "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+    "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
 #[cfg(test)]
@@ -115,6 +89,16 @@ mod tests {
             assert_eq!(text.parse(), Ok(Signal::TERM), "{text}");
         }
         assert_eq!("40".parse::<Signal>().map(|s| s.to_string()), Ok("signal 40".into()));
+    }
+
+    #[test]
+    fn the_names_are_in_the_order_of_the_numbers() {
+        let some = [(libc::SIGHUP, "HUP"), (libc::SIGUSR1, "USR1"), (libc::SIGSTKFLT, "STKFLT")];
+        let more = [(libc::SIGSTOP, "STOP"), (libc::SIGURG, "URG"), (libc::SIGSYS, "SYS")];
+        for (number, name) in some.into_iter().chain(more) {
+            assert_eq!(Signal::from_number(number).unwrap().name(), Some(name));
+        }
+        assert_eq!(Signal(32).name(), None);
     }
 
     #[test]

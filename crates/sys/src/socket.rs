@@ -1,31 +1,32 @@
 //! Socket queries: unsent bytes, hangup, and the process at the other end.
 
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::ptr;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt;
+
+use crate::pipe::poll_now;
+use crate::raw::{check, number, syscall};
 
 /// How many written bytes the other end has not taken yet: for TCP the unacknowledged ones, for a
 /// unix socket the memory of the unread ones.
 pub fn unsent(socket: impl AsFd) -> Result<u64, Errno> {
     let mut bytes: libc::c_int = 0;
+    let place = ptr::from_mut(&mut bytes) as usize;
+    let args = [number(socket.as_fd()), libc::TIOCOUTQ as usize, place];
     // SAFETY: SIOCOUTQ, which equals TIOCOUTQ, writes one int to a live, writable place.
-    let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    match answer {
-        0 => Ok(u64::try_from(bytes).unwrap_or(0)),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-    }
+    check(unsafe { syscall(libc::SYS_ioctl, args) })?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
 /// Whether the socket is closed in both directions. A peer that has only shut down its own side
 /// still reads.
 pub fn is_hung_up(socket: impl AsFd) -> bool {
-    let mut polled = [PollFd::new(&socket, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     // Hangups and errors are always reported.
-    matches!(poll(&mut polled, Some(&now)), Ok(1..))
+    poll_now(socket, PollFlags::empty()).is_ok_and(|events| !events.is_empty())
 }
 
 /// Enables TCP keepalive probes after this much silence. The connection fails if the peer refuses a
@@ -47,34 +48,25 @@ impl PeerProcess {
     pub fn from_socket(socket: impl AsFd) -> Result<Self, Errno> {
         let mut pidfd: libc::c_int = -1;
         let mut size = size_of::<libc::c_int>() as libc::socklen_t;
+        let (pidfd_at, size_at) =
+            (ptr::from_mut(&mut pidfd) as usize, ptr::from_mut(&mut size) as usize);
+        let level = libc::SOL_SOCKET as usize;
+        let args = [number(socket.as_fd()), level, SO_PEERPIDFD, pidfd_at, size_at];
         // SAFETY: the kernel writes at most `size` bytes to a live int, and the size to another.
-        let answer = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                SO_PEERPIDFD,
-                (&raw mut pidfd).cast(),
-                &raw mut size,
-            )
-        };
-        match answer {
-            // SAFETY: the kernel created this descriptor for us in the call above.
-            0 => Ok(Self(unsafe { OwnedFd::from_raw_fd(pidfd) })),
-            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-        }
+        check(unsafe { syscall(libc::SYS_getsockopt, args) })?;
+        // SAFETY: the kernel created this descriptor for us in the call above.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(pidfd) }))
     }
 
     /// Whether it has exited, so its pid may be reused.
     pub fn is_gone(&self) -> bool {
-        let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         // If poll fails, the process counts as gone.
-        !matches!(poll(&mut ready, Some(&now)), Ok(0))
+        !poll_now(&self.0, PollFlags::IN).is_ok_and(|events| events.is_empty())
     }
 }
 
 /// Not in libc yet.
-const SO_PEERPIDFD: libc::c_int = 77;
+const SO_PEERPIDFD: usize = 77;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 //! (`setsid`, a second fork, an empty environment, closed streams). An ordinary user cannot raise
 //! it. Anyone can read it in `/proc/PID/limits`, even of a zombie.
 
-use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::OnceLock;
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::procfs::is_gone;
+use crate::procfs::{read_if_visible, words};
 
 /// The number of one leader of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,12 +37,8 @@ impl Tag {
 
     /// The tag of this process, if this program made it. `None` if the process is gone.
     pub fn from_pid(pid: i32) -> io::Result<Option<Self>> {
-        match fs::read(format!("/proc/{pid}/limits")) {
-            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
-                Ok(None)
-            }
-            limits => Ok(parse(&limits?).filter(|limit| is_ours(*limit)).map(Self)),
-        }
+        let limits = read_if_visible(pid, "limits")?;
+        Ok(parse(&String::from_utf8_lossy(&limits)).filter(|limit| is_ours(*limit)).map(Self))
     }
 
     /// Soft and hard limit, in the kernel's layout.
@@ -65,10 +60,8 @@ fn check(number: u64) -> u64 {
 }
 
 /// Parses the hard limit, which only root can raise, from `Max file locks   SOFT   HARD   locks`.
-fn parse(limits: &[u8]) -> Option<u64> {
-    let mut lines = limits.split(|byte| *byte == b'\n');
-    let line = lines.find_map(|line| line.strip_prefix(b"Max file locks"))?;
-    std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+fn parse(limits: &str) -> Option<u64> {
+    words(limits, "Max file locks").nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -86,11 +79,10 @@ mod tests {
 
     #[test]
     fn the_hard_limit_is_read() {
-        let line =
-            b"Max processes 1 2 processes\nMax file locks            7       9       locks\n";
+        let line = "Max processes 1 2 processes\nMax file locks            7       9       locks\n";
         assert_eq!(parse(line), Some(9));
-        assert_eq!(parse(b"Max file locks            unlimited   unlimited   locks\n"), None);
-        assert_eq!(parse(b""), None);
+        assert_eq!(parse("Max file locks            unlimited   unlimited   locks\n"), None);
+        assert_eq!(parse(""), None);
     }
 
     #[test]

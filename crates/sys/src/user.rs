@@ -32,11 +32,3 @@ pub fn home() -> Option<PathBuf> {
 pub fn is_user_0() -> bool {
     rustix::process::geteuid().is_root()
 }
-
-/// Whether this program has the capability with this number in its effective set.
-pub fn effective_capability(number: u32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    bits.is_some_and(|bits| bits >> number & 1 == 1)
-}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_sys::cgroup::{
-    self, Cgroup, Claims, ParentCgroup, State, read_state, wait_until_empty,
+    self, Cgroup, CgroupState, Claims, ParentCgroup, read_state, wait_until_empty,
 };
 use lastbyte_sys::spawn::{
     Failure, Mechanism, Output, Request, Spawned, Spawners, Stdin, Step, open_ends,
@@ -65,8 +65,8 @@ fn spawn(argv: &[&str], cgroup: &Cgroup, mechanism: Mechanism) -> Result<Child, 
     })
 }
 
-fn state(populated: bool) -> State {
-    State { populated, frozen: false }
+fn state(populated: bool) -> CgroupState {
+    CgroupState { populated, frozen: false }
 }
 
 #[test]

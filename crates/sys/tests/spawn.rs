@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Readable, Root, Ruleset,
-    Traffic, probe,
+    Confinement, FilePlace, Filter, KeptFolder, MetadataChanges, Mounts, Namespaces, Network,
+    Readable, RootUser, Ruleset, probe,
 };
 use lastbyte_sys::own_signals::prepare_for_children;
 use lastbyte_sys::resolve::{FileId, resolve};
@@ -214,16 +214,16 @@ fn confined_by(filter: &Arc<Filter>) -> Request {
         folders: vec![],
         devices: vec![],
         readable: Readable::Everything,
-        traffic: Traffic::Barred,
+        network: Network::Off,
     };
-    let (mounts, root, filter) = (None, Root::for_own_children(), Arc::clone(filter));
+    let (mounts, root, filter) = (None, RootUser::for_own_children(), Arc::clone(filter));
     let confinement = Some(Arc::new(Confinement { mounts, ruleset, cwd: None, filter, root }));
     Request { confinement, ..request(&["/bin/grep", "Seccomp:", "/proc/self/status"]) }
 }
 
 #[test]
 fn a_confined_child_is_born_with_its_filter() {
-    let filter = Filter::get(Traffic::Barred, MetadataChanges::Barred);
+    let filter = Filter::get(Network::Off, MetadataChanges::Barred);
     for mechanism in BOTH {
         let made = Spawners::start(1, mechanism, Some(Arc::clone(&filter)));
         let (spawners, answers) = made.expect("threads");
@@ -236,8 +236,8 @@ fn a_confined_child_is_born_with_its_filter() {
 /// A spawner that took whatever comes would start a command without its filter.
 #[test]
 fn a_spawner_makes_only_children_that_want_its_own_filter() {
-    let own = Filter::get(Traffic::Barred, MetadataChanges::Barred);
-    let other = Filter::get(Traffic::Free, MetadataChanges::Barred);
+    let own = Filter::get(Network::Off, MetadataChanges::Barred);
+    let other = Filter::get(Network::On, MetadataChanges::Barred);
     let refused = Some(Failure { step: Step::Filter, errno: Errno::INVAL });
     let check = |filter: Option<&Arc<Filter>>, request: Request| {
         let made = Spawners::start(1, Mechanism::Clone3, filter.cloned());
@@ -295,9 +295,9 @@ fn a_child_that_is_never_held_is_killed() {
 fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
     let folder = tempfile::tempdir().expect("folder");
     let path = CString::new(folder.path().as_os_str().as_bytes()).expect("no NUL");
-    let right = Place { path, file: resolve(folder.path()).expect("there").file };
-    let wrong = Place { file: FileId::default(), ..right.clone() };
-    let root = Kept { from: right.clone(), to: right.clone() };
+    let right = FilePlace { path, file: resolve(folder.path()).expect("there").file };
+    let wrong = FilePlace { file: FileId::default(), ..right.clone() };
+    let root = KeptFolder { from: right.clone(), to: right.clone() };
     let plain = || Mounts {
         namespaces: Namespaces::for_own_user(),
         kept: vec![root.clone()],
@@ -311,7 +311,7 @@ fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
         return lastbyte_testkit::not_run("user namespaces are refused here");
     }
     let stale = |step| Err(Failure { step, errno: Errno::STALE });
-    let kept = |from, to| Mounts { kept: vec![Kept { from, to }], ..plain() };
+    let kept = |from, to| Mounts { kept: vec![KeptFolder { from, to }], ..plain() };
     assert_eq!(start_with(kept(wrong.clone(), right.clone()), None), stale(Step::Kept));
     assert_eq!(start_with(kept(right.clone(), wrong.clone()), None), stale(Step::Kept));
     let immovable = Mounts { immovable: vec![wrong.clone()], ..plain() };
@@ -323,16 +323,16 @@ fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
     assert_eq!(start_with(plain(), Some(wrong)), stale(Step::Cwd));
 }
 
-fn start_with(mounts: Mounts, cwd: Option<Place>) -> Result<(), Failure> {
+fn start_with(mounts: Mounts, cwd: Option<FilePlace>) -> Result<(), Failure> {
     let ruleset = Ruleset {
         folders: vec![],
         devices: vec![],
         readable: Readable::Everything,
-        traffic: Traffic::Barred,
+        network: Network::Off,
     };
-    let filter = Filter::get(Traffic::Barred, MetadataChanges::Free);
+    let filter = Filter::get(Network::Off, MetadataChanges::Free);
     let confinement =
-        Confinement { mounts: Some(mounts), ruleset, cwd, filter, root: Root::Disarm };
+        Confinement { mounts: Some(mounts), ruleset, cwd, filter, root: RootUser::Disarm };
     probe(Arc::new(confinement), Mechanism::Clone3)
 }
 

@@ -11,32 +11,28 @@ use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
 use lastbyte_sys::confine::{
-    Confinement, Filter, Kept, MetadataChanges, Mounts, Namespaces, Place, Readable, Root, Ruleset,
-    Traffic, marked,
+    Confinement, FilePlace, Filter, KeptFolder, MetadataChanges, Mounts, Namespaces, RootUser,
+    Ruleset,
 };
 use lastbyte_sys::resolve::resolve;
-use lastbyte_sys::spawn::Mechanism;
 
-use super::enforcement::{Enforcement, EnforcementChoice, Found, Missing};
+use super::Sandbox;
+use super::enforcement::{Enforcement, Missing, Probed};
 use super::error::SandboxError;
-use super::plan::{Places, Plan};
+use super::plan::{PathPlan, Places};
 use super::root_record::RootRecord;
 use super::startup_files::Absent;
-use super::{Network, Sandbox};
 use crate::launch::plan::Warning;
 use crate::settings::Settings;
 
 /// How an engine enforces policies.
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
-    choice: EnforcementChoice,
-    mechanism: Mechanism,
+    settings: Settings,
     /// Probed when the first confined command starts.
-    found: OnceLock<Found>,
+    found: OnceLock<Probed>,
     /// The server's own folders.
     hidden: Vec<PathBuf>,
-    protected: Vec<PathBuf>,
-    homes: Vec<PathBuf>,
     own: OwnFolders,
     written: RootRecord,
 }
@@ -57,23 +53,13 @@ pub(crate) struct Confined {
     pub(crate) warning: Option<Warning>,
 }
 
-/// Whether this process belongs to a confined command, of this engine or any other. The process
-/// cannot undo what this checks: not by another session, parent or environment. Fails if the
-/// process is gone or cannot be read.
-pub fn confined(pid: i32) -> io::Result<bool> {
-    marked(pid)
-}
-
 impl Sandboxes {
     pub(crate) fn new(settings: &Settings) -> Self {
         let own = [settings.state.clone()].into_iter();
         Self {
-            choice: settings.enforcement,
-            mechanism: settings.mechanism,
+            settings: settings.clone(),
             found: OnceLock::new(),
             hidden: own.chain(settings.hidden.iter().cloned()).collect(),
-            protected: settings.protected.clone(),
-            homes: settings.homes.clone(),
             own: OwnFolders::new(&settings.state),
             written: RootRecord::new(settings.sandbox_roots.clone()),
         }
@@ -90,9 +76,9 @@ impl Sandboxes {
             return Ok(None);
         }
         let written = self.written.folders().map_err(|error| self.unrecorded(&error))?;
-        let Self { hidden, protected, homes, .. } = self;
+        let Self { hidden, settings: Settings { protected, homes, .. }, .. } = self;
         let places = Places { cwd, tmpdir, hidden, protected, homes, written: &written };
-        let Some(mut plan) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
+        let Some(mut plan) = PathPlan::new(sandbox, places, resolve)? else { return Ok(None) };
         let found = self.find().map_err(SandboxError::NotEnforceable)?;
         match (found.enforcement, plan.needs()) {
             (Enforcement::Landlock, Some(needs)) => {
@@ -101,12 +87,13 @@ impl Sandboxes {
             (Enforcement::Landlock, None) => {}
             (Enforcement::Mounts | Enforcement::UserMounts, _) => self.own.make()?,
         }
-        if make_absent(&plan.absent)? {
-            let Some(complete) = Plan::new(sandbox, places, resolve)? else { return Ok(None) };
+        if make_absent(&plan.absent)?
+            && let Some(complete) = PathPlan::new(sandbox, places, resolve)?
+        {
             plan = complete;
         }
         let warning = (found.landlock < SCOPES).then_some(Warning::Signals);
-        let confinement = Arc::new(confinement(&plan, found, &self.own)?);
+        let confinement = Arc::new(plan.confinement(found, &self.own)?);
         // Record this before the command can change anything there.
         let roots = plan.roots.iter().map(|root| (root.as_path(), plan.files[root]));
         let added = self.written.add(&roots.collect::<Vec<_>>(), SystemTime::now());
@@ -118,12 +105,13 @@ impl Sandboxes {
         let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
         SandboxError::Record { path: self.written.path().to_owned(), errno }
     }
+
     /// Keeps what was found, but not a failure: it may have been a temporary shortage.
-    fn find(&self) -> Result<&Found, Missing> {
+    fn find(&self) -> Result<&Probed, Missing> {
         match self.found.get() {
             Some(found) => Ok(found),
             None => {
-                let found = self.choice.find(self.mechanism)?;
+                let found = self.settings.enforcement.find(self.settings.mechanism)?;
                 Ok(self.found.get_or_init(|| found))
             }
         }
@@ -147,11 +135,12 @@ impl OwnFolders {
         }
         Ok(())
     }
-    fn shared_memory(&self) -> Result<Place, SandboxError> {
+
+    fn shared_memory(&self) -> Result<FilePlace, SandboxError> {
         let path = &self.shared_memory;
         let found = resolve(path);
         let found = found.map_err(|errno| SandboxError::Hide { path: path.clone(), errno })?;
-        Ok(Place { path: c_path(&found.path), file: found.file })
+        Ok(FilePlace { path: c_path(&found.path), file: found.file })
     }
 }
 
@@ -172,61 +161,57 @@ fn make_absent(absent: &[Absent]) -> Result<bool, SandboxError> {
 const SCOPES: u32 = 6;
 
 /// The restrictions of every policy: nothing to write and no network.
-pub(super) fn bare_confinement(found: &Found) -> Confinement {
-    confinement(&Plan::default(), found, &OwnFolders::new(Path::new("/")))
-        .expect("nothing has to be found")
+pub(super) fn bare_confinement(found: &Probed) -> Confinement {
+    let own = OwnFolders::new(Path::new("/"));
+    PathPlan::default().confinement(found, &own).expect("nothing has to be found")
 }
 
-fn confinement(plan: &Plan, found: &Found, own: &OwnFolders) -> Result<Confinement, SandboxError> {
-    let traffic = match plan.network {
-        Network::On => Traffic::Free,
-        Network::Off => Traffic::Barred,
-    };
-    let (namespaces, metadata, root) = match found.enforcement {
-        Enforcement::Mounts => (Some(Namespaces::Mount), MetadataChanges::Free, Root::Disarm),
-        Enforcement::UserMounts => {
-            (Some(Namespaces::for_own_user()), MetadataChanges::Free, Root::Disarm)
-        }
-        Enforcement::Landlock => (None, MetadataChanges::Barred, Root::for_own_children()),
-    };
-    let mounts = namespaces.map(|namespaces| mounts(plan, own, namespaces)).transpose()?;
-    let folders = match &mounts {
-        Some(mounts) => mounts.kept.iter().map(|kept| kept.from.clone()).collect(),
-        None => places(plan, &plan.roots),
-    };
-    let (devices, readable) = (found.devices.clone(), readable(found));
-    let ruleset = Ruleset { folders, devices, readable, traffic };
-    let cwd = plan.cwd.as_deref().map(|cwd| place(plan, cwd));
-    Ok(Confinement { mounts, ruleset, cwd, filter: Filter::get(traffic, metadata), root })
-}
-
-fn mounts(plan: &Plan, own: &OwnFolders, namespaces: Namespaces) -> Result<Mounts, SandboxError> {
-    let roots = plan.roots.iter().map(|root| place(plan, root));
-    let mut kept: Vec<Kept> = roots.map(|root| Kept { from: root.clone(), to: root }).collect();
-    if let Some(path) = &plan.shared_memory {
-        kept.push(Kept { from: own.shared_memory()?, to: place(plan, path) });
+impl PathPlan {
+    fn confinement(&self, found: &Probed, own: &OwnFolders) -> Result<Confinement, SandboxError> {
+        let (namespaces, metadata, root) = match found.enforcement {
+            Enforcement::Mounts => {
+                (Some(Namespaces::Mount), MetadataChanges::Free, RootUser::Disarm)
+            }
+            Enforcement::UserMounts => {
+                (Some(Namespaces::for_own_user()), MetadataChanges::Free, RootUser::Disarm)
+            }
+            Enforcement::Landlock => (None, MetadataChanges::Barred, RootUser::for_own_children()),
+        };
+        let mounts = namespaces.map(|namespaces| self.mounts(own, namespaces)).transpose()?;
+        let folders = match &mounts {
+            Some(mounts) => mounts.kept.iter().map(|kept| kept.from.clone()).collect(),
+            None => self.places(&self.roots),
+        };
+        let (devices, readable, network) = (found.devices.clone(), found.readable, self.network);
+        let ruleset = Ruleset { folders, devices, readable, network };
+        let cwd = self.cwd.as_deref().map(|cwd| self.place(cwd));
+        Ok(Confinement { mounts, ruleset, cwd, filter: Filter::get(network, metadata), root })
     }
-    Ok(Mounts {
-        namespaces,
-        kept,
-        immovable: places(plan, &plan.immovable),
-        protected: places(plan, &plan.protected),
-        hidden: places(plan, &plan.hidden),
-        empty: c_path(&own.empty),
-    })
-}
 
-/// User 0 can read a disk device, including everything hidden on it.
-fn readable(found: &Found) -> Readable {
-    if found.reads_disks { Readable::NoDevice } else { Readable::Everything }
-}
+    fn mounts(&self, own: &OwnFolders, namespaces: Namespaces) -> Result<Mounts, SandboxError> {
+        let roots = self.roots.iter().map(|root| self.place(root));
+        let mut kept: Vec<KeptFolder> =
+            roots.map(|root| KeptFolder { from: root.clone(), to: root }).collect();
+        if let Some(path) = &self.shared_memory {
+            kept.push(KeptFolder { from: own.shared_memory()?, to: self.place(path) });
+        }
+        Ok(Mounts {
+            namespaces,
+            kept,
+            immovable: self.places(&self.immovable),
+            protected: self.places(&self.protected),
+            hidden: self.places(&self.hidden),
+            empty: c_path(&own.empty),
+        })
+    }
 
-fn places(plan: &Plan, paths: &[PathBuf]) -> Vec<Place> {
-    paths.iter().map(|path| place(plan, path)).collect()
-}
+    fn places(&self, paths: &[PathBuf]) -> Vec<FilePlace> {
+        paths.iter().map(|path| self.place(path)).collect()
+    }
 
-fn place(plan: &Plan, path: &Path) -> Place {
-    Place { path: c_path(path), file: plan.files[path] }
+    fn place(&self, path: &Path) -> FilePlace {
+        FilePlace { path: c_path(path), file: self.files[path] }
+    }
 }
 
 fn c_path(path: &Path) -> CString {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::confine::probe;
+use lastbyte_sys::confine::{Readable, probe};
 use lastbyte_sys::probe::landlock_abi;
 use lastbyte_sys::spawn::{Failure, Mechanism, Step};
 use lastbyte_sys::user::is_user_0;
@@ -51,13 +51,12 @@ pub enum Missing {
 
 /// The result of probing.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct Probed {
     pub(super) enforcement: Enforcement,
     pub(super) landlock: u32,
     /// The usual devices that exist here: folders and device files, no links.
     pub(super) devices: Vec<CString>,
-    /// Whether this user can read disk devices.
-    pub(super) reads_disks: bool,
+    pub(super) readable: Readable,
 }
 
 impl Enforcement {
@@ -77,13 +76,14 @@ impl Enforcement {
         }
     }
 
-    fn find(self, mechanism: Mechanism) -> Result<Found, Missing> {
+    fn find(self, mechanism: Mechanism) -> Result<Probed, Missing> {
         let (needed, found) = (self.landlock_needed(), landlock_abi().unwrap_or(0));
         if found < needed {
             return Err(Missing::Landlock { needed, found });
         }
-        let (landlock, devices) = (found, devices());
-        let found = Found { enforcement: self, landlock, devices, reads_disks: is_user_0() };
+        // User 0 can read a disk device, including everything hidden on it.
+        let readable = if is_user_0() { Readable::NoDevice } else { Readable::Everything };
+        let found = Probed { enforcement: self, landlock: found, devices: devices(), readable };
         match probe(Arc::new(bare_confinement(&found)), mechanism) {
             Ok(()) => Ok(found),
             Err(Failure { step, errno }) => Err(Missing::Step { step, errno }),
@@ -94,7 +94,7 @@ impl Enforcement {
 impl Missing {
     /// A shortage of processes, memory or descriptors says nothing about what is permitted here,
     /// and must not lead to a weaker sandbox.
-    fn next_best(self, next: Enforcement, mechanism: Mechanism) -> Result<Found, Self> {
+    fn next_best(self, next: Enforcement, mechanism: Mechanism) -> Result<Probed, Self> {
         match self {
             Self::Step {
                 errno: Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE, ..
@@ -105,7 +105,7 @@ impl Missing {
 }
 
 impl EnforcementChoice {
-    pub(super) fn find(self, mechanism: Mechanism) -> Result<Found, Missing> {
+    pub(super) fn find(self, mechanism: Mechanism) -> Result<Probed, Missing> {
         match self {
             Self::Only(enforcement) => enforcement.find(mechanism),
             Self::Best => Enforcement::Mounts

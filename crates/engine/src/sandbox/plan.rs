@@ -34,7 +34,7 @@ pub(super) struct Places<'a> {
 
 /// What can and cannot be written, in paths without links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Plan {
+pub(super) struct PathPlan {
     pub(super) network: Network,
     /// None is inside another.
     pub(super) roots: Vec<PathBuf>,
@@ -59,21 +59,18 @@ pub(super) struct Plan {
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-impl Plan {
+impl PathPlan {
     pub(super) fn new(
         sandbox: &Sandbox,
         places: Places<'_>,
         resolve: impl Fn(&Path) -> Result<Resolved, Errno>,
     ) -> Result<Option<Self>, SandboxError> {
-        // A policy without restrictions resolves no path.
-        if !sandbox.confines() {
-            return Ok(None);
-        }
-        let planner = Planner::new(places, resolve)?;
+        let planner = || Planner::new(places, resolve);
         match sandbox {
+            // A policy without restrictions resolves no path.
             Sandbox::FullAccess | Sandbox::External => Ok(None),
-            Sandbox::ReadOnly { network } => planner.read_only(*network).map(Some),
-            Sandbox::WorkspaceWrite(workspace) => planner.workspace(workspace).map(Some),
+            Sandbox::ReadOnly { network } => planner()?.read_only(*network).map(Some),
+            Sandbox::WorkspaceWrite(workspace) => planner()?.workspace(workspace).map(Some),
         }
     }
 
@@ -136,13 +133,13 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
         found
     }
 
-    fn read_only(self, network: Network) -> Result<Plan, SandboxError> {
+    fn read_only(self, network: Network) -> Result<PathPlan, SandboxError> {
         let cwd = self.cwd()?.map(|cwd| cwd.path);
         let (hidden, files) = (self.hidden, self.files.into_inner());
-        Ok(Plan { network, hidden, cwd, files, ..Plan::default() })
+        Ok(PathPlan { network, hidden, cwd, files, ..PathPlan::default() })
     }
 
-    fn workspace(self, workspace: &Workspace) -> Result<Plan, SandboxError> {
+    fn workspace(self, workspace: &Workspace) -> Result<PathPlan, SandboxError> {
         let cwd = self.cwd()?;
         let named = self.named_roots(workspace)?;
         let named_paths: Vec<PathBuf> = named.iter().map(|root| root.found.path.clone()).collect();
@@ -166,7 +163,7 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
         immovable.iter().try_for_each(|path| self.check_immovable(path))?;
         let shared_memory = self.shared_memory(&roots);
         let Workspace { network, .. } = *workspace;
-        Ok(Plan {
+        Ok(PathPlan {
             network,
             roots,
             protected,
@@ -282,7 +279,7 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
         named: &[NamedRoot<'_>],
         roots: &[PathBuf],
     ) -> Result<Vec<PathBuf>, SandboxError> {
-        let mut protected = BTreeSet::new();
+        let mut protected = Vec::new();
         for path in &workspace.protect {
             let found = self.find(path);
             let found =
@@ -298,10 +295,10 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
             }
             // Outside the roots nothing is writable anyway.
             if inside_any(&found, roots) && !inside_any(&found, &self.hidden) {
-                protected.insert(found);
+                protected.push(found);
             }
         }
-        Ok(outermost(protected.into_iter().collect()))
+        Ok(protected)
     }
 }
 

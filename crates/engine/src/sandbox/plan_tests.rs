@@ -9,7 +9,7 @@ use lastbyte_sys::Errno;
 use lastbyte_sys::resolve::{FileId, Link, Resolved};
 
 use super::error::{Needs, SandboxError};
-use super::plan::{Places, Plan};
+use super::plan::{PathPlan, Places};
 use super::root_record::Folders;
 use super::{Network, Sandbox, Workspace};
 
@@ -45,15 +45,15 @@ fn places<'a>(cwd: &'a str, hidden: &'a [PathBuf], written: &'a Folders) -> Plac
     Places { cwd, tmpdir: None, hidden, protected: &[], homes: &[], written }
 }
 
-fn plan_at(cwd: &str, workspace: Workspace, hidden: &[&str]) -> Result<Plan, SandboxError> {
+fn plan_at(cwd: &str, workspace: Workspace, hidden: &[&str]) -> Result<PathPlan, SandboxError> {
     let hidden: Vec<PathBuf> = hidden.iter().map(PathBuf::from).collect();
     let tmpdir = Some(OsStr::new("/var/tmp"));
     let none = Folders::default();
     let places = Places { tmpdir, ..places(cwd, &hidden, &none) };
-    Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.unwrap())
+    PathPlan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.unwrap())
 }
 
-fn plan(workspace: Workspace, hidden: &[&str]) -> Result<Plan, SandboxError> {
+fn plan(workspace: Workspace, hidden: &[&str]) -> Result<PathPlan, SandboxError> {
     plan_at("/ws", workspace, hidden)
 }
 
@@ -68,7 +68,7 @@ fn full_access_and_external_need_no_plan_and_resolve_no_path() {
     let places = places("/ws", &hidden, &none);
     let unused = |_: &Path| -> Result<Resolved, Errno> { panic!("an unnecessary resolve") };
     for sandbox in [Sandbox::FullAccess, Sandbox::External] {
-        assert_eq!(Plan::new(&sandbox, places, unused), Ok(None));
+        assert_eq!(PathPlan::new(&sandbox, places, unused), Ok(None));
     }
 }
 
@@ -77,7 +77,7 @@ fn read_only_has_no_roots_and_hides_what_is_the_servers() {
     let hidden = paths(&["/state/run", "/state", "/missing"]);
     let none = Folders::default();
     let places = places("/ws", &hidden, &none);
-    let plan = Plan::new(&Sandbox::ReadOnly { network: Network::On }, places, resolve);
+    let plan = PathPlan::new(&Sandbox::ReadOnly { network: Network::On }, places, resolve);
     let plan = plan.unwrap().unwrap();
     assert_eq!((plan.roots, plan.hidden), (paths(&[]), paths(&["/state"])));
     assert_eq!((plan.network, plan.shared_memory), (Network::On, None));
@@ -125,7 +125,7 @@ fn a_tmpdir_that_makes_no_sense_is_no_root() {
         let none = Folders::default();
         let places = Places { tmpdir, ..places("/ws", &hidden, &none) };
         let sandbox = Sandbox::WorkspaceWrite(Workspace { tmpdir: true, ..workspace() });
-        let plan = Plan::new(&sandbox, places, resolve).unwrap().unwrap();
+        let plan = PathPlan::new(&sandbox, places, resolve).unwrap().unwrap();
         assert_eq!(plan.roots, paths(&["/ws"]), "{tmpdir:?}");
     }
 }
@@ -170,7 +170,8 @@ fn a_link_that_a_confined_command_could_have_made_is_not_followed() {
         let workspace = Workspace { cwd: false, roots: paths(roots), ..workspace() };
         let written = Folders::from_list(written, SystemTime::now());
         let places = places(cwd, &[], &written);
-        Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.is_some())
+        PathPlan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve)
+            .map(|plan| plan.is_some())
     };
     let (path, link) = (PathBuf::from("/ws/link/x"), PathBuf::from("/ws/link"));
     let root = Err(SandboxError::RootLink { path: path.clone(), link: link.clone() });
@@ -190,7 +191,8 @@ fn a_root_is_the_folder_that_it_was_at_its_first_use_or_a_newer_one() {
         let workspace = Workspace { cwd: false, roots, ..workspace() };
         let places = places("/", &[], &written);
         let resolve = |path: &Path| resolve(path).map(|found| Resolved { born, ..found });
-        Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).map(|plan| plan.is_some())
+        PathPlan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve)
+            .map(|plan| plan.is_some())
     };
     let (before, after) = (now.checked_sub(Duration::from_secs(60)), Some(now));
     let (parent, other, same) = (("/ws", 1), ("/ws/a", 7), ("/ws/a", 0));
@@ -219,7 +221,7 @@ fn a_path_is_resolved_once() {
         resolve(path)
     };
     let workspace = Workspace { roots: paths(&["/ws", "/home/me"]), ..Workspace::default() };
-    Plan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).unwrap().unwrap();
+    PathPlan::new(&Sandbox::WorkspaceWrite(workspace), places, resolve).unwrap().unwrap();
     let mut asked = asked.into_inner();
     let count = asked.len();
     asked.sort();

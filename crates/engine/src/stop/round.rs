@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{StopPolicy, StopProof};
 use crate::clock::deadline_after;
-use crate::tree::{Caught, ForkChain, Found, Lease, Reach, Target};
+use crate::tree::{Caught, ForkChain, Lease, Members, Reach, Target};
 
 /// A killed process is gone as soon as it leaves the kernel. One that hangs there (a dead network
 /// disk) is reported as left instead of waited for.
@@ -39,13 +39,6 @@ pub(super) enum Left {
     Somebody,
 }
 
-/// The result of one scan of the tree.
-struct Pass {
-    seen: usize,
-    /// The processes that received the signals.
-    reached: Vec<Member>,
-}
-
 impl Round {
     pub(super) fn new(target: Target) -> Self {
         Self { chain: target.fork_chain(), target, signalled: BTreeSet::new() }
@@ -57,33 +50,24 @@ impl Round {
         // The grace period starts when the signal is first sent: the scan must not use it up.
         let mut deadline = deadline_after(policy.grace);
         let mut first = true;
-        let (mut empty_scans, mut vain_scans) = (0, 0);
-        while Instant::now() < deadline {
-            let Some(pass) = self.send([policy.signal, Signal::CONT]).await else {
-                pause().await;
-                continue;
+        let mut vain_scans = 0;
+        loop {
+            let pass = match self.signal_all(&[policy.signal, Signal::CONT], deadline).await {
+                Ok(pass) => pass,
+                Err(left) => return left,
             };
             if std::mem::take(&mut first) {
                 deadline = deadline_after(policy.grace);
             }
-            if pass.seen == 0 {
-                empty_scans += 1;
-                if empty_scans == self.target.scans_for_proof() {
-                    return Left::Nobody;
-                }
-                continue;
-            }
-            empty_scans = 0;
-            match (pass.reached.is_empty(), self.target.lease().cloned()) {
+            match (pass.held.is_empty(), self.target.lease().cloned()) {
                 (true, Some(lease)) => return cgroup_empties(&lease, deadline).await,
                 (true, None) => vain_scans += 1,
                 (false, _) => vain_scans = 0,
             }
-            if vain_scans == MOST_VAIN_SCANS || !all_gone(pass.reached, deadline).await {
-                break;
+            if vain_scans == MOST_VAIN_SCANS || !all_gone(pass.held, deadline).await {
+                return Left::Somebody;
             }
         }
-        Left::Somebody
     }
 
     pub(super) async fn kill(&mut self) -> Left {
@@ -122,42 +106,48 @@ impl Round {
     /// Sends KILL in rounds until no process is found. Stops the processes first, so that they
     /// cannot fork while the rest is searched for.
     async fn kill_in_rounds(&mut self, deadline: Instant) -> Left {
-        let (mut empty_scans, mut vain_scans) = (0, 0);
-        while Instant::now() < deadline {
-            let Some(stopped) = self.send([Signal::STOP]).await else {
-                pause().await;
-                continue;
+        let mut vain_scans = 0;
+        while vain_scans < MOST_VAIN_SCANS {
+            let stopped = match self.signal_all(&[Signal::STOP], deadline).await {
+                Ok(stopped) => stopped,
+                Err(left) => return left,
             };
-            if stopped.seen == 0 {
-                empty_scans += 1;
-                if empty_scans == self.target.scans_for_proof() {
-                    return Left::Nobody;
-                }
-                continue;
-            }
-            empty_scans = 0;
-            let pass = self.send([Signal::KILL]).await;
+            let pass = self.send(&[Signal::KILL]).await;
             // A member that this scan has missed, or could not search for, must not stay stopped.
-            stopped.reached.iter().for_each(|member| _ = member.signal(Signal::KILL));
+            stopped.held.iter().for_each(|member| _ = member.signal(Signal::KILL));
             let Some(pass) = pass else { continue };
-            vain_scans = if pass.reached.is_empty() && pass.seen > 0 { vain_scans + 1 } else { 0 };
-            if vain_scans == MOST_VAIN_SCANS {
-                break;
-            }
-            all_gone(pass.reached, deadline).await;
+            vain_scans = if pass.held.is_empty() && pass.seen > 0 { vain_scans + 1 } else { 0 };
+            all_gone(pass.held, deadline).await;
         }
         Left::Somebody
     }
 
+    /// Signals every live member that can be reached, as soon as a scan finds any. Otherwise tells
+    /// whether nobody is left, or the deadline has passed.
+    async fn signal_all(&mut self, signals: &[Signal], deadline: Instant) -> Result<Members, Left> {
+        let mut empty_scans = 0;
+        while Instant::now() < deadline {
+            match self.send(signals).await {
+                Some(pass) if pass.seen > 0 => return Ok(pass),
+                Some(_) => empty_scans += 1,
+                None => pause().await,
+            }
+            if empty_scans == self.target.scans_for_proof() {
+                return Err(Left::Nobody);
+            }
+        }
+        Err(Left::Somebody)
+    }
+
     /// Signals every live member that can be reached; `None` if the scan failed, perhaps for lack
     /// of descriptors.
-    async fn send(&mut self, signals: impl Into<Vec<Signal>>) -> Option<Pass> {
-        let signals = signals.into();
+    async fn send(&mut self, signals: &[Signal]) -> Option<Members> {
+        let signals = signals.to_vec();
         let found = self.target.hold().await?;
         let chain = self.chain.take();
         let (pass, chain) = spawn_blocking(move || signal(found, &signals, chain)).await.ok()?;
         self.chain = chain;
-        self.signalled.extend(pass.reached.iter().map(|member| member.pid));
+        self.signalled.extend(pass.held.iter().map(|member| member.pid));
         Some(pass)
     }
 
@@ -181,23 +171,27 @@ impl Round {
     }
 }
 
-/// Signals the members that were found, and those that appear meanwhile.
-fn signal(found: Found, signals: &[Signal], chain: Option<ForkChain>) -> (Pass, Option<ForkChain>) {
-    let Found { mut seen, held: mut reached } = found;
-    let pids: Vec<i32> = reached.iter().map(|member| member.pid).collect();
+/// Signals the members that were found, and those that appear meanwhile. Keeps those that received
+/// a signal.
+fn signal(
+    mut pass: Members,
+    signals: &[Signal],
+    chain: Option<ForkChain>,
+) -> (Members, Option<ForkChain>) {
+    let pids: Vec<i32> = pass.held.iter().map(|member| member.pid).collect();
     // A member that dies of the first signal has been reached, too.
-    reached.retain(|member| signals.iter().filter(|signal| member.signal(**signal)).count() > 0);
-    let Some(mut chain) = chain else { return (Pass { seen, reached }, None) };
+    pass.held.retain(|member| signals.iter().filter(|signal| member.signal(**signal)).count() > 0);
+    let Some(mut chain) = chain else { return (pass, None) };
     chain.saw(pids);
     match chain.follow(signals) {
-        Ok(Caught { appeared, reached: more }) => {
-            seen += appeared.len();
-            reached.extend(more);
+        Ok(Caught { appeared, reached }) => {
+            pass.seen += appeared.len();
+            pass.held.extend(reached);
         }
         // After a failure, the tree must not count as empty.
-        Err(_) => seen += 1,
+        Err(_) => pass.seen += 1,
     }
-    (Pass { seen, reached }, Some(chain))
+    (pass, Some(chain))
 }
 
 /// Runs a function on a blocking thread; `None` if it panicked.

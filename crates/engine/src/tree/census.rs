@@ -13,7 +13,7 @@ use lastbyte_sys::orphans;
 use lastbyte_sys::procfs::{self, Stat};
 use lastbyte_sys::tag::Tag;
 
-use super::fork_chain::Adopted;
+use super::fork_chain::AdoptedOrphans;
 use super::marks::{self, Marks};
 use super::members::Tree;
 use crate::Id;
@@ -30,7 +30,7 @@ pub(crate) struct Census {
 
 /// The part of a census that concerns one tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct View {
+pub(crate) struct TreeView {
     pub(crate) members: Vec<Stat>,
     /// Processes that may belong to this tree or to another.
     pub(crate) unattributed: Vec<Stat>,
@@ -51,7 +51,7 @@ impl Census {
         let scan = Scan::new(marks::all())?;
         let mut membership = HashMap::new();
         for stat in scan.candidates(asked) {
-            if let Some(found) = scan.by_own_marks(stat)? {
+            if let Some(found) = scan.trees.by_own_marks(stat)? {
                 membership.insert(stat.pid, found);
             }
         }
@@ -77,9 +77,9 @@ impl Census {
         census
     }
 
-    pub(super) fn view(&self, marks: &Marks) -> View {
+    pub(super) fn view(&self, marks: &Marks) -> TreeView {
         let may_be_its = |stat: &&Stat| marks.since.is_some_and(|since| stat.start_time >= since);
-        View {
+        TreeView {
             members: self.trees.get(&marks.id).cloned().unwrap_or_default(),
             unattributed: self.unattributed.iter().filter(may_be_its).cloned().collect(),
         }
@@ -95,11 +95,11 @@ impl Census {
 struct Scan {
     own: i32,
     all: Vec<Stat>,
-    trees: Trees,
+    trees: TreeIndex,
 }
 
 /// The trees of this program, by the marks on their members.
-struct Trees {
+struct TreeIndex {
     all: Vec<Arc<Marks>>,
     by_tag: HashMap<Tag, Id>,
     by_cookie: HashMap<Box<[u8]>, Id>,
@@ -118,7 +118,7 @@ impl Scan {
                 *stat = again;
             }
         }
-        Ok(Self { own: std::process::id().cast_signed(), all, trees: Trees::new(trees) })
+        Ok(Self { own: std::process::id().cast_signed(), all, trees: TreeIndex::new(trees) })
     }
 
     /// The processes that can be members: our descendants if this program adopts orphans, otherwise
@@ -137,11 +137,6 @@ impl Scan {
         self.add_children(&mut ours);
         ours.remove(&self.own);
         ours.into_keys().collect()
-    }
-
-    fn by_own_marks(&self, stat: &Stat) -> io::Result<Option<Membership>> {
-        let known = self.trees.by_known.get(&(stat.pid, stat.start_time));
-        Ok(self.trees.by_marks_on(stat.pid)?.or_else(|| known.copied().map(Membership::Tree)))
     }
 
     /// A leader's pid identifies its session and group only while it is unreaped. If it still is
@@ -192,70 +187,62 @@ impl Scan {
     }
 }
 
-impl Trees {
+impl TreeIndex {
     fn new(all: Vec<Arc<Marks>>) -> Self {
         let tags = all.iter().filter_map(|marks| Some((marks.tag?, marks.id)));
         let cookies = all.iter().map(|marks| (marks.cookie.clone(), marks.id));
         let known = all.iter().flat_map(|marks| marks.known().map(|known| (known, marks.id)));
-        Self {
-            by_tag: tags.collect(),
-            by_cookie: cookies.collect(),
-            by_known: known.collect(),
-            all,
-        }
+        let (by_tag, by_cookie) = (tags.collect(), cookies.collect());
+        Self { by_tag, by_cookie, by_known: known.collect(), all }
     }
 
-    fn by_marks_on(&self, pid: i32) -> io::Result<Option<Membership>> {
-        if let Some(tag) = Tag::from_pid(pid)? {
-            return Ok(Some(
-                self.by_tag.get(&tag).copied().map_or(Membership::Forgotten, Membership::Tree),
-            ));
+    fn by_own_marks(&self, stat: &Stat) -> io::Result<Option<Membership>> {
+        if let Some(tag) = Tag::from_pid(stat.pid)? {
+            let by_tag = self.by_tag.get(&tag).copied();
+            return Ok(Some(by_tag.map_or(Membership::Forgotten, Membership::Tree)));
         }
-        let cookie = procfs::initial_env(pid, COOKIE)?;
-        Ok(cookie.and_then(|cookie| self.by_cookie.get(&*cookie).copied()).map(Membership::Tree))
+        let cookie = procfs::initial_env(stat.pid, COOKIE)?;
+        let by_cookie = cookie.and_then(|cookie| self.by_cookie.get(&*cookie));
+        let known = || self.by_known.get(&(stat.pid, stat.start_time));
+        Ok(by_cookie.or_else(known).copied().map(Membership::Tree))
     }
 
     fn find_orphan(&self, orphan: &Stat) -> io::Result<Membership> {
-        let known = || self.by_known.get(&(orphan.pid, orphan.start_time)).copied();
-        let by_marks = self.by_marks_on(orphan.pid)?;
-        let other = || known().or_else(|| marks::only(&self.all)).map(Membership::Tree);
-        Ok(by_marks.or_else(other).unwrap_or(Membership::Unattributed))
+        let only = || marks::only(&self.all).map(Membership::Tree);
+        Ok(self.by_own_marks(orphan)?.or_else(only).unwrap_or(Membership::Unattributed))
     }
 }
 
 /// Whether this orphan belongs to no tree that can be stopped.
 pub(super) fn is_unowned(orphan: &Stat) -> io::Result<bool> {
-    Ok(!matches!(Trees::new(marks::all()).find_orphan(orphan)?, Membership::Tree(_)))
+    Ok(!matches!(TreeIndex::new(marks::all()).find_orphan(orphan)?, Membership::Tree(_)))
 }
 
 /// Which of these trees of reaped leaders have live members. Scans all processes twice, however
 /// many trees there are.
 pub(crate) fn with_survivors(trees: &[Tree]) -> Vec<bool> {
-    let mut alive: Vec<bool> = trees.iter().map(lives_in_cgroup).collect();
+    let in_cgroup = trees.iter().filter(|tree| lives_in_cgroup(tree));
+    let mut alive: HashSet<Id> = in_cgroup.map(|tree| tree.marks.id).collect();
     let asked: Vec<Arc<Marks>> = trees.iter().map(|tree| Arc::clone(&tree.marks)).collect();
     if asked.is_empty() {
-        return alive;
+        return vec![];
     }
-    let adopted = Adopted::now();
+    let adopted = AdoptedOrphans::now();
     for _ in 0..2 {
         match Census::take(&asked) {
-            Ok(census) => {
-                let lives = |marks: &Arc<Marks>| census.trees.contains_key(&marks.id);
-                alive.iter_mut().zip(&asked).for_each(|(alive, marks)| *alive |= lives(marks));
-            }
+            Ok(census) => alive.extend(census.trees.into_keys()),
             // A tree that could not be read may not be empty.
-            Err(_) => alive.fill(true),
+            Err(_) => return vec![true; asked.len()],
         }
     }
     // The links of a fork chain are too short-lived for a scan.
-    let chained = adopted.map(trees_of_new).unwrap_or_default();
-    alive.iter_mut().zip(&asked).for_each(|(alive, marks)| *alive |= chained.contains(&marks.id));
-    alive
+    alive.extend(adopted.map(trees_of_new).unwrap_or_default());
+    asked.iter().map(|marks| alive.contains(&marks.id)).collect()
 }
 
 /// The trees of orphans that have appeared. After an error, only those found before it.
-fn trees_of_new(mut adopted: Adopted) -> HashSet<Id> {
-    let (trees, mut found) = (Trees::new(marks::all()), HashSet::new());
+fn trees_of_new(mut adopted: AdoptedOrphans) -> HashSet<Id> {
+    let (trees, mut found) = (TreeIndex::new(marks::all()), HashSet::new());
     _ = adopted.each_new(|orphan, _| {
         if let Membership::Tree(id) = trees.find_orphan(orphan)? {
             found.insert(id);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Cgroup, ParentCgroup, State};
+use lastbyte_sys::cgroup::{Cgroup, CgroupState, ParentCgroup};
 
 /// A cgroup costs kernel memory. Above this number an empty one is removed.
 const MOST_FREE: usize = 64;
@@ -16,11 +16,11 @@ pub(crate) struct CgroupPool {
     parent: ParentCgroup,
     next: AtomicU64,
     /// Locked only for a push or a pop.
-    stock: Mutex<Stock>,
+    stock: Mutex<CgroupStock>,
 }
 
 #[derive(Debug, Default)]
-struct Stock {
+struct CgroupStock {
     /// Empty, as good as new.
     free: Vec<Cgroup>,
     /// Of trees without a handle, populated when last checked.
@@ -37,10 +37,7 @@ impl CgroupPool {
     /// An empty cgroup.
     pub(super) fn take(&self) -> io::Result<Cgroup> {
         let free = self.stock().free.pop();
-        match free {
-            Some(cgroup) => Ok(cgroup),
-            None => self.parent.cgroup(self.next.fetch_add(1, Ordering::Relaxed)),
-        }
+        free.map_or_else(|| self.parent.cgroup(self.next.fetch_add(1, Ordering::Relaxed)), Ok)
     }
 
     /// Takes back a cgroup whose tree is gone or has no handle any more.
@@ -52,7 +49,7 @@ impl CgroupPool {
     }
 
     /// The same for a cgroup that was just seen to be empty, in this state.
-    pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: State) {
+    pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: CgroupState) {
         let Some(cgroup) = self.keep(cgroup, state) else { return };
         if cgroup.remove().is_err() {
             self.stock().left.push(cgroup);
@@ -62,7 +59,7 @@ impl CgroupPool {
     }
 
     /// Keeps an empty cgroup for reuse, or returns it if it is not worth keeping.
-    fn keep(&self, cgroup: Cgroup, state: State) -> Option<Cgroup> {
+    fn keep(&self, cgroup: Cgroup, state: CgroupState) -> Option<Cgroup> {
         let reusable = cgroup.reusable(state);
         let mut stock = self.stock();
         if !reusable || stock.closed || stock.free.len() >= MOST_FREE {
@@ -75,26 +72,19 @@ impl CgroupPool {
     /// Checks the cgroups that still had processes again.
     pub(super) fn reclaim(&self) {
         let left = std::mem::take(&mut self.stock().left);
-        for cgroup in left {
-            self.give_back(cgroup);
-        }
+        left.into_iter().for_each(|cgroup| self.give_back(cgroup));
     }
 
     /// Removes the free cgroups, and from now on every cgroup that is given back.
     pub(super) fn close(&self) {
-        let free = {
-            let mut stock = self.stock();
-            stock.closed = true;
-            std::mem::take(&mut stock.free)
-        };
-        for cgroup in free {
-            self.give_back(cgroup);
-        }
+        self.stock().closed = true;
+        let free = std::mem::take(&mut self.stock().free);
+        free.into_iter().for_each(|cgroup| self.give_back(cgroup));
         self.reclaim();
         self.parent.remove_if_bare();
     }
 
-    fn stock(&self) -> MutexGuard<'_, Stock> {
+    fn stock(&self) -> MutexGuard<'_, CgroupStock> {
         // Every update is complete in itself, so a poisoned lock is usable.
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,7 +17,7 @@ use super::marks::{self, Marks};
 
 /// The orphans that this program has adopted so far.
 #[derive(Debug)]
-pub(super) struct Adopted {
+pub(super) struct AdoptedOrphans {
     seen: HashSet<i32>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Adopted {
 pub(crate) struct ForkChain {
     /// `None` for orphans that belong to no tree that can be stopped.
     tree: Option<Arc<Marks>>,
-    adopted: Adopted,
+    adopted: AdoptedOrphans,
 }
 
 /// The orphans found by [`ForkChain::follow`].
@@ -45,7 +45,7 @@ const QUIET: Duration = Duration::from_millis(5);
 /// The kernel's list of children can omit the next child if one of them exits meanwhile.
 const FEWEST_READS: usize = 4;
 
-impl Adopted {
+impl AdoptedOrphans {
     /// `None` if this program does not adopt orphans.
     pub(super) fn now() -> Option<Self> {
         let seen = orphans::adopts().then(orphans::adopted)?.ok()?;
@@ -96,10 +96,10 @@ impl Adopted {
 }
 
 impl ForkChain {
-    /// Begins. CgroupPool existing orphans to the scan that follows. `None` if this program does not
+    /// Begins. Leaves existing orphans to the scan that follows. `None` if this program does not
     /// adopt orphans.
     pub(super) fn new(tree: Option<Arc<Marks>>) -> Option<Self> {
-        Some(Self { tree, adopted: Adopted::now()? })
+        Some(Self { tree, adopted: AdoptedOrphans::now()? })
     }
 
     /// Records the pids that the scan has found.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lastbyte_sys::Signal;
 use lastbyte_sys::cgroup::{Cgroup, wait_until_empty};
 
-use super::members::{Tree, Way};
+use super::members::{Members, SCANS_FOR_PROOF, Tree, Way};
 
 /// Kills its tree when dropped, unless disarmed. The leader's own drop kills the leader's group;
 /// this reaches the processes that left it.
@@ -63,8 +63,8 @@ impl Tree {
     fn kill_in_rounds(&self) -> io::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let mut empty_scans = 0;
-        while empty_scans < self.scans_for_proof() && Instant::now() < deadline {
-            let found = self.hold()?;
+        while empty_scans < SCANS_FOR_PROOF && Instant::now() < deadline {
+            let found = Members::open(&self.members()?);
             empty_scans = if found.seen == 0 { empty_scans + 1 } else { 0 };
             for signal in [Signal::STOP, Signal::KILL] {
                 found.held.iter().for_each(|member| _ = member.signal(signal));

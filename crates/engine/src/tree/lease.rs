@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Cgroup, State};
+use lastbyte_sys::cgroup::{Cgroup, CgroupState};
 
 use super::cgroup_pool::CgroupPool;
 
@@ -76,7 +76,7 @@ impl Lease {
 }
 
 /// The state of a cgroup if it is empty.
-fn empty(held: &Held) -> Option<State> {
+fn empty(held: &Held) -> Option<CgroupState> {
     held.cgroup.state().ok().filter(|state| !state.populated)
 }
 

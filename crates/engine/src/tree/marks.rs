@@ -51,23 +51,14 @@ impl Birth {
 }
 
 impl Marks {
-    /// For a leader that this program has started.
-    pub(super) fn new(leader: i32, id: Id, birth: Birth) -> Arc<Self> {
-        Self::enter(leader, id, Some(birth), None)
-    }
-
-    /// The same for a leader that is not reaped yet, so its session and group also identify it.
-    pub(super) fn new_unreaped(leader: i32, id: Id, birth: Birth) -> Arc<Self> {
-        let start = procfs::read_stat(leader).ok().map(|stat| stat.start_time);
-        Self::enter(leader, id, Some(birth), start)
-    }
-
-    /// For a leader that an earlier program started. Its pid may have been reused.
-    pub(super) fn restored(leader: i32, id: Id) -> Arc<Self> {
-        Self::enter(leader, id, None, None)
-    }
-
-    fn enter(leader: i32, id: Id, birth: Option<Birth>, leader_start: Option<u64>) -> Arc<Self> {
+    /// `birth` is `None` for a leader that an earlier program started: its pid may have been reused.
+    /// With its start time, an unreaped leader is also identified by its session and group.
+    pub(super) fn new(
+        leader: i32,
+        id: Id,
+        birth: Option<Birth>,
+        leader_start: Option<u64>,
+    ) -> Arc<Self> {
         let marks = Arc::new(Self {
             id,
             leader,
@@ -138,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_not_the_only_one_while_another_is_being_started() {
-        let first = Marks::new(i32::MAX, Id::fresh(), Birth::next());
+        let first = Marks::new(i32::MAX, Id::fresh(), Some(Birth::next()), None);
         let _starting = Birth::next();
         assert!(!is_only(&first), "an orphan may be of the second");
     }

@@ -12,7 +12,7 @@ use lastbyte_sys::{Signal, orphans};
 
 use tokio::task::spawn_blocking;
 
-use super::census::{Census, View};
+use super::census::{Census, TreeView};
 use super::fork_chain::ForkChain;
 use super::lease::Lease;
 use super::marks::Marks;
@@ -52,13 +52,16 @@ pub(super) enum Way {
     Group,
 }
 
-/// The processes that can be signalled.
-#[derive(Debug)]
-pub(crate) struct Found {
+/// The processes that can be signalled, or have been.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
     /// How many were seen. Some may have exited before they could be opened.
     pub(crate) seen: usize,
     pub(crate) held: Vec<Member>,
 }
+
+/// A scan can miss a process that is forked behind it.
+pub(super) const SCANS_FOR_PROOF: usize = 2;
 
 /// How many holders an ending names.
 const MOST_HOLDERS: usize = 64;
@@ -83,7 +86,7 @@ impl Tree {
     }
 
     /// The result of a scan shared with other stops; `None` if it failed.
-    pub(crate) async fn scan(&self) -> Option<View> {
+    pub(crate) async fn scan(&self) -> Option<TreeView> {
         self.scans.scan(Arc::clone(&self.marks)).await
     }
 
@@ -92,7 +95,7 @@ impl Tree {
         orphans::adopts() && self.marks.since.is_some()
     }
 
-    fn view(&self) -> io::Result<View> {
+    fn view(&self) -> io::Result<TreeView> {
         Ok(Census::take(std::slice::from_ref(&self.marks))?.view(&self.marks))
     }
 
@@ -106,31 +109,6 @@ impl Tree {
         match &self.way {
             Way::Cgroup(lease) => Ok(lease.with_cgroup(stats_in)?.unwrap_or_default()),
             Way::Scan | Way::Group => Ok(self.view()?.members),
-        }
-    }
-
-    /// Opens every live member that a stop reaches.
-    pub(crate) fn hold(&self) -> io::Result<Found> {
-        match &self.way {
-            Way::Cgroup(lease) => Ok(lease.with_cgroup(hold_in)?.unwrap_or(Found::NOBODY)),
-            Way::Scan | Way::Group => Ok(Found::open(&self.reached(self.view()?.members))),
-        }
-    }
-
-    /// The members that a stop without a cgroup reaches.
-    fn reached(&self, mut members: Vec<Stat>) -> Vec<Stat> {
-        if matches!(self.way, Way::Group) {
-            members.retain(|stat| self.in_group(stat));
-        }
-        members
-    }
-
-    /// How many consecutive scans must find nothing before the tree counts as empty. A scan can
-    /// miss a process that is forked behind it; the kernel counts the members of a cgroup.
-    pub(crate) fn scans_for_proof(&self) -> usize {
-        match &self.way {
-            Way::Cgroup(_) => 1,
-            Way::Scan | Way::Group => 2,
         }
     }
 
@@ -161,7 +139,7 @@ impl Tree {
     /// The live members by name, inside and outside the cgroup, and the processes that may be
     /// members.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
-        let View { members, unattributed } = self.view().unwrap_or_default();
+        let TreeView { members, unattributed } = self.view().unwrap_or_default();
         let in_cgroup = match &self.way {
             Way::Cgroup(_) => self.members().unwrap_or_default(),
             Way::Scan | Way::Group => Vec::new(),
@@ -193,33 +171,29 @@ impl Tree {
 }
 
 impl Target {
-    pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
+    fn tree(&self) -> Option<&Tree> {
         match self {
-            Self::Tree(tree) => tree.lease(),
+            Self::Tree(tree) => Some(tree),
             Self::Unowned => None,
         }
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
+        self.tree()?.lease()
     }
 
     pub(crate) fn reach(&self) -> Reach {
-        match self {
-            Self::Tree(tree) => tree.reach(),
-            Self::Unowned => Reach::Scan,
-        }
+        self.tree().map_or(Reach::Scan, Tree::reach)
     }
 
     pub(crate) fn leader(&self) -> Option<i32> {
-        match self {
-            Self::Tree(tree) => Some(tree.leader()),
-            Self::Unowned => None,
-        }
+        self.tree().map(Tree::leader)
     }
 
-    /// See [`Tree::scans_for_proof`].
+    /// How many consecutive scans must find nothing before the target counts as empty. The kernel
+    /// counts the members of a cgroup.
     pub(crate) fn scans_for_proof(&self) -> usize {
-        match self {
-            Self::Tree(tree) => tree.scans_for_proof(),
-            Self::Unowned => 2,
-        }
+        if self.lease().is_some() { 1 } else { SCANS_FOR_PROOF }
     }
 
     /// Watches for orphans that are too short-lived for a scan, if there is no cgroup.
@@ -242,23 +216,20 @@ impl Target {
     }
 
     /// Opens every live process that a stop reaches; `None` if the scan failed.
-    pub(crate) async fn hold(&self) -> Option<Found> {
-        let target = self.clone();
+    pub(crate) async fn hold(&self) -> Option<Members> {
         let found = match self {
-            Self::Tree(tree) if tree.lease().is_none() => {
-                let members = tree.reached(tree.scan().await?.members);
-                spawn_blocking(move || Ok(Found::open(&members))).await
+            Self::Tree(tree @ Tree { way: Way::Scan | Way::Group, .. }) => {
+                let mut members = tree.scan().await?.members;
+                members.retain(|stat| tree.reach() == Reach::Scan || tree.in_group(stat));
+                spawn_blocking(move || Ok(Members::open(&members))).await
             }
-            Self::Tree(_) | Self::Unowned => spawn_blocking(move || target.hold_now()).await,
+            Self::Tree(Tree { way: Way::Cgroup(lease), .. }) => {
+                let lease = Arc::clone(lease);
+                spawn_blocking(move || Ok(lease.with_cgroup(hold_in)?.unwrap_or_default())).await
+            }
+            Self::Unowned => spawn_blocking(|| Ok(Members::open(&Self::Unowned.members()?))).await,
         };
-        found.ok()?.ok()
-    }
-
-    fn hold_now(&self) -> io::Result<Found> {
-        match self {
-            Self::Tree(tree) => tree.hold(),
-            Self::Unowned => Ok(Found::open(&self.members()?)),
-        }
+        found.ok().and_then(io::Result::ok)
     }
 }
 
@@ -271,15 +242,13 @@ impl Way {
     }
 }
 
-impl Found {
-    const NOBODY: Self = Self { seen: 0, held: Vec::new() };
-
-    fn open(members: &[Stat]) -> Self {
+impl Members {
+    pub(super) fn open(members: &[Stat]) -> Self {
         Self { seen: members.len(), held: members.iter().filter_map(Member::hold).collect() }
     }
 }
 
-/// The stats of the processes in a cgroup. CgroupPool out a pid that was reused meanwhile.
+/// The stats of the processes in a cgroup. Leaves out a pid that was reused meanwhile.
 fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
     let described = |pid: i32| procfs::read_stat(pid).ok();
     let mut stats: Vec<Stat> = cgroup.members()?.into_iter().filter_map(described).collect();
@@ -288,9 +257,9 @@ fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
     Ok(stats)
 }
 
-fn hold_in(cgroup: &Cgroup) -> io::Result<Found> {
+fn hold_in(cgroup: &Cgroup) -> io::Result<Members> {
     if !cgroup.state()?.populated {
-        return Ok(Found::NOBODY);
+        return Ok(Members::default());
     }
     let pids = cgroup.members()?;
     let mut held: Vec<Member> = pids.iter().copied().filter_map(Member::open).collect();
@@ -298,5 +267,5 @@ fn hold_in(cgroup: &Cgroup) -> io::Result<Found> {
     // does the descriptor, unless its process is gone.
     let still: HashSet<i32> = cgroup.members()?.into_iter().collect();
     held.retain(|member| still.contains(&member.pid));
-    Ok(Found { seen: pids.len().max(1), held })
+    Ok(Members { seen: pids.len().max(1), held })
 }

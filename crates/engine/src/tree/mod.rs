@@ -25,12 +25,12 @@ mod port;
 mod reach;
 mod scans;
 
-pub(crate) use census::{View, with_survivors};
+pub(crate) use census::{TreeView, with_survivors};
 pub(crate) use fork_chain::{Caught, ForkChain};
 pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;
 pub use members::Survivor;
-pub(crate) use members::{Found, Target, Tree};
+pub(crate) use members::{Members, Target, Tree};
 pub use port::PortState;
 pub use reach::{Reach, ReachChoice};
 pub(crate) use reach::{Slot, Trees};

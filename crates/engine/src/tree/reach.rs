@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use lastbyte_sys::cgroup::{self, Cgroup};
+use lastbyte_sys::procfs;
 use lastbyte_sys::spawn::Mechanism;
 use lastbyte_sys::tag::Tag;
 
@@ -56,16 +57,14 @@ pub(crate) struct Slot {
 impl Trees {
     /// Probes what this machine supports, and removes the leftovers of our dead runs.
     pub(crate) fn new(choice: ReachChoice, mechanism: Mechanism) -> io::Result<Self> {
-        let pool = match choice {
-            ReachChoice::Best => grow_pool(mechanism).ok(),
-            ReachChoice::Only(Reach::Cgroup) => Some(grow_pool(mechanism)?),
-            ReachChoice::Only(Reach::Scan | Reach::Group) => None,
-        };
-        let reach = match (choice, &pool) {
-            (ReachChoice::Only(reach), _) => reach,
-            (ReachChoice::Best, Some(_)) => Reach::Cgroup,
-            (ReachChoice::Best, None) if can_scan() => Reach::Scan,
-            (ReachChoice::Best, None) => Reach::Group,
+        let (reach, pool) = match choice {
+            ReachChoice::Best => match grow_pool(mechanism) {
+                Ok(pool) => (Reach::Cgroup, Some(pool)),
+                Err(_) if can_scan() => (Reach::Scan, None),
+                Err(_) => (Reach::Group, None),
+            },
+            ReachChoice::Only(Reach::Cgroup) => (Reach::Cgroup, Some(grow_pool(mechanism)?)),
+            ReachChoice::Only(reach @ (Reach::Scan | Reach::Group)) => (reach, None),
         };
         Ok(Self { choice, pool: pool.map(Arc::new), reach, scans: Arc::default() })
     }
@@ -102,7 +101,7 @@ impl Trees {
             (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),
             (Some(_), None) | (None, _) => Way::Scan,
         };
-        Tree { marks: Marks::restored(leader, id), way, scans: Arc::clone(&self.scans) }
+        Tree { marks: Marks::new(leader, id, None, None), way, scans: Arc::clone(&self.scans) }
     }
 
     /// Takes back the cgroups of forgotten trees that have become empty.
@@ -130,11 +129,12 @@ impl Slot {
     /// The tree of this leader, which exists and is not reaped yet.
     pub(crate) fn grow(mut self, leader: i32, id: Id) -> Tree {
         let way = self.way.take().expect("taken only here, which consumes it");
-        let marks = match &way {
+        let leader_start = match &way {
             // Every process in the cgroup belongs to the tree, so the leader's pid is not compared.
-            Way::Cgroup(_) => Marks::new(leader, id, self.birth),
-            Way::Scan | Way::Group => Marks::new_unreaped(leader, id, self.birth),
+            Way::Cgroup(_) => None,
+            Way::Scan | Way::Group => procfs::read_stat(leader).ok().map(|stat| stat.start_time),
         };
+        let marks = Marks::new(leader, id, Some(self.birth), leader_start);
         Tree { marks, way, scans: Arc::clone(&self.scans) }
     }
 }

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use super::census::{Census, View};
+use super::census::{Census, TreeView};
 use super::marks::Marks;
 
 /// The scans of one engine. A scan takes time for every process on the machine, so a thousand
 /// concurrent stops must not each run their own.
 #[derive(Debug, Default)]
 pub(crate) struct Scans {
-    state: Mutex<State>,
+    state: Mutex<ScanQueue>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScanQueue {
     /// Requests for the next scan: one that has begun may already have passed their processes.
     waiting: Vec<Question>,
     /// A task is scanning, and repeats as long as requests wait.
@@ -26,12 +26,12 @@ struct State {
 #[derive(Debug)]
 struct Question {
     marks: Arc<Marks>,
-    answer: oneshot::Sender<View>,
+    answer: oneshot::Sender<TreeView>,
 }
 
 impl Scans {
     /// The live members of this tree, from a scan that begins after the call. `None` if it failed.
-    pub(super) async fn scan(self: &Arc<Self>, marks: Arc<Marks>) -> Option<View> {
+    pub(super) async fn scan(self: &Arc<Self>, marks: Arc<Marks>) -> Option<TreeView> {
         let (answer, answered) = oneshot::channel();
         let first = {
             let mut state = self.state();
@@ -51,7 +51,7 @@ impl Scans {
         state.scanning.then(|| std::mem::take(&mut state.waiting))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScanQueue> {
         // Every update is complete in itself, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,10 +83,10 @@ mod tests {
     const NOBODY: i32 = i32::MAX;
 
     fn marks(number: u128) -> Arc<Marks> {
-        Marks::restored(NOBODY, Id::from_number(number))
+        Marks::new(NOBODY, Id::from_number(number), None, None)
     }
 
-    fn ask(question: Pin<&mut impl Future<Output = Option<View>>>) -> bool {
+    fn ask(question: Pin<&mut impl Future<Output = Option<TreeView>>>) -> bool {
         question.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 

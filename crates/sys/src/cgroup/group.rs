@@ -1,6 +1,6 @@
 //! A cgroup: the cgroup of one process tree.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+
+use crate::procfs::{pids, words};
 
 /// A cgroup below our own. Dropping it leaves the folder; [`Cgroup::remove`] removes it.
 #[derive(Debug)]
@@ -30,19 +32,14 @@ pub struct Cgroup {
 
 /// The state of a cgroup and everything below it, from `cgroup.events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct CgroupState {
     /// It has a live process. A zombie does not count, a thread does.
     pub populated: bool,
     pub frozen: bool,
 }
 
 impl Cgroup {
-    pub(super) fn make(folder: PathBuf) -> io::Result<Self> {
-        fs::create_dir(&folder)?;
-        Ok(Self::at(folder))
-    }
-
-    fn at(folder: PathBuf) -> Self {
+    pub(super) fn at(folder: PathBuf) -> Self {
         let counts_memory = folder.join("memory.peak").exists();
         Self { folder, killed: AtomicBool::new(false), counts_memory, _claim: None }
     }
@@ -64,23 +61,21 @@ impl Cgroup {
 
     /// The pids in this cgroup and below it, each once. A cgroup that is gone has none.
     pub fn members(&self) -> io::Result<Vec<i32>> {
-        let mut pids = Vec::new();
+        let mut members = Vec::new();
         for folder in with_inner(&self.folder)? {
+            let list = absent_is_empty(fs::read_to_string(folder.join("cgroup.procs")))?;
             // A process in a pid namespace that we cannot see is shown as 0.
-            let text = absent_is_empty(fs::read(folder.join("cgroup.procs")))?;
-            let numbers = text.split(|byte| *byte == b'\n');
-            let pid = |line: &[u8]| std::str::from_utf8(line).ok()?.parse::<i32>().ok();
-            pids.extend(numbers.filter_map(pid).filter(|pid| *pid > 0));
+            members.extend(pids(&list).filter(|pid| *pid > 0));
         }
-        pids.sort_unstable();
-        pids.dedup();
-        Ok(pids)
+        members.sort_unstable();
+        members.dedup();
+        Ok(members)
     }
 
     /// The current state. A cgroup that is gone is empty.
-    pub fn state(&self) -> io::Result<State> {
+    pub fn state(&self) -> io::Result<CgroupState> {
         match self.events() {
-            Err(error) if gone(&error) => Ok(State::EMPTY),
+            Err(error) if gone(&error) => Ok(CgroupState::EMPTY),
             events => read_state(events?),
         }
     }
@@ -110,9 +105,9 @@ impl Cgroup {
 
     /// Whether it is as good as a new one, given its current [`Cgroup::state`]: empty, and with
     /// nothing changed that the next tree would notice.
-    pub fn reusable(&self, state: State) -> bool {
+    pub fn reusable(&self, state: CgroupState) -> bool {
         !self.killed.load(Ordering::Relaxed)
-            && state == State::EMPTY
+            && state == CgroupState::EMPTY
             && !self.counts_memory
             // A folder has one link from itself, one from its parent and one from each subfolder.
             && fs::metadata(&self.folder).is_ok_and(|folder| folder.nlink() <= 2)
@@ -125,24 +120,21 @@ impl Cgroup {
     }
 }
 
-impl State {
+impl CgroupState {
     const EMPTY: Self = Self { populated: false, frozen: false };
 
-    fn parse(text: &[u8]) -> Self {
-        let is_set = |name: &[u8]| {
-            let mut lines = text.split(|byte| *byte == b'\n');
-            lines.any(|line| line.strip_prefix(name) == Some(b" 1"))
-        };
-        Self { populated: is_set(b"populated"), frozen: is_set(b"frozen") }
+    fn parse(text: &str) -> Self {
+        let is_set = |name| words(text, name).next() == Some("1");
+        Self { populated: is_set("populated"), frozen: is_set("frozen") }
     }
 }
 
 /// Reads the open `cgroup.events` of a cgroup again. It then polls for the next change.
-pub fn read_state(events: impl AsFd) -> io::Result<State> {
+pub fn read_state(events: impl AsFd) -> io::Result<CgroupState> {
     let mut text = [0; 256];
     match rustix::io::pread(events, &mut text, 0) {
-        Ok(len) => Ok(State::parse(&text[..len])),
-        Err(errno) => absent_is_empty(Err(errno.into())).map(|()| State::EMPTY),
+        Ok(len) => Ok(CgroupState::parse(&String::from_utf8_lossy(&text[..len]))),
+        Err(errno) => absent_is_empty(Err(errno.into())).map(|()| CgroupState::EMPTY),
     }
 }
 
@@ -207,10 +199,6 @@ fn gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NODEV))
 }
 
-pub(super) fn name(folder: &Path) -> &[u8] {
-    folder.file_name().map_or(b"", OsStr::as_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,7 +206,7 @@ mod tests {
     #[test]
     fn events_are_read_by_name() {
         let check = |text: &str, populated, frozen| {
-            assert_eq!(State::parse(text.as_bytes()), State { populated, frozen }, "{text:?}");
+            assert_eq!(CgroupState::parse(text), CgroupState { populated, frozen }, "{text:?}");
         };
         check("populated 1\nfrozen 0\n", true, false);
         check("populated 0\nfrozen 1\n", false, true);
@@ -230,7 +218,7 @@ mod tests {
     fn a_cgroup_that_is_gone_has_nobody() {
         let cgroup = Cgroup::at("/sys/fs/cgroup/no/such/cgroup".into());
         assert_eq!(cgroup.members().unwrap(), []);
-        assert_eq!(cgroup.state().unwrap(), State { populated: false, frozen: false });
+        assert_eq!(cgroup.state().unwrap(), CgroupState { populated: false, frozen: false });
         cgroup.kill().unwrap();
         cgroup.remove().unwrap();
     }
@@ -239,9 +227,12 @@ mod tests {
     fn peak_memory_is_told_where_the_kernel_counts_it_and_such_a_cgroup_is_used_once() {
         let folder = tempfile::tempdir().unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
-        assert_eq!((cgroup.peak_memory(), cgroup.reusable(State::EMPTY)), (None, true));
+        assert_eq!((cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)), (None, true));
         fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
-        assert_eq!((cgroup.peak_memory(), cgroup.reusable(State::EMPTY)), (Some(4096), false));
+        assert_eq!(
+            (cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)),
+            (Some(4096), false)
+        );
     }
 }

@@ -29,39 +29,25 @@ pub fn own_folder() -> Result<PathBuf, NoFolder> {
 fn locate(cgroup: &[u8], mountinfo: &[u8]) -> Result<PathBuf, NoFolder> {
     let line = lines(cgroup).find_map(|line| line.strip_prefix(b"0::"));
     let own = Path::new(OsStr::from_bytes(line.ok_or(NoFolder::NoVersion2)?));
-    let mounts = lines(mountinfo).filter_map(Mount::parse);
-    let mut below = mounts.filter_map(|mount| mount.folder_of(own));
-    below.next().ok_or_else(|| NoFolder::NotMounted { cgroup: own.to_owned() })
+    let mounted = lines(mountinfo).find_map(|line| mounted_at(line, own));
+    mounted.ok_or_else(|| NoFolder::NotMounted { cgroup: own.to_owned() })
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n')
 }
 
-/// A mount of the version 2 hierarchy.
-struct Mount {
-    /// The part of the hierarchy it shows.
-    root: PathBuf,
-    point: PathBuf,
-}
-
-impl Mount {
-    /// `ID PARENT DEVICE ROOT POINT OPTIONS [FIELD…] - TYPE SOURCE OPTIONS`.
-    fn parse(line: &[u8]) -> Option<Self> {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let root = unescape(fields.nth(3)?);
-        let point = unescape(fields.next()?);
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-        (kind == b"cgroup2").then_some(Self { root, point })
-    }
-
-    fn folder_of(&self, cgroup: &Path) -> Option<PathBuf> {
-        let inside = cgroup.strip_prefix(&self.root).ok()?;
-        // A cgroup above the root of our cgroup namespace is shown with `..`. It is not ours to
-        // use.
-        let climbs = inside.components().any(|part| part.as_os_str() == "..");
-        (!climbs).then(|| self.point.join(inside))
-    }
+/// Where a line of mountinfo shows this cgroup, if it mounts the version 2 hierarchy:
+/// `ID PARENT DEVICE ROOT POINT OPTIONS [FIELD…] - TYPE SOURCE OPTIONS`. The root is the part of the
+/// hierarchy that it shows.
+fn mounted_at(line: &[u8], cgroup: &Path) -> Option<PathBuf> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let (root, point) = (unescape(fields.nth(3)?), unescape(fields.next()?));
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    let inside = cgroup.strip_prefix(root).ok()?;
+    // A cgroup above the root of our cgroup namespace is shown with `..`. It is not ours to use.
+    let climbs = inside.components().any(|part| part.as_os_str() == "..");
+    (kind == b"cgroup2" && !climbs).then(|| point.join(inside))
 }
 
 /// Decodes octal escapes for spaces and the like: `\040`.
@@ -69,18 +55,11 @@ fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|_| *first == b'\\');
-        let byte = octal.and_then(|digits| std::str::from_utf8(digits).ok());
-        match byte.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[3..] } else { after };
     }
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }

@@ -14,7 +14,7 @@ mod locate;
 mod parent;
 mod probe;
 
-pub use group::{Cgroup, State, read_state, wait_until_empty};
+pub use group::{Cgroup, CgroupState, read_state, wait_until_empty};
 pub use locate::{NoFolder, own_folder};
 pub use parent::{Claims, ParentCgroup, sweep};
 pub use probe::{NoCgroup, probe};

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 
-use super::group::{Cgroup, name, remove, subfolders};
+use super::group::{Cgroup, remove, subfolders};
 
 /// The prefix of every parent's name.
 const PREFIX: &str = "lastbyte-";
@@ -55,7 +56,9 @@ impl ParentCgroup {
 
     /// Creates the cgroup with this number.
     pub fn cgroup(&self, number: u64) -> io::Result<Cgroup> {
-        Cgroup::make(self.folder.join(number.to_string()))
+        let folder = self.folder.join(number.to_string());
+        fs::create_dir(&folder)?;
+        Ok(Cgroup::at(folder))
     }
 
     /// Removes the folder if it has no cgroup. The parent must not be used afterwards.
@@ -73,16 +76,13 @@ impl Drop for ParentCgroup {
 
 /// Removes the parents below `folder` whose owners are gone, except cgroups with live processes.
 pub fn sweep(folder: &Path) -> io::Result<()> {
-    for parent in subfolders(folder)? {
-        if !name(&parent).starts_with(PREFIX.as_bytes()) {
-            continue;
-        }
+    for parent in subfolders(folder)?.iter().filter(|folder| is_parent(folder)) {
         // If a folder cannot be removed, it is in use, or the next start retries.
-        if let Ok(Some(_lock)) = lock(&parent) {
-            for cgroup in subfolders(&parent).unwrap_or_default() {
+        if let Ok(Some(_lock)) = lock(parent) {
+            for cgroup in subfolders(parent).unwrap_or_default() {
                 _ = remove(&cgroup);
             }
-            _ = fs::remove_dir(&parent);
+            _ = fs::remove_dir(parent);
         }
     }
     Ok(())
@@ -99,8 +99,7 @@ impl Claims {
     /// The cgroup at this path, if a process lives in it and its parent has no owner. A live parent
     /// may have the name of a dead one, but has none of its cgroups.
     pub fn claim(&mut self, folder: &Path) -> Option<Cgroup> {
-        let parent =
-            folder.parent().filter(|parent| name(parent).starts_with(PREFIX.as_bytes()))?;
+        let parent = folder.parent().filter(|parent| is_parent(parent))?;
         let claim = self.parents.entry(parent.to_owned()).or_insert_with(|| {
             // A parent that cannot be locked cannot be claimed.
             lock(parent).ok().flatten().map(Arc::new)
@@ -108,6 +107,10 @@ impl Claims {
         let cgroup = Cgroup::claimed(folder.to_owned(), Arc::clone(claim.as_ref()?));
         cgroup.state().is_ok_and(|state| state.populated).then_some(cgroup)
     }
+}
+
+fn is_parent(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()))
 }
 
 /// Locks a folder; `None` if someone else holds the lock or the folder is gone.

@@ -1,14 +1,14 @@
 //! Probes whether cgroups work by creating one and starting a child in it.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::locate::{NoFolder, own_folder};
 use super::parent::ParentCgroup;
-use crate::spawn::clone_into;
+use crate::spawn::{open_cgroup, try_clone};
 
 /// Why trees cannot have cgroups here.
 #[derive(Debug, thiserror::Error)]
@@ -35,19 +35,15 @@ pub fn probe() -> Result<PathBuf, NoCgroup> {
     let parent = ParentCgroup::make(&folder).map_err(cannot_make(&folder))?;
     let cgroup = parent.cgroup(0).map_err(cannot_make(parent.folder()))?;
     let outcome = if cgroup.folder().join("cgroup.kill").exists() {
-        enter(cgroup.folder()).map_err(NoCgroup::Enter)
+        let opened = open_cgroup(cgroup.folder());
+        let entered = opened.and_then(|cgroup| try_clone(0, Some(cgroup.as_fd())));
+        entered.map(drop).map_err(NoCgroup::Enter)
     } else {
         Err(NoCgroup::NoKill)
     };
     // The child has been reaped, so the cgroup is empty. If it stays, the next start removes it.
     _ = cgroup.remove();
     outcome.map(|()| folder)
-}
-
-fn enter(folder: &Path) -> Result<(), Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let cgroup = rustix::fs::open(folder, flags, Mode::empty())?;
-    clone_into(&cgroup)
 }
 
 fn cannot_make(folder: &Path) -> impl Fn(io::Error) -> NoCgroup {

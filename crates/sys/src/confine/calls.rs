@@ -3,26 +3,20 @@
 use std::collections::BTreeMap;
 use std::ffi::c_long;
 
-use super::filter::{MetadataChanges, Traffic};
+use super::filter::{MetadataChanges, Network};
 
 /// What the filter does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CallRule {
     Allow,
     /// EPERM.
     Refuse,
     /// ENOSYS: callers then fall back to the older call, whose arguments the filter can see.
     Absent,
-    Ask(Question),
     /// Refused, except with the pass: a start needs the call before the command runs.
     Start,
     /// The same, but ENOSYS without the pass.
     StartOrAbsent,
-}
-
-/// What a conditional verdict depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
     /// `clone` may create processes and threads, and namespaces only for a start.
     Namespaces,
     /// `ioctl` may not type into a terminal, nor change a file's flags if metadata is barred.
@@ -36,37 +30,37 @@ pub(super) enum Question {
     /// A mode without setuid and setgid, in the argument with this number.
     Mode(u32),
     /// The same for `open` if it creates a file: these arguments hold its flags and mode.
-    ModeIfMade { flags: u32, mode: u32 },
+    ModeIfMade {
+        flags: u32,
+        mode: u32,
+    },
 }
 
 /// The calls that are not simply allowed, by number.
-pub(super) fn rules(traffic: Traffic, metadata: MetadataChanges) -> BTreeMap<u32, Verdict> {
+pub(super) fn rules(network: Network, metadata: MetadataChanges) -> BTreeMap<u32, CallRule> {
     let mut rules = BTreeMap::new();
     let mut add = |calls: &[c_long], verdict| {
         rules.extend(calls.iter().map(|call| (*call as u32, verdict)));
     };
-    add(OTHERS, Verdict::Refuse);
-    add(PLACES, Verdict::Refuse);
-    add(KERNEL, Verdict::Refuse);
-    add(SHARED_MEMORY, Verdict::Refuse);
-    add(STARTING, Verdict::Start);
-    add(&[libc::SYS_clone3], Verdict::StartOrAbsent);
-    add(&[libc::SYS_clone], Verdict::Ask(Question::Namespaces));
-    add(&[libc::SYS_ioctl], Verdict::Ask(Question::Control(metadata)));
-    add(&[libc::SYS_prlimit64], Verdict::Ask(Question::OwnLimits));
-    MODES
-        .iter()
-        .chain(OLD_MODES)
-        .for_each(|(call, question)| add(&[*call], Verdict::Ask(*question)));
-    add(&[libc::SYS_openat2], Verdict::Absent);
-    if traffic == Traffic::Barred {
-        add(SOCKETS, Verdict::Refuse);
-        add(&[libc::SYS_socketpair], Verdict::Ask(Question::Pair));
-        add(&[libc::SYS_sendto], Verdict::Ask(Question::Connected));
+    add(OTHERS, CallRule::Refuse);
+    add(PLACES, CallRule::Refuse);
+    add(KERNEL, CallRule::Refuse);
+    add(SHARED_MEMORY, CallRule::Refuse);
+    add(STARTING, CallRule::Start);
+    add(&[libc::SYS_clone3], CallRule::StartOrAbsent);
+    add(&[libc::SYS_clone], CallRule::Namespaces);
+    add(&[libc::SYS_ioctl], CallRule::Control(metadata));
+    add(&[libc::SYS_prlimit64], CallRule::OwnLimits);
+    MODES.iter().chain(OLD_MODES).for_each(|(call, verdict)| add(&[*call], *verdict));
+    add(&[libc::SYS_openat2], CallRule::Absent);
+    if network == Network::Off {
+        add(SOCKETS, CallRule::Refuse);
+        add(&[libc::SYS_socketpair], CallRule::Pair);
+        add(&[libc::SYS_sendto], CallRule::Connected);
     }
     if metadata == MetadataChanges::Barred {
-        add(METADATA, Verdict::Refuse);
-        add(OLD_METADATA, Verdict::Refuse);
+        add(METADATA, CallRule::Refuse);
+        add(OLD_METADATA, CallRule::Refuse);
     }
     rules
 }
@@ -152,26 +146,26 @@ const SOCKETS: &[c_long] = &[
 /// Calls that set the mode of a file. A setuid file owned by user 0 in a workspace would give
 /// everybody who executes it what the command itself was refused. `openat2` has its mode behind a
 /// pointer, so it returns ENOSYS and callers fall back to `openat`.
-const MODES: &[(c_long, Question)] = &[
-    (libc::SYS_fchmod, Question::Mode(1)),
-    (libc::SYS_fchmodat, Question::Mode(2)),
-    (FCHMODAT2, Question::Mode(2)),
-    (libc::SYS_mkdirat, Question::Mode(2)),
-    (libc::SYS_mknodat, Question::Mode(2)),
-    (libc::SYS_openat, Question::ModeIfMade { flags: 2, mode: 3 }),
+const MODES: &[(c_long, CallRule)] = &[
+    (libc::SYS_fchmod, CallRule::Mode(1)),
+    (libc::SYS_fchmodat, CallRule::Mode(2)),
+    (FCHMODAT2, CallRule::Mode(2)),
+    (libc::SYS_mkdirat, CallRule::Mode(2)),
+    (libc::SYS_mknodat, CallRule::Mode(2)),
+    (libc::SYS_openat, CallRule::ModeIfMade { flags: 2, mode: 3 }),
 ];
 
 /// The older calls for the same, which newer architectures never had.
 #[cfg(target_arch = "x86_64")]
-const OLD_MODES: &[(c_long, Question)] = &[
-    (libc::SYS_chmod, Question::Mode(1)),
-    (libc::SYS_mkdir, Question::Mode(1)),
-    (libc::SYS_mknod, Question::Mode(1)),
-    (libc::SYS_creat, Question::Mode(1)),
-    (libc::SYS_open, Question::ModeIfMade { flags: 1, mode: 2 }),
+const OLD_MODES: &[(c_long, CallRule)] = &[
+    (libc::SYS_chmod, CallRule::Mode(1)),
+    (libc::SYS_mkdir, CallRule::Mode(1)),
+    (libc::SYS_mknod, CallRule::Mode(1)),
+    (libc::SYS_creat, CallRule::Mode(1)),
+    (libc::SYS_open, CallRule::ModeIfMade { flags: 1, mode: 2 }),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OLD_MODES: &[(c_long, Question)] = &[];
+const OLD_MODES: &[(c_long, CallRule)] = &[];
 
 /// What Landlock does not control: modes, owners, times, attributes.
 const METADATA: &[c_long] = &[

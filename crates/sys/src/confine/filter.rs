@@ -17,7 +17,7 @@ use super::bpf::{
     ABSENT, ALLOW, AND, ARCHITECTURE_FIELD, JUMP, JUMP_IF_ANY_BIT, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL,
     KEEP, KILL, NUMBER_FIELD, OR_KEPT, REFUSE, XOR, answer, argument, jump, load, statement,
 };
-use super::calls::{Question, Verdict, rules};
+use super::calls::{CallRule, rules};
 use crate::raw::{check, syscall};
 
 /// A program that decides every system call of a confined command.
@@ -33,11 +33,12 @@ impl fmt::Debug for Filter {
     }
 }
 
-/// Whether sockets can reach anything outside the command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traffic {
-    Free,
-    Barred,
+/// Whether a command can open connections: to other hosts, to this one, to unix sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Network {
+    #[default]
+    Off,
+    On,
 }
 
 /// Whether modes, owners, times and attributes of files can be changed.
@@ -49,13 +50,13 @@ pub enum MetadataChanges {
 
 impl Filter {
     /// The filter for these settings. Each is built once.
-    pub fn get(traffic: Traffic, metadata: MetadataChanges) -> Arc<Self> {
+    pub fn get(network: Network, metadata: MetadataChanges) -> Arc<Self> {
         static MADE: [OnceLock<Arc<Filter>>; 4] = [const { OnceLock::new() }; 4];
-        let made = &MADE[2 * traffic as usize + metadata as usize];
-        Arc::clone(made.get_or_init(|| Arc::new(Self::new(traffic, metadata, draw_pass()))))
+        let made = &MADE[2 * network as usize + metadata as usize];
+        Arc::clone(made.get_or_init(|| Arc::new(Self::new(network, metadata, draw_pass()))))
     }
 
-    fn new(traffic: Traffic, metadata: MetadataChanges, pass: u64) -> Self {
+    fn new(network: Network, metadata: MetadataChanges, pass: u64) -> Self {
         let mut program = vec![
             load(ARCHITECTURE_FIELD),
             // Another architecture numbers the calls differently, so nothing below would be valid.
@@ -63,7 +64,7 @@ impl Filter {
             answer(KILL),
             load(NUMBER_FIELD),
         ];
-        program.extend(search(&segments(traffic, metadata), pass));
+        program.extend(search(&segments(network, metadata), pass));
         Self { program: program.into(), pass }
     }
 
@@ -96,22 +97,22 @@ fn draw_pass() -> u64 {
 }
 
 /// The verdict from this number up to the next segment.
-type Segment = (u32, Verdict);
+type CallRange = (u32, CallRule);
 
-fn segments(traffic: Traffic, metadata: MetadataChanges) -> Vec<Segment> {
-    let mut rules = rules(traffic, metadata);
+fn segments(network: Network, metadata: MetadataChanges) -> Vec<CallRange> {
+    let mut rules = rules(network, metadata);
     let after: Vec<u32> = rules.keys().map(|number| number + 1).collect();
     for number in after.into_iter().chain([0]) {
-        rules.entry(number).or_insert(Verdict::Allow);
+        rules.entry(number).or_insert(CallRule::Allow);
     }
-    rules.extend(FOREIGN_NUMBERS.map(|first| (first, Verdict::Absent)));
-    let mut segments: Vec<Segment> = rules.into_iter().collect();
+    rules.extend(FOREIGN_NUMBERS.map(|first| (first, CallRule::Absent)));
+    let mut segments: Vec<CallRange> = rules.into_iter().collect();
     segments.dedup_by_key(|(_, verdict)| *verdict);
     segments
 }
 
 /// Halves the segments until one is left. The call number is already loaded.
-fn search(segments: &[Segment], pass: u64) -> Vec<sock_filter> {
+fn search(segments: &[CallRange], pass: u64) -> Vec<sock_filter> {
     if let [(_, verdict)] = segments {
         return judge(*verdict, pass);
     }
@@ -127,29 +128,22 @@ fn search(segments: &[Segment], pass: u64) -> Vec<sock_filter> {
     program
 }
 
-fn judge(verdict: Verdict, pass: u64) -> Vec<sock_filter> {
+fn judge(verdict: CallRule, pass: u64) -> Vec<sock_filter> {
     match verdict {
-        Verdict::Allow => vec![answer(ALLOW)],
-        Verdict::Refuse => vec![answer(REFUSE)],
-        Verdict::Absent => vec![answer(ABSENT)],
-        Verdict::Ask(question) => ask(question, pass),
-        Verdict::Start => passed(pass, REFUSE),
-        Verdict::StartOrAbsent => passed(pass, ABSENT),
-    }
-}
-
-fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
-    match question {
-        Question::Namespaces => [
+        CallRule::Allow => vec![answer(ALLOW)],
+        CallRule::Refuse => vec![answer(REFUSE)],
+        CallRule::Absent => vec![answer(ABSENT)],
+        CallRule::Start => passed(pass, REFUSE),
+        CallRule::StartOrAbsent => passed(pass, ABSENT),
+        CallRule::Namespaces => [
             vec![load(argument(0)), jump(JUMP_IF_ANY_BIT, NAMESPACE_FLAGS, 1, 0), answer(ALLOW)],
             passed(pass, REFUSE),
         ]
         .concat(),
-        Question::Control(MetadataChanges::Free) => {
-            let refused = one_of(&TYPING, REFUSE);
-            [load(argument(1))].into_iter().chain(refused).chain([answer(ALLOW)]).collect()
+        CallRule::Control(MetadataChanges::Free) => {
+            [vec![load(argument(1))], one_of(&TYPING, REFUSE), vec![answer(ALLOW)]].concat()
         }
-        Question::Control(MetadataChanges::Barred) => [
+        CallRule::Control(MetadataChanges::Barred) => [
             vec![load(argument(1))],
             one_of(&TYPING, REFUSE),
             one_of(&HARMLESS_FILE_CONTROLS, ALLOW),
@@ -158,7 +152,7 @@ fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
             vec![answer(ALLOW)],
         ]
         .concat(),
-        Question::Pair => vec![
+        CallRule::Pair => vec![
             load(argument(0)),
             jump(JUMP_IF_EQUAL, libc::AF_UNIX as u32, 1, 0),
             answer(REFUSE),
@@ -170,14 +164,13 @@ fn ask(question: Question, pass: u64) -> Vec<sock_filter> {
             answer(REFUSE),
             answer(ALLOW),
         ],
-        Question::Connected => is(4, 0, REFUSE),
-        Question::OwnLimits => {
-            let mut program = vec![load(argument(0)), jump(JUMP_IF_EQUAL, 0, 0, 1), answer(ALLOW)];
-            program.extend(is(2, 0, REFUSE));
-            program
+        CallRule::Connected => is(4, 0, REFUSE),
+        CallRule::OwnLimits => {
+            [vec![load(argument(0)), jump(JUMP_IF_EQUAL, 0, 0, 1), answer(ALLOW)], is(2, 0, REFUSE)]
+                .concat()
         }
-        Question::Mode(mode) => mode_without_privileges(mode),
-        Question::ModeIfMade { flags, mode } => {
+        CallRule::Mode(mode) => mode_without_privileges(mode),
+        CallRule::ModeIfMade { flags, mode } => {
             let made = jump(JUMP_IF_ANY_BIT, MAKES_A_FILE, 1, 0);
             [vec![load(argument(flags)), made, answer(ALLOW)], mode_without_privileges(mode)]
                 .concat()
@@ -277,31 +270,31 @@ mod tests {
 
     const PASS: u64 = 0x0123_4567_89ab_cdef;
 
-    const BOTH: [(Traffic, MetadataChanges); 4] = [
-        (Traffic::Free, MetadataChanges::Free),
-        (Traffic::Free, MetadataChanges::Barred),
-        (Traffic::Barred, MetadataChanges::Free),
-        (Traffic::Barred, MetadataChanges::Barred),
+    const BOTH: [(Network, MetadataChanges); 4] = [
+        (Network::On, MetadataChanges::Free),
+        (Network::On, MetadataChanges::Barred),
+        (Network::Off, MetadataChanges::Free),
+        (Network::Off, MetadataChanges::Barred),
     ];
 
     #[test]
     fn the_search_finds_what_the_list_says() {
-        for (traffic, metadata) in BOTH {
-            let (filter, rules) = (Filter::new(traffic, metadata, PASS), rules(traffic, metadata));
+        for (network, metadata) in BOTH {
+            let (filter, rules) = (Filter::new(network, metadata, PASS), rules(network, metadata));
             for number in 0..1000 {
-                let want = match rules.get(&number).copied().unwrap_or(Verdict::Allow) {
-                    Verdict::Allow => ALLOW,
-                    Verdict::Refuse | Verdict::Start => REFUSE,
-                    Verdict::Absent | Verdict::StartOrAbsent => ABSENT,
-                    Verdict::Ask(_) => continue,
+                let want = match rules.get(&number).copied().unwrap_or(CallRule::Allow) {
+                    CallRule::Allow => ALLOW,
+                    CallRule::Refuse | CallRule::Start => REFUSE,
+                    CallRule::Absent | CallRule::StartOrAbsent => ABSENT,
+                    _ => continue, // depends on its arguments
                 };
-                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {traffic:?} {metadata:?}");
+                assert_eq!(run(&filter, number, [0; 6]), want, "{number} {network:?} {metadata:?}");
             }
         }
     }
 
     fn check(call: i64, arguments: [u64; 6], want: u32) {
-        let filter = Filter::new(Traffic::Barred, MetadataChanges::Barred, PASS);
+        let filter = Filter::new(Network::Off, MetadataChanges::Barred, PASS);
         assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
     }
 
@@ -358,7 +351,7 @@ mod tests {
 
     #[test]
     fn no_file_gets_a_setuid_or_setgid_mode() {
-        let filter = Filter::new(Traffic::Barred, MetadataChanges::Free, PASS);
+        let filter = Filter::new(Network::Off, MetadataChanges::Free, PASS);
         let check = |call: i64, arguments: [u64; 6], want: u32| {
             assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
         };
@@ -379,7 +372,7 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn nor_by_an_older_call() {
-        let filter = Filter::new(Traffic::Barred, MetadataChanges::Free, PASS);
+        let filter = Filter::new(Network::Off, MetadataChanges::Free, PASS);
         let check = |call: i64, arguments: [u64; 6], want: u32| {
             assert_eq!(run(&filter, call as u32, arguments), want, "{call} {arguments:?}");
         };

@@ -4,16 +4,19 @@ use std::io;
 
 use rustix::io::Errno;
 
+use crate::procfs::words;
+
 /// Whether this process, or an ancestor of it, was started with a
-/// [`Confinement`](super::Confinement).
+/// [`Confinement`](super::Confinement), by this program or another. Fails if the process is gone or
+/// cannot be read.
 ///
 /// Every confined child has a hard limit of no message queues, a filter and `no_new_privs`. Its
 /// children inherit all three, and nothing can undo them, whatever the process does to its session,
 /// its parents and its environment.
 pub fn marked(pid: i32) -> io::Result<bool> {
     let status = read(pid, "status")?;
-    let filtered =
-        field(&status, "NoNewPrivs:") == Some("1") && field(&status, "Seccomp:") == Some("2");
+    let has = |name, value| words(&status, name).next() == Some(value);
+    let filtered = has("NoNewPrivs:", "1") && has("Seccomp:", "2");
     Ok(filtered && hard_limit(&read(pid, "limits")?) == Some("0"))
 }
 
@@ -26,14 +29,9 @@ fn read(pid: i32, file: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
-}
-
 /// `Max msgqueue size         819200               819200               bytes`
 fn hard_limit(limits: &str) -> Option<&str> {
-    let numbers = limits.lines().find_map(|line| line.strip_prefix("Max msgqueue size"))?;
-    numbers.split_whitespace().nth(1)
+    words(limits, "Max msgqueue size").nth(1)
 }
 
 #[cfg(test)]

@@ -16,9 +16,11 @@ mod ruleset;
 
 use std::sync::Arc;
 
-pub use filter::{Filter, MetadataChanges, Traffic};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
+
+pub use filter::{Filter, MetadataChanges, Network};
 pub use mark::marked;
-pub use mounts::{Kept, Mounts, Namespaces, Place};
+pub use mounts::{FilePlace, KeptFolder, Mounts, Namespaces};
 pub use probe::probe;
 pub(crate) use ruleset::Rulesets;
 pub use ruleset::{Readable, Ruleset};
@@ -30,24 +32,23 @@ pub struct Confinement {
     pub mounts: Option<Mounts>,
     pub ruleset: Ruleset,
     /// The working directory; `None` if it does not exist, which entering it reports.
-    pub cwd: Option<Place>,
+    pub cwd: Option<FilePlace>,
     pub filter: Arc<Filter>,
-    pub root: Root,
+    pub root: RootUser,
 }
 
 /// Whether the child has the right to make user 0 an ordinary user for good. Without that right it
 /// has no capability to lose either, and `no_new_privs` lets it gain none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Root {
+pub enum RootUser {
     Disarm,
     Leave,
 }
 
-impl Root {
+impl RootUser {
     /// What children of this program can do.
     pub fn for_own_children() -> Self {
-        if crate::user::effective_capability(CAP_SETPCAP) { Self::Disarm } else { Self::Leave }
+        let may = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SETPCAP);
+        if capabilities(None).is_ok_and(may) { Self::Disarm } else { Self::Leave }
     }
 }
-
-const CAP_SETPCAP: u32 = 8;

@@ -12,28 +12,28 @@ use crate::resolve::FileId;
 pub struct Mounts {
     pub namespaces: Namespaces,
     /// Stay as they are, with everything mounted below them.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptFolder>,
     /// Folders inside a kept one that cannot be renamed or removed, outer ones first.
-    pub immovable: Vec<Place>,
+    pub immovable: Vec<FilePlace>,
     /// Parts of the kept folders that cannot be written.
-    pub protected: Vec<Place>,
+    pub protected: Vec<FilePlace>,
     /// Folders that appear empty.
-    pub hidden: Vec<Place>,
+    pub hidden: Vec<FilePlace>,
     /// The empty folder that is mounted over hidden ones.
     pub empty: CString,
 }
 
 /// A writable folder, and where it appears: no symbolic links, none inside another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    pub from: Place,
-    pub to: Place,
+pub struct KeptFolder {
+    pub from: FilePlace,
+    pub to: FilePlace,
 }
 
 /// A file or folder as a path led to it. To act on it later, open the path once, check that it is
 /// still the same file, and act on that descriptor: another command may have replaced it meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePlace {
     pub path: CString,
     pub file: FileId,
 }

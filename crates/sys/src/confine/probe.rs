@@ -19,7 +19,10 @@ pub fn probe(confinement: Arc<Confinement>, mechanism: Mechanism) -> Result<(), 
     spawners.submit(0, request, &childs)?;
     loop {
         match answers.receive() {
-            Ok(Some(answer)) => return ignore_missing_program(answer.result.err()),
+            Ok(Some(answer)) => match answer.result {
+                Err(failure) if failure != NO_PROGRAM => return Err(failure),
+                Ok(_) | Err(_) => return Ok(()),
+            },
             Ok(None) => return Err(Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE }),
             Err(Errno::AGAIN) => {
                 // Whatever poll returns, the next receive decides.
@@ -31,9 +34,4 @@ pub fn probe(confinement: Arc<Confinement>, mechanism: Mechanism) -> Result<(), 
 }
 
 /// The child has no program to execute, so reaching that step is success.
-fn ignore_missing_program(failure: Option<Failure>) -> Result<(), Failure> {
-    match failure {
-        None | Some(Failure { step: Step::Program, errno: Errno::NOENT }) => Ok(()),
-        Some(failure) => Err(failure),
-    }
-}
+const NO_PROGRAM: Failure = Failure { step: Step::Program, errno: Errno::NOENT };

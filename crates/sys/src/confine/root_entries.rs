@@ -7,8 +7,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, open, statx};
+
+use crate::pipe::poll_now;
+use crate::resolve::to_time;
 
 /// The entries except the folder of devices, as one thread last listed them.
 #[derive(Debug)]
@@ -16,7 +19,7 @@ pub(super) struct RootEntries {
     root: PathBuf,
     /// Polls when something is mounted or unmounted; `None` without `/proc`.
     mounts: Option<OwnedFd>,
-    folders: Option<[Stamp; 2]>,
+    folders: Option<[FolderStamp; 2]>,
     entries: Vec<CString>,
     generation: u64,
 }
@@ -24,9 +27,10 @@ pub(super) struct RootEntries {
 /// File, mount, and the time of the folder's last change. Adding, removing or replacing an entry
 /// changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct FolderStamp {
     file: (u32, u32, u64, u64),
-    changed: (i64, u32),
+    /// `None` if it was before 1970.
+    changed: Option<SystemTime>,
 }
 
 /// File system timestamps may advance in timer ticks, so a folder that changed just now can change
@@ -47,7 +51,7 @@ impl RootEntries {
         // Check both every time: polling the mounts clears the event.
         let mounted = self.was_mounted();
         let folders = self.stamps();
-        let steady = folders.as_ref().is_some_and(|all| all.iter().all(Stamp::is_steady));
+        let steady = folders.as_ref().is_some_and(|all| all.iter().all(FolderStamp::is_steady));
         if mounted || !steady || folders != self.folders {
             self.entries = self.list();
             self.folders = folders;
@@ -64,12 +68,11 @@ impl RootEntries {
 
     fn was_mounted(&self) -> bool {
         let Some(mounts) = &self.mounts else { return true };
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(mounts, PollFlags::PRI)], Some(&at_once)) != Ok(0)
+        !poll_now(mounts, PollFlags::PRI).is_ok_and(|events| events.is_empty())
     }
 
-    fn stamps(&self) -> Option<[Stamp; 2]> {
-        Some([Stamp::read(&self.root)?, Stamp::read(&self.root.join(DEVICES))?])
+    fn stamps(&self) -> Option<[FolderStamp; 2]> {
+        Some([FolderStamp::read(&self.root)?, FolderStamp::read(&self.root.join(DEVICES))?])
     }
 
     fn list(&self) -> Vec<CString> {
@@ -84,24 +87,18 @@ impl RootEntries {
 
 const DEVICES: &str = "dev";
 
-impl Stamp {
+impl FolderStamp {
     fn read(folder: &std::path::Path) -> Option<Self> {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID | StatxFlags::CTIME;
         let folder = CString::new(folder.as_os_str().as_bytes()).ok()?;
         let found = statx(CWD, folder.as_c_str(), AtFlags::empty(), wanted).ok()?;
-        let changed = (found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec);
-        Some(Self { file: identity(&found), changed })
+        Some(Self { file: identity(&found), changed: to_time(found.stx_ctime) })
     }
 
     fn is_steady(&self) -> bool {
-        let (seconds, nanoseconds) = self.changed;
-        let changed = u64::try_from(seconds).ok().and_then(|seconds| {
-            SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
-        });
         // A time in the future counts as now.
-        changed
-            .and_then(|changed| SystemTime::now().duration_since(changed).ok())
-            .is_some_and(|age| age > TICK)
+        let age = self.changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
+        age.is_some_and(|age| age > TICK)
     }
 }
 
@@ -143,14 +140,12 @@ mod tests {
         assert!((0..1000).any(|_| steady(&mut top)), "{top:?}");
     }
 
-    const CAP_SYS_ADMIN: u32 = 21;
-
     /// Runs in a mount namespace of its own thread. A user who may not create one cannot mount
     /// anything that this would have to notice.
     #[test]
     fn what_is_mounted_is_noticed() {
         use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change, unmount};
-        use rustix::thread::{UnshareFlags, unshare_unsafe};
+        use rustix::thread::{CapabilitySet, UnshareFlags, capabilities, unshare_unsafe};
 
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().to_owned();
@@ -158,7 +153,8 @@ mod tests {
             // SAFETY: this is a thread of this test, which uses only absolute paths.
             let unshared = unsafe { unshare_unsafe(UnshareFlags::FS | UnshareFlags::NEWNS) };
             if unshared.is_err() {
-                assert!(!crate::user::effective_capability(CAP_SYS_ADMIN), "{unshared:?}");
+                let own = capabilities(None).expect("known").effective;
+                assert!(!own.contains(CapabilitySet::SYS_ADMIN), "{unshared:?}");
                 return;
             }
             let own = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;

@@ -15,8 +15,8 @@ use landlock::{
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
-use super::filter::Traffic;
-use super::mounts::Place;
+use super::filter::Network;
+use super::mounts::FilePlace;
 use super::root_entries::{self, RootEntries};
 use crate::resolve::FileId;
 
@@ -25,11 +25,11 @@ use crate::resolve::FileId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruleset {
     /// Folders; everything below them can be written.
-    pub folders: Vec<Place>,
+    pub folders: Vec<FilePlace>,
     /// Devices and folders of them: they can be written and controlled, but not created or removed.
     pub devices: Vec<CString>,
     pub readable: Readable,
-    pub traffic: Traffic,
+    pub network: Network,
 }
 
 /// What can be read in addition to what can be written.
@@ -60,9 +60,9 @@ impl Ruleset {
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(self.handled())?
             .scope(Scope::from_all(KNOWN))?;
-        let ruleset = match self.traffic {
-            Traffic::Free => ruleset,
-            Traffic::Barred => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
+        let ruleset = match self.network {
+            Network::On => ruleset,
+            Network::Off => ruleset.handle_access(AccessNet::from_all(KNOWN))?,
         };
         let mut created = ruleset.create()?;
         for folder in folders {
@@ -93,13 +93,9 @@ impl Ruleset {
         let device =
             AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadFile;
         let device = device & self.handled();
-        let readable: &[CString] = match self.readable {
-            Readable::Everything => &[],
-            Readable::NoDevice => top.entries(),
-        };
         let devices = self.devices.iter().map(move |path| (path.as_c_str(), device));
-        let shared = (self.readable == Readable::NoDevice).then_some(c"/dev/shm");
-        let readable = readable.iter().map(CString::as_c_str).chain(shared);
+        let readable = top.entries().iter().map(CString::as_c_str).chain([c"/dev/shm"]);
+        let readable = readable.filter(|_| self.readable == Readable::NoDevice);
         devices.chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
     }
 
@@ -107,28 +103,24 @@ impl Ruleset {
     /// reused while they are mounted. The mount is identified by its own number.
     fn identity(&self, top: &mut RootEntries) -> Identity {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-        let file = |place: &Place| {
+        let file = |place: &FilePlace| {
             let file = statx(CWD, place.path.as_c_str(), AtFlags::empty(), wanted).ok()?;
             Some(root_entries::identity(&file))
         };
-        Identity { top: top.refresh(), folders: self.folders.iter().map(file).collect() }
+        (top.refresh(), self.folders.iter().map(file).collect())
     }
 }
 
-fn open_place(place: &Place) -> Result<OwnedFd, Errno> {
+fn open_place(place: &FilePlace) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = open(place.path.as_c_str(), flags, Mode::empty())?;
     let found = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?;
     if FileId::from_statx(&found) == place.file { Ok(file) } else { Err(Errno::STALE) }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Identity {
-    /// Changes when the devices or the entries of the root directory may have changed.
-    top: u64,
-    /// Device, inode and mount of each folder that exists.
-    folders: Vec<Option<(u32, u32, u64, u64)>>,
-}
+/// A number that changes when the devices or the entries of the root directory may have changed; and
+/// device, inode and mount of each folder that exists.
+type Identity = (u64, Vec<Option<(u32, u32, u64, u64)>>);
 
 /// The rulesets of one descriptor table, most recently used first.
 #[derive(Debug)]
@@ -189,10 +181,10 @@ mod tests {
         let path = CString::new(folder.as_os_str().as_bytes()).expect("no NUL");
         let file = crate::resolve::resolve(folder).expect("there").file;
         Ruleset {
-            folders: vec![Place { path, file }],
+            folders: vec![FilePlace { path, file }],
             devices: vec![],
             readable: Readable::Everything,
-            traffic: Traffic::Barred,
+            network: Network::Off,
         }
     }
 

@@ -1,6 +1,4 @@
-//! The spawners' answers, over the same socket as the requests.
-//!
-//! A message is 13 bytes (id, errno or pid, step). For a started leader it carries the pidfd.
+//! The spawners' answers. That of a started leader carries its pidfd.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -8,14 +6,15 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::request::{Failure, Step};
-use super::socket;
+use super::messages::Exchange;
+use super::request::Failure;
 use crate::{Child, leaders};
 
 /// The receiving end, in the program's descriptor table.
 #[derive(Debug)]
 pub struct Answers {
-    socket: Arc<OwnedFd>,
+    pub(super) socket: Arc<OwnedFd>,
+    pub(super) exchange: Arc<Exchange>,
 }
 
 /// The outcome of the request with this id.
@@ -69,16 +68,15 @@ impl Drop for Unheld {
 }
 
 impl Answers {
-    pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
-        Self { socket }
-    }
-
     /// The next answer. `EAGAIN` if there is none yet, `Ok(None)` if all spawners are gone.
     pub fn receive(&self) -> Result<Option<Answer>, Errno> {
-        let received = socket::receive(self.socket.as_fd())?;
-        Ok(received.map(|(body, descriptors)| {
-            let message = Message::from_bytes(body);
-            Answer { id: message.id, result: message.open(descriptors.into_iter().next()) }
+        let received = self.exchange.outcomes.receive(self.socket.as_fd())?;
+        Ok(received.map(|(id, outcome, pidfds)| {
+            let spawned = |pid| match pidfds.into_iter().next() {
+                Some(pidfd) => Spawned::Held(Child::new(pid, pidfd)),
+                None => Spawned::Unheld(Unheld { pid: Some(pid) }),
+            };
+            Answer { id, result: outcome.map(spawned) }
         }))
     }
 }
@@ -104,64 +102,5 @@ impl AsFd for Answers {
 impl AsRawFd for Answers {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()
-    }
-}
-
-/// Reports that a request failed.
-pub(super) fn send_failure(socket: BorrowedFd<'_>, id: u64, failure: Failure) -> Result<(), Errno> {
-    let message = Message { id, step: failure.step as u8, number: failure.errno.raw_os_error() };
-    socket::send(socket, &message.to_bytes(), &[])
-}
-
-/// Hands over a started leader, with its pidfd or with only its pid.
-pub(super) fn send_started(
-    socket: BorrowedFd<'_>,
-    id: u64,
-    pid: Pid,
-    pidfd: Option<BorrowedFd<'_>>,
-) -> Result<(), Errno> {
-    let message = Message { id, step: 0, number: pid.as_raw_nonzero().get() };
-    socket::send(socket, &message.to_bytes(), pidfd.as_slice())
-}
-
-const BODY: usize = 13;
-
-#[derive(Debug, Clone, Copy)]
-struct Message {
-    id: u64,
-    /// The step that failed; 0 for none.
-    step: u8,
-    /// The errno of a failure, otherwise the pid.
-    number: i32,
-}
-
-impl Message {
-    fn to_bytes(self) -> [u8; BODY] {
-        let mut bytes = [0; BODY];
-        bytes[..8].copy_from_slice(&self.id.to_ne_bytes());
-        bytes[8..12].copy_from_slice(&self.number.to_ne_bytes());
-        bytes[12] = self.step;
-        bytes
-    }
-
-    fn from_bytes(bytes: [u8; BODY]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, step] = bytes;
-        Self {
-            id: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-            number: i32::from_ne_bytes([i, j, k, l]),
-            step,
-        }
-    }
-
-    fn open(self, pidfd: Option<OwnedFd>) -> Result<Spawned, Failure> {
-        if let Some(step) = Step::from_number(self.step) {
-            return Err(Failure { step, errno: Errno::from_raw_os_error(self.number) });
-        }
-        let no_pid = Failure { step: Step::Clone, errno: Errno::CHILD };
-        let pid = Pid::from_raw(self.number).ok_or(no_pid)?;
-        Ok(match pidfd {
-            Some(pidfd) => Spawned::Held(Child::new(pid, pidfd)),
-            None => Spawned::Unheld(Unheld { pid: Some(pid) }),
-        })
     }
 }

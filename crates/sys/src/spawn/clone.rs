@@ -1,16 +1,19 @@
 //! Creates the process like vfork, so that the cost does not grow with the spawner's memory.
 
 use std::ffi::c_void;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rustix::process::Pid;
 
+use super::request::Failure;
 use super::setup::{Setup, enter, leave};
-use crate::Status;
-use crate::raw::{check, clone, clone3, syscall};
+use crate::own_signals::{self, change_mask};
+use crate::raw::{Entry, check, clone, number};
+use crate::{Child, Status};
 
 /// 64 KiB: the child uses only a few frames, even in debug builds.
 const STACK_SIZE: usize = 64 * 1024;
@@ -22,6 +25,9 @@ pub enum Mechanism {
     /// For kernels and containers that refuse `clone3`.
     Clone,
 }
+
+/// A created process, by pid and pidfd.
+pub(super) type NewProcess = (Pid, OwnedFd);
 
 /// Memory for a child's stack, reused by a spawner for each child.
 #[derive(Debug)]
@@ -61,123 +67,103 @@ pub(super) fn spawn(
     stack: &mut Stack,
     mechanism: Mechanism,
     cgroup: Option<BorrowedFd<'_>>,
-) -> Result<(Pid, OwnedFd), Errno> {
-    let (namespaces, pass) = (plan.namespaces(), plan.pass());
-    let setup = ptr::from_ref(plan).cast_mut().cast::<c_void>();
-    let mask = block_all_signals();
-    let answer = match (mechanism, cgroup) {
-        (Mechanism::Clone3, cgroup) => with_clone3((setup, pass), stack, cgroup, namespaces),
-        (Mechanism::Clone, None) => {
-            plan.reset_all_signals();
-            with_clone((setup, pass), stack, namespaces)
-        }
-        (Mechanism::Clone, Some(_)) => Err(Errno::NOSYS),
-    };
-    restore_signals(mask);
-    let (pid, pidfd) = answer?;
-    // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok((Pid::from_raw(pid).ok_or(Errno::CHILD)?, pidfd))
-}
-
-fn with_clone3(
-    (setup, pass): (*mut c_void, u64),
-    stack: &Stack,
-    cgroup: Option<BorrowedFd<'_>>,
-    namespaces: u32,
-) -> Result<(i32, i32), Errno> {
-    let mut pidfd = -1i32;
+) -> Result<NewProcess, Errno> {
     let mut args = clone_args(stack, cgroup);
-    // Handlers of this program must not run in the child, which shares its memory.
-    args.flags |= u64::from(namespaces) | CLEAR_SIGHAND;
-    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    args.flags |= u64::from(plan.namespaces());
     args.exit_signal = libc::SIGCHLD as u64;
-    // SAFETY: the arguments are live during the call; the stack is ours and unused, and its size is
-    // a multiple of 16; `enter`'s contract holds: our caller borrows `setup` and is suspended
-    // (CLONE_VFORK) until the child has left it, and all signals are blocked.
-    let pid = check(unsafe { clone3(&raw const args, (enter, setup), pass) })?;
-    Ok((pid as i32, pidfd))
+    match mechanism {
+        // Handlers of this program must not run in the child, which shares its memory.
+        Mechanism::Clone3 => args.flags |= CLEAR_SIGHAND,
+        Mechanism::Clone if cgroup.is_some() => return Err(Errno::NOSYS),
+        // The child inherits our handlers, so it resets every signal itself.
+        Mechanism::Clone => plan.reset.set(own_signals::ALL),
+    }
+    // SAFETY: `enter`'s contract holds: our caller borrows the setup and is suspended until the
+    // child has left it, and all signals are blocked.
+    unsafe { create(mechanism, args, plan.pass(), (enter, ptr::from_ref(plan).cast_mut().cast())) }
 }
 
-/// Probes whether a child can be created in a cgroup. The child exits at once; blocks until then.
-pub(crate) fn clone_into(cgroup: impl AsFd) -> Result<(), Errno> {
-    try_clone(0, Some(cgroup.as_fd())).map(drop)
+/// The process, if its setup has not failed. Otherwise it has exited by itself, and the failure says
+/// more than its status.
+pub(super) fn unless_failed(
+    (pid, pidfd): NewProcess,
+    failure: Option<Failure>,
+) -> Result<NewProcess, Failure> {
+    let Some(failure) = failure else { return Ok((pid, pidfd)) };
+    _ = Child::new(pid, pidfd).reap();
+    Err(failure)
 }
 
-/// The same with these flags and without a cgroup. Returns the pidfd of the child, which is reaped.
-pub(crate) fn clone_with(flags: i32) -> Result<OwnedFd, Errno> {
-    try_clone(u64::from(flags.cast_unsigned()), None)
-}
-
-fn try_clone(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+/// Probes whether a child can be created with these flags, in this cgroup. The child exits at once;
+/// blocks until then. Returns its pidfd; it is reaped.
+pub(crate) fn try_clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
     let stack = Stack::new()?;
-    let mut pidfd = -1i32;
     let mut args = clone_args(&stack, cgroup);
-    args.flags |= flags;
-    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     // There is no exit signal, so no other part of the program learns of this child.
-    let mask = block_all_signals();
-    // SAFETY: as in `with_clone3`; `leave` uses neither its argument nor any memory.
-    let answer = check(unsafe { clone3(&raw const args, (leave, ptr::null_mut()), 0) });
-    restore_signals(mask);
-    answer?;
-    // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    match crate::child::wait_for_clone(pidfd.as_fd()) {
-        Some(Status::Exited(0)) => Ok(pidfd),
+    args.flags |= u64::from(flags.cast_unsigned());
+    // SAFETY: `leave` uses neither its argument nor any memory.
+    let (_, pidfd) = unsafe { create(Mechanism::Clone3, args, 0, (leave, ptr::null_mut())) }?;
+    // A child without an exit signal is only found with `__WALL`.
+    match crate::child::wait(pidfd.as_fd(), libc::WEXITED | libc::__WALL) {
+        Ok(Some((Status::Exited(0), _))) => Ok(pidfd),
         // Our own cgroup was killed before we entered it: see `Cgroup`.
         _ => Err(Errno::CANCELED),
     }
 }
 
+/// Opens it in the caller's own table: an open cgroup must not leak into another child.
+pub(crate) fn open_cgroup(folder: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Blocks even the signals that libc reserves while the child shares our memory: a handler that
+/// runs in the child would affect both.
+///
+/// # Safety
+/// The child must be able to run `entry` on the stack in `args`, which nothing else uses.
+unsafe fn create(
+    mechanism: Mechanism,
+    mut args: libc::clone_args,
+    pass: u64,
+    entry: Entry,
+) -> Result<NewProcess, Errno> {
+    let mut pidfd = -1i32;
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    let (call, numbers) = match mechanism {
+        Mechanism::Clone3 => {
+            let place = ptr::from_ref(&args) as usize;
+            (libc::SYS_clone3, [place, size_of::<libc::clone_args>(), 0])
+        }
+        Mechanism::Clone => {
+            let (flags, stack_top) = (args.flags | args.exit_signal, args.stack + args.stack_size);
+            (libc::SYS_clone, [flags as usize, stack_top as usize, args.pidfd as usize])
+        }
+    };
+    let mask = change_mask(libc::SIG_SETMASK, u64::MAX);
+    // SAFETY: the arguments and the pidfd's place are live during the call; the stack is ours and
+    // unused, and its size is a multiple of 16; we are suspended (CLONE_VFORK) until the child has
+    // left it; the caller answers for `entry`.
+    let pid = check(unsafe { clone(call, numbers, pass, entry) });
+    change_mask(libc::SIG_SETMASK, mask);
+    let pid = Pid::from_raw(pid? as i32).ok_or(Errno::CHILD)?;
+    // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
+    Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+}
+
 fn clone_args(stack: &Stack, cgroup: Option<BorrowedFd<'_>>) -> libc::clone_args {
     // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = FLAGS as u64;
+    args.flags = (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD) as u64;
     args.stack = stack.base as u64;
     args.stack_size = STACK_SIZE as u64;
     if let Some(cgroup) = cgroup {
         args.flags |= INTO_CGROUP;
-        args.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+        args.cgroup = number(cgroup) as u64;
     }
     args
-}
-
-fn with_clone(
-    (setup, pass): (*mut c_void, u64),
-    stack: &Stack,
-    namespaces: u32,
-) -> Result<(i32, i32), Errno> {
-    let mut pidfd = -1i32;
-    let flags = FLAGS | libc::SIGCHLD as usize | namespaces as usize;
-    let top = stack.base as usize + STACK_SIZE;
-    // SAFETY: as in `with_clone3`.
-    let pid = check(unsafe { clone(flags, top, &raw mut pidfd, (enter, setup), pass) })?;
-    Ok((pid as i32, pidfd))
 }
 
 /// libc's constant has the wrong type: <https://github.com/rust-lang/libc/issues/3584>.
 const INTO_CGROUP: u64 = 1 << 33;
 /// Gives the child the default action for every signal that is not ignored (Linux 5.5 and later).
 const CLEAR_SIGHAND: u64 = 1 << 32;
-const FLAGS: usize = (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD) as usize;
-
-/// Blocks even the signals that libc reserves. The child shares our memory, so a handler that runs
-/// in the child would affect both.
-fn block_all_signals() -> u64 {
-    let all = u64::MAX;
-    set_mask(&all)
-}
-
-fn restore_signals(mask: u64) {
-    set_mask(&mask);
-}
-
-fn set_mask(mask: &u64) -> u64 {
-    let mut old = 0u64;
-    let (new, place) = (ptr::from_ref(mask) as usize, ptr::from_mut(&mut old) as usize);
-    let how = libc::SIG_SETMASK.unsigned_abs() as usize;
-    // SAFETY: both masks are live and 8 bytes, the size the kernel uses.
-    unsafe { syscall(libc::SYS_rt_sigprocmask, [how, new, place, size_of::<u64>()]) };
-    old
-}

@@ -6,15 +6,16 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
 use super::request::{Failure, Step};
-use super::setup::{call, call_value};
-use crate::confine::{Confinement, Mounts, Namespaces, Place, Root};
+use super::setup::{call, set_limits};
+use crate::confine::{Confinement, FilePlace, Mounts, Namespaces, RootUser, Rulesets};
+use crate::raw::number;
 use crate::resolve::FileId;
 
 /// A confinement with everything its steps need.
@@ -27,17 +28,17 @@ pub(super) struct Confining<'a> {
 }
 
 impl<'a> Confining<'a> {
-    pub(super) fn new(confinement: &'a Confinement, ruleset: BorrowedFd<'a>) -> Self {
-        let (kept, hidden) = confinement
-            .mounts
-            .as_ref()
-            .map_or((0, 0), |mounts| (mounts.kept.len(), mounts.hidden.len()));
-        Self {
+    pub(super) fn new(
+        confinement: &'a Confinement,
+        rulesets: &'a mut Rulesets,
+    ) -> Result<Self, Errno> {
+        let mounts = confinement.mounts.as_ref();
+        Ok(Self {
             confinement,
-            ruleset,
-            kept: vec![Cell::new((0, 0)); kept],
-            hidden: vec![Cell::new(0); hidden],
-        }
+            ruleset: rulesets.get(&confinement.ruleset)?,
+            kept: vec![Cell::default(); mounts.map_or(0, |mounts| mounts.kept.len())],
+            hidden: vec![Cell::default(); mounts.map_or(0, |mounts| mounts.hidden.len())],
+        })
     }
 
     /// The flags for clone.
@@ -103,7 +104,7 @@ impl<'a> Confining<'a> {
     /// Gives up every privilege for good and applies the ruleset.
     pub(super) fn drop_privileges(&self) -> Result<(), Failure> {
         let prctl = |arguments: [usize; 5]| call(Step::Privileges, libc::SYS_prctl, arguments);
-        if self.confinement.root == Root::Disarm {
+        if self.confinement.root == RootUser::Disarm {
             prctl([libc::PR_SET_SECUREBITS as usize, NO_ROOT_CAPABILITIES, 0, 0, 0])?;
         }
         let capabilities = [0u32; 6];
@@ -111,14 +112,12 @@ impl<'a> Confining<'a> {
         let (header, none) = (header.as_ptr() as usize, capabilities.as_ptr() as usize);
         call(Step::Privileges, libc::SYS_capset, [header, none])?;
         prctl([libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0])?;
-        let ruleset = self.ruleset.as_raw_fd().unsigned_abs() as usize;
-        call(Step::Landlock, libc::SYS_landlock_restrict_self, [ruleset, 0])
+        call(Step::Landlock, libc::SYS_landlock_restrict_self, [number(self.ruleset), 0]).map(drop)
     }
 
     /// Sets the limit that `confine::marked` checks for. The filter refuses message queues anyway.
     pub(super) fn mark(&self) -> Result<(), Failure> {
-        let (which, limits) = (libc::RLIMIT_MSGQUEUE as usize, [0u64; 2]);
-        call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0])
+        set_limits(libc::RLIMIT_MSGQUEUE as usize, [0; 2])
     }
 }
 
@@ -139,14 +138,14 @@ fn map_ids(namespaces: &Namespaces) -> Result<(), Failure> {
 fn write(path: &CStr, text: &[u8]) -> Result<(), Failure> {
     let step = Step::Identity;
     let flags = (libc::O_WRONLY | libc::O_CLOEXEC) as usize;
-    let file = call_value(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])?;
+    let file = call(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])?;
     call(step, libc::SYS_write, [file, text.as_ptr() as usize, text.len()])?;
-    call(step, libc::SYS_close, [file])
+    call(step, libc::SYS_close, [file]).map(drop)
 }
 
 /// Opens a path once and checks that it still leads to the same file. All descriptors are closed
 /// before the program is executed.
-fn open(step: Step, place: &Place) -> Result<usize, Failure> {
+fn open(step: Step, place: &FilePlace) -> Result<usize, Failure> {
     let file = open_path(step, &place.path)?;
     let mut found = MaybeUninit::<Statx>::zeroed();
     let (own, found_at) = (c"".as_ptr() as usize, found.as_mut_ptr() as usize);
@@ -162,7 +161,7 @@ fn open(step: Step, place: &Place) -> Result<usize, Failure> {
 
 fn open_path(step: Step, path: &CStr) -> Result<usize, Failure> {
     let flags = (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) as usize;
-    call_value(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])
+    call(step, libc::SYS_openat, [AT_FDCWD, path.as_ptr() as usize, flags])
 }
 
 /// Changes mounts. It passes the pass in an argument that these calls ignore.
@@ -176,13 +175,13 @@ impl Mounter {
     fn detach(self, step: Step, file: usize) -> Result<usize, Failure> {
         let flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_EMPTY_PATH | libc::O_CLOEXEC as usize;
         let arguments = [file, c"".as_ptr() as usize, flags, 0, 0, self.pass];
-        call_value(step, libc::SYS_open_tree, arguments)
+        call(step, libc::SYS_open_tree, arguments)
     }
 
     fn attach(self, step: Step, mount: usize, at: usize) -> Result<(), Failure> {
         let (own, both) =
             (c"".as_ptr() as usize, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-        call(step, libc::SYS_move_mount, [mount, own, at, own, both, self.pass])
+        call(step, libc::SYS_move_mount, [mount, own, at, own, both, self.pass]).map(drop)
     }
 
     fn set(
@@ -195,28 +194,14 @@ impl Mounter {
         let place = ptr::from_ref(attributes) as usize;
         let size = size_of::<MountAttributes>();
         let arguments = [folder, path.as_ptr() as usize, flags, place, size, self.pass];
-        call(step, libc::SYS_mount_setattr, arguments)
+        call(step, libc::SYS_mount_setattr, arguments).map(drop)
     }
 }
 
-/// The kernel's `struct mount_attr`.
-#[repr(C)]
-struct MountAttributes {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    user_namespace: u64,
-}
-
-const PRIVATE: MountAttributes = MountAttributes {
-    set: MOUNT_ATTR_NOSUID,
-    clear: 0,
-    propagation: libc::MS_PRIVATE,
-    user_namespace: 0,
-};
-
-const READ_ONLY: MountAttributes =
-    MountAttributes { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
+/// The kernel's `struct mount_attr`: what to set, what to clear, propagation, user namespace.
+type MountAttributes = [u64; 4];
+const PRIVATE: MountAttributes = [MOUNT_ATTR_NOSUID, 0, libc::MS_PRIVATE, 0];
+const READ_ONLY: MountAttributes = [MOUNT_ATTR_RDONLY, 0, 0, 0];
 
 const AT_FDCWD: usize = libc::AT_FDCWD as isize as usize;
 const AT_RECURSIVE: usize = 0x8000;

@@ -6,10 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use super::clone::{Mechanism, Stack, spawn};
+use super::clone::{Mechanism, NewProcess, Stack, spawn, unless_failed};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
-use crate::Child;
 use crate::leaders::Births;
 use crate::pipe::pipe;
 
@@ -37,15 +36,9 @@ pub fn start_daemon(
     let births = Births::begin();
     let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
     let setup = Setup::new(&request, streams, None, births.next());
-    let (pid, pidfd) = make(&setup).map_err(Step::Clone.failed())?;
-    match setup.failure() {
-        None => Ok(Daemon { pid: pid.as_raw_nonzero().get(), stdout }),
-        Some(failure) => {
-            // It has exited by itself; the failure says more than its status.
-            _ = Child::new(pid, pidfd).reap();
-            Err(failure)
-        }
-    }
+    let made = make(&setup).map_err(Step::Clone.failed())?;
+    let (pid, _) = unless_failed(made, setup.failure.get())?;
+    Ok(Daemon { pid: pid.as_raw_nonzero().get(), stdout })
 }
 
 /// Our end of its standard output, and its three streams, numbered above the standard ones.
@@ -56,7 +49,7 @@ fn open(stderr: BorrowedFd<'_>) -> Result<(OwnedFd, [OwnedFd; 3]), Errno> {
     Ok((above(ours.as_fd())?, [above(null.as_fd())?, above(stdout.as_fd())?, above(stderr)?]))
 }
 
-fn make(setup: &Setup<'_>) -> Result<(rustix::process::Pid, OwnedFd), Errno> {
+fn make(setup: &Setup<'_>) -> Result<NewProcess, Errno> {
     let mut stack = Stack::new()?;
     match spawn(setup, &mut stack, Mechanism::Clone3, None) {
         Err(Errno::NOSYS | Errno::PERM) => spawn(setup, &mut stack, Mechanism::Clone, None),

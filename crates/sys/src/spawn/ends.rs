@@ -6,7 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::request::{Failure, Output, Stdin, Step};
 use crate::pipe::{nonblocking_pipe, set_blocking, set_nonblocking};
@@ -80,8 +80,7 @@ fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 fn open_terminal(size: WindowSize) -> Result<(OurEnds, ChildEnds), Errno> {
     let (ours, terminal) = pty::open(size)?;
     set_nonblocking(&ours)?;
-    let childs = terminal.try_clone();
-    let childs = childs.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let childs = fcntl_dupfd_cloexec(&terminal, 3)?;
     let output = OutputEnds::Pty { ours, terminal };
     Ok((OurEnds { stdin: None, output }, ChildEnds(vec![childs])))
 }
@@ -93,12 +92,10 @@ impl ChildEnds {
 
     /// The ends received from a socket, for a child with these streams. `None` if one is missing.
     pub(super) fn received(ends: Vec<OwnedFd>, stdin: Stdin, output: Output) -> Option<Self> {
-        let own_stdin = match (stdin, output) {
-            (Stdin::Null, _) | (Stdin::Pipe, Output::Pty(_)) => 0,
-            (Stdin::Pipe, Output::Merged | Output::Split) => 1,
-        };
-        let own_stderr = usize::from(output == Output::Split);
-        (ends.len() == 1 + own_stderr + own_stdin).then_some(Self(ends))
+        let own_stdin = stdin == Stdin::Pipe && !matches!(output, Output::Pty(_));
+        let own_stderr = output == Output::Split;
+        let count = 1 + usize::from(own_stderr) + usize::from(own_stdin);
+        (ends.len() == count).then_some(Self(ends))
     }
 
     pub(super) fn streams<'a>(

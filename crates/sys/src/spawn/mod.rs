@@ -6,25 +6,25 @@
 //! ([`open_ends`]). The child's ends go to a spawner over a socket, and the pidfd comes back over
 //! the same one ([`Answers`]).
 //!
-//! In this order: `ends` (pipes and ptys), `queue` (requests, over `socket`), `spawners` (the
-//! threads) with `table` (their descriptors), `clone`, `setup` (the child between clone and exec)
-//! with `confine` (what it gives up there), `answers`. `daemon` starts a process that is not a child.
+//! In this order: `ends` (pipes and ptys), `messages` (requests and answers, over the socket),
+//! `spawners` (the threads) with `table` (their descriptors), `clone`, `setup` (the child between
+//! clone and exec) with `confine` (what it gives up there), `answers`. `daemon` starts a process that
+//! is not a child.
 
 mod answers;
 mod clone;
 mod confine;
 mod daemon;
 mod ends;
-mod queue;
+mod messages;
 mod request;
 mod setup;
-mod socket;
 mod spawners;
 mod table;
 
 pub use answers::{Answer, Answers, Spawned, Unheld};
 pub use clone::Mechanism;
-pub(crate) use clone::{clone_into, clone_with};
+pub(crate) use clone::{open_cgroup, try_clone};
 pub use daemon::{Daemon, start_daemon};
 pub use ends::{ChildEnds, OurEnds, OutputEnds, open_ends};
 pub use request::{Failure, Output, Request, Stdin, Step};

@@ -63,10 +63,9 @@ pub struct Failure {
 
 /// The steps of a spawn, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[repr(u8)]
 pub enum Step {
     #[error("creating the pipes")]
-    Pipes = 1,
+    Pipes,
     #[error("opening a pty")]
     Pty,
     #[error("creating the process in its own cgroup")]
@@ -118,40 +117,8 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 24] = [
-        Self::Pipes,
-        Self::Pty,
-        Self::Cgroup,
-        Self::Clone,
-        Self::Gate,
-        Self::Session,
-        Self::Streams,
-        Self::Terminal,
-        Self::Signals,
-        Self::Identity,
-        Self::ReadOnly,
-        Self::Kept,
-        Self::Protected,
-        Self::Hidden,
-        Self::Cwd,
-        Self::Privileges,
-        Self::Ruleset,
-        Self::Landlock,
-        Self::Descriptors,
-        Self::Limits,
-        Self::Filter,
-        Self::Program,
-        Self::Handover,
-        Self::Held,
-    ];
-
     /// Makes a [`Failure`] of an error at this step.
     pub(super) fn failed(self) -> impl Fn(Errno) -> Failure {
         move |errno| Failure { step: self, errno }
-    }
-
-    /// The step with this number, as sent through memory or a socket.
-    pub(super) fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| *step as u8 == number)
     }
 }

@@ -8,35 +8,31 @@ use std::cell::Cell;
 use std::ffi::{CString, c_char, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
 
 use super::confine::Confining;
 use super::request::{Failure, Output, Request, Step};
-use crate::descriptor_limit::{self, Limits};
-use crate::leaders::Birth;
+use crate::descriptor_limit::{self, SoftAndHard};
 use crate::own_signals;
-use crate::raw::{check, syscall};
-use crate::tag::Tag;
+use crate::raw::{check, number, syscall};
 
 /// The child's instructions. The lists are in exec's form: arrays of pointers that end with a null
 /// one.
 pub(super) struct Setup<'a> {
-    programs: Vec<*const c_char>,
+    request: &'a Request,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    cwd: &'a CString,
     streams: [BorrowedFd<'a>; 3],
-    output: Output,
-    descriptors: Option<Limits>,
-    tag: Option<Limits>,
+    descriptors: Option<SoftAndHard>,
     confining: Option<Confining<'a>>,
-    birth: &'a Birth,
-    gate: Option<&'a CString>,
+    birth: &'a AtomicI32,
     /// The signals to reset to the default action: bit n - 1 is signal n.
-    reset: Cell<u64>,
+    pub(super) reset: Cell<u64>,
     /// Written by the child and read by the spawner afterwards; the two never run at the same time.
-    failure: Cell<Option<Failure>>,
+    /// `None` if it executed its program.
+    pub(super) failure: Cell<Option<Failure>>,
 }
 
 impl<'a> Setup<'a> {
@@ -45,34 +41,20 @@ impl<'a> Setup<'a> {
         request: &'a Request,
         streams: [BorrowedFd<'a>; 3],
         confining: Option<Confining<'a>>,
-        birth: &'a Birth,
+        birth: &'a AtomicI32,
     ) -> Self {
         debug_assert!(streams.iter().all(|stream| stream.as_raw_fd() > 2));
         Self {
-            programs: pointers(&request.programs),
+            request,
             argv: pointers(&request.argv),
             env: pointers(&request.env),
-            cwd: &request.cwd,
             streams,
-            output: request.output,
             descriptors: descriptor_limit::for_children(),
-            tag: request.tag.map(Tag::limits),
             confining,
             birth,
-            gate: request.gate.as_ref(),
             reset: Cell::new(own_signals::may_be_ignored()),
             failure: Cell::new(None),
         }
-    }
-
-    /// For a retry: the first child has removed the gate.
-    pub(super) fn without_gate(self) -> Self {
-        Self { gate: None, ..self }
-    }
-
-    /// For a child that inherits our handlers: it resets every signal itself.
-    pub(super) fn reset_all_signals(&self) {
-        self.reset.set(own_signals::ALL);
     }
 
     /// The namespaces to create the child in, as flags of clone.
@@ -83,11 +65,6 @@ impl<'a> Setup<'a> {
     /// The pass for the filter that the child inherits; 0 without a filter.
     pub(super) fn pass(&self) -> u64 {
         self.confining.as_ref().map_or(0, Confining::pass)
-    }
-
-    /// The child's failure; `None` if it executed its program.
-    pub(super) fn failure(&self) -> Option<Failure> {
-        self.failure.get()
     }
 }
 
@@ -104,7 +81,7 @@ pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
     // SAFETY: live and not accessed by anything else, by the contract above.
     let setup = unsafe { &*setup.cast::<Setup<'_>>() };
     // SAFETY: getpid takes no argument and accesses no memory.
-    setup.birth.announce(unsafe { syscall(libc::SYS_getpid, [0; 4]) });
+    setup.birth.store(unsafe { syscall(libc::SYS_getpid, []) } as i32, Ordering::SeqCst);
     let failure = match prepare(setup) {
         Ok(()) => execute(setup),
         Err(failure) => failure,
@@ -131,17 +108,16 @@ fn end(code: usize) -> ! {
 /// Everything before the program, in this order. The signal mask comes last: until then no signal
 /// can run anything here.
 fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
-    if let Some(gate) = setup.gate {
+    if let Some(gate) = &setup.request.gate {
         // Do this first, while the child may still access the server's own files.
         let here = libc::AT_FDCWD as isize as usize;
         call(Step::Gate, libc::SYS_unlinkat, [here, gate.as_ptr() as usize, 0])?;
     }
     call(Step::Session, libc::SYS_setsid, [0; 4])?;
     for (target, stream) in setup.streams.iter().enumerate() {
-        let source = stream.as_raw_fd().unsigned_abs() as usize;
-        call(Step::Streams, libc::SYS_dup3, [source, target, 0, 0])?;
+        call(Step::Streams, libc::SYS_dup3, [number(*stream), target, 0])?;
     }
-    if let Output::Pty(_) = setup.output {
+    if let Output::Pty(_) = setup.request.output {
         // Uses standard output, since standard input may be closed. The session has no terminal
         // yet.
         call(Step::Terminal, libc::SYS_ioctl, [1, libc::TIOCSCTTY as usize, 0, 0])?;
@@ -150,24 +126,22 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     let confining = setup.confining.as_ref();
     confining.map_or(Ok(()), Confining::apply_mounts)?;
     if !confining.map_or(Ok(false), Confining::enter_cwd)? {
-        call(Step::Cwd, libc::SYS_chdir, [setup.cwd.as_ptr() as usize])?;
+        call(Step::Cwd, libc::SYS_chdir, [setup.request.cwd.as_ptr() as usize])?;
     }
     confining.map_or(Ok(()), Confining::drop_privileges)?;
     close_from(3)?;
     confining.map_or(Ok(()), Confining::mark)?;
-    if let Some(limits) = &setup.descriptors {
-        let (which, limits) = (libc::RLIMIT_NOFILE as usize, limits.as_ptr() as usize);
-        call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0])?;
+    if let Some(limits) = setup.descriptors {
+        set_limits(libc::RLIMIT_NOFILE as usize, limits)?;
     }
-    if let Some(limits) = &setup.tag {
-        let (which, limits) = (libc::RLIMIT_LOCKS as usize, limits.as_ptr() as usize);
+    if let Some(tag) = setup.request.tag {
         // If the system has no such limit, trees are told apart by their other marks.
-        _ = call(Step::Limits, libc::SYS_prlimit64, [0, which, limits, 0]);
+        _ = set_limits(libc::RLIMIT_LOCKS as usize, tag.limits());
     }
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
     let mask = ptr::from_ref(&empty_mask) as usize;
-    call(Step::Signals, libc::SYS_rt_sigprocmask, [how, mask, 0, size_of::<u64>()])
+    call(Step::Signals, libc::SYS_rt_sigprocmask, [how, mask, 0, size_of::<u64>()]).map(drop)
 }
 
 /// Resets these signals to their default action: an ignored one would otherwise stay ignored over
@@ -184,12 +158,16 @@ fn reset_signals(signals: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) fn set_limits(which: usize, limits: SoftAndHard) -> Result<(), Failure> {
+    call(Step::Limits, libc::SYS_prlimit64, [0, which, limits.as_ptr() as usize, 0]).map(drop)
+}
+
 /// Closes every descriptor from `first` on. A seccomp filter may refuse the call here although it
 /// allowed it to the spawner. Then close-on-exec in the spawner's private table has to do.
 fn close_from(first: usize) -> Result<(), Failure> {
     match call(Step::Descriptors, libc::SYS_close_range, [first, u32::MAX as usize, 0, 0]) {
         Err(Failure { errno: Errno::NOSYS | Errno::PERM, .. }) => Ok(()),
-        answer => answer,
+        answer => answer.map(drop),
     }
 }
 
@@ -199,14 +177,11 @@ fn close_from(first: usize) -> Result<(), Failure> {
 /// not be executed is remembered, any other error ends the search.
 fn execute(setup: &Setup<'_>) -> Failure {
     let mut verdict = Errno::NOENT;
-    for program in &setup.programs {
-        if program.is_null() {
-            break;
-        }
-        let args =
-            [*program as usize, setup.argv.as_ptr() as usize, setup.env.as_ptr() as usize, 0];
+    let (argv, env) = (setup.argv.as_ptr() as usize, setup.env.as_ptr() as usize);
+    for program in &setup.request.programs {
+        let args = [program.as_ptr() as usize, argv, env];
         match call(Step::Program, libc::SYS_execve, args) {
-            Err(Failure { errno: Errno::NOENT | Errno::NOTDIR, .. }) | Ok(()) => {}
+            Err(Failure { errno: Errno::NOENT | Errno::NOTDIR, .. }) | Ok(_) => {}
             Err(Failure { errno: Errno::ACCESS, .. }) => verdict = Errno::ACCESS,
             Err(failure) => return failure,
         }
@@ -214,18 +189,9 @@ fn execute(setup: &Setup<'_>) -> Failure {
     Failure { step: Step::Program, errno: verdict }
 }
 
-/// Makes one raw call. Every argument is a number or a pointer into the spawner's memory, which
-/// stays live and unchanged until this process has executed its program.
+/// Makes one raw call and returns its result. Every argument is a number or a pointer into the
+/// spawner's memory, which stays live and unchanged until this process has executed its program.
 pub(super) fn call<const N: usize>(
-    step: Step,
-    number: i64,
-    args: [usize; N],
-) -> Result<(), Failure> {
-    call_value(step, number, args).map(drop)
-}
-
-/// The same, and returns the call's result.
-pub(super) fn call_value<const N: usize>(
     step: Step,
     number: i64,
     args: [usize; N],

@@ -1,6 +1,5 @@
 //! The threads that create children, each with a private descriptor table.
 
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,28 +8,27 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use rustix::process::Pid;
 
-use super::answers::{Answers, send_failure, send_started};
-use super::clone::{Mechanism, Stack, spawn};
+use super::answers::Answers;
+use super::clone::{Mechanism, NewProcess, Stack, open_cgroup, spawn, unless_failed};
 use super::confine::Confining;
 use super::ends::ChildEnds;
-use super::queue::{Queued, RequestQueue};
+use super::messages::{Contents, Exchange, PidOrFailure};
 use super::request::{Failure, Request, Step};
 use super::setup::Setup;
-use super::table::Table;
+use super::table::enter_table;
 use crate::Child;
-use crate::confine::{Confinement, Filter, Rulesets};
+use crate::confine::{Filter, Rulesets};
 use crate::leaders::Births;
+use crate::own_signals;
 
 /// A handle to the spawner threads; they exit when it is dropped.
 #[derive(Debug)]
 pub struct Spawners {
     socket: Arc<OwnedFd>,
-    queue: Arc<RequestQueue>,
+    exchange: Arc<Exchange>,
 }
 
 impl Spawners {
@@ -48,13 +46,13 @@ impl Spawners {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(&unable)?;
         crate::pipe::set_nonblocking(&ours).map_err(&unable)?;
-        let queue = Arc::<RequestQueue>::default();
+        let exchange = Arc::new(Exchange::new());
         let (ready, started) = channel();
         let threads = (0..threads).map(|number| {
-            let (queue, ready, socket) = (Arc::clone(&queue), ready.clone(), theirs.as_raw_fd());
-            let filter = filter.clone();
+            let (exchange, ready) = (Arc::clone(&exchange), ready.clone());
+            let (socket, filter) = (theirs.as_raw_fd(), filter.clone());
             let builder = thread::Builder::new().name(format!("spawner-{number}"));
-            builder.spawn(move || run(socket, (mechanism, filter), &queue, ready)).map(drop)
+            builder.spawn(move || run(socket, (mechanism, filter), &exchange, ready)).map(drop)
         });
         let threads: Vec<io::Result<()>> = threads.collect();
         drop(ready);
@@ -64,7 +62,8 @@ impl Spawners {
         threads.into_iter().collect::<io::Result<()>>().map_err(no_thread)?;
         started.into_iter().collect::<Result<(), Failure>>()?;
         let socket = Arc::new(ours);
-        Ok((Self { socket: Arc::clone(&socket), queue }, Answers::new(socket)))
+        let answers = Answers { socket: Arc::clone(&socket), exchange: Arc::clone(&exchange) };
+        Ok((Self { socket, exchange }, answers))
     }
 
     /// Requests a child with these ends. The answer has the same id.
@@ -72,7 +71,12 @@ impl Spawners {
     /// Drop the ends once the answer has arrived. Until then they reserve a place in the program's
     /// table for the pidfd, and they keep the output from reading as ended.
     pub fn submit(&self, id: u64, request: Request, ends: &ChildEnds) -> Result<(), Failure> {
-        self.queue.send(self.socket.as_fd(), (id, request), ends)
+        let sent =
+            self.exchange.requests.send(self.socket.as_fd(), (id, request), &ends.borrowed());
+        sent.map_err(|errno| match errno {
+            Errno::PIPE => NO_SPAWNER,
+            errno => Failure { step: Step::Handover, errno },
+        })
     }
 }
 
@@ -86,23 +90,26 @@ impl Drop for Spawners {
 fn run(
     socket: RawFd,
     kind: (Mechanism, Option<Arc<Filter>>),
-    queue: &RequestQueue,
+    exchange: &Exchange,
     ready: Sender<Result<(), Failure>>,
 ) {
-    block_signals();
+    own_signals::block_all();
     match Spawner::new(socket, kind) {
         Ok(mut spawner) => {
             // The starting thread waits for every answer, so the receiver exists.
             _ = ready.send(Ok(()));
             drop(ready);
-            spawner.serve(queue);
+            spawner.serve(exchange);
         }
         Err(failure) => _ = ready.send(Err(failure)),
     }
 }
 
 struct Spawner {
-    table: Table,
+    /// Its end of the program's socket.
+    socket: OwnedFd,
+    /// `/dev/null`.
+    null: OwnedFd,
     stack: Stack,
     mechanism: Mechanism,
     /// Installed on this thread, so every child inherits it.
@@ -116,93 +123,82 @@ impl Spawner {
         socket: RawFd,
         (mechanism, filter): (Mechanism, Option<Arc<Filter>>),
     ) -> Result<Self, Failure> {
-        let table = Table::enter(socket).map_err(Step::Descriptors.failed())?;
+        let (socket, null) = enter_table(socket).map_err(Step::Descriptors.failed())?;
         let stack = Stack::new().map_err(Step::Clone.failed())?;
         let (births, rulesets) = (Births::begin(), Rulesets::new());
         // Last, because it would refuse to unshare the table.
         filter.iter().try_for_each(|filter| filter.install()).map_err(Step::Filter.failed())?;
-        Ok(Self { table, stack, mechanism, filter, births, rulesets })
+        Ok(Self { socket, null, stack, mechanism, filter, births, rulesets })
     }
 
-    fn serve(&mut self, queue: &RequestQueue) {
-        while let Some(queued) = queue.next(self.table.socket.as_fd()) {
-            let (id, failed) = match queued {
-                Ok(queued) => (queued.id, self.attempt(queued)),
-                Err((id, failure)) => (id, Err(failure)),
+    fn serve(&mut self, Exchange { requests, outcomes }: &Exchange) {
+        loop {
+            let (id, mut request, ends) = match requests.receive(self.socket.as_fd()) {
+                Ok(Some(request)) => request,
+                Err(Errno::INTR | Errno::NOMEM | Errno::NOBUFS) => continue,
+                Ok(None) | Err(_) => return,
             };
-            if let Err(failure) = failed {
+            let attempt = AssertUnwindSafe(|| self.attempt(&mut request, ends));
+            match catch_unwind(attempt).unwrap_or(Err(NO_SPAWNER)) {
+                Ok(started) => self.hand_over(outcomes, id, started),
                 // This fails only if the program is gone, and then nothing waits for the answer.
-                _ = send_failure(self.table.socket.as_fd(), id, failure);
+                Err(failure) => {
+                    _ = outcomes.send(self.socket.as_fd(), (id, Err(failure)), &[]);
+                }
             }
         }
     }
 
-    fn attempt(&mut self, Queued { id, request, ends }: Queued) -> Result<(), Failure> {
-        let started = catch_unwind(AssertUnwindSafe(|| self.start(&request, &ends)));
-        let (pid, pidfd) = started.unwrap_or(Err(PANICKED))?;
-        // Close them before anything can wait for the output to end.
-        drop(ends);
-        self.hand_over(id, pid, pidfd);
-        Ok(())
-    }
-
-    fn start(&mut self, request: &Request, ends: &ChildEnds) -> Result<Started, Failure> {
+    /// The ends are closed when this returns, before anything can wait for the output to end.
+    ///
+    /// A program that was just written may still be open for writing in another child that is
+    /// between clone and exec. Agents compile and run in quick succession, so a short wait is
+    /// worthwhile.
+    fn attempt(
+        &mut self,
+        request: &mut Request,
+        ends: Vec<OwnedFd>,
+    ) -> Result<NewProcess, Failure> {
+        let no_room = Failure { step: Step::Handover, errno: Errno::MFILE };
+        let ends = ChildEnds::received(ends, request.stdin, request.output).ok_or(no_room)?;
         let wanted = request.confinement.as_ref().map(|confinement| &confinement.filter);
         if wanted.map(Arc::as_ptr) != self.filter.as_ref().map(Arc::as_ptr) {
             return Err(Failure { step: Step::Filter, errno: Errno::INVAL });
         }
-        self.spawn_with_retries(request, ends)
+        for patience in [1, 5, 25] {
+            match self.spawn(request, &ends) {
+                Err(Failure { errno: Errno::TXTBSY, .. }) => pause(Duration::from_millis(patience)),
+                answer => return answer,
+            }
+            // The first child has removed it.
+            request.gate = None;
+        }
+        self.spawn(request, &ends)
     }
 
     /// The command is running, so this keeps trying as long as the program exists.
-    fn hand_over(&self, id: u64, pid: Pid, pidfd: OwnedFd) {
-        let socket = self.table.socket.as_fd();
-        let mut sent = send_started(socket, id, pid, Some(pidfd.as_fd()));
+    fn hand_over(&self, outcomes: &Contents<PidOrFailure>, id: u64, (pid, pidfd): NewProcess) {
+        let send = |fds: &[_]| outcomes.send(self.socket.as_fd(), (id, Ok(pid)), fds);
+        let mut sent = send(&[pidfd.as_fd()]);
         // Descriptors in transit count against this user's limit; a pid does not.
         while let Err(Errno::TOOMANYREFS | Errno::NOMEM | Errno::NOBUFS) = sent {
             pause(Duration::from_millis(1));
-            sent = send_started(socket, id, pid, None);
+            sent = send(&[]);
         }
         if sent.is_err() {
             drop(Child::new(pid, pidfd)); // kills it: it will never have an owner
         }
     }
 
-    /// A program that was just written may still be open for writing in another child that is
-    /// between clone and exec. Agents compile and run in quick succession, so a short wait is
-    /// worthwhile.
-    fn spawn_with_retries(
-        &mut self,
-        request: &Request,
-        ends: &ChildEnds,
-    ) -> Result<Started, Failure> {
-        let mut tries = Tries::First;
-        for patience in [1, 5, 25] {
-            match self.spawn(request, ends, tries) {
-                Err(Failure { errno: Errno::TXTBSY, .. }) => pause(Duration::from_millis(patience)),
-                answer => return answer,
-            }
-            tries = Tries::Retry;
-        }
-        self.spawn(request, ends, tries)
-    }
-
-    fn spawn(
-        &mut self,
-        request: &Request,
-        ends: &ChildEnds,
-        tries: Tries,
-    ) -> Result<Started, Failure> {
+    fn spawn(&mut self, request: &Request, ends: &ChildEnds) -> Result<NewProcess, Failure> {
         let cgroup = request.cgroup.as_deref().map(open_cgroup).transpose();
         let cgroup = cgroup.map_err(Step::Cgroup.failed())?;
-        let confining = confining(request.confinement.as_deref(), &mut self.rulesets);
-        let confining = confining.map_err(Step::Ruleset.failed())?;
-        let streams = ends.streams((request.stdin, request.output), &self.table.null);
+        // The child copies the ruleset from the spawner's own table.
+        let confining = request.confinement.as_deref();
+        let confining = confining.map(|wanted| Confining::new(wanted, &mut self.rulesets));
+        let confining = confining.transpose().map_err(Step::Ruleset.failed())?;
+        let streams = ends.streams((request.stdin, request.output), &self.null);
         let setup = Setup::new(request, streams, confining, self.births.next());
-        let setup = match tries {
-            Tries::First => setup,
-            Tries::Retry => setup.without_gate(),
-        };
         let cgroup = cgroup.as_ref().map(AsFd::as_fd);
         // A refusal may be caused by the namespaces.
         let plain = cgroup.is_none() && setup.namespaces() == 0;
@@ -219,29 +215,8 @@ impl Spawner {
             made.map_err(|errno| Failure { step: clone_step(cgroup, errno), errno })?;
         let never_ran = cgroup.is_some() && !self.births.announced(pid);
         self.births.born(pid);
-        match setup.failure().or(never_ran.then_some(NEVER_RAN)) {
-            None => Ok((pid, pidfd)),
-            Some(failure) => {
-                // It has exited by itself; the failure says more than its status.
-                _ = Child::new(pid, pidfd).reap();
-                Err(failure)
-            }
-        }
+        unless_failed((pid, pidfd), setup.failure.get().or(never_ran.then_some(NEVER_RAN)))
     }
-}
-
-/// Opens the ruleset in the spawner's own table, from which the child copies it.
-fn confining<'a>(
-    confinement: Option<&'a Confinement>,
-    rulesets: &'a mut Rulesets,
-) -> Result<Option<Confining<'a>>, Errno> {
-    let Some(confinement) = confinement else { return Ok(None) };
-    Ok(Some(Confining::new(confinement, rulesets.get(&confinement.ruleset)?)))
-}
-
-/// Opens it in the spawner's own table: an open cgroup must not leak into another child.
-fn open_cgroup(folder: &CStr) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Too many processes or too little memory are not caused by the cgroup.
@@ -252,28 +227,11 @@ fn clone_step(cgroup: Option<BorrowedFd<'_>>, errno: Errno) -> Step {
     }
 }
 
-type Started = (Pid, OwnedFd);
-
-/// Whether an earlier child of the same request got as far as its program.
-#[derive(Debug, Clone, Copy)]
-enum Tries {
-    First,
-    Retry,
-}
-
 /// Killed before its first instruction, because the cgroup was killed, see `cgroup::Cgroup`. This is
 /// not how the command ended: it never started.
 const NEVER_RAN: Failure = Failure { step: Step::Cgroup, errno: Errno::CANCELED };
-const PANICKED: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
-
-/// Leaves the program's signals to its other threads. libc keeps its own two unblocked.
-fn block_signals() {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the pointer is to a live, writable set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the set was filled in above; a null old set is allowed.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut()) };
-}
+/// It panicked, or is gone.
+const NO_SPAWNER: Failure = Failure { step: Step::Clone, errno: Errno::NOTRECOVERABLE };
 
 #[expect(
     clippy::disallowed_methods,
