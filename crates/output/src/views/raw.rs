@@ -46,10 +46,7 @@ impl From<SourcePart> for Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{Only, Run, Slice},
-        *,
-    };
+    use super::{super::Slice, *};
 
     fn bytes(range: Range<u64>, bytes: &[u8]) -> Segment {
         Segment::Bytes { range, bytes: bytes.to_vec() }
@@ -71,20 +68,5 @@ mod tests {
             let want = Raw { segments: vec![], next: cursor };
             assert_eq!(since(&source, cursor, 100).unwrap(), want);
         }
-    }
-
-    #[test]
-    fn a_segment_of_one_stream_spans_the_other() {
-        let source = Slice::new(b"oEoEEo");
-        let only = Only::new(&source, |at| match source_byte(at) {
-            b'o' => Run::Wanted { until: at + 1 },
-            _ => Run::Other { until: at + 1 },
-        });
-        let want = Raw { segments: vec![bytes(0..6, b"ooo")], next: 6 };
-        assert_eq!(since(&only, 0, 100).unwrap(), want);
-    }
-
-    fn source_byte(at: u64) -> u8 {
-        b"oEoEEo"[at as usize]
     }
 }

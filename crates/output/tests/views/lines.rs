@@ -92,7 +92,7 @@ proptest! {
         max_bytes in 0..400_000_usize,
     ) {
         let bytes = b"0123456789\n\n0123456789012345678901234567890123\n".repeat(times);
-        let source = lastbyte_output::views::Slice::new(&bytes);
+        let source = Chopped::new(bytes.clone());
         let got = last(&source, count, max_bytes).unwrap();
         let texts = bytes.split(|byte| *byte == b'\n').rev().skip(1).take(count as usize);
         let mut used = 0;
