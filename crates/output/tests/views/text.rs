@@ -100,7 +100,7 @@ fn model(source: &Chopped) -> Text {
             *repeats = Some(Repeats { count: count + 1, range: start..range.end });
         }
     }
-    Text { lines, rest: None, dropped: source.dropped.clone() }
+    Text { lines, rest: None }
 }
 
 /// The texts with repeats expanded.

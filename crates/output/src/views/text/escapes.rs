@@ -9,7 +9,6 @@
 //! characters within a sequence, and removes an unfinished sequence without bound.
 
 use super::cells::Edit;
-use crate::decode::Decoded;
 
 const LONGEST_SEQUENCE: usize = 64;
 const LONGEST_STRING: usize = 64 * 1024;
@@ -36,14 +35,13 @@ enum EscapeState {
 }
 
 impl Escapes {
-    pub(super) fn push(&mut self, decoded: Decoded) -> Option<Edit> {
-        match decoded {
-            Decoded::Bad(byte @ 0x80..0xA0) => {
-                self.enter(EscapeState::Escape);
-                self.push_character(char::from(byte - 0x40))
-            }
-            Decoded::Bad(_) | Decoded::Char(_) => self.push_character(decoded.character()),
+    /// Takes a character, or the first byte of an invalid sequence.
+    pub(super) fn push(&mut self, decoded: Result<char, u8>) -> Option<Edit> {
+        if let Err(byte @ 0x80..0xA0) = decoded {
+            self.enter(EscapeState::Escape);
+            return self.push_character(char::from(byte - 0x40));
         }
+        self.push_character(decoded.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
     fn push_character(&mut self, character: char) -> Option<Edit> {
