@@ -2,7 +2,8 @@
 //!
 //! A view is a function over a [`Source`]. It reads in chunks of 64 KiB, holds no more than its
 //! budget, writes nothing, and knows neither the log nor the clock. Every offset and range in an
-//! answer refers to the log. Everything that a view leaves out is named by its range.
+//! answer refers to the log. What a view leaves out for its budget is named by its range; what was
+//! dropped, [`Source::dropped`] names.
 //!
 //! An offset of the log has bytes, lies in a dropped range or, if the source shows only one stream,
 //! has bytes of the other stream. A dropped range ends the line before it. Bytes of the

@@ -1,11 +1,11 @@
-//! The bytes as they are: a range, or everything after a cursor.
+//! The bytes as they are, after a cursor.
 
 use std::{io, ops::Range};
 
 use super::Source;
 use super::mapped_bytes::{SourcePart, read_parts};
 
-/// The contents of a range.
+/// The bytes after a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
     pub segments: Vec<Segment>,
@@ -24,15 +24,10 @@ pub enum Segment {
     Dropped(Range<u64>),
 }
 
-/// The bytes of `range`, at most `max_bytes`. They may be cut within a character.
-pub fn range(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Raw> {
-    let (parts, next) = read_parts(source, range, max_bytes)?;
-    Ok(Raw { segments: parts.into_iter().map(Segment::from).collect(), next })
-}
-
-/// The bytes after `cursor`, at most `max_bytes`.
+/// The bytes after `cursor`, at most `max_bytes`. They may be cut within a character.
 pub fn since(source: &dyn Source, cursor: u64, max_bytes: usize) -> io::Result<Raw> {
-    range(source, cursor..source.end(), max_bytes)
+    let (parts, next) = read_parts(source, cursor..source.end(), max_bytes)?;
+    Ok(Raw { segments: parts.into_iter().map(Segment::from).collect(), next })
 }
 
 impl From<SourcePart> for Segment {
