@@ -33,7 +33,7 @@ mod writer;
 
 pub use extent::{Dropped, Extent};
 pub use place::Place;
-pub use pool::{Ahead, LogFile, Pool};
+pub use pool::{LogFile, Pool};
 pub use quota::{Quota, QuotaTooSmall};
 pub use reader::{Horizon, Piece, ReadError, Reader, Stamped};
 pub use recover::Recovered;
