@@ -162,9 +162,8 @@ impl Writer {
     /// What a snapshot may say of this log.
     pub fn extent(&self) -> Extent {
         let Gone { middle, late, failed } = &self.gone;
-        let mut ranges = [middle.clone(), late.clone(), failed.clone()];
-        ranges.sort_by_key(|range| range.start);
-        Extent { len: self.len, dropped: Dropped::of(ranges) }
+        let dropped = Dropped::covering([middle, late, failed].map(Range::clone));
+        Extent { len: self.len, dropped }
     }
 
     /// Gives back to the file system what has been published as dropped, and nothing else.
