@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use lastbyte_output::log::{Extent, Pulled, Quota, ShortLog, Stream, Writer};
+use lastbyte_output::log::{Extent, Pulled, ShortLog, Stream, Writer};
 use lastbyte_sys::Errno;
 use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::spawn::OutputEnds;
@@ -157,11 +157,9 @@ impl Pump {
         self.writer.kept()
     }
 
-    /// Lets the log keep only its ends from now on.
+    /// Lets the log keep only its head and tail from now on.
     pub(crate) fn squeeze(&mut self) {
-        if self.writer.quota().bytes() > Quota::SQUEEZED.bytes() {
-            self.writer.set_quota(Quota::SQUEEZED);
-        }
+        self.writer.squeeze();
     }
 
     /// The leader has exited, and its bytes are to be stored: from now on nothing is put off, and

@@ -23,7 +23,7 @@ use super::Stamp;
 use super::quota::BLOCK;
 use block::{LONGEST_RECORD, absolute, after, read_header};
 
-pub(super) use lookup::{Found, made_since, within};
+pub(super) use lookup::{made_since, within};
 
 /// The appending side.
 #[derive(Debug)]
