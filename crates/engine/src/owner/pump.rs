@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use lastbyte_output::log::{Extent, Pulled, ShortLog, Stream, Writer};
+use lastbyte_output::log::{Pulled, ShortLog, Stream, Writer};
 use lastbyte_sys::Errno;
 use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::spawn::OutputEnds;
@@ -99,6 +99,10 @@ impl Pump {
         &self.writer
     }
 
+    pub(super) fn log_mut(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+
     pub(crate) fn into_log(self) -> Writer {
         self.writer
     }
@@ -141,25 +145,6 @@ impl Pump {
         });
         ended.for_each(Source::close_soon);
         moved
-    }
-
-    pub(crate) fn extent(&self) -> Extent {
-        self.writer.extent()
-    }
-
-    /// Gives back what `published` calls dropped.
-    pub(crate) fn give_back(&mut self, published: &Extent) {
-        self.writer.give_back(published);
-    }
-
-    /// What the log takes on disk.
-    pub(crate) fn kept(&self) -> u64 {
-        self.writer.kept()
-    }
-
-    /// Lets the log keep only its head and tail from now on.
-    pub(crate) fn squeeze(&mut self) {
-        self.writer.squeeze();
     }
 
     /// The leader has exited, and its bytes are to be stored: from now on nothing is put off, and
