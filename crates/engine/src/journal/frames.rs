@@ -1,4 +1,4 @@
-//! Records in a file: each behind its length and a checksum, so that a torn one is seen.
+//! Records in a file: each has its length and a checksum before it, so that a torn one is detected.
 
 use std::hash::Hasher;
 use std::ops::Range;
@@ -7,26 +7,26 @@ use siphasher::sip::SipHasher13;
 
 use super::fingerprint::HashKey;
 
-/// The whole of a header.
+/// The length of a header.
 pub(super) const HEADER: usize = MAGIC.len() + 4 + 16 + 8;
 const MAGIC: &[u8] = b"lastbyte";
 const VERSION: u32 = 2;
 /// Length and checksum before each payload.
 const FRAME: usize = 4 + 8;
 
-/// Why the beginning of a file is not that of a journal we can read.
+/// Why a file does not begin like a journal that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeaderError {
-    /// Nothing was written behind it, either.
-    #[error("its beginning is cut off")]
+    /// So nothing was written after it, either.
+    #[error("its header is incomplete")]
     Torn,
-    #[error("it is none, or damaged")]
+    #[error("it is damaged or not a journal")]
     Foreign,
-    #[error("it has the version {0}, and only {VERSION} is known")]
+    #[error("it has version {0}; this program reads only version {VERSION}")]
     Version(u32),
 }
 
-/// What a journal begins with.
+/// The header of a journal.
 pub(super) fn header(key: HashKey) -> Vec<u8> {
     let mut bytes = [MAGIC, &VERSION.to_le_bytes(), &key.0].concat();
     bytes.extend(checksum(key, &[&bytes]).to_le_bytes());
@@ -49,7 +49,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<HashKey, HeaderError> {
     intact.then_some(key).ok_or(HeaderError::Foreign)
 }
 
-/// A payload with what goes before it.
+/// A payload with its length and checksum.
 pub(super) fn frame(key: HashKey, payload: &[u8]) -> Vec<u8> {
     // A command line is a few megabytes at the most.
     let length = u32::try_from(payload.len()).expect("a record fits into 4 GiB").to_le_bytes();
@@ -57,7 +57,7 @@ pub(super) fn frame(key: HashKey, payload: &[u8]) -> Vec<u8> {
     [length.as_slice(), &sum, payload].concat()
 }
 
-/// Where the payloads of these bytes lie, up to the first that is not whole, and how far that is.
+/// The ranges of the payloads up to the first incomplete frame, and the length of the complete ones.
 pub(super) fn split(key: HashKey, bytes: &[u8]) -> (Vec<Range<usize>>, usize) {
     let (mut payloads, mut at) = (Vec::new(), 0);
     while let Some(payload) = payload_at(key, bytes, at) {
@@ -67,8 +67,8 @@ pub(super) fn split(key: HashKey, bytes: &[u8]) -> (Vec<Range<usize>>, usize) {
     (payloads, at)
 }
 
-/// Whether something whole lies behind the first bytes that are not: a write that was cut off has
-/// nothing behind it.
+/// Whether a complete frame follows an incomplete one: nothing follows a write that was cut off, so
+/// the file is damaged.
 pub(super) fn goes_on(key: HashKey, torn: &[u8]) -> bool {
     (1..torn.len()).any(|at| payload_at(key, torn, at).is_some())
 }
@@ -82,8 +82,8 @@ fn payload_at(key: HashKey, bytes: &[u8], at: usize) -> Option<Range<usize>> {
     intact.then_some(at + FRAME..at + FRAME + count)
 }
 
-/// By the file's own key, which a CRC has not: a frame of another file, in blocks that the file
-/// system gave to this one, is none of this one.
+/// Uses the file's own key, unlike a CRC: a frame of another file, in disk blocks that the file system
+/// gave to this one, is rejected.
 fn checksum(key: HashKey, parts: &[&[u8]]) -> u64 {
     let mut hasher = SipHasher13::new_with_key(&key.0);
     parts.iter().for_each(|part| hasher.write(part));

@@ -1,4 +1,4 @@
-//! Which records are of interest, and what they take.
+//! Which processes still have records, and how large these are.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use super::frames::frame;
 use super::record::Record;
 use crate::Id;
 
-/// What the records of each process take, as long as they are of interest.
+/// The size of the records of each process that is not forgotten.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Live {
-    weights: HashMap<Id, Weight>,
+    sizes: HashMap<Id, Size>,
     bytes: u64,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Weight {
+struct Size {
     bytes: u64,
-    /// Output is among them.
+    /// They include output.
     output: bool,
 }
 
@@ -31,15 +31,15 @@ impl Live {
     }
 
     pub(super) fn has(&self, id: Id) -> bool {
-        self.weights.contains_key(&id)
+        self.sizes.contains_key(&id)
     }
 
-    /// What all of them take.
+    /// The size of all of them.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes a record of so many bytes into account; says whether output is of no interest now.
+    /// Counts a record of this size; returns whether it forgets output.
     pub(super) fn count(&mut self, record: &Record, bytes: u64) -> bool {
         let id = record.id();
         match record {
@@ -47,14 +47,14 @@ impl Live {
             | Record::Started { .. }
             | Record::Ended { .. }
             | Record::TimedOut { .. } => {
-                let weight = self.weights.entry(id).or_default();
-                weight.bytes += bytes;
-                weight.output |= has_output(record);
+                let size = self.sizes.entry(id).or_default();
+                size.bytes += bytes;
+                size.output |= has_output(record);
                 self.bytes += bytes;
                 false
             }
             Record::Failed { .. } | Record::Forgotten { .. } => {
-                let gone = self.weights.remove(&id).unwrap_or_default();
+                let gone = self.sizes.remove(&id).unwrap_or_default();
                 self.bytes -= gone.bytes;
                 gone.output
             }

@@ -1,4 +1,4 @@
-//! Records that wait for room, without those that nobody will ask for.
+//! Drops pending records that nobody will need.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,20 +12,20 @@ use crate::Id;
 /// process of each cgroup stays; otherwise its cgroup would seem to belong to the one before it.
 pub(super) fn thinned(key: HashKey, pending: &[u8], live: &Live) -> Vec<u8> {
     let records = decoded(key, pending);
-    let mut came = HashSet::new();
+    let mut launched_here = HashSet::new();
     let mut last = HashMap::new();
     for record in &records {
         if let Record::Launched(launched) = record {
-            came.insert(launched.id);
+            launched_here.insert(launched.id);
             last.extend(launched.cgroup.clone().map(|cgroup| (cgroup, launched.id)));
         }
     }
-    let had_a_cgroup_last: HashSet<Id> = last.into_values().collect();
+    let last_users: HashSet<Id> = last.into_values().collect();
     let mut kept = Vec::new();
     for record in records {
         let id = record.id();
-        let went = came.contains(&id) && !live.has(id);
-        if !went || had_a_cgroup_last.contains(&id) {
+        let is_forgotten = launched_here.contains(&id) && !live.has(id);
+        if !is_forgotten || last_users.contains(&id) {
             kept.extend(frame(key, &record.encode()));
         }
     }
