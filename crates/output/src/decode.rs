@@ -43,11 +43,13 @@ pub fn unfinished(bytes: &[u8]) -> usize {
 
 /// The character that a cut before `bytes[at]` would split, if any.
 pub fn character_across(bytes: &[u8], at: usize) -> Option<Range<usize>> {
-    (at.saturating_sub(LONGEST - 1)..at).find_map(|start| {
-        let end = start + width(bytes[start])?;
-        let whole = end > at && str::from_utf8(bytes.get(start..end)?).is_ok();
-        whole.then_some(start..end)
-    })
+    let is_character = |range: &Range<usize>| {
+        let text = bytes.get(range.clone()).and_then(|bytes| str::from_utf8(bytes).ok());
+        text.is_some_and(|text| text.chars().count() == 1)
+    };
+    let starts = at.saturating_sub(LONGEST - 1)..at;
+    let mut ranges = starts.flat_map(|start| (at + 1..=start + LONGEST).map(move |end| start..end));
+    ranges.find(is_character)
 }
 
 /// The characters of `bytes`, and the first byte of each invalid sequence as an error.
@@ -61,17 +63,6 @@ pub(crate) fn characters(bytes: &[u8]) -> impl Iterator<Item = Result<char, u8>>
 fn is_beginning(bytes: &[u8]) -> bool {
     str::from_utf8(bytes)
         .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-}
-
-/// The length of a character that starts with this byte; `None` for a continuation byte.
-fn width(first: u8) -> Option<usize> {
-    match first {
-        0x00..0x80 => Some(1),
-        0xC0..0xE0 => Some(2),
-        0xE0..0xF0 => Some(3),
-        0xF0..=0xFF => Some(4),
-        0x80..0xC0 => None,
-    }
 }
 
 #[cfg(test)]

@@ -39,8 +39,7 @@ impl Cleaner {
     }
 
     fn apply(&mut self, bytes: &[u8]) {
-        let edits = characters(bytes).filter_map(|decoded| self.escapes.push(decoded));
-        edits.for_each(|edit| self.cells.apply(edit));
+        characters(bytes).for_each(|decoded| self.escapes.push(decoded, &mut self.cells));
     }
 
     fn complete_line(&mut self) -> Option<TextLine> {
