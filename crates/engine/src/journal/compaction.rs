@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, frame, header, split};
-use super::live::Live;
+use super::live::LiveRecords;
 use super::record::Record;
 use super::replay::Replayed;
 
@@ -35,7 +35,7 @@ pub(super) struct Compaction {
 pub(super) struct Compacted {
     pub(super) file: File,
     pub(super) len: u64,
-    pub(super) live: Live,
+    pub(super) live: LiveRecords,
     /// How many bytes of the old file and its pending frames it replaces.
     pub(super) replaces: u64,
     pub(super) new: PathBuf,
@@ -62,7 +62,7 @@ impl Compaction {
             // Another program wrote into it: the records after that must not be lost, too.
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(Replayed::of(payloads.into_iter().map(|payload| &frames[payload])))
+        Ok(Replayed::of(payloads))
     }
 }
 
@@ -76,7 +76,7 @@ impl Compacted {
     ) -> io::Result<Self> {
         let bytes = content(key, records);
         let file = remove_on_error(&new, write(&new, &bytes))?;
-        let (len, live) = (bytes.len() as u64, Live::of(key, records));
+        let (len, live) = (bytes.len() as u64, LiveRecords::new(key, records));
         Ok(Self { file, len, live, replaces: 0, new, generation: 0 })
     }
 

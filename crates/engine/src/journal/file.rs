@@ -53,7 +53,7 @@ impl Journal {
         };
         let (key, mut replayed) = match read_header(&bytes) {
             Ok(key) => (key, replay(key, &bytes)),
-            Err(HeaderError::Torn | HeaderError::Foreign) => {
+            Err(HeaderError::Invalid) => {
                 let torn_bytes = bytes.len() as u64;
                 if torn_bytes > 0 {
                     aside.take(&path)?;
@@ -152,10 +152,8 @@ impl Journal {
 }
 
 fn replay(key: HashKey, bytes: &[u8]) -> Replayed {
-    let frames = &bytes[HEADER..];
-    let (payloads, good) = split(key, frames);
-    let replayed = Replayed::of(payloads.into_iter().map(|payload| &frames[payload]));
-    Replayed { torn_bytes: (frames.len() - good) as u64, ..replayed }
+    let (payloads, good) = split(key, &bytes[HEADER..]);
+    Replayed { torn_bytes: (bytes.len() - HEADER - good) as u64, ..Replayed::of(payloads) }
 }
 
 #[cfg(test)]

@@ -1,37 +1,33 @@
 //! Which processes still have records, and how large these are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::fingerprint::HashKey;
 use super::frames::frame;
-use super::record::Record;
+use super::record::{Record, decoded};
 use crate::Id;
 
 /// The size of the records of each process that is not forgotten.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Live {
-    sizes: HashMap<Id, Size>,
+pub(super) struct LiveRecords {
+    sizes: HashMap<Id, RecordSize>,
     bytes: u64,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Size {
+struct RecordSize {
     bytes: u64,
     /// They include output.
     output: bool,
 }
 
-impl Live {
-    pub(super) fn of(key: HashKey, records: &[Record]) -> Self {
+impl LiveRecords {
+    pub(super) fn new(key: HashKey, records: &[Record]) -> Self {
         let mut live = Self::default();
         for record in records {
             live.count(record, frame(key, &record.encode()).len() as u64);
         }
         live
-    }
-
-    pub(super) fn has(&self, id: Id) -> bool {
-        self.sizes.contains_key(&id)
     }
 
     /// The size of all of them.
@@ -59,6 +55,27 @@ impl Live {
                 gone.output
             }
         }
+    }
+
+    /// Drops the records of processes that were launched and forgotten while the disk was full. The
+    /// last process of each cgroup stays; otherwise the cgroup would seem to belong to the one before.
+    pub(super) fn without_forgotten(&self, key: HashKey, pending: &[u8]) -> Vec<u8> {
+        let records = decoded(key, pending);
+        let mut launched_here = HashSet::new();
+        let mut last_users = HashMap::new();
+        for record in &records {
+            if let Record::Launched(launched) = record {
+                launched_here.insert(launched.id);
+                last_users.extend(launched.cgroup.clone().map(|cgroup| (cgroup, launched.id)));
+            }
+        }
+        let last_users: HashSet<Id> = last_users.into_values().collect();
+        let is_kept = |record: &&Record| {
+            let id = record.id();
+            let is_forgotten = launched_here.contains(&id) && !self.sizes.contains_key(&id);
+            !is_forgotten || last_users.contains(&id)
+        };
+        records.iter().filter(is_kept).flat_map(|record| frame(key, &record.encode())).collect()
     }
 }
 

@@ -13,7 +13,7 @@
 //! `record` is one fact, `codec`, `ending` and `sandbox` turn it into bytes, `frames` add length and
 //! checksum, `store` writes them or keeps them until there is disk space, `file` opens and appends,
 //! `replay` reads. `maintenance` and `compaction` write a smaller file while the journal is in use,
-//! with `live`, `reserve` and `thinning`. `entry` is what one process writes, `fingerprint` compares
+//! with `live` and `reserve`. `entry` is what one process writes, `fingerprint` compares
 //! launches without keeping them, `state` says what is on disk, `lock` keeps other servers out,
 //! `set_aside` moves files away that no record names.
 
@@ -38,7 +38,6 @@ mod sandbox;
 mod set_aside;
 mod state;
 mod store;
-mod thinning;
 
 pub(crate) use entry::Entry;
 pub(crate) use file::Journal;

@@ -13,12 +13,11 @@ use lastbyte_sys::Errno;
 use super::compaction::{Compacted, Compaction, remove_on_error, write_new, write_synced};
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, frame};
-use super::live::Live;
+use super::live::LiveRecords;
 use super::lock::{lock_path, take_lock};
 use super::record::{Record, decoded};
 use super::reserve::Reserve;
 use super::state::JournalState;
-use super::thinning::thinned;
 
 /// The writing side of a journal.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub(super) struct Store {
     len: u64,
     /// Frames that are not in the file yet, in order.
     pending: Vec<u8>,
-    live: Live,
+    live: LiveRecords,
     /// The file still contains output of forgotten processes.
     has_forgotten_output: bool,
     /// When a compaction was last tried.
@@ -68,7 +67,7 @@ impl Store {
             identity: (0, 0),
             len: 0,
             pending: Vec::new(),
-            live: Live::default(),
+            live: LiveRecords::default(),
             has_forgotten_output: false,
             tried: None,
             // What was read when the journal was opened counts as one.
@@ -283,7 +282,7 @@ impl Store {
         if self.pending.len() as u64 <= SMALL {
             return;
         }
-        self.pending = thinned(self.key, &self.pending, &self.live);
+        self.pending = self.live.without_forgotten(self.key, &self.pending);
     }
 
     fn new_path(&self) -> PathBuf {
@@ -351,7 +350,7 @@ mod tests {
         assert_eq!((store.pending.len(), store.len), (0, fs::metadata(&store.path).unwrap().len()));
         let bytes = fs::read(&store.path).unwrap();
         let (payloads, _) = split(key, &bytes[HEADER..]);
-        let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
+        let replayed = Replayed::of(payloads);
         assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), [stays]);
         assert_eq!(replayed.pasts[&stays].launched.cgroup, None, "another one had it after that");
     }
@@ -372,7 +371,7 @@ mod tests {
     }
 
     /// What the file comes to, and what its records take.
-    fn read_back(store: &Store) -> (Vec<Id>, Live) {
+    fn read_back(store: &Store) -> (Vec<Id>, LiveRecords) {
         let bytes = fs::read(&store.path).unwrap();
         assert_eq!(bytes.len() as u64, store.len);
         let records = decoded(store.key, &bytes[HEADER..]);
