@@ -51,12 +51,12 @@ pub struct Failed {
 /// The writing side of a log. There is one for each log.
 #[derive(Debug)]
 pub struct Writer {
-    store: Store,
+    destination: Destination,
     stamps: Stamps,
     shared: Arc<Shared>,
     len: u64,
     quota: Quota,
-    /// Where late output begins; the region before it changes no more.
+    /// Where late output begins; nothing before it is dropped any more.
     final_len: Option<u64>,
     gone: Gone,
     punched: Dropped,
@@ -77,10 +77,10 @@ enum Shortage {
 
 /// Where bytes go.
 #[derive(Debug)]
-enum Store {
+enum Destination {
     /// `None` until the first byte, if the file could not be created ahead.
     Disk(Option<File>),
-    /// For good: one gap, then the newest bytes in memory.
+    /// Until the end: one gap, then the newest bytes in memory.
     Memory(Failed),
 }
 
@@ -103,7 +103,7 @@ impl Writer {
         let LogFile { place, log, index } = file;
         let shared = Arc::new(Shared::new(place, streams, started_ms));
         Self {
-            store: Store::Disk(log),
+            destination: Destination::Disk(log),
             stamps: Stamps::new(index, Arc::clone(&shared)),
             shared,
             len: 0,
@@ -129,7 +129,7 @@ impl Writer {
     /// Appends at most `most` bytes that are ready in `pipe`; never waits for the pipe. If the disk
     /// fails, the log continues in memory.
     pub fn pull(&mut self, pipe: impl AsFd, stream: Stream, most: usize, now_ms: u64) -> Pulled {
-        if let Store::Memory(_) = self.store {
+        if let Destination::Memory(_) = self.destination {
             return self.pull_into_memory(pipe, stream, most, now_ms);
         }
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
@@ -184,7 +184,7 @@ impl Writer {
     }
 
     fn short(&self) -> Option<ShortLog> {
-        let Store::Disk(log) = &self.store else { return None };
+        let Destination::Disk(log) = &self.destination else { return None };
         let len = usize::try_from(self.len).ok().filter(|len| *len <= MOST_BYTES)?;
         let mut bytes = vec![0; len];
         if len > 0 {
@@ -196,7 +196,7 @@ impl Writer {
     /// Its files, emptied, if the log is settled and its files were not removed.
     pub(super) fn into_emptied_file(self) -> Option<LogFile> {
         self.shared.short.get()?;
-        let Store::Disk(Some(log)) = self.store else { return None };
+        let Destination::Disk(Some(log)) = self.destination else { return None };
         if !self.shared.let_go_of_file() {
             return None;
         }
@@ -227,17 +227,17 @@ impl Writer {
 
     /// How far the log may get ahead of a reader that must miss nothing.
     pub fn room(&self) -> u64 {
-        match self.store {
-            Store::Disk(_) => self.quota.bytes(),
-            Store::Memory(_) => (TAIL - MEMORY_STEP) as u64,
+        match self.destination {
+            Destination::Disk(_) => self.quota.bytes(),
+            Destination::Memory(_) => (TAIL - MEMORY_STEP) as u64,
         }
     }
 
     /// Why the disk failed, if it did.
     pub fn failed(&self) -> Option<Failed> {
-        match self.store {
-            Store::Memory(failed) => Some(failed),
-            Store::Disk(_) => None,
+        match self.destination {
+            Destination::Memory(failed) => Some(failed),
+            Destination::Disk(_) => None,
         }
     }
 
@@ -263,7 +263,7 @@ impl Writer {
                 Readiness::End => return Ok(0),
             }
         }
-        let Store::Disk(Some(log)) = &self.store else { return Err(Errno::BADF) };
+        let Destination::Disk(Some(log)) = &self.destination else { return Err(Errno::BADF) };
         let most = most.min(usize::try_from(self.quota.step()).unwrap_or(usize::MAX));
         splice_into_file(pipe, log, self.len, most)
     }
@@ -290,7 +290,7 @@ impl Writer {
     /// Creates the file, unless it is open and still where readers look for it.
     fn make_file(&mut self) -> io::Result<()> {
         let path = self.shared.place.log();
-        if let Store::Disk(Some(log)) = &self.store {
+        if let Destination::Disk(Some(log)) = &self.destination {
             let file = id_of(log)?;
             if is_at(file, path) {
                 self.shared.file.get_or_init(|| file);
@@ -303,7 +303,7 @@ impl Writer {
         let log = create_file(path)?;
         self.shared.has_file();
         let file = id_of(&log)?;
-        self.store = Store::Disk(Some(log));
+        self.destination = Destination::Disk(Some(log));
         self.shared.file.get_or_init(|| file);
         Ok(())
     }
@@ -322,25 +322,24 @@ impl Writer {
             // A pipe that cannot be read is at its end.
             Ok(_) | Err(_) => return Pulled::End,
         };
-        self.append_to_memory(&chunk[..count], stream, now_ms);
-        Pulled::Bytes(count)
-    }
-
-    fn append_to_memory(&mut self, bytes: &[u8], stream: Stream, now_ms: u64) {
         self.stamps.begin_in_memory(self.len, stream, now_ms);
-        self.len += bytes.len() as u64;
+        self.len += count as u64;
         match self.final_len {
             // The bytes in memory are the end of the output; late output must not push them out.
             Some(final_len) if self.gone.failed.start < final_len => {
                 self.gone.late = final_len..self.len;
             }
-            _ => self.gone.failed.end = self.shared.memory.append(bytes, self.keep_from),
+            _ => {
+                let bytes = &chunk[..count];
+                self.gone.failed.end = self.shared.memory.append(bytes, self.keep_from);
+            }
         }
+        Pulled::Bytes(count)
     }
 
     /// Marks as gone what does not fit, in the region that still grows.
     fn fit(&mut self) {
-        if let Store::Memory(_) = self.store {
+        if let Destination::Memory(_) = self.destination {
             return;
         }
         let start = self.final_len.unwrap_or(0);
@@ -355,7 +354,7 @@ impl Writer {
     }
 
     fn punch(&mut self, dropped: &Dropped) -> Result<(), Errno> {
-        let Store::Disk(Some(log)) = &self.store else { return Ok(()) };
+        let Destination::Disk(Some(log)) = &self.destination else { return Ok(()) };
         for range in dropped.ranges() {
             // Ranges grow only at their end: one with the same start was punched up to its old end.
             let known = self.punched.ranges().iter().find(|known| known.start == range.start);
@@ -371,7 +370,7 @@ impl Writer {
     fn fail(&mut self, errno: Errno) {
         self.shared.memory.begin(self.len);
         self.gone.failed = self.len..self.len;
-        self.store = Store::Memory(Failed { errno, at: self.len });
+        self.destination = Destination::Memory(Failed { errno, at: self.len });
         self.stamps.close();
     }
 }
