@@ -91,7 +91,7 @@ pub(crate) struct StdinGate {
 pub(crate) struct StdinQueue {
     /// `None` once it is closed or broken.
     pipe: Option<AsyncFd<OwnedFd>>,
-    queue: VecDeque<Piece>,
+    queue: VecDeque<QueuedBytes>,
     room: Arc<Semaphore>,
     /// Whether the last accepted byte was in the middle of a line.
     mid_line: bool,
@@ -100,7 +100,7 @@ pub(crate) struct StdinQueue {
 }
 
 #[derive(Debug)]
-struct Piece {
+struct QueuedBytes {
     bytes: Vec<u8>,
     done: usize,
     /// Released with the piece; `None` for the end of file on a terminal, which is not input.
@@ -195,7 +195,7 @@ impl StdinQueue {
             let permit = Some(self.reserve(fresh.len())?);
             self.state.send_modify(|state| state.accepted += fresh.len() as u64);
             self.mid_line = fresh.last() != Some(&b'\n');
-            self.queue.push_back(Piece { bytes: fresh, done: 0, permit });
+            self.queue.push_back(QueuedBytes { bytes: fresh, done: 0, permit });
         }
         if then == Then::Close && self.then() == Then::KeepOpen {
             self.close_behind();
@@ -235,7 +235,7 @@ impl StdinQueue {
         if let EndOfFile::Type(byte) = self.end_of_file {
             // In the middle of a line, the first one only submits the line.
             let bytes = vec![byte; if self.mid_line { 2 } else { 1 }];
-            self.queue.push_back(Piece { bytes, done: 0, permit: None });
+            self.queue.push_back(QueuedBytes { bytes, done: 0, permit: None });
         }
         self.close_if_done();
     }
