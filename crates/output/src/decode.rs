@@ -4,7 +4,7 @@
 //! U+FFFD, exactly as `String::from_utf8_lossy` does for the whole input. A character split over
 //! two chunks is held back until its last byte arrives.
 
-use std::{ops::Range, str};
+use std::{mem, ops::Range, str};
 
 /// The longest character in bytes.
 const LONGEST: usize = 4;
@@ -12,29 +12,26 @@ const LONGEST: usize = 4;
 /// Decodes lossily, chunk by chunk. The text does not depend on where the chunks are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    assembler: Assembler,
+    pub(crate) held: Vec<u8>,
 }
 
 impl Decoder {
     /// Appends the characters that `bytes` completes; an unfinished last character is held back.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
-        let mut rest = bytes;
-        while self.assembler.is_holding()
-            && let Some((&byte, after)) = rest.split_first()
-        {
-            text.extend(self.assembler.push(byte).map(Decoded::character));
-            rest = after;
-        }
-        let (whole, unfinished) = rest.split_at(rest.len() - unfinished(rest));
-        text.push_str(&String::from_utf8_lossy(whole));
-        for &byte in unfinished {
-            text.extend(self.assembler.push(byte).map(Decoded::character));
-        }
+        text.push_str(&String::from_utf8_lossy(&self.complete(bytes)));
     }
 
     /// Ends the input: bytes still held back are an invalid sequence.
-    pub fn finish(mut self, text: &mut String) {
-        text.extend(self.assembler.finish().map(Decoded::character));
+    pub fn finish(self, text: &mut String) {
+        text.push_str(&String::from_utf8_lossy(&self.held));
+    }
+
+    /// The held bytes followed by `bytes`, without an unfinished last character, which is held.
+    pub(crate) fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut complete = mem::take(&mut self.held);
+        complete.extend_from_slice(bytes);
+        self.held = complete.split_off(complete.len() - unfinished(&complete));
+        complete
     }
 }
 
@@ -46,96 +43,26 @@ pub fn unfinished(bytes: &[u8]) -> usize {
 
 /// The character that a cut before `bytes[at]` would split, if any.
 pub fn character_across(bytes: &[u8], at: usize) -> Option<Range<usize>> {
-    (at.saturating_sub(LONGEST - 1)..at).find_map(|start| {
-        let end = start + width(bytes[start])?;
-        let whole = end > at && str::from_utf8(bytes.get(start..end)?).is_ok();
-        whole.then_some(start..end)
+    let is_character = |range: &Range<usize>| {
+        let text = bytes.get(range.clone()).and_then(|bytes| str::from_utf8(bytes).ok());
+        text.is_some_and(|text| text.chars().count() == 1)
+    };
+    let starts = at.saturating_sub(LONGEST - 1)..at;
+    let mut ranges = starts.flat_map(|start| (at + 1..=start + LONGEST).map(move |end| start..end));
+    ranges.find(is_character)
+}
+
+/// The characters of `bytes`, and the first byte of each invalid sequence as an error.
+pub(crate) fn characters(bytes: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        chunk.valid().chars().map(Ok).chain(chunk.invalid().first().copied().map(Err))
     })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decoded {
-    Char(char),
-    /// An invalid sequence, by its first byte.
-    Bad(u8),
-}
-
-impl Decoded {
-    pub(crate) fn character(self) -> char {
-        match self {
-            Self::Char(character) => character,
-            Self::Bad(_) => char::REPLACEMENT_CHARACTER,
-        }
-    }
-}
-
-/// Assembles characters byte by byte. It holds only bytes that may still become a character.
-#[derive(Debug, Default)]
-pub(crate) struct Assembler {
-    held: [u8; LONGEST],
-    len: usize,
-}
-
-impl Assembler {
-    pub(crate) fn is_holding(&self) -> bool {
-        self.len > 0
-    }
-
-    /// What `byte` completes: the invalid sequence that it interrupts, a character (or invalid
-    /// sequence) of its own, both or nothing.
-    pub(crate) fn push(&mut self, byte: u8) -> impl Iterator<Item = Decoded> + use<> {
-        if !self.is_holding() && byte.is_ascii() {
-            return None.into_iter().chain(Some(Decoded::Char(char::from(byte))));
-        }
-        self.held[self.len] = byte;
-        self.len += 1;
-        let (interrupted, own) = match self.decoded() {
-            // The bytes before were a valid beginning, so it is `byte` that does not continue it.
-            Some(bad @ Decoded::Bad(_)) if self.len > 1 => {
-                (self.held[0], self.len) = (byte, 1);
-                (Some(bad), self.decoded())
-            }
-            own => (None, own),
-        };
-        if own.is_some() {
-            self.len = 0;
-        }
-        interrupted.into_iter().chain(own)
-    }
-
-    /// Ends the input: bytes still held are an invalid sequence.
-    pub(crate) fn finish(&mut self) -> Option<Decoded> {
-        let first = self.is_holding().then_some(Decoded::Bad(self.held[0]));
-        self.len = 0;
-        first
-    }
-
-    /// The held bytes decoded; `None` if more bytes could complete a character.
-    fn decoded(&self) -> Option<Decoded> {
-        let held = &self.held[..self.len];
-        match str::from_utf8(held) {
-            Ok(text) => text.chars().next().map(Decoded::Char),
-            Err(_) if is_beginning(held) => None,
-            Err(_) => Some(Decoded::Bad(held[0])),
-        }
-    }
 }
 
 /// Whether more bytes could turn these into one character.
 fn is_beginning(bytes: &[u8]) -> bool {
     str::from_utf8(bytes)
         .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-}
-
-/// The length of a character that starts with this byte; `None` for a continuation byte.
-fn width(first: u8) -> Option<usize> {
-    match first {
-        0x00..0x80 => Some(1),
-        0xC0..0xE0 => Some(2),
-        0xE0..0xF0 => Some(3),
-        0xF0..=0xFF => Some(4),
-        0x80..0xC0 => None,
-    }
 }
 
 #[cfg(test)]

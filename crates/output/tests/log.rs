@@ -194,6 +194,19 @@ fn a_file_that_somebody_made_shorter_is_an_error_and_not_the_end() {
 }
 
 #[test]
+fn streams_whose_index_was_removed_are_an_error_and_not_guessed() {
+    let mut fixture = Fixture::new(Streams::Split, 1 << 20);
+    fixture.append(Stream::Err, b"error\n");
+    fixture.publish();
+    std::fs::remove_file(fixture._folder.path().join("1.index")).unwrap();
+    let (reader, extent) = (fixture.writer.reader(), fixture.published.extent());
+    let error = reader.read_runs(&extent, &fixture.published, 0, &mut [0; 9]).unwrap_err();
+    assert_eq!(error.source.kind(), std::io::ErrorKind::NotFound);
+    let piece = reader.read(&extent, &fixture.published, 0, &mut [0; 9]).unwrap();
+    assert_eq!(piece, Piece::Bytes(6), "the bytes are there");
+}
+
+#[test]
 fn a_disk_that_fails_leaves_the_newest_bytes_and_their_streams() {
     let mut fixture = Fixture::without_a_disk(Streams::Split);
     fixture.append(Stream::Out, b"01234");

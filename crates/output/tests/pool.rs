@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastbyte_output::log::{
-    Ahead, Extent, Horizon, Piece, Place, Pool, Pulled, Quota, RESOLUTION, Reader, Stamp, Stream,
-    Streams, Writer,
+    Extent, Horizon, Piece, Place, Pool, Pulled, Quota, RESOLUTION, Reader, Stamp, Stream, Streams,
+    Writer,
 };
 use proptest::prelude::*;
 
@@ -83,7 +83,7 @@ impl Log {
 }
 
 fn pool(folder: &Path) -> Pool {
-    Pool::new(folder.to_owned(), (16, Ahead::Files), 0)
+    Pool::new(folder.to_owned(), 16, 0)
 }
 
 proptest! {
@@ -209,7 +209,7 @@ fn a_file_is_where_readers_look_for_it_or_the_log_is_in_memory() {
 #[test]
 fn no_reader_reads_bytes_of_the_next_log() {
     let folder = tempfile::tempdir().unwrap();
-    let pool = Pool::new(folder.path().to_owned(), (1, Ahead::Files), 0);
+    let pool = Pool::new(folder.path().to_owned(), 1, 0);
     for round in 0..400 {
         let mut log = Log::new(&pool, Streams::Split);
         // Another length, other runs and other times than those of the log before.

@@ -68,7 +68,7 @@ impl Engine {
         self.inner.trees.close();
         self.inner.logs.close();
         if let Some(journal) = self.inner.journal.clone() {
-            journal.leave().await;
+            journal.maintain_on_close().await;
         }
         CloseReport { stopped, strangers }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lastbyte_output::log::{Ahead, Place, Pool};
+use lastbyte_output::log::{Place, Pool};
 use lastbyte_sys::probe::descriptor_limit;
 
 use crate::journal::{Replayed, SetAside};
@@ -19,8 +19,8 @@ const DESCRIPTORS_PER_FILE: u64 = 64;
 /// and keeps none.
 pub(super) fn pool(folder: PathBuf, history: History, replayed: &Replayed) -> Pool {
     let size = match history {
-        History::None => (0, Ahead::Nothing),
-        History::Journal => (most(descriptor_limit()), Ahead::Files),
+        History::None => 0,
+        History::Journal => most(descriptor_limit()),
     };
     Pool::new(folder, size, replayed.logs.keys().max().copied().unwrap_or(0))
 }

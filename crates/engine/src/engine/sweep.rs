@@ -34,7 +34,7 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         every = EVERY;
         if let Some(journal) = journal {
             let state = journal.state();
-            journal.tend().await;
+            journal.maintain().await;
             if state.borrow().trouble.is_some() {
                 every = IN_TROUBLE;
             }

@@ -1,17 +1,17 @@
-//! Values as bytes: numbers of a fixed size, the least byte first, and everything else behind its
-//! length, so that no two values have the same bytes.
+//! Values as bytes: numbers have a fixed size, little-endian; everything else follows its length, so
+//! that no two values have the same bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::{Duration, SystemTime};
 
-/// Takes values and gives bytes.
+/// Turns values into bytes.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Takes bytes and gives values; `None` where they are not those of one.
+/// Turns bytes into values; `None` if they are not valid.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         Self { rest: bytes }
     }
 
-    /// That nothing is left.
+    /// Checks that nothing is left.
     pub(super) fn end(&self) -> Option<()> {
         self.rest.is_empty().then_some(())
     }
@@ -135,7 +135,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    #[expect(clippy::option_option, reason = "the outer one says that the bytes are of no value")]
+    #[expect(clippy::option_option, reason = "the outer one is for invalid bytes")]
     pub(super) fn option<T>(
         &mut self,
         decode: impl FnOnce(&mut Self) -> Option<T>,

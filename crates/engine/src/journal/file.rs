@@ -1,13 +1,14 @@
-//! The journal's file: appended to, read once, written anew when most of it is of no interest.
+//! The journal's file: read once when it is opened, then appended to, and compacted now and then.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_output::log::Extent;
 use tokio::sync::watch;
 
+use super::compaction::content;
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, HeaderError, goes_on, read_header, split};
 use super::lock::take_lock;
@@ -19,19 +20,19 @@ use super::store::Store;
 use crate::Id;
 use crate::process::ending::Ending;
 
-/// Where an engine writes what the next one needs. A disk that is full costs nothing but memory:
-/// records wait, in order, until there is room.
+/// Where an engine writes what the next one needs. While the disk is full, records wait in memory, in
+/// order.
 #[derive(Debug)]
 pub(crate) struct Journal {
     key: HashKey,
     /// Held for the time of a write.
     store: Mutex<Store>,
-    /// Held while a smaller file is made, by a thread that may wait for the disk.
+    /// Held during a compaction, by a thread that may wait for the disk.
     pub(super) compacting: Mutex<()>,
     state: watch::Sender<JournalState>,
 }
 
-/// Why there is no journal.
+/// The journal cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the journal {path}", path = path.display())]
 struct Unreadable {
@@ -41,7 +42,7 @@ struct Unreadable {
 }
 
 impl Journal {
-    /// Opens the journal in this folder, or begins one, and says what it had. A file that cannot be
+    /// Opens or creates the journal in this folder, and returns what it had. A file that cannot be
     /// read, or not to its end, is set aside.
     pub(crate) fn open(folder: &Path, aside: &mut SetAside) -> io::Result<(Self, Replayed)> {
         let path = folder.join("journal");
@@ -52,7 +53,7 @@ impl Journal {
         };
         let (key, mut replayed) = match read_header(&bytes) {
             Ok(key) => (key, replay(key, &bytes)),
-            Err(HeaderError::Torn | HeaderError::Foreign) => {
+            Err(HeaderError::Invalid) => {
                 let torn_bytes = bytes.len() as u64;
                 if torn_bytes > 0 {
                     aside.take(&path)?;
@@ -60,7 +61,7 @@ impl Journal {
                 bytes.clear();
                 (HashKey::random(), Replayed { torn_bytes, ..Replayed::default() })
             }
-            // A later program can read it, and this one must not take it from that.
+            // A later version can read it, so this one must not replace it.
             Err(source @ HeaderError::Version(_)) => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
@@ -75,35 +76,35 @@ impl Journal {
             replayed.distrust_files();
         }
         if replayed.unknown > 0 || is_damaged {
-            // Without room for it there is still everything that could be read.
+            // If there is no space for it, everything that could be read is still there.
             _ = aside.copy(&path);
         }
         let mut store = Store::new(path, key);
         store.lock = Some(lock);
         let records = replayed.records();
-        // Without room for another file the old one goes on, without what is torn.
-        let as_it_is = store.content(&records) == bytes;
-        if as_it_is || store.rewrite_using_reserve(&records).is_err() && good > 0 {
-            store.go_on(good, &records)?;
+        // If there is no space for a new file, the old one stays in use, without the torn end.
+        let is_minimal = content(key, &records) == bytes;
+        if is_minimal || store.rewrite_using_reserve(&records).is_err() && good > 0 {
+            store.resume(good, &records)?;
         }
         let state = watch::Sender::new(store.state());
         let (store, compacting) = (Mutex::new(store), Mutex::default());
         Ok((Self { key, store, compacting, state }, replayed))
     }
 
-    /// What fingerprints in this journal are made with.
+    /// The key of the fingerprints in this journal.
     pub(crate) fn key(&self) -> HashKey {
         self.key
     }
 
-    /// What is on disk, and changes of it.
+    /// Whether all records are on disk, as it changes.
     pub(crate) fn state(&self) -> watch::Receiver<JournalState> {
         self.state.subscribe()
     }
 
     /// For a process that will write here, or whose records were read.
     pub(crate) fn recorded(&self) -> Recorded {
-        Recorded::new(self.store().progress.clone(), 1)
+        Recorded::new(Arc::clone(&self.store().written), 1)
     }
 
     /// Returns the number of the record.
@@ -111,12 +112,12 @@ impl Journal {
         self.change(|store| store.append(record))
     }
 
-    /// A process that nobody will see end has ended in this way.
+    /// Records the ending of a process of an earlier engine.
     pub(crate) fn ended(&self, id: Id, ending: &Ending, extent: &Extent, recorded: &Recorded) {
         recorded.append(self.append(&Record::ended(id, ending, extent, None)));
     }
 
-    /// Nothing came of a launch.
+    /// Records that a launched command never ran.
     pub(crate) fn failed(&self, id: Id) {
         self.append(&Record::Failed { id });
     }
@@ -125,16 +126,16 @@ impl Journal {
         self.append(&Record::Forgotten { id });
     }
 
-    /// Writes what still waits for room, and the whole file if it is gone.
+    /// Writes pending records, and the whole file again if it is gone.
     pub(crate) fn write(&self) {
         self.change(Store::write);
     }
 
-    /// Changes the store, and publishes what that did to its state.
+    /// Changes the store and publishes its new state.
     pub(super) fn change<T>(&self, act: impl FnOnce(&mut Store) -> T) -> T {
         let mut store = self.store();
         let outcome = act(&mut store);
-        // Under the lock, so that the last state that is published is the last there was.
+        // Under the lock, so that states are published in order.
         self.state.send_if_modified(|known| {
             let state = store.state();
             let changed = *known != state;
@@ -145,17 +146,14 @@ impl Journal {
     }
 
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
-        // A record is counted, queued and written in this order, so that a panic leaves at worst
-        // one that is written later.
+        // A record is counted, queued and then written: after a panic it is at worst written later.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn replay(key: HashKey, bytes: &[u8]) -> Replayed {
-    let frames = &bytes[HEADER..];
-    let (payloads, good) = split(key, frames);
-    let replayed = Replayed::of(payloads.into_iter().map(|payload| &frames[payload]));
-    Replayed { torn_bytes: (frames.len() - good) as u64, ..replayed }
+    let (payloads, good) = split(key, &bytes[HEADER..]);
+    Replayed { torn_bytes: (bytes.len() - HEADER - good) as u64, ..Replayed::of(payloads) }
 }
 
 #[cfg(test)]

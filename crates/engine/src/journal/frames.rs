@@ -1,32 +1,26 @@
-//! Records in a file: each behind its length and a checksum, so that a torn one is seen.
+//! Records in a file: each has its length and a checksum before it, so that a torn one is detected.
 
 use std::hash::Hasher;
-use std::ops::Range;
 
 use siphasher::sip::SipHasher13;
 
 use super::fingerprint::HashKey;
 
-/// The whole of a header.
+/// The length of a header.
 pub(super) const HEADER: usize = MAGIC.len() + 4 + 16 + 8;
 const MAGIC: &[u8] = b"lastbyte";
 const VERSION: u32 = 2;
-/// Length and checksum before each payload.
-const FRAME: usize = 4 + 8;
 
-/// Why the beginning of a file is not that of a journal we can read.
+/// Why a file does not begin like a journal that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeaderError {
-    /// Nothing was written behind it, either.
-    #[error("its beginning is cut off")]
-    Torn,
-    #[error("it is none, or damaged")]
-    Foreign,
-    #[error("it has the version {0}, and only {VERSION} is known")]
+    #[error("it is damaged or not a journal")]
+    Invalid,
+    #[error("it has version {0}; this program reads only version {VERSION}")]
     Version(u32),
 }
 
-/// What a journal begins with.
+/// The header of a journal.
 pub(super) fn header(key: HashKey) -> Vec<u8> {
     let mut bytes = [MAGIC, &VERSION.to_le_bytes(), &key.0].concat();
     bytes.extend(checksum(key, &[&bytes]).to_le_bytes());
@@ -35,21 +29,21 @@ pub(super) fn header(key: HashKey) -> Vec<u8> {
 
 /// The key of a journal.
 pub(super) fn read_header(bytes: &[u8]) -> Result<HashKey, HeaderError> {
-    let header = bytes.get(..HEADER).ok_or(HeaderError::Torn)?;
+    let header = bytes.get(..HEADER).ok_or(HeaderError::Invalid)?;
     let (head, sum) = header.split_at(HEADER - 8);
-    let rest = head.strip_prefix(MAGIC).ok_or(HeaderError::Foreign)?;
+    let rest = head.strip_prefix(MAGIC).ok_or(HeaderError::Invalid)?;
     let (version, key) = rest.split_at(4);
-    let version = u32::from_le_bytes(version.try_into().map_err(|_| HeaderError::Foreign)?);
+    let version = u32::from_le_bytes(version.try_into().map_err(|_| HeaderError::Invalid)?);
     if version > VERSION {
         return Err(HeaderError::Version(version));
     }
-    let key = HashKey(key.try_into().map_err(|_| HeaderError::Foreign)?);
+    let key = HashKey(key.try_into().map_err(|_| HeaderError::Invalid)?);
     // Version 1 was never released.
     let intact = version == VERSION && checksum(key, &[head]).to_le_bytes() == sum;
-    intact.then_some(key).ok_or(HeaderError::Foreign)
+    intact.then_some(key).ok_or(HeaderError::Invalid)
 }
 
-/// A payload with what goes before it.
+/// A payload with its length and checksum.
 pub(super) fn frame(key: HashKey, payload: &[u8]) -> Vec<u8> {
     // A command line is a few megabytes at the most.
     let length = u32::try_from(payload.len()).expect("a record fits into 4 GiB").to_le_bytes();
@@ -57,33 +51,34 @@ pub(super) fn frame(key: HashKey, payload: &[u8]) -> Vec<u8> {
     [length.as_slice(), &sum, payload].concat()
 }
 
-/// Where the payloads of these bytes lie, up to the first that is not whole, and how far that is.
-pub(super) fn split(key: HashKey, bytes: &[u8]) -> (Vec<Range<usize>>, usize) {
-    let (mut payloads, mut at) = (Vec::new(), 0);
-    while let Some(payload) = payload_at(key, bytes, at) {
-        at = payload.end;
+/// The payloads up to the first incomplete frame, and the length of the complete ones.
+pub(super) fn split(key: HashKey, bytes: &[u8]) -> (Vec<&[u8]>, usize) {
+    let (mut payloads, mut rest) = (Vec::new(), bytes);
+    while let Some((payload, following)) = first_payload(key, rest) {
         payloads.push(payload);
+        rest = following;
     }
-    (payloads, at)
+    (payloads, bytes.len() - rest.len())
 }
 
-/// Whether something whole lies behind the first bytes that are not: a write that was cut off has
-/// nothing behind it.
+/// Whether a complete frame follows an incomplete one: nothing follows a write that was cut off, so
+/// the file is damaged.
 pub(super) fn goes_on(key: HashKey, torn: &[u8]) -> bool {
-    (1..torn.len()).any(|at| payload_at(key, torn, at).is_some())
+    (1..torn.len()).any(|at| first_payload(key, &torn[at..]).is_some())
 }
 
-fn payload_at(key: HashKey, bytes: &[u8], at: usize) -> Option<Range<usize>> {
-    let (length, rest) = bytes.get(at..)?.split_first_chunk::<4>()?;
+/// The payload of the first frame, and the bytes after the frame.
+fn first_payload(key: HashKey, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (sum, rest) = rest.split_first_chunk::<8>()?;
     let count = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    let payload = rest.get(..count)?;
+    let (payload, rest) = rest.split_at_checked(count)?;
     let intact = checksum(key, &[length, payload]).to_le_bytes() == *sum;
-    intact.then_some(at + FRAME..at + FRAME + count)
+    intact.then_some((payload, rest))
 }
 
-/// By the file's own key, which a CRC has not: a frame of another file, in blocks that the file
-/// system gave to this one, is none of this one.
+/// Uses the file's own key, unlike a CRC: a frame of another file, in disk blocks that the file system
+/// gave to this one, is rejected.
 fn checksum(key: HashKey, parts: &[&[u8]]) -> u64 {
     let mut hasher = SipHasher13::new_with_key(&key.0);
     parts.iter().for_each(|part| hasher.write(part));
@@ -110,11 +105,8 @@ mod tests {
                 let mut end = 0;
                 let whole = frames.iter().take_while(|frame| { end += frame.len(); end <= cut });
                 let whole = whole.count();
-                prop_assert_eq!(found.len(), whole);
                 prop_assert_eq!(good, frames[..whole].concat().len());
-                for (range, payload) in found.into_iter().zip(&payloads) {
-                    prop_assert_eq!(&bytes[range], payload);
-                }
+                prop_assert_eq!(found, &payloads[..whole]);
             }
         }
 
@@ -144,13 +136,13 @@ mod tests {
     fn a_header_reads_back_and_a_strange_one_is_told() {
         let bytes = header(KEY);
         assert_eq!((bytes.len(), read_header(&bytes)), (HEADER, Ok(KEY)));
-        assert_eq!(read_header(&bytes[..HEADER - 1]), Err(HeaderError::Torn));
-        for (at, want) in [(0, HeaderError::Foreign), (13, HeaderError::Foreign)] {
+        assert_eq!(read_header(&bytes[..HEADER - 1]), Err(HeaderError::Invalid));
+        for (at, want) in [(0, HeaderError::Invalid), (13, HeaderError::Invalid)] {
             let mut bytes = bytes.clone();
             bytes[at] ^= 1;
             assert_eq!(read_header(&bytes), Err(want));
         }
-        for (version, want) in [(1, HeaderError::Foreign), (3, HeaderError::Version(3))] {
+        for (version, want) in [(1, HeaderError::Invalid), (3, HeaderError::Version(3))] {
             let mut other = bytes.clone();
             other[MAGIC.len()] = version;
             assert_eq!(read_header(&other), Err(want));

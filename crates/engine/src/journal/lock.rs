@@ -1,23 +1,23 @@
-//! One writer for a journal: a file beside it that the writer has locked.
+//! Keeps a journal to one writer: the writer locks a file beside it.
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Another engine has it.
+/// Another engine has the lock.
 #[derive(Debug, thiserror::Error)]
 #[error("another engine writes the journal {path}", path = path.display())]
 struct InUse {
     path: PathBuf,
 }
 
-/// Where the lock of this journal lies.
+/// The lock file of this journal.
 pub(super) fn lock_path(journal: &Path) -> PathBuf {
     journal.with_extension("lock")
 }
 
-/// Held as long as the file is open; the kernel lets it go, however the program ends.
+/// Locks a journal while the file is open; the kernel releases it, however the program ends.
 pub(super) fn take_lock(journal: &Path) -> io::Result<File> {
     let mut options = File::options();
     let options = options.write(true).create(true).truncate(false).mode(0o600);

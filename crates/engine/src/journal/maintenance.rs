@@ -1,36 +1,36 @@
-//! Writing the journal anew while it is in use.
+//! Compacts the journal while it is in use.
 
 use std::io;
 use std::sync::{Arc, PoisonError};
 
 use tokio::task::spawn_blocking;
 
-use super::compaction::Compacted;
+use super::compaction::{Compacted, write_synced};
 use super::file::Journal;
 use super::store::Store;
 
 impl Journal {
-    /// Writes what still waits for room, and the file anew if it has grown too large: that waits for
-    /// the disk, on a thread that may. Whoever appends meanwhile does not.
-    pub(crate) async fn tend(self: Arc<Self>) {
-        self.tend_if(Store::is_due).await;
+    /// Writes pending records, and compacts the file if it has grown too large. That waits for the
+    /// disk on a blocking thread; appends do not wait for it.
+    pub(crate) async fn maintain(self: Arc<Self>) {
+        self.maintain_if(Store::is_due).await;
     }
 
-    /// As [`Journal::tend`], by somebody who will not come again: nothing that is forgotten stays.
-    pub(crate) async fn leave(self: Arc<Self>) {
-        self.tend_if(Store::is_due_on_close).await;
+    /// As [`Journal::maintain`], for the last time: no forgotten output stays in the file.
+    pub(crate) async fn maintain_on_close(self: Arc<Self>) {
+        self.maintain_if(Store::is_due_on_close).await;
     }
 
-    async fn tend_if(self: Arc<Self>, is_due: fn(&Store) -> bool) {
+    async fn maintain_if(self: Arc<Self>, is_due: fn(&Store) -> bool) {
         self.write();
-        let (due, has_room) = {
+        let (due, has_reserve) = {
             let store = self.store();
             (is_due(&store), store.reserve.is_there())
         };
-        if !due && has_room {
+        if !due && has_reserve {
             return;
         }
-        // One that broke down is tried again: until then there is the old file.
+        // If it panics, the old file is still there, and the next call tries again.
         _ = spawn_blocking(move || {
             if due {
                 self.compact();
@@ -41,26 +41,26 @@ impl Journal {
     }
 
     pub(super) fn compact(&self) {
-        // There is nothing in it that a panic could leave half done.
+        // It guards no data that a panic could leave half changed.
         let _one_at_a_time = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.change(Store::empty_if_nothing_lives) {
             return;
         }
-        let compacted = match self.smaller() {
-            Err(_) if self.store().reserve.give_back() => self.smaller(),
+        let compacted = match self.compacted() {
+            Err(_) if self.store().reserve.give_back() => self.compacted(),
             compacted => compacted,
         };
         self.change(|store| {
-            // A file that cannot be written anew now goes on, and is tried again.
-            if compacted.and_then(|compacted| store.go_on_in(compacted)).is_err() {
+            // If the file cannot be replaced now, it stays in use, and the next call tries again.
+            if compacted.and_then(|compacted| store.switch_to(compacted)).is_err() {
                 store.thin_out();
             }
         });
     }
 
-    fn smaller(&self) -> io::Result<Compacted> {
+    fn compacted(&self) -> io::Result<Compacted> {
         let compaction = self.store().compaction()?;
-        compaction.run()
+        compaction.run(write_synced)
     }
 }
 
@@ -123,19 +123,19 @@ mod tests {
         let (begun, has_begun) = oneshot::channel();
         let (go_on, may_go_on) = mpsc::channel();
         let disk = slow_disk(folder.path().join("journal.new"), begun, may_go_on);
-        let tending = tokio::spawn(Arc::clone(&journal).tend());
+        let maintaining = tokio::spawn(Arc::clone(&journal).maintain());
         has_begun.await.unwrap();
         stay.push(Id::fresh());
         journal.append(&launched(stay[STAY], None));
         journal.append(&Record::Started { id: stay[0], pid: 7 });
-        assert!(!tending.is_finished(), "the disk is still busy");
+        assert!(!maintaining.is_finished(), "the disk is still busy");
         // Nobody hears it if the disk lost its patience, which it tells itself.
         _ = go_on.send(());
         assert!(disk.join().unwrap(), "something waited for the disk");
-        tending.await.unwrap();
+        maintaining.await.unwrap();
         // A pipe cannot be synced, so the old file goes on.
         assert!(journal.store().is_due());
-        Arc::clone(&journal).tend().await;
+        Arc::clone(&journal).maintain().await;
         assert!(!journal.store().is_due());
         drop(journal);
         let (_journal, replayed) =

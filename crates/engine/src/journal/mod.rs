@@ -1,19 +1,19 @@
-//! The journal: what was launched, with which file for its log, how it ended, what it said if that is
-//! little, and what was forgotten, for the next engine on the same state folder.
+//! The journal: which processes were launched, with which log files, how they ended, their output if it
+//! is short, and which were forgotten, for the next engine on the same state folder.
 //!
 //! ```text
 //!  header: "lastbyte" | version u32 | key 16 bytes | checksum u64
 //!  frame:  length u32 | checksum u64 | payload: version u8 | kind u8 | fields…
 //! ```
 //!
-//! A frame is appended by one write, without a sync: it outlives this program, not the machine.
-//! What is said of a launch never has the value of an environment variable. What a command itself has
-//! said is in it if that is little, and goes with the process.
+//! A frame is appended by one write, without a sync: it survives a crash of this program, not of the
+//! machine. The record of a launch never has the value of an environment variable. Short output is part
+//! of the record of an ending, and is removed with the process.
 //!
-//! `record` is what is said, `codec`, `ending` and `sandbox` turn it into bytes, `frames` add length
-//! and checksum, `store` writes them or keeps them until there is room, `file` opens and appends,
+//! `record` is one fact, `codec`, `ending` and `sandbox` turn it into bytes, `frames` add length and
+//! checksum, `store` writes them or keeps them until there is disk space, `file` opens and appends,
 //! `replay` reads. `maintenance` and `compaction` write a smaller file while the journal is in use,
-//! with `live`, `reserve` and `thinning`. `entry` is what one process writes, `fingerprint` compares
+//! with `live` and `reserve`. `entry` is what one process writes, `fingerprint` compares
 //! launches without keeping them, `state` says what is on disk, `lock` keeps other servers out,
 //! `set_aside` moves files away that no record names.
 
@@ -38,7 +38,6 @@ mod sandbox;
 mod set_aside;
 mod state;
 mod store;
-mod thinning;
 
 pub(crate) use entry::Entry;
 pub(crate) use file::Journal;

@@ -203,7 +203,7 @@ impl Record {
 /// The records of these frames.
 pub(super) fn decoded(key: HashKey, frames: &[u8]) -> Vec<Record> {
     let (payloads, _) = split(key, frames);
-    payloads.into_iter().filter_map(|payload| Record::decode(&frames[payload])).collect()
+    payloads.into_iter().filter_map(Record::decode).collect()
 }
 
 fn decode_id(from: &mut Decoder<'_>) -> Option<Id> {

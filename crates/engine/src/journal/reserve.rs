@@ -1,9 +1,9 @@
-//! Space that is set aside on the disk, so that a journal can shrink where there is none left.
+//! Disk space reserved so that a journal can be compacted when the disk is full.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::compaction::{or_remove, write_new};
+use super::compaction::{remove_on_error, write_new};
 
 /// A file beside the journal that nobody reads.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ impl Reserve {
 
     pub(super) fn set_aside(&self) {
         if !self.is_there() {
-            // Without it a full disk stays full a little longer.
-            _ = or_remove(&self.path, write_new(&self.path, &vec![0; Self::BYTES as usize]));
+            // Without it the journal of a full disk cannot shrink, but still works.
+            _ = remove_on_error(&self.path, write_new(&self.path, &vec![0; Self::BYTES as usize]));
         }
     }
 
-    /// Says whether there was any.
+    /// Frees the space, and returns whether there was any.
     pub(super) fn give_back(&self) -> bool {
         fs::remove_file(&self.path).is_ok()
     }

@@ -1,7 +1,7 @@
-//! What a journal should name and does not is moved out of the way, never removed at once.
+//! Moves files away that the journal does not name, instead of removing them.
 //!
-//! It goes into a folder `set-aside-N` beside the journal, N being the time in seconds since 1970.
-//! The newest few folders are kept.
+//! They go into a folder `set-aside-N` beside the journal, where N is the unix time in seconds. The
+//! newest few folders are kept.
 
 use std::fs;
 use std::io;
@@ -14,10 +14,10 @@ use crate::clock::unix_ms;
 const PREFIX: &str = "set-aside-";
 /// How many folders are kept.
 const MOST: usize = 5;
-/// What all but the newest may take together, in bytes.
+/// How many bytes they may take together when a new one is made.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Takes what is found at one time. Its folder is made with the first file.
+/// Takes the files that one start finds. Its folder is created with the first file.
 #[derive(Debug)]
 pub(crate) struct SetAside {
     state: PathBuf,
@@ -76,7 +76,7 @@ fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// A new one, after the oldest have made room for it.
+/// Creates a folder, after removing the oldest if there are too many.
 fn make_folder(state: &Path) -> io::Result<PathBuf> {
     let mut old = set_aside_folders(state)?;
     let newest = old.last().and_then(|path| number(path)).unwrap_or(0);
@@ -84,7 +84,7 @@ fn make_folder(state: &Path) -> io::Result<PathBuf> {
     while !old.is_empty() && (old.len() >= MOST || bytes > MOST_BYTES) {
         let oldest = old.remove(0);
         bytes = bytes.saturating_sub(size(&oldest));
-        // One that cannot be removed stays, and is tried again next time.
+        // A folder that cannot be removed stays until the next time.
         _ = fs::remove_dir_all(&oldest);
     }
     // A clock that was set back must not make the newest the oldest.
@@ -94,7 +94,7 @@ fn make_folder(state: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// What the files of a folder take.
+/// The disk space of the files in a folder.
 fn size(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()

@@ -1,58 +1,60 @@
-//! The bytes of a journal: those on disk, and those that wait for room there.
+//! The bytes of a journal: those in its file, and those that wait for disk space.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lastbyte_sys::Errno;
 
-use super::compaction::{Compacted, Compaction, content, or_remove, write_new, write_synced};
+use super::compaction::{Compacted, Compaction, remove_on_error, write_new, write_synced};
 use super::fingerprint::HashKey;
-use super::frames::{HEADER, frame, header};
-use super::live::Live;
+use super::frames::{HEADER, frame};
+use super::live::LiveRecords;
 use super::lock::{lock_path, take_lock};
 use super::record::{Record, decoded};
 use super::reserve::Reserve;
-use super::state::{JournalState, Progress};
-use super::thinning::thinned;
+use super::state::JournalState;
 
-/// The one side that writes.
+/// The writing side of a journal.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
     pub(super) reserve: Reserve,
     key: HashKey,
-    /// `None` while the disk has no room for the first byte.
+    /// `None` while the disk has no space for the first byte.
     file: Option<File>,
     /// Device and inode of the file.
     identity: (u64, u64),
-    /// How far the file is whole. What lies behind it is overwritten.
+    /// The length of the valid part of the file. Bytes after it are overwritten.
     len: u64,
     /// Frames that are not in the file yet, in order.
     pending: Vec<u8>,
-    live: Live,
-    /// Output that was forgotten is still in the file.
+    live: LiveRecords,
+    /// The file still contains output of forgotten processes.
     has_forgotten_output: bool,
-    /// When it was last written anew, or that was tried.
+    /// When a compaction was last tried.
     tried: Option<Instant>,
     /// How many records were appended.
     appended: u64,
-    pub(super) progress: Progress,
+    /// The number of the last record that is on disk. 0 while the file is gone.
+    pub(super) written: Arc<AtomicU64>,
     /// Why the last write failed.
     trouble: Option<String>,
-    /// How many times a new file took the place of one that was gone.
+    /// How many times the file was gone and was written again.
     rewritten: u64,
-    /// Says that somebody writes here; the journal's own file is replaced now and then.
+    /// Keeps other servers out. The journal's own file is replaced now and then, so it cannot.
     pub(super) lock: Option<File>,
 }
 
 /// A file of this size is read in a moment, whatever is in it.
 const SMALL: u64 = 1 << 20;
-/// How many times larger than what is of interest a file may be.
+/// How many times larger than its live records the file may be.
 const MOST_TIMES: u64 = 4;
-/// Output that is forgotten stays in the file no longer than this and a sweep.
+/// Forgotten output stays in the file no longer than this and the time to the next sweep.
 const REST: Duration = Duration::from_secs(60);
 
 impl Store {
@@ -65,12 +67,12 @@ impl Store {
             identity: (0, 0),
             len: 0,
             pending: Vec::new(),
-            live: Live::default(),
+            live: LiveRecords::default(),
             has_forgotten_output: false,
             tried: None,
             // What was read when the journal was opened counts as one.
             appended: 1,
-            progress: Progress::default(),
+            written: Arc::default(),
             trouble: None,
             rewritten: 0,
             lock: None,
@@ -105,12 +107,12 @@ impl Store {
         overgrown || lacks_room || rested && self.has_forgotten_output
     }
 
-    /// As [`Store::is_due`], for somebody who will not come again.
+    /// As [`Store::is_due`], for the last time before the engine is closed.
     pub(super) fn is_due_on_close(&self) -> bool {
         self.has_forgotten_output || self.is_due()
     }
 
-    /// What a smaller file is to be made of.
+    /// Begins a compaction.
     pub(super) fn compaction(&mut self) -> io::Result<Compaction> {
         self.tried = Some(Instant::now());
         let file = self.file.as_ref().ok_or(io::ErrorKind::StorageFull)?;
@@ -124,23 +126,23 @@ impl Store {
         })
     }
 
-    /// Goes on in the smaller file, behind which all comes that was appended since it was begun.
-    pub(super) fn go_on_in(&mut self, compacted: Compacted) -> io::Result<()> {
+    /// Switches to the compacted file, after adding what was appended since the compaction began.
+    pub(super) fn switch_to(&mut self, compacted: Compacted) -> io::Result<()> {
         if compacted.generation != self.rewritten {
-            // It stands for a file that was replaced meanwhile.
-            return or_remove(&compacted.new, Err(io::ErrorKind::Interrupted.into()));
+            // It was made from a file that was replaced meanwhile.
+            return remove_on_error(&compacted.new, Err(io::ErrorKind::Interrupted.into()));
         }
-        let since = self.since(compacted.stands_for)?;
+        let since = self.since(compacted.replaces)?;
         compacted.put_in_place(&self.path, &since)?;
         let Compacted { file, len, live, .. } = compacted;
-        self.go_on_with(file, len + since.len() as u64)?;
+        self.use_file(file, len + since.len() as u64)?;
         self.all_is_written();
         (self.live, self.has_forgotten_output) = (live, false);
         self.count_all(&decoded(self.key, &since));
         Ok(())
     }
 
-    /// Cuts off everything where nothing is of interest: that needs no room. Says whether it did.
+    /// Truncates the file if no record is live: that needs no space. Returns whether it did.
     pub(super) fn empty_if_nothing_lives(&mut self) -> bool {
         let Some(file) = self.file.as_ref().filter(|_| self.live.bytes() == 0) else {
             return false;
@@ -155,35 +157,36 @@ impl Store {
         emptied
     }
 
-    /// Sets room aside, unless it is needed.
+    /// Reserves space, unless records wait for it.
     pub(super) fn keep_reserve(&self) {
         if self.pending.is_empty() {
             self.reserve.set_aside();
         }
     }
 
-    /// What of the file and of what waits comes behind its first `count` bytes.
+    /// The bytes of file and pending frames after the first `count`.
     fn since(&self, count: u64) -> io::Result<Vec<u8>> {
-        let file = self.file.as_ref().ok_or(io::ErrorKind::StorageFull)?;
         let written = usize::try_from(self.len.saturating_sub(count)).map_err(io::Error::other)?;
         let mut since = vec![0; written];
-        file.read_exact_at(&mut since, count)?;
+        if let Some(file) = &self.file {
+            file.read_exact_at(&mut since, count)?;
+        }
         let waiting = usize::try_from(count.saturating_sub(self.len)).map_err(io::Error::other)?;
         since.extend(self.pending.get(waiting..).unwrap_or_default());
         Ok(since)
     }
 
-    /// Goes on with the file there is, which is whole so far and has these records.
-    pub(super) fn go_on(&mut self, len: u64, records: &[Record]) -> io::Result<()> {
+    /// Continues the existing file, of which this length is valid and has these records.
+    pub(super) fn resume(&mut self, len: u64, records: &[Record]) -> io::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         file.set_len(len)?;
-        self.go_on_with(file, len)?;
+        self.use_file(file, len)?;
         self.count_all(records);
         self.all_is_written();
         Ok(())
     }
 
-    fn go_on_with(&mut self, file: File, len: u64) -> io::Result<()> {
+    fn use_file(&mut self, file: File, len: u64) -> io::Result<()> {
         self.identity = identity(&file.metadata()?);
         (self.file, self.len) = (Some(file), len);
         Ok(())
@@ -192,42 +195,30 @@ impl Store {
     fn all_is_written(&mut self) {
         self.pending.clear();
         self.trouble = None;
-        self.progress.set(self.appended);
+        self.written.store(self.appended, Ordering::Release);
     }
 
-    /// Puts a file with these records, and no others, in the place of the old one.
-    pub(super) fn rewrite(&mut self, records: &[Record]) -> io::Result<()> {
-        // Who knows what is in the old one.
-        self.has_forgotten_output = true;
-        let bytes = self.content(records);
-        let made = if records.is_empty() {
-            write_new(&self.new_path(), &bytes)
-        } else {
-            // The new file is on the disk before it takes the place of one that has something to lose.
-            write_synced(&self.new_path(), &bytes)
-        };
-        self.replace(made, bytes.len())?;
-        self.live = Live::of(self.key, records);
-        self.has_forgotten_output = false;
-        self.all_is_written();
-        Ok(())
+    /// Replaces the old file by one with these records and the pending ones.
+    fn rewrite(&mut self, records: &[Record]) -> io::Result<()> {
+        // The new file is on disk before it replaces one that has something to lose.
+        let write = if records.is_empty() { write_new } else { write_synced };
+        let compacted = Compacted::write(self.key, records, self.new_path(), write)?;
+        self.switch_to(Compacted { generation: self.rewritten, ..compacted })
     }
 
-    /// The same, with the room that was set aside for it if there is no other.
+    /// Replaces the file of an earlier engine, with the reserved space if there is no other.
     pub(super) fn rewrite_using_reserve(&mut self, records: &[Record]) -> io::Result<()> {
+        // Nobody knows what is in the old file, if it stays.
+        self.has_forgotten_output = true;
         match self.rewrite(records) {
             Err(_) if self.reserve.give_back() => self.rewrite(records),
             written => written,
         }
     }
 
-    pub(super) fn content(&self, records: &[Record]) -> Vec<u8> {
-        content(self.key, records)
-    }
-
-    /// Writes everything that waits, by one call. What the disk does not take waits on.
+    /// Writes all pending frames with one call. If the disk does not take them, they stay pending.
     pub(super) fn write(&mut self) {
-        let written = if self.is_in_place() { self.write_pending() } else { self.begin_again() };
+        let written = if self.is_in_place() { self.write_pending() } else { self.recreate() };
         match written {
             Ok(()) => self.all_is_written(),
             Err(error) => self.trouble = Some(error.to_string()),
@@ -238,14 +229,10 @@ impl Store {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let Some(file) = &self.file else {
-            let bytes = [header(self.key), self.pending.clone()].concat();
-            let made = write_new(&self.new_path(), &bytes);
-            return self.replace(made, bytes.len());
-        };
+        let Some(file) = &self.file else { return self.rewrite(&[]) };
         if file.write_at(&self.pending, self.len)? < self.pending.len() {
-            // What lies behind the end takes room that others need. The next write begins at the
-            // same place again.
+            // What was written takes space that others need. The next write begins at the same
+            // offset again.
             _ = file.set_len(self.len);
             return Err(Errno::NOSPC.into());
         }
@@ -253,8 +240,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the file is where the next engine looks for it. One that cannot be looked for may be:
-    /// it is open, and a write says whether it takes more.
+    /// Whether the file is where the next engine looks for it. If the path cannot be looked up, it
+    /// may be: the file is open, and a write shows whether it takes more.
     fn is_in_place(&self) -> bool {
         if self.file.is_none() {
             return true;
@@ -265,10 +252,10 @@ impl Store {
         }
     }
 
-    /// Somebody removed the file or its folder. The records are still in it as long as it is open,
-    /// so they are written again, with what waits.
-    fn begin_again(&mut self) -> io::Result<()> {
-        self.progress.set(0);
+    /// Another program removed the file or its folder. The records can be read while the file is
+    /// open, so they are written to a new one, with the pending ones.
+    fn recreate(&mut self) -> io::Result<()> {
+        self.written.store(0, Ordering::Release);
         let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         if self.lock.as_ref().is_some_and(|lock| !is_at(lock, &lock_path(&self.path))) {
@@ -276,32 +263,26 @@ impl Store {
             self.lock = Some(taken.map_err(without_path)?);
         }
         if self.path.exists() {
-            // Of another server, or of a backup: it is not ours to remove.
+            // It belongs to another server or a backup: it is not ours to remove.
             return Err(io::Error::other("another file has taken the place of the journal"));
         }
         let mut compaction = self.compaction()?;
-        // A smaller file may be being made at this moment, under the usual name.
+        // A compaction may be running, and writes to the usual name.
         compaction.new = self.path.with_extension("again");
-        let compacted = compaction.run_without_sync()?;
-        self.go_on_in(compacted)?;
+        // Nothing on disk can be lost, so the new file need not be synced.
+        let compacted = compaction.run(write_new)?;
+        self.switch_to(compacted)?;
         self.rewritten += 1;
         Ok(())
     }
 
-    /// Lets go of what came and went while there was no room, so that a disk that stays full does
-    /// not fill the memory too.
+    /// Drops pending records of processes that are already forgotten, so that a disk that stays full
+    /// does not fill the memory too.
     pub(super) fn thin_out(&mut self) {
         if self.pending.len() as u64 <= SMALL {
             return;
         }
-        self.pending = thinned(self.key, &self.pending, &self.live);
-    }
-
-    /// Puts a new file of this length in the place of the old one.
-    fn replace(&mut self, made: io::Result<File>, len: usize) -> io::Result<()> {
-        let new = self.new_path();
-        let put = made.and_then(|file| fs::rename(&new, &self.path).map(|()| file));
-        self.go_on_with(or_remove(&new, put)?, len as u64)
+        self.pending = self.live.without_forgotten(self.key, &self.pending);
     }
 
     fn new_path(&self) -> PathBuf {
@@ -320,7 +301,7 @@ impl Store {
     }
 }
 
-/// Health tells it to everybody who asks, and so without the path.
+/// Health shows the error to every client, so it must not contain the path.
 fn without_path(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::ResourceBusy => io::Error::other("another server uses the state folder"),
@@ -369,7 +350,7 @@ mod tests {
         assert_eq!((store.pending.len(), store.len), (0, fs::metadata(&store.path).unwrap().len()));
         let bytes = fs::read(&store.path).unwrap();
         let (payloads, _) = split(key, &bytes[HEADER..]);
-        let replayed = Replayed::of(payloads.into_iter().map(|at| &bytes[HEADER..][at]));
+        let replayed = Replayed::of(payloads);
         assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), [stays]);
         assert_eq!(replayed.pasts[&stays].launched.cgroup, None, "another one had it after that");
     }
@@ -390,7 +371,7 @@ mod tests {
     }
 
     /// What the file comes to, and what its records take.
-    fn read_back(store: &Store) -> (Vec<Id>, Live) {
+    fn read_back(store: &Store) -> (Vec<Id>, LiveRecords) {
         let bytes = fs::read(&store.path).unwrap();
         assert_eq!(bytes.len() as u64, store.len);
         let records = decoded(store.key, &bytes[HEADER..]);
@@ -409,10 +390,10 @@ mod tests {
         let (early, late) = (Id::fresh(), Id::fresh());
         store.append(&launched(early, Some("/cgroup")));
         store.append(&Record::Forgotten { id: stay[0] });
-        let compacted = compaction.run().unwrap();
+        let compacted = compaction.run(write_synced).unwrap();
         store.append(&launched(late, None));
         store.append(&Record::Started { id: stay[1], pid: 7 });
-        store.go_on_in(compacted).unwrap();
+        store.switch_to(compacted).unwrap();
         assert!(!store.is_due());
         let (ids, live) = read_back(&store);
         assert_eq!(ids, [stay[1], stay[2], early, late]);
@@ -437,7 +418,7 @@ mod tests {
                 store.write();
             }
             let after = wait(&mut store);
-            store.go_on_in(compaction.run().unwrap()).unwrap();
+            store.switch_to(compaction.run(write_synced).unwrap()).unwrap();
             let bytes = fs::read(&store.path).unwrap();
             let ids =
                 decoded(store.key, &bytes[HEADER..]).iter().map(Record::id).collect::<Vec<_>>();
@@ -450,10 +431,10 @@ mod tests {
     fn a_smaller_file_that_cannot_be_put_in_place_costs_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (mut store, stay) = overgrown(folder.path().join("journal"));
-        let compacted = store.compaction().unwrap().run().unwrap();
+        let compacted = store.compaction().unwrap().run(write_synced).unwrap();
         fs::remove_file(&compacted.new).unwrap();
         store.append(&Record::Forgotten { id: stay[0] });
-        store.go_on_in(compacted).unwrap_err();
+        store.switch_to(compacted).unwrap_err();
         store.append(&Record::Forgotten { id: stay[2] });
         assert_eq!(read_back(&store).0, [stay[1]]);
     }
@@ -473,8 +454,8 @@ mod tests {
         };
         say_and_forget(&mut store);
         assert!(store.is_due());
-        let compacted = store.compaction().unwrap().run().unwrap();
-        store.go_on_in(compacted).unwrap();
+        let compacted = store.compaction().unwrap().run(write_synced).unwrap();
+        store.switch_to(compacted).unwrap();
         assert!(!fs::read(&store.path).unwrap().windows(6).any(|part| part == b"secret"));
         say_and_forget(&mut store);
         assert!(!store.is_due() && store.is_due_on_close(), "a minute has not passed");

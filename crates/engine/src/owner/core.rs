@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lastbyte_output::log::Writer;
 use lastbyte_sys::Signal;
 use tokio::task::spawn_blocking;
 
@@ -31,27 +32,21 @@ pub(crate) struct Core {
 impl Core {
     /// Publishes what the pump has stored, then frees the space of what is published as dropped.
     pub(super) fn publish(&mut self, owner_end: &OwnerEnd) {
-        let extent = self.pump.extent();
-        owner_end.publish_extent(extent.clone());
-        self.pump.give_back(&extent);
-        self.share.set(self.pump.kept());
+        publish(self.pump.log_mut(), owner_end);
+        self.share.set(self.pump.log().kept());
     }
 
     /// Stores and publishes what is ready now, step by step, so that the quota holds even when a
     /// large pipe is emptied. Returns the number of bytes.
     pub(super) fn store_ready(&mut self, owner_end: &OwnerEnd) -> usize {
-        let bytes = self.pump.pass(|writer| {
-            let extent = writer.extent();
-            owner_end.publish_extent(extent.clone());
-            writer.give_back(&extent);
-        });
+        let bytes = self.pump.pass(|writer| publish(writer, owner_end));
         self.publish(owner_end);
         bytes
     }
 
     /// All logs together are too large: this one keeps only its head and tail from now on.
     pub(super) fn squeeze(&mut self, owner_end: &OwnerEnd) {
-        self.pump.squeeze();
+        self.pump.log_mut().squeeze();
         self.publish(owner_end);
     }
 
@@ -76,7 +71,13 @@ impl Core {
     }
 }
 
-pub(super) fn signal_survivors(tree: &Tree, signal: Signal) -> Delivery {
+fn publish(log: &mut Writer, owner_end: &OwnerEnd) {
+    let extent = log.extent();
+    owner_end.publish_extent(extent.clone());
+    log.give_back(&extent);
+}
+
+fn signal_survivors(tree: &Tree, signal: Signal) -> Delivery {
     match tree.signal_group(signal) {
         0 => Delivery::Nobody,
         count => Delivery::Survivors(count),

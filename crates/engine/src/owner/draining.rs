@@ -13,7 +13,7 @@ use super::core::Core;
 use super::ended::Ended;
 use super::exit::Exit;
 use crate::clock::{deadline_after, until};
-use crate::owner::owner_end::{Command, OwnerEnd};
+use crate::owner::owner_end::OwnerEnd;
 use crate::owner::pump::Drained;
 use crate::process::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::tree::Reach;
@@ -24,78 +24,65 @@ use crate::tree::Tree;
 pub(crate) struct Draining {
     core: Box<Core>,
     child: Child,
-    /// Closed when there is time.
+    /// Closed after the ending is published.
     exit: Exit,
     cause: Cause,
     exited: (SystemTime, Instant),
 }
 
-/// The output proper is stored.
-#[derive(Debug)]
-pub(crate) struct DrainedProcess {
-    draining: Draining,
-    drained: Drained,
-}
-
-/// Without a cgroup, the look for holders is also the last one at which the leader's number finds
-/// its tree: who threw the cookie away would be lost sight of.
+/// Without a cgroup, the search for holders is the last one in which the leader's number finds its
+/// tree. A process that removed the cookie from its environment would be lost.
 const LAST_LOOK_PATIENCE: Duration = Duration::from_millis(250);
-
-enum Event {
-    Stored(usize),
-    Command(Command),
-    Timer,
-}
 
 impl Draining {
     pub(super) fn new(core: Box<Core>, child: Child, exit: Exit, cause: Cause) -> Self {
         Self { core, child, exit, cause, exited: (SystemTime::now(), Instant::now()) }
     }
 
-    pub(super) async fn until_drained(mut self, owner_end: &mut OwnerEnd) -> DrainedProcess {
+    /// Stores the rest of the output, reaps the leader and publishes the ending.
+    pub(super) async fn until_ended(mut self, owner_end: &mut OwnerEnd) -> Ended {
+        let drained = self.until_drained(owner_end).await;
+        self.end(drained, owner_end).await
+    }
+
+    async fn until_drained(&mut self, owner_end: &mut OwnerEnd) -> Drained {
         let rule = self.core.drain;
         let limit = self.exited.1.checked_add(rule.limit);
         self.core.pump.leader_exited();
         self.core.store_ready(owner_end);
         let mut quiet = Instant::now().checked_add(rule.quiet_window);
         while !self.core.pump.ended() {
-            match self.next(earlier(quiet, limit), owner_end).await {
-                Event::Stored(bytes) => {
+            let deadline = quiet.into_iter().chain(limit).min();
+            // Every arm is cancel-safe.
+            let stored = tokio::select! {
+                bytes = self.core.pump.step() => {
                     self.core.publish(owner_end);
-                    if bytes > 0 {
-                        quiet = Instant::now().checked_add(rule.quiet_window);
-                    }
+                    bytes
                 }
-                Event::Command(command) => self.core.answer_late(command, owner_end),
-                // Ready bytes beat the timer: they re-arm the quiet window, and at the limit they
+                command = owner_end.command() => {
+                    self.core.answer_late(command, owner_end);
+                    0
+                }
+                // Ready bytes beat the timer: they restart the quiet window, and at the limit they
                 // are the last ones.
-                Event::Timer => {
+                () = until(deadline) => {
                     let late = limit.is_some_and(|limit| limit <= Instant::now());
-                    if self.core.store_ready(owner_end) == 0 || late {
-                        break;
+                    match self.core.store_ready(owner_end) {
+                        bytes if bytes > 0 && !late => bytes,
+                        _ => break,
                     }
-                    quiet = Instant::now().checked_add(rule.quiet_window);
                 }
+            };
+            if stored > 0 {
+                quiet = Instant::now().checked_add(rule.quiet_window);
             }
         }
-        let drained = self.core.pump.finish();
-        DrainedProcess { draining: self, drained }
+        self.core.pump.finish()
     }
 
-    async fn next(&mut self, deadline: Option<Instant>, owner_end: &mut OwnerEnd) -> Event {
-        tokio::select! {
-            bytes = self.core.pump.step() => Event::Stored(bytes),
-            command = owner_end.command() => Event::Command(command),
-            () = until(deadline) => Event::Timer,
-        }
-    }
-}
-
-impl DrainedProcess {
     /// Names the holders, reaps the leader and publishes the ending.
-    pub(super) async fn end(self, owner_end: &mut OwnerEnd) -> Ended {
-        let Self { draining, drained } = self;
-        let Draining { mut core, child, exit, cause, exited } = draining;
+    async fn end(self, drained: Drained, owner_end: &mut OwnerEnd) -> Ended {
+        let Self { mut core, child, exit, cause, exited } = self;
         let drained =
             if core.pump.ended() { drained } else { drained.held_by(holders(&core).await) };
         let (status, usage) = reap(child, &core.tree);
@@ -111,12 +98,12 @@ impl DrainedProcess {
         let log_open = ending.closing != Closing::Eof;
         let short = core.pump.settle();
         short.iter().for_each(|short| core.share.set(short.len()));
-        owner_end.publish_ending(ending, core.pump.extent(), log_open, short);
+        owner_end.publish_ending(ending, core.pump.log().extent(), log_open, short);
         Ended { core, exit }
     }
 }
 
-/// Looked for off the runtime, and not for long: the final length is fixed already.
+/// Searches off the runtime, and not for long: the final length is fixed already.
 async fn holders(core: &Core) -> Holders {
     let (tree, files) = (core.tree.clone(), core.pump.held_as());
     let patience = match core.tree.reach() {
@@ -144,8 +131,4 @@ fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
     let own = lastbyte_sys::exceeds_own_peak(peak_memory).then_some(peak_memory);
     Usage { user, system, peak_memory: own.or_else(|| tree.peak_memory()) }
-}
-
-fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    one.into_iter().chain(other).min()
 }

@@ -4,7 +4,7 @@ use lastbyte_output::log::Writer;
 
 use super::core::Core;
 use super::exit::Exit;
-use crate::owner::owner_end::{Command, OwnerEnd};
+use crate::owner::owner_end::OwnerEnd;
 
 /// The ending is published. The pipes stay open, so that survivors neither lose their output nor
 /// die of SIGPIPE.
@@ -14,24 +14,15 @@ pub(crate) struct Ended {
     pub(super) exit: Exit,
 }
 
-enum Event {
-    Stored,
-    Command(Command),
-}
-
 impl Ended {
     /// Returns the log, to which nothing will be added.
     pub(super) async fn until_closed(self, owner_end: &mut OwnerEnd) -> Writer {
         let Self { mut core, exit } = self;
         drop(exit);
         while !core.pump.ended() {
-            let event = tokio::select! {
-                _ = core.pump.step() => Event::Stored,
-                command = owner_end.command() => Event::Command(command),
-            };
-            match event {
-                Event::Stored => core.publish(owner_end),
-                Event::Command(command) => core.answer_late(command, owner_end),
+            tokio::select! {
+                _ = core.pump.step() => core.publish(owner_end),
+                command = owner_end.command() => core.answer_late(command, owner_end),
             }
         }
         owner_end.publish_closed();

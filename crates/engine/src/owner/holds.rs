@@ -1,4 +1,4 @@
-//! Readers that must not miss a byte: while the slowest of them is a quota behind, output waits.
+//! Readers that must not miss a byte: output waits while the slowest of them is a quota behind.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ struct Cursors {
     by_hold: BTreeMap<u64, u64>,
 }
 
-/// A cursor that holds the output back. Dropping it lets the output go.
+/// A cursor that holds the output back until it is dropped.
 #[derive(Debug)]
 pub struct Hold {
     holds: Holds,

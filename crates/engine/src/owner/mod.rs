@@ -31,9 +31,8 @@ pub(crate) use running::{Running, Timers};
 /// Takes a process from its start to its last late byte, and returns its log.
 pub(crate) async fn own(running: Running, mut owner_end: OwnerEnd) -> Writer {
     let draining = running.until_exited(&mut owner_end).await;
-    let drained = draining.until_drained(&mut owner_end).await;
-    let ended = drained.end(&mut owner_end).await;
-    // Those who waited for it come before files are closed.
+    let ended = draining.until_ended(&mut owner_end).await;
+    // Let waiters run before files are closed.
     yield_now().await;
     ended.until_closed(&mut owner_end).await
 }

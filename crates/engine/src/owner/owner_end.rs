@@ -17,7 +17,7 @@ use crate::process::ending::{Ending, LostWhy, Timeout, Times};
 use crate::process::snapshot::{Phase, Snapshot};
 use crate::stop::{Escalation, Verb};
 
-/// What can be asked of an owner; each but the last has a reply.
+/// A request to an owner; all but the last have a reply.
 #[derive(Debug)]
 pub(crate) enum Command {
     Signal {
@@ -30,27 +30,27 @@ pub(crate) enum Command {
         size: WindowSize,
         reply: oneshot::Sender<Result<(), ResizeError>>,
     },
-    /// A stop begins; the answer says how to go about it.
+    /// A stop begins; the reply says how to continue.
     Stopping {
         verb: Verb,
         grace: Duration,
         reply: oneshot::Sender<StopTicket>,
     },
-    /// The log is to keep only its ends.
+    /// Keep only head and tail of the log.
     Squeeze,
 }
 
-/// Whom a signal reached.
+/// Which processes a signal reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// The leader and its group.
     Group,
-    /// So many that are left of the group.
+    /// This many survivors of the group.
     Survivors(usize),
     Nobody,
 }
 
-/// The owner is gone without an answer.
+/// The owner is gone and did not reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the process's owner went away")]
 pub struct SignalError;
@@ -68,39 +68,39 @@ pub enum ResizeError {
     Refused(#[source] Errno),
 }
 
-/// How a stop goes on from here.
+/// How a stop continues.
 #[derive(Debug)]
 pub(crate) struct StopTicket {
     pub(crate) escalation: Escalation,
-    /// Another stop is under way: this one does not wait out a grace.
+    /// Another stop is in progress: this one has no grace.
     pub(crate) hurry: bool,
 }
 
-/// Publishing and listening, for one process. Dropped before the ending it publishes that the
-/// process is lost, so that nobody waits for ever.
+/// The owner's ends of the channels of one process. If it is dropped before the ending, it publishes
+/// that the process is lost, so that nobody waits forever.
 #[derive(Debug)]
 pub(crate) struct OwnerEnd {
-    /// Unbounded: every message is a caller who waits for its reply (or the sweeper, which comes
-    /// seldom), and the bytes of writes are counted by the stdin queue's permits.
+    /// Unbounded: every message has a caller that waits for its reply (or is from the sweeper, which
+    /// sends few), and the stdin queue's permits limit the bytes of writes.
     mailbox: mpsc::UnboundedReceiver<Command>,
     snapshot: watch::Sender<Snapshot>,
-    /// Set once, after the snapshot with the ending: who waits for that alone wakes once.
+    /// Set once, after the snapshot with the ending: a task that waits only for it wakes once.
     ending: watch::Sender<Option<Arc<Ending>>>,
     pub(crate) started: StartTime,
-    /// `None` for a process that was never entered into the map: nobody hears of it.
+    /// `None` before the process is in the map: no events are reported.
     reporter: Option<Reporter>,
-    /// Where the ending is written down, until it is.
+    /// The journal entry, until the ending is written.
     entry: Option<Entry>,
 }
 
-/// When it began, on both clocks.
+/// When the process started, on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartTime {
     pub(crate) wall: SystemTime,
     pub(crate) clock: tokio::time::Instant,
 }
 
-/// The caller's ends.
+/// The callers' ends of the channels.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnerHandle {
     pub(crate) mailbox: mpsc::UnboundedSender<Command>,
@@ -109,7 +109,7 @@ pub(crate) struct OwnerHandle {
 }
 
 impl OwnerHandle {
-    /// Of a process that has nobody who answers: all there is to know of it is known.
+    /// For an ended process that has no owner.
     pub(crate) fn of_ended(
         ending: Ending,
         extent: Extent,
@@ -134,12 +134,12 @@ impl OwnerEnd {
         (Self { mailbox, snapshot, ending, started, reporter: None, entry: None }, owner)
     }
 
-    /// From now on it is told what happens to the process.
+    /// Reports the events of the process from now on.
     pub(crate) fn report_to(&mut self, reporter: Reporter) {
         self.reporter = Some(reporter);
     }
 
-    /// The ending will be written down here.
+    /// Sets the journal entry for the ending.
     pub(crate) fn write_into(&mut self, entry: Option<Entry>) {
         self.entry = entry;
     }
@@ -148,12 +148,12 @@ impl OwnerEnd {
         self.reporter.iter().for_each(|reporter| reporter.report(kind.clone()));
     }
 
-    /// Where an extent is published, and under that lock: what is seen is counted.
+    /// Called under the lock of the snapshot, so that all published output is counted.
     fn count(&self, before: &Extent, after: &Extent) {
         self.reporter.iter().for_each(|reporter| reporter.count_output(before, after));
     }
 
-    /// The next command; waits for ever once nobody is left to send one. Cancel-safe.
+    /// The next command; waits forever once there are no senders. Cancel-safe.
     pub(crate) async fn command(&mut self) -> Command {
         match self.mailbox.recv().await {
             Some(command) => command,
@@ -161,7 +161,7 @@ impl OwnerEnd {
         }
     }
 
-    /// Publishes how far the log goes. Called after each append, never before.
+    /// Publishes the extent of the log. Called after each append, never before.
     pub(crate) fn publish_extent(&self, extent: Extent) {
         let mut first = false;
         self.snapshot.send_modify(|snapshot| {
@@ -174,7 +174,7 @@ impl OwnerEnd {
         }
     }
 
-    /// Its time is over; what becomes of it is for the launch to say.
+    /// It has timed out; the launch says what happens then.
     pub(crate) fn publish_timed_out(&self, which: Timeout) {
         let at = SystemTime::now();
         self.entry.iter().for_each(|entry| entry.timed_out(at));
@@ -182,7 +182,7 @@ impl OwnerEnd {
         self.report(EventKind::TimedOut { which });
     }
 
-    /// From the instant of the leader's exit, for everybody at once.
+    /// The leader has exited.
     pub(crate) fn publish_draining(&self) {
         self.snapshot.send_modify(|snapshot| snapshot.phase = Phase::Draining);
     }
@@ -205,8 +205,8 @@ impl OwnerEnd {
             self.count(&snapshot.extent, &extent);
             let timed_out_at = snapshot.timed_out_at;
             *snapshot = Snapshot { phase, extent, log_open, timed_out_at };
-            // Under the lock of the snapshot: whoever sees the event and looks sees the ending, and
-            // nobody can forget the process, and tell of that, before its ending is told of.
+            // Under the lock of the snapshot: a client that sees the event also sees the ending, and
+            // the process cannot be reported as forgotten before its ending is reported.
             self.reporter.iter().for_each(|reporter| reporter.report_ending(&ending));
         });
         self.ending.send_replace(Some(ending));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use lastbyte_output::log::{Extent, Pulled, Quota, ShortLog, Stream, Writer};
+use lastbyte_output::log::{Pulled, ShortLog, Stream, Writer};
 use lastbyte_sys::Errno;
 use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::spawn::OutputEnds;
@@ -23,32 +23,27 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::owner::holds::Holds;
 use crate::process::ending::{Closing, Holders, Kept};
-use source::Source;
+use source::OutputEnd;
 
-/// Moves at most this much before the owner looks at exit, mailbox and timers, and before others
-/// on the same thread have their turn: about 0.1 ms of copying.
+/// The most to move before the owner checks exit, mailbox and timers, and before other tasks of the
+/// thread run: about 0.1 ms of copying.
 const STEP: usize = 256 << 10;
-/// How long a shortage of descriptors is given before the next try.
+/// How long to wait for a descriptor before the next try.
 const SHORTAGE: Duration = Duration::from_millis(10);
-/// An unprivileged user can have 64 large pipes; past that all his new pipes shrink to two pages.
+/// An unprivileged user can have 64 large pipes; after that all new pipes shrink to two pages.
 pub(crate) const MOST_LARGE_PIPES: usize = 16;
 
 /// The open pipes of a process and the log they go to.
 #[derive(Debug)]
 pub(crate) struct Pump {
-    sources: Vec<Source>,
+    sources: Vec<OutputEnd>,
     writer: Writer,
-    /// Which source is asked first, so that neither stream starves the other.
+    /// Which source is tried first, so that neither stream starves the other.
     turn: usize,
     moved_since_yield: usize,
     large_pipes: Arc<Semaphore>,
-    /// Who holds the output back, where the launch lets readers do so.
+    /// The readers that hold the output back, if the launch allows it.
     holds: Option<Holds>,
-}
-
-enum Step {
-    Moved(usize),
-    NotNow,
 }
 
 /// Proof that the output of a leader that has exited is stored. Only a pump makes one.
@@ -68,7 +63,7 @@ impl Drained {
         (self.closing, self.kept)
     }
 
-    /// Names those who hold the output open, if anybody does.
+    /// Names the processes that hold the output open, if any do.
     pub(crate) fn held_by(mut self, holders: Holders) -> Self {
         if let Closing::Held(unknown) = &mut self.closing {
             *unknown = holders;
@@ -78,7 +73,7 @@ impl Drained {
 }
 
 impl Pump {
-    /// `log` is asked for last: when it has come, nothing can fail any more.
+    /// Calls `log` last: nothing fails after it.
     pub(crate) fn new(
         ends: OutputEnds,
         log: impl FnOnce() -> io::Result<Writer>,
@@ -86,17 +81,21 @@ impl Pump {
         holds: Option<Holds>,
     ) -> io::Result<Self> {
         let sources = match ends {
-            OutputEnds::Merged(pipe) => vec![Source::pipe(pipe, Stream::Out)?],
+            OutputEnds::Merged(pipe) => vec![OutputEnd::pipe(pipe, Stream::Out)?],
             OutputEnds::Split { stdout, stderr } => {
-                vec![Source::pipe(stdout, Stream::Out)?, Source::pipe(stderr, Stream::Err)?]
+                vec![OutputEnd::pipe(stdout, Stream::Out)?, OutputEnd::pipe(stderr, Stream::Err)?]
             }
-            OutputEnds::Pty { ours, terminal } => vec![Source::pty(ours, terminal)?],
+            OutputEnds::Pty { ours, terminal } => vec![OutputEnd::pty(ours, terminal)?],
         };
         Ok(Self { sources, writer: log()?, turn: 0, moved_since_yield: 0, large_pipes, holds })
     }
 
     pub(crate) fn log(&self) -> &Writer {
         &self.writer
+    }
+
+    pub(super) fn log_mut(&mut self) -> &mut Writer {
+        &mut self.writer
     }
 
     pub(crate) fn into_log(self) -> Writer {
@@ -108,28 +107,29 @@ impl Pump {
         self.sources.is_empty()
     }
 
-    /// Waits until something is ready and stores one step of it; returns how many bytes, 0 when a
-    /// pipe came to its end. Waits for ever once all have. Cancel-safe.
+    /// Waits until something is ready and stores one step of it; returns how many bytes, 0 at the end
+    /// of a pipe. Waits forever once all pipes are at their end. Cancel-safe.
     pub(crate) async fn step(&mut self) -> usize {
         if self.moved_since_yield >= STEP {
-            // A flood is always ready: without this nobody else on this thread would be.
+            // A flood is always ready: without this no other task of this thread would run.
             yield_now().await;
             self.moved_since_yield = 0;
         }
         self.until_room().await;
         loop {
             match poll_fn(|context| self.poll_step(context)).await {
-                Step::Moved(moved) => {
+                Pulled::Bytes(moved) => {
                     self.moved_since_yield += moved;
                     return moved;
                 }
-                Step::NotNow => sleep_until(Instant::now() + SHORTAGE).await,
+                Pulled::End => return 0,
+                Pulled::Nothing | Pulled::NotNow => sleep_until(Instant::now() + SHORTAGE).await,
             }
         }
     }
 
-    /// Stores what lies ready in every pipe at this instant and hardly more, so that it ends even
-    /// under a flood. `stored` is called after each append. Returns how many bytes.
+    /// Stores what is ready in every pipe at this instant and hardly more, so that it ends even
+    /// under a flood. Calls `stored` after each append. Returns how many bytes.
     pub(crate) fn pass(&mut self, mut stored: impl FnMut(&mut Writer)) -> usize {
         let Self { sources, writer, holds, .. } = self;
         writer.keep_from(holds.as_ref().and_then(Holds::floor));
@@ -139,36 +139,15 @@ impl Pump {
             moved += bytes;
             at_end
         });
-        ended.for_each(Source::close_soon);
+        ended.for_each(OutputEnd::close_soon);
         moved
     }
 
-    pub(crate) fn extent(&self) -> Extent {
-        self.writer.extent()
-    }
-
-    /// Gives back what `published` calls dropped.
-    pub(crate) fn give_back(&mut self, published: &Extent) {
-        self.writer.give_back(published);
-    }
-
-    /// What the log takes on disk.
-    pub(crate) fn kept(&self) -> u64 {
-        self.writer.kept()
-    }
-
-    /// Lets the log keep only its ends from now on.
-    pub(crate) fn squeeze(&mut self) {
-        if self.writer.quota().bytes() > Quota::SQUEEZED.bytes() {
-            self.writer.set_quota(Quota::SQUEEZED);
-        }
-    }
-
-    /// The leader has exited, and its bytes are to be stored: from now on nothing is put off, and
-    /// a terminal that nobody has open is at its end.
+    /// The leader has exited: from now on nothing waits for a descriptor, and a terminal that nobody
+    /// has open is at its end.
     pub(crate) fn leader_exited(&mut self) {
         self.writer.hurry();
-        self.sources.iter_mut().for_each(Source::let_terminal_go);
+        self.sources.iter_mut().for_each(OutputEnd::let_terminal_go);
     }
 
     /// Fixes the final length. What the pump stores from now on is late output.
@@ -179,17 +158,17 @@ impl Pump {
         Drained { final_len, closing, kept }
     }
 
-    /// All of the output, if nobody can add to it and it is short. Its file is not needed any more.
+    /// All of the output, if it is short and nobody can add to it. Its file is no longer needed.
     pub(crate) fn settle(&self) -> Option<&ShortLog> {
         self.ended().then(|| self.writer.settle()).flatten()
     }
 
-    /// What a holder of the output has open, as `/proc` shows it.
+    /// How `/proc` shows the files that holders of the output have open.
     pub(crate) fn held_as(&self) -> Vec<PathBuf> {
-        self.sources.iter().filter_map(Source::held_as).collect()
+        self.sources.iter().filter_map(OutputEnd::held_as).collect()
     }
 
-    /// Changes the size of the terminal; `None` when there is none (any more).
+    /// Changes the size of the terminal; `None` if there is none (any more).
     pub(crate) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
         self.sources.iter().find_map(|source| source.resize(size))
     }
@@ -201,24 +180,23 @@ impl Pump {
         self.writer.keep_from(holds.floor());
     }
 
-    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+    /// `Pending` has always registered the waker.
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Pulled> {
         let count = self.sources.len();
-        for nth in 0..count {
-            let index = (self.turn + nth) % count;
-            let Some(source) = self.sources.get_mut(index) else { continue };
-            match source.poll_pull(&mut self.writer, context) {
-                Poll::Ready(Pulled::Bytes(moved)) => {
-                    source.grow_if_hot(moved, &self.large_pipes);
+        for index in (self.turn..self.turn + count).map(|turn| turn % count) {
+            let Poll::Ready(pulled) = self.sources[index].poll_pull(&mut self.writer, context)
+            else {
+                continue;
+            };
+            match pulled {
+                Pulled::Bytes(moved) => {
+                    self.sources[index].grow_if_hot(moved, &self.large_pipes);
                     self.turn = index + 1;
-                    return Poll::Ready(Step::Moved(moved));
                 }
-                Poll::Ready(Pulled::End) => {
-                    self.sources.remove(index).close_soon();
-                    return Poll::Ready(Step::Moved(0));
-                }
-                Poll::Ready(Pulled::NotNow) => return Poll::Ready(Step::NotNow),
-                Poll::Ready(Pulled::Nothing) | Poll::Pending => {}
+                Pulled::End => self.sources.remove(index).close_soon(),
+                Pulled::Nothing | Pulled::NotNow => {}
             }
+            return Poll::Ready(pulled);
         }
         Poll::Pending
     }

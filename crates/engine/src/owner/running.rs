@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::{Child, Lost, Signal};
-use tokio::sync::oneshot;
+use lastbyte_sys::{Child, Signal};
 use tokio::time::Instant;
 
-use super::core::{Core, signal_survivors};
+use super::core::Core;
 use super::draining::Draining;
 use super::exit::Exit;
 use crate::clock::{deadline_after, until};
@@ -15,7 +14,7 @@ use crate::launch::{OnTimeout, Timeouts};
 use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
 use crate::owner::stdin::{StdinQueue, WriteError};
 use crate::process::ending::{Cause, Timeout};
-use crate::stop::{Escalation, StopPolicy, Verb, stop};
+use crate::stop::{StopPolicy, Verb, stop};
 
 /// The leader is alive, as far as we know.
 #[derive(Debug)]
@@ -51,43 +50,24 @@ pub(crate) struct Timers {
     idle: Option<(Duration, Instant)>,
 }
 
-enum Event {
-    ChildReady,
-    Stored(usize),
-    Command(Command),
-    Timer,
-    Backstop,
-    StdinMoved,
-}
-
 impl Running {
     /// Pumps, answers and watches the timers until the leader has exited.
     pub(super) async fn until_exited(mut self, owner_end: &mut OwnerEnd) -> Draining {
         loop {
-            match self.next(owner_end).await {
-                Event::ChildReady => match self.child.peek() {
-                    Ok(None) => {}
-                    Ok(Some(_)) | Err(Lost) => return self.exited(owner_end),
-                },
-                Event::Stored(bytes) => self.stored(bytes, owner_end),
-                Event::Command(command) => self.answer(command, owner_end),
-                Event::Timer => self.expired(owner_end),
-                Event::Backstop => self.stop_by_number(),
-                Event::StdinMoved => {}
+            let (deadline, _) = self.timers.next();
+            // Every arm is cancel-safe.
+            tokio::select! {
+                () = self.exit.changed() => {
+                    if self.has_exited() {
+                        return self.exited(owner_end);
+                    }
+                }
+                command = owner_end.command() => self.answer(command, owner_end),
+                bytes = self.core.pump.step() => self.stored(bytes, owner_end),
+                () = step(self.stdin.as_mut()) => {}
+                () = until(deadline) => self.expired(owner_end),
+                () = until(self.backstop) => self.stop_by_number(),
             }
-        }
-    }
-
-    /// Every arm is cancel-safe.
-    async fn next(&mut self, owner_end: &mut OwnerEnd) -> Event {
-        let (deadline, _) = self.timers.next();
-        tokio::select! {
-            () = self.exit.changed() => Event::ChildReady,
-            command = owner_end.command() => Event::Command(command),
-            bytes = self.core.pump.step() => Event::Stored(bytes),
-            () = step(self.stdin.as_mut()) => Event::StdinMoved,
-            () = until(deadline) => Event::Timer,
-            () = until(self.backstop) => Event::Backstop,
         }
     }
 
@@ -102,17 +82,21 @@ impl Running {
     fn answer(&mut self, command: Command, owner_end: &OwnerEnd) {
         // The callers may have gone away.
         match command {
-            Command::Signal { signal, reply } => self.signal(signal, reply),
+            // The exit is about to be seen: only the rest of the group counts, and a stop that arrives
+            // after the exit did not cause it.
+            Command::Signal { .. } | Command::Stopping { .. } if self.has_exited() => {
+                self.core.answer_late(command, owner_end);
+            }
+            Command::Signal { signal, reply } => {
+                self.child.signal_group(signal);
+                _ = reply.send(Delivery::Group);
+            }
             Command::Write(write) => match &mut self.stdin {
                 Some(stdin) => stdin.take(*write),
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
             Command::Squeeze => self.core.squeeze(owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
-            // A stop that arrives after the exit did not cause it.
-            Command::Stopping { reply, .. } if self.has_exited() => {
-                _ = reply.send(StopTicket { escalation: Escalation::default(), hurry: false });
-            }
             Command::Stopping { verb, grace, reply } => {
                 let hurry = self.stopping.is_some();
                 let grace = if hurry { Duration::ZERO } else { grace };
@@ -128,17 +112,6 @@ impl Running {
         }
         let resized = self.core.pump.resize(size).ok_or(ResizeError::NoTerminal)?;
         resized.map_err(ResizeError::Refused)
-    }
-
-    fn signal(&self, signal: Signal, reply: oneshot::Sender<Delivery>) {
-        if !self.has_exited() {
-            self.child.signal_group(signal);
-            _ = reply.send(Delivery::Group);
-        } else {
-            // It has exited and we are about to see it: only the rest of the group counts.
-            let tree = self.core.tree.clone();
-            tokio::task::spawn_blocking(move || _ = reply.send(signal_survivors(&tree, signal)));
-        }
     }
 
     /// Bytes that are ready, or an exit that has happened, take precedence over the timer.

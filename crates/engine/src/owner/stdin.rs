@@ -22,6 +22,9 @@ pub(crate) const QUEUE_BYTES: usize = 16 << 20;
 /// The progress of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StdinState {
+    /// How many bytes were accepted, and whether they are the last.
+    accepted: u64,
+    then: Then,
     /// How many bytes the command's pipe has taken.
     pub written: u64,
     pub open: StdinOpen,
@@ -80,15 +83,7 @@ pub(crate) struct Write {
 /// The caller's side: watches progress, and knows what was accepted after the owner's side is gone.
 #[derive(Debug, Clone)]
 pub(crate) struct StdinGate {
-    taken: watch::Receiver<Taken>,
     pub(crate) state: watch::Receiver<StdinState>,
-}
-
-/// What was accepted so far.
-#[derive(Debug, Clone, Copy)]
-struct Taken {
-    accepted: u64,
-    then: Then,
 }
 
 /// The owner's side.
@@ -96,9 +91,8 @@ struct Taken {
 pub(crate) struct StdinQueue {
     /// `None` once it is closed or broken.
     pipe: Option<AsyncFd<OwnedFd>>,
-    queue: VecDeque<Piece>,
+    queue: VecDeque<QueuedBytes>,
     room: Arc<Semaphore>,
-    taken: watch::Sender<Taken>,
     /// Whether the last accepted byte was in the middle of a line.
     mid_line: bool,
     end_of_file: EndOfFile,
@@ -106,7 +100,7 @@ pub(crate) struct StdinQueue {
 }
 
 #[derive(Debug)]
-struct Piece {
+struct QueuedBytes {
     bytes: Vec<u8>,
     done: usize,
     /// Released with the piece; `None` for the end of file on a terminal, which is not input.
@@ -130,15 +124,15 @@ impl StdinGate {
         len: usize,
         then: Then,
     ) -> Result<Written, WriteError> {
-        let taken = *self.taken.borrow();
-        match taken.known(offset, len) {
-            Ok(known) if taken.is_repeated(known, len, then) => Ok(taken.written()),
+        let state = *self.state.borrow();
+        match state.known(offset, len) {
+            Ok(known) if state.is_repeated(known, len, then) => Ok(state.answer()),
             Ok(_) | Err(_) => Err(WriteError::Exited),
         }
     }
 }
 
-impl Taken {
+impl StdinState {
     /// How many of the bytes at this offset were accepted before.
     fn known(self, offset: Option<u64>, len: usize) -> Result<usize, WriteError> {
         let expected = self.accepted;
@@ -156,27 +150,24 @@ impl Taken {
             }
     }
 
-    fn written(self) -> Written {
+    fn answer(self) -> Written {
         Written { accepted: self.accepted }
     }
 }
 
 impl StdinQueue {
     pub(crate) fn new(end: OwnedFd, end_of_file: EndOfFile) -> io::Result<(Self, StdinGate)> {
-        let first = StdinState { written: 0, open: StdinOpen::Open };
-        let (state, watched) = watch::channel(first);
-        let (taken, known) = watch::channel(Taken { accepted: 0, then: Then::KeepOpen });
-        let pipe = readiness::watch(end, Interest::WRITABLE)?;
+        let (then, open) = (Then::KeepOpen, StdinOpen::Open);
+        let (state, watched) = watch::channel(StdinState { accepted: 0, then, written: 0, open });
         let queue = Self {
-            pipe: Some(pipe),
+            pipe: Some(readiness::watch(end, Interest::WRITABLE)?),
             queue: VecDeque::new(),
             room: Arc::new(Semaphore::new(QUEUE_BYTES)),
-            taken,
             mid_line: false,
             end_of_file,
             state,
         };
-        Ok((queue, StdinGate { taken: known, state: watched }))
+        Ok((queue, StdinGate { state: watched }))
     }
 
     /// Queues the whole input of the command.
@@ -202,27 +193,27 @@ impl StdinQueue {
         let fresh = bytes.split_off(known);
         if !fresh.is_empty() {
             let permit = Some(self.reserve(fresh.len())?);
-            self.taken.send_modify(|taken| taken.accepted += fresh.len() as u64);
+            self.state.send_modify(|state| state.accepted += fresh.len() as u64);
             self.mid_line = fresh.last() != Some(&b'\n');
-            self.queue.push_back(Piece { bytes: fresh, done: 0, permit });
+            self.queue.push_back(QueuedBytes { bytes: fresh, done: 0, permit });
         }
         if then == Then::Close && self.then() == Then::KeepOpen {
             self.close_behind();
         }
-        Ok(self.taken.borrow().written())
+        Ok(self.state.borrow().answer())
     }
 
     /// How many of the bytes are already accepted, or why the write is refused.
     fn check(&self, offset: Option<u64>, len: usize, then: Then) -> Result<usize, WriteError> {
-        let taken = *self.taken.borrow();
-        let known = taken.known(offset, len)?;
+        let state = *self.state.borrow();
+        let known = state.known(offset, len)?;
         // A repetition of accepted bytes, or of the close, always succeeds.
-        if taken.is_repeated(known, len, then) {
+        if state.is_repeated(known, len, then) {
             return Ok(known);
         }
-        match self.state.borrow().open {
+        match state.open {
             StdinOpen::Broken => Err(WriteError::Broken),
-            StdinOpen::Open if taken.then == Then::KeepOpen => Ok(known),
+            StdinOpen::Open if state.then == Then::KeepOpen => Ok(known),
             StdinOpen::Open | StdinOpen::Closed => Err(WriteError::Closed),
         }
     }
@@ -235,16 +226,16 @@ impl StdinQueue {
     }
 
     fn then(&self) -> Then {
-        self.taken.borrow().then
+        self.state.borrow().then
     }
 
     /// Closes the input after what is queued.
     fn close_behind(&mut self) {
-        self.taken.send_modify(|taken| taken.then = Then::Close);
+        self.state.send_modify(|state| state.then = Then::Close);
         if let EndOfFile::Type(byte) = self.end_of_file {
             // In the middle of a line, the first one only submits the line.
             let bytes = vec![byte; if self.mid_line { 2 } else { 1 }];
-            self.queue.push_back(Piece { bytes, done: 0, permit: None });
+            self.queue.push_back(QueuedBytes { bytes, done: 0, permit: None });
         }
         self.close_if_done();
     }

@@ -1,8 +1,8 @@
-//! Which bytes of a log there are: the log's half of a snapshot.
+//! Which bytes of a log there are: the log's part of a snapshot.
 
 use std::ops::Range;
 
-/// How far the log goes, and what of it is gone.
+/// The length of the log, and what of it is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extent {
     pub len: u64,
@@ -10,8 +10,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The same of a log of which only so many bytes are left: those that are missing are dropped, and
-    /// what there is besides is late output.
+    /// The extent of this log if only its first `len` bytes are left: missing ones are dropped, and
+    /// bytes past the old length are late output.
     pub fn left_in(&self, len: u64) -> Self {
         let missing = len.min(self.len)..self.len;
         let known = self.dropped.ranges().iter().cloned();
@@ -25,72 +25,53 @@ impl Extent {
 /// what a failing disk did not take.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dropped {
-    ranges: [Range<u64>; 3],
-    count: usize,
+    /// Does not allocate while it is empty, as it is for most logs.
+    ranges: Vec<Range<u64>>,
 }
 
 impl Dropped {
-    /// Of these ranges, in order; empty ones are left out and neighbours joined.
-    pub(crate) fn of(ranges: [Range<u64>; 3]) -> Self {
-        let mut dropped = Self::default();
-        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
-            match dropped.count.checked_sub(1) {
-                Some(last) if dropped.ranges[last].end >= range.start => {
-                    dropped.ranges[last].end = range.end.max(dropped.ranges[last].end);
-                }
-                _ => {
-                    dropped.ranges[dropped.count] = range;
-                    dropped.count += 1;
-                }
-            }
-        }
-        dropped
-    }
-
-    /// Of any ranges in any order. Where they are more than there can be, those next to each other
-    /// are joined, with the bytes between them: what is there may be called gone, never the other
-    /// way round.
+    /// Takes any ranges in any order. If more than three are apart, the nearest are joined with the
+    /// bytes between them: bytes that are there may be called gone, never the other way round.
     pub fn covering(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
-        let mut all: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
-        all.sort_by_key(|range| range.start);
-        all.dedup_by(|next, last| {
+        let mut ranges: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        ranges.sort_by_key(|range| range.start);
+        ranges.dedup_by(|next, last| {
             let joined = next.start <= last.end;
             if joined {
                 last.end = last.end.max(next.end);
             }
             joined
         });
-        while all.len() > 3 {
-            let gap = |index: &usize| all[*index].start - all[*index - 1].end;
-            let Some(nearest) = (1..all.len()).min_by_key(gap) else { break };
-            all[nearest - 1].end = all.remove(nearest).end;
+        while ranges.len() > 3 {
+            let gap = |index: &usize| ranges[*index].start - ranges[*index - 1].end;
+            let Some(nearest) = (1..ranges.len()).min_by_key(gap) else { break };
+            ranges[nearest - 1].end = ranges.remove(nearest).end;
         }
-        let mut all = all.into_iter();
-        Self::of(std::array::from_fn(|_| all.next().unwrap_or_default()))
+        Self { ranges }
     }
 
     pub fn ranges(&self) -> &[Range<u64>] {
-        &self.ranges[..self.count]
+        &self.ranges
     }
 
     /// How many bytes are gone in all.
     pub fn bytes(&self) -> u64 {
-        self.ranges().iter().map(|range| range.end - range.start).sum()
+        self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.ranges.is_empty()
     }
 
     /// The first dropped range that ends after `at`.
     pub fn after(&self, at: u64) -> Option<Range<u64>> {
-        self.ranges().iter().find(|range| range.end > at).cloned()
+        self.ranges.iter().find(|range| range.end > at).cloned()
     }
 
     /// The part of these ranges below `len`.
     pub fn below(&self, len: u64) -> Self {
         let cut = |range: &Range<u64>| range.start.min(len)..range.end.min(len);
-        Self::of([cut(&self.ranges[0]), cut(&self.ranges[1]), cut(&self.ranges[2])])
+        Self::covering(self.ranges.iter().map(cut))
     }
 }
 
@@ -101,10 +82,10 @@ mod tests {
 
     #[test]
     fn neighbours_are_one_range_and_empty_ranges_none() {
-        let dropped = Dropped::of([4..8, 8..8, 8..12]);
+        let dropped = Dropped::covering([4..8, 8..8, 8..12]);
         assert_eq!(dropped.ranges(), std::slice::from_ref(&(4..12)));
         assert_eq!(dropped.bytes(), 8);
-        assert!(Dropped::of([1..1, 2..2, 3..3]).is_empty());
+        assert!(Dropped::covering([1..1, 2..2, 3..3]).is_empty());
     }
 
     proptest! {
@@ -128,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_lies_past_a_length_is_cut_off() {
-        let dropped = Dropped::of([4..8, 10..20, 30..40]);
+        let dropped = Dropped::covering([4..8, 10..20, 30..40]);
         assert_eq!(dropped.below(15).ranges(), [4..8, 10..15]);
         assert_eq!(dropped.after(8), Some(10..20));
         assert_eq!(dropped.after(19), Some(10..20));

@@ -1,9 +1,8 @@
 //! The index of a log: its stamps, in a file beside it.
 //!
-//! A record is written before its bytes, so after a crash the log's length alone says how many of
-//! them arrived, when, and to which stream they belong; of two records for one offset the last
-//! holds. Blocks of 4 KiB begin with an absolute record, so that a lookup is a binary search and
-//! a block can be given back without making the next ones unreadable.
+//! A record is written before its bytes, so after a crash every byte of the log has its record. Of two
+//! records for one offset the last holds. Blocks of 4 KiB begin with an absolute record, so that a
+//! lookup is a binary search and a block can be freed without making the next ones unreadable.
 //!
 //! ```text
 //! block:  offset u64 | time·2+stream u64 | (Δoffset·2+stream+1 varint, Δtime varint)… | zeros
@@ -23,16 +22,16 @@ use super::Stamp;
 use super::quota::BLOCK;
 use block::{LONGEST_RECORD, absolute, after, read_header};
 
-pub(super) use lookup::{Found, made_since, within};
+pub(super) use lookup::{made_since, within};
 
-/// The appending side.
+/// The writing side of an index.
 #[derive(Debug)]
 pub(super) struct IndexWriter {
     file: File,
     /// Bytes in the file so far.
     len: u64,
     last: Option<Stamp>,
-    /// The first block not yet looked at by [`IndexWriter::give_back`].
+    /// The first block that [`IndexWriter::give_back`] has not checked yet.
     first_kept: u64,
     given_back: u64,
 }
@@ -69,15 +68,15 @@ impl IndexWriter {
         Ok(self.file)
     }
 
-    /// What the index takes on disk.
+    /// How many bytes the index takes on disk.
     pub(super) fn kept(&self) -> u64 {
         self.len - self.given_back
     }
 
-    /// Gives back the blocks that speak only of bytes in `gone`.
+    /// Frees the blocks whose stamps are only of bytes in `gone`.
     pub(super) fn give_back(&mut self, gone: &Range<u64>) -> io::Result<()> {
         let mut hole: Option<Range<u64>> = None;
-        // The block after the one given back must begin inside the range or at its end.
+        // The block after a freed one must begin inside the range or at its end.
         while (self.first_kept + 1) * BLOCK < self.len {
             let starts = read_header(&self.file, self.first_kept)?;
             let ends = read_header(&self.file, self.first_kept + 1)?;

@@ -2,19 +2,18 @@
 //!
 //! A cursor is a byte offset and never changes its meaning: what the quota drops is dropped from
 //! the middle, as a hole in the file. The one [`Writer`] belongs to the process's owner; any
-//! number of [`Reader`]s look at the file without asking it, up to the [`Extent`] it published.
-//! Files come from a [`Pool`]. A log that has ended and is short is served from memory, and its file
-//! is used again.
+//! number of [`Reader`]s read the file without asking it, up to the [`Extent`] it published. Files come
+//! from a [`Pool`]. A short log that has ended is read from memory, and its file is reused.
 //!
 //! ```text
 //!  0        head        dropped (a hole)         tail            len
 //!  ├──────────┤·································├────────────────┤
 //! ```
 //!
-//! `writer` and `reader` agree on an `extent` and share what `shared` has; `pool` and `place` are the
-//! files, `short` a log without one, `recover` a log whose writer is gone. `quota` is arithmetic.
-//! `stamps` say when bytes came and on which stream: in a file (`index`) or in memory (`unwritten`);
-//! `runs` is what readers make of them. `memory` is the tail after the disk has failed.
+//! `writer` and `reader` share what `shared` has and agree on an `extent`; `pool` and `place` are the
+//! files, `short` is a log without a file, `recover` a log whose writer is gone. `quota` is arithmetic.
+//! `stamps` record when bytes came and on which stream, in a file (`index`); `runs` looks them up.
+//! `memory` has what the disk did not take.
 
 mod extent;
 mod index;
@@ -28,12 +27,11 @@ mod runs;
 mod shared;
 mod short;
 mod stamps;
-mod unwritten;
 mod writer;
 
 pub use extent::{Dropped, Extent};
 pub use place::Place;
-pub use pool::{Ahead, LogFile, Pool};
+pub use pool::{LogFile, Pool};
 pub use quota::{Quota, QuotaTooSmall};
 pub use reader::{Horizon, Piece, ReadError, Reader, Stamped};
 pub use recover::Recovered;

@@ -1,4 +1,4 @@
-//! Where a log lies: `N.log` and, where it needs an index, `N.index` beside it.
+//! The files of a log: `N.log` and, if it needs an index, `N.index`.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -17,7 +17,7 @@ impl Place {
         Self { number, log: folder.join(format!("{number}.log")) }
     }
 
-    /// The number that a file of a log has in its name.
+    /// The number in the name of a log or index file.
     pub fn number_of(path: &Path) -> Option<u64> {
         path.file_stem()?.to_str()?.parse().ok()
     }
@@ -34,15 +34,15 @@ impl Place {
         self.log.with_extension("index")
     }
 
-    /// Removes both files. A reader that has one open can read on.
+    /// Removes both files. A reader that has them open can still read.
     pub(super) fn remove(&self) -> io::Result<()> {
         remove_if_there(&self.log)?;
         remove_if_there(&self.index())
     }
 }
 
-/// Makes a file for this user alone; one that is there already is left alone. A folder that somebody
-/// removed is made again, but not its parent.
+/// Creates a file for this user alone; fails if it exists. A folder that was removed is created again,
+/// but not its parent.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     let options = options.read(true).write(true).create_new(true).mode(0o600);
@@ -66,7 +66,7 @@ pub(super) fn id_at(path: &Path) -> io::Result<FileId> {
     fs::metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether the path leads to this file. If it cannot be looked up (no permission), it may.
+/// Whether this file is at the path. If that cannot be looked up (no permission), it may be.
 pub(super) fn is_at(file: FileId, path: &Path) -> bool {
     match id_at(path) {
         Ok(found) => found == file,

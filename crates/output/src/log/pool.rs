@@ -1,7 +1,7 @@
 //! Log files: numbered, opened ahead and used again.
 //!
-//! Creating a file takes 0.2 ms on ext4, which every start would wait for. So some are created ahead,
-//! and a short log gives its file back when it has ended. A file is never renamed: the journal says
+//! Creating a file takes 0.2 ms on ext4, and every start would wait for it. So some are created ahead,
+//! and a short log gives its file back when it has ended. A file is never renamed: the journal records
 //! which process has which number.
 
 use std::fs::{self, File};
@@ -20,37 +20,28 @@ use super::{Place, Writer};
 pub struct Pool {
     folder: PathBuf,
     /// How many files it keeps open.
-    most: usize,
-    ahead: Ahead,
+    size: usize,
     /// The highest number used in the folder so far.
     last: AtomicU64,
     /// Held for the time of a push or a pop.
-    stock: Mutex<Stock>,
-}
-
-/// What a pool creates before it is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ahead {
-    Files,
-    /// A log without output never has a file.
-    Nothing,
+    spares: Mutex<Spares>,
 }
 
 /// An empty file for one log.
 #[derive(Debug)]
 pub struct LogFile {
     pub(super) place: Place,
-    /// `None` if it could not be created: that is tried again at the first byte.
+    /// `None` if it is created at the first byte.
     pub(super) log: Option<File>,
     /// The index file of an earlier log, also empty.
     pub(super) index: Option<File>,
 }
 
 #[derive(Debug, Default)]
-struct Stock {
+struct Spares {
     files: Vec<LogFile>,
     /// A thread is creating files.
-    is_refilled: bool,
+    is_refilling: bool,
     closed: bool,
 }
 
@@ -62,24 +53,25 @@ impl LogFile {
 }
 
 impl Pool {
-    /// An empty pool. New numbers are higher than `last` and than all numbers in the folder.
-    pub fn new(folder: PathBuf, (most, ahead): (usize, Ahead), last: u64) -> Self {
+    /// An empty pool. If its size is 0, files are created at the first byte, and a log without output
+    /// never has one. New numbers are higher than `last` and than all numbers in the folder.
+    pub fn new(folder: PathBuf, size: usize, last: u64) -> Self {
         let last = AtomicU64::new(last.max(highest(&folder)));
-        Self { folder, most, ahead, last, stock: Mutex::default() }
+        Self { folder, size, last, spares: Mutex::default() }
     }
 
     /// A file for a new log. Fails only for lack of descriptors: a full or failed disk costs output,
     /// not the command.
     pub fn take(&self) -> io::Result<LogFile> {
-        let spare = self.stock().files.pop();
-        match (spare, self.ahead) {
-            (Some(file), _) => Ok(file),
-            (None, Ahead::Files) => self.create(),
-            (None, Ahead::Nothing) => Ok(LogFile::at(Place::new(&self.folder, self.next_number()))),
+        let spare = self.spares().files.pop();
+        match spare {
+            Some(file) => Ok(file),
+            None if self.size == 0 => Ok(LogFile::at(self.next_place())),
+            None => self.create(),
         }
     }
 
-    /// Takes the file of a settled log back. The caller makes sure that its bytes are on disk
+    /// Takes back the file of a settled log. The caller makes sure that its bytes are on disk
     /// elsewhere.
     pub fn give_back(&self, log: Writer) {
         if let Some(file) = log.into_emptied_file() {
@@ -89,42 +81,41 @@ impl Pool {
 
     /// Whether the caller should refill it: half of it is gone and no other thread is refilling it.
     pub fn begins_to_run_low(&self) -> bool {
-        let mut stock = self.stock();
-        let count = stock.files.len();
-        let low = count < self.most && count * 2 <= self.most && !stock.is_refilled;
-        let low = low && self.ahead == Ahead::Files;
-        stock.is_refilled |= low;
+        let mut spares = self.spares();
+        let count = spares.files.len();
+        let low = count < self.size && count * 2 <= self.size && !spares.is_refilling;
+        spares.is_refilling |= low;
         low
     }
 
     /// Creates the missing files. Blocks on the file system.
     pub fn refill(&self) {
-        while self.has_room() {
+        while self.spares().want_more(self.size) {
             match self.create() {
                 Ok(file) if file.log.is_some() => self.put(file),
                 // The start that needs it tries again.
                 Ok(_) | Err(_) => break,
             }
         }
-        self.stock().is_refilled = false;
+        self.spares().is_refilling = false;
     }
 
     /// Removes all files, which frees their descriptors. Returns how many there were.
     pub fn empty(&self) -> usize {
-        let files = std::mem::take(&mut self.stock().files);
+        let files = std::mem::take(&mut self.spares().files);
         files.iter().for_each(LogFile::remove);
         files.len()
     }
 
     /// Removes all files, now and when they come back.
     pub fn close(&self) {
-        self.stock().closed = true;
+        self.spares().closed = true;
         self.empty();
     }
 
     fn create(&self) -> io::Result<LogFile> {
         loop {
-            let place = Place::new(&self.folder, self.next_number());
+            let place = self.next_place();
             match create_file(place.log()) {
                 // Another engine uses the folder, too.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -134,42 +125,38 @@ impl Pool {
         }
     }
 
-    fn next_number(&self) -> u64 {
-        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    fn next_place(&self) -> Place {
+        Place::new(&self.folder, self.last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     fn put(&self, file: LogFile) {
-        let mut stock = self.stock();
-        if stock.has_room(self.most) {
-            stock.files.push(file);
+        let mut spares = self.spares();
+        if spares.want_more(self.size) {
+            spares.files.push(file);
         } else {
-            drop(stock);
+            drop(spares);
             file.remove();
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.stock().has_room(self.most)
-    }
-
-    fn stock(&self) -> MutexGuard<'_, Stock> {
+    fn spares(&self) -> MutexGuard<'_, Spares> {
         // Every change is complete in itself.
-        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stock {
-    fn has_room(&self, most: usize) -> bool {
-        !self.closed && self.files.len() < most
+impl Spares {
+    fn want_more(&self, size: usize) -> bool {
+        !self.closed && self.files.len() < size
     }
 }
 
 impl LogFile {
-    /// Removes it, unless the path leads to another engine's file by now.
+    /// Removes it, unless another engine's file is at its path.
     fn remove(&self) {
         let file = self.log.as_ref().and_then(|log| id_of(log).ok());
         if file.is_some_and(|file| is_at(file, self.place.log())) {
-            // An empty file that stays is removed by the next engine.
+            // The next engine removes an empty file that is left.
             _ = self.place.remove();
         }
     }
@@ -199,7 +186,7 @@ mod tests {
     #[test]
     fn a_pool_is_filled_as_far_as_it_goes_and_again_when_half_of_it_is_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let pool = Pool::new(folder.path().to_owned(), (4, Ahead::Files), 0);
+        let pool = Pool::new(folder.path().to_owned(), 4, 0);
         assert!(pool.begins_to_run_low() && !pool.begins_to_run_low(), "one caller at a time");
         pool.refill();
         assert_eq!(names(folder.path()), ["1.log", "2.log", "3.log", "4.log"]);
@@ -209,19 +196,18 @@ mod tests {
         assert!(pool.begins_to_run_low());
         pool.refill();
         assert_eq!((names(folder.path()).len(), pool.empty()), (6, 4), "what was taken stays");
-        assert!(!Pool::new(folder.path().to_owned(), (0, Ahead::Files), 0).begins_to_run_low());
+        assert!(!Pool::new(folder.path().to_owned(), 0, 0).begins_to_run_low());
     }
 
     #[test]
     fn a_new_file_has_a_number_above_all_that_were_seen() {
         let folder = tempfile::tempdir().unwrap();
-        let take =
-            |last| Pool::new(folder.path().to_owned(), (4, Ahead::Files), last).take().unwrap();
+        let take = |last| Pool::new(folder.path().to_owned(), 4, last).take().unwrap();
         fs::write(folder.path().join("7.index"), "").unwrap();
         assert_eq!(take(3).place.number(), 8);
         assert_eq!(take(30).place.number(), 31);
         // Somebody else makes some meanwhile.
-        let pool = Pool::new(folder.path().to_owned(), (4, Ahead::Files), 0);
+        let pool = Pool::new(folder.path().to_owned(), 4, 0);
         fs::write(folder.path().join("32.log"), "not ours").unwrap();
         assert_eq!(pool.take().unwrap().place.number(), 33);
         assert_eq!(fs::read(folder.path().join("32.log")).unwrap(), b"not ours");
@@ -236,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_given_back_is_taken_again_unless_there_are_enough() {
         let folder = tempfile::tempdir().unwrap();
-        let pool = Pool::new(folder.path().to_owned(), (1, Ahead::Files), 0);
+        let pool = Pool::new(folder.path().to_owned(), 1, 0);
         let (first, second) = (unused(&pool), unused(&pool));
         pool.give_back(first);
         pool.give_back(second);
@@ -247,7 +233,7 @@ mod tests {
     #[test]
     fn without_files_ahead_a_silent_log_never_has_one() {
         let folder = tempfile::tempdir().unwrap();
-        let pool = Pool::new(folder.path().to_owned(), (2, Ahead::Nothing), 0);
+        let pool = Pool::new(folder.path().to_owned(), 0, 0);
         assert!(!pool.begins_to_run_low());
         let (first, second) = (pool.take().unwrap(), pool.take().unwrap());
         assert_eq!((first.place.number(), second.place.number()), (1, 2));
@@ -257,7 +243,7 @@ mod tests {
     #[test]
     fn nothing_stays_once_it_is_closed() {
         let folder = tempfile::tempdir().unwrap();
-        let pool = Pool::new(folder.path().to_owned(), (2, Ahead::Files), 0);
+        let pool = Pool::new(folder.path().to_owned(), 2, 0);
         let taken = unused(&pool);
         pool.refill();
         pool.close();

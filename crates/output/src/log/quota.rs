@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-/// What is dropped is dropped in whole blocks, so that the file system gives them back.
+/// Bytes are dropped in whole blocks, so that the file system can free them.
 pub(super) const BLOCK: u64 = 4096;
 
-/// How many bytes of output, index included, may lie on disk.
+/// How many bytes of output may be on disk, index included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     bytes: u64,
     head: u64,
 }
 
-/// A log cannot keep both ends in so little.
+/// A quota that is too small to keep both ends of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a quota of {given} bytes is too small: at least {least} are needed", least = Quota::LEAST)]
 pub struct QuotaTooSmall {
@@ -24,8 +24,8 @@ impl Quota {
     pub const LEAST: u64 = 128 * 1024;
     /// 64 MiB.
     pub const DEFAULT: Self = Self { bytes: 64 << 20, head: 1 << 20 };
-    /// 1 MiB of head and 1 MiB of tail: what a running log falls to when all logs together are
-    /// too large.
+    /// 1 MiB of head and 1 MiB of tail: the quota of a running log when all logs together are too
+    /// large.
     pub const SQUEEZED: Self = Self { bytes: 2 << 20, head: 1 << 20 };
 
     /// A quarter for the head, at most 1 MiB; the rest for the newest bytes.
@@ -51,9 +51,9 @@ impl Quota {
         (self.bytes / 16).clamp(4 * BLOCK, 4 << 20)
     }
 
-    /// What has to be gone of a region so that it fits: the old range, grown at its end but not
-    /// past `limit`; `None` while it fits or cannot be helped. `index` is what the index of this
-    /// log takes on disk besides.
+    /// The range to drop of a region so that it fits: the old range, grown at its end but not past
+    /// `limit`; `None` if it fits, or nothing more may be dropped. `index` is the size of the log's
+    /// index on disk.
     pub(super) fn cut(
         self,
         region: &Range<u64>,
@@ -66,22 +66,16 @@ impl Quota {
         if kept <= self.bytes {
             return None;
         }
-        // Bytes bring their index with them: what they may take is shared in proportion.
+        // Bytes and their index share the quota in proportion to their sizes.
         let share = |bytes: u64| (u128::from(bytes) * u128::from(data) / u128::from(kept)) as u64;
-        let start = if gone.is_empty() { up(region.start + share(self.head)) } else { gone.start };
+        let head_end = region.start + share(self.head);
+        let start = if gone.is_empty() { head_end.next_multiple_of(BLOCK) } else { gone.start };
         let excess = share(kept - (self.bytes - self.step()));
         let newest = region.end.saturating_sub(share(self.bytes / 4));
-        let end = down((start.max(gone.end) + excess).min(limit).min(newest));
+        let end = (start.max(gone.end) + excess).min(limit).min(newest);
+        let end = end - end % BLOCK;
         (end > gone.end.max(start)).then_some(start..end)
     }
-}
-
-fn up(offset: u64) -> u64 {
-    offset.next_multiple_of(BLOCK)
-}
-
-fn down(offset: u64) -> u64 {
-    offset - offset % BLOCK
 }
 
 #[cfg(test)]

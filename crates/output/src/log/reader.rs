@@ -1,4 +1,4 @@
-//! The looking side: bytes from a cursor, without asking the owner.
+//! The reading side of a log: bytes from a cursor, without asking the owner.
 
 mod times;
 
@@ -9,16 +9,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::index;
 use super::memory::Copied;
-use super::place::id_at;
-use super::runs::{self, Run};
+use super::place::{FileId, id_at};
+use super::runs::{Run, runs};
 use super::shared::Shared;
 use super::{Extent, Place, ShortLog, Stamp, Stream, Streams};
 
 pub use times::Stamped;
 
-/// Whoever knows how far the log goes at this instant.
+/// Knows the extent of the log at this instant.
 pub trait Horizon {
     fn extent(&self) -> Extent;
 }
@@ -26,11 +25,11 @@ pub trait Horizon {
 /// What lies at a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// So many bytes were copied.
+    /// This many bytes were copied.
     Bytes(usize),
     /// The bytes of this range, which begins at the cursor, are gone.
     Dropped(Range<u64>),
-    /// The log goes no further in the extent that was asked for.
+    /// The log ends here in the extent that was given.
     End,
 }
 
@@ -43,69 +42,62 @@ pub struct ReadError {
     pub source: io::Error,
 }
 
-/// A reader of one log. It opens the files when it first needs them and holds them while it lives.
+/// A reader of one log. It opens the files when it first needs them and closes them when dropped.
 #[derive(Debug)]
 pub struct Reader {
-    place: Place,
-    streams: Streams,
-    started_ms: u64,
     shared: Arc<Shared>,
     log: OnceLock<File>,
     index: OnceLock<File>,
 }
 
 impl Reader {
-    pub(super) fn new(
-        place: Place,
-        streams: Streams,
-        started_ms: u64,
-        shared: Arc<Shared>,
-    ) -> Self {
-        let (log, index) = (OnceLock::new(), OnceLock::new());
-        Self { place, streams, started_ms, shared, log, index }
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, log: OnceLock::new(), index: OnceLock::new() }
     }
 
     /// A reader of a log whose writer is gone, and whose process was started at this time, in
-    /// milliseconds of unix time. Stamps that the writer had to keep in memory went with it: bytes
-    /// of those are told with the one before.
+    /// milliseconds of unix time. Stamps that the writer had in memory are lost: their bytes have
+    /// the stamp before.
     pub fn of_files(place: Place, streams: Streams, started_ms: u64) -> Self {
-        Self::new(place, streams, started_ms, Arc::default())
+        Self::new(Arc::new(Shared::new(place, streams, started_ms)))
     }
 
-    /// As [`Reader::of_files`], of a log that has none: this is all there is of it.
+    /// As [`Reader::of_files`], for a log that has no file: this is all there is of it.
     pub fn of_short(log: ShortLog, streams: Streams, started_ms: u64) -> Self {
-        let place = Place::new(Path::new(""), 0);
-        Self::new(place, streams, started_ms, Arc::new(Shared::in_memory(log)))
+        let shared = Shared::new(Place::new(Path::new(""), 0), streams, started_ms);
+        shared.let_go_of_file();
+        shared.short.get_or_init(|| Box::new(log));
+        Self::new(Arc::new(shared))
     }
 
     /// Another reader of the same log, with files of its own.
     pub fn again(&self) -> Self {
-        Self::new(self.place.clone(), self.streams, self.started_ms, Arc::clone(&self.shared))
+        Self::new(Arc::clone(&self.shared))
     }
 
     /// Where its bytes are, unless it is in memory or its file is removed.
     pub fn file(&self) -> Option<&Path> {
-        self.shared.is_in_file().then(|| self.place.log())
+        self.shared.is_in_file().then(|| self.shared.place.log())
     }
 
-    /// Removes the files of the log, if it has any. A reader that has one open can read on.
+    /// Removes the files of the log, if it has any. A reader that has them open can still read.
     pub fn remove_files(&self) -> io::Result<()> {
         if !self.shared.let_go_of_file() {
             return Ok(());
         }
-        // A folder that was made again may be another engine's, with numbers of its own.
-        let ours = self.shared.file.get().copied().flatten();
-        let is_anothers = |ours| id_at(self.place.log()).is_ok_and(|found| found != ours);
-        if ours.is_some_and(is_anothers) {
+        // In a folder that was created again, another engine may use the same number.
+        let Shared { place, file, .. } = &*self.shared;
+        let is_foreign = |ours: &FileId| id_at(place.log()).is_ok_and(|found| found != *ours);
+        if file.get().is_some_and(is_foreign) {
             return Ok(());
         }
-        self.place.remove().inspect_err(|_| self.shared.has_file())
+        place.remove().inspect_err(|_| self.shared.has_file())
     }
 
     /// Copies bytes from `at` on, up to the end of `extent` or the next dropped range.
     ///
     /// `live` is asked again after the bytes were copied: what was dropped meanwhile may have been
-    /// read as zeros, and is told as dropped instead.
+    /// read as zeros, and is reported as dropped instead.
     pub fn read(
         &self,
         extent: &Extent,
@@ -124,15 +116,19 @@ impl Reader {
         at: u64,
         into: &mut [u8],
     ) -> Result<(Piece, Vec<Run>), ReadError> {
-        let (piece, mut runs) = self.look((extent, live), at, into, |range| self.runs(range))?;
-        let end = match piece {
-            Piece::Bytes(count) => at + count as u64,
-            Piece::Dropped(_) | Piece::End => at,
+        let (piece, stamps) = match self.shared.streams {
+            // No stamp has to be looked up.
+            Streams::One => {
+                let stamp =
+                    Stamp { offset: at, stream: Stream::Out, at_ms: self.shared.started_ms };
+                (self.read(extent, live, at, into)?, vec![stamp])
+            }
+            Streams::Split => self.read_stamped((extent, live), at, into, usize::MAX)?,
         };
-        runs.retain(|run| run.range.start < end);
-        if let Some(last) = runs.last_mut() {
-            last.range.end = last.range.end.min(end);
-        }
+        let runs = match piece {
+            Piece::Bytes(count) if count > 0 => runs(&stamps, at + count as u64),
+            Piece::Bytes(_) | Piece::Dropped(_) | Piece::End => Vec::new(),
+        };
         Ok((piece, runs))
     }
 
@@ -163,7 +159,7 @@ impl Reader {
                 Some(gone) if gone.start < at + count as u64 => {
                     Piece::Bytes((gone.start - at) as usize)
                 }
-                // Somebody made the file shorter. Without an error a caller takes this for the end.
+                // The file was truncated by another program. Without an error this looks like the end.
                 _ if count == 0 && most > 0 => {
                     return Err(self.failed(io::ErrorKind::UnexpectedEof.into()));
                 }
@@ -173,71 +169,32 @@ impl Reader {
         })
     }
 
-    /// Reads again if the log left its files during the read: another log may have them. From then on
-    /// it is in memory.
+    /// Reads again if the log was settled during the read: another log may have got its files.
     fn read_own<T>(&self, mut read: impl FnMut() -> Result<T, ReadError>) -> Result<T, ReadError> {
         let in_files = self.shared.short.get().is_none();
         let found = read();
         if in_files && self.shared.short.get().is_some() { read() } else { found }
     }
 
-    /// Which bytes of a range are of which stream.
-    fn runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
-        match self.streams {
-            Streams::One if range.is_empty() => Ok(Vec::new()),
-            Streams::One => Ok(vec![Run { range, stream: Stream::Out }]),
-            Streams::Split => self.split_runs(range),
-        }
-    }
-
-    /// Whether the log tells its streams apart.
-    pub fn streams(&self) -> Streams {
-        self.streams
-    }
-
-    /// From memory what came after the disk failed, or a short log that has ended; from the file all
-    /// else.
+    /// Copies from memory if the disk failed before `at` or the log is settled, otherwise from the file.
     fn copy(&self, at: u64, into: &mut [u8]) -> Result<Copied, ReadError> {
-        if let Some(copied) = self.shared.tail.read(at, into) {
+        if let Some(copied) = self.shared.memory.read(at, into) {
             return Ok(copied);
         }
         if let Some(short) = self.shared.short.get() {
             return Ok(Copied::Bytes(short.read(at, into)));
         }
-        let file = open_once(&self.log, || self.place.log().to_owned())?;
+        let file = open_once(&self.log, || self.shared.place.log().to_owned())?;
         let count = file.read_at(into, at).map_err(|source| self.failed(source))?;
         Ok(Copied::Bytes(count))
     }
 
-    fn split_runs(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
-        let on_disk = range.start..self.shared.tail.began().unwrap_or(u64::MAX).min(range.end);
-        let mut found = Vec::new();
-        if !on_disk.is_empty() {
-            found = runs::runs(&self.all_stamps(&on_disk)?, &on_disk);
-        }
-        let mut at = on_disk.end.max(range.start);
-        while let Some((stream, count)) = self.shared.tail.run(at, range.end - at) {
-            found.push(Run { range: at..at + count, stream });
-            at += count;
-        }
-        Ok(found)
-    }
-
-    fn all_stamps(&self, range: &Range<u64>) -> Result<Vec<Stamp>, ReadError> {
-        if let Some(short) = self.shared.short.get() {
-            return Ok(short.within(range));
-        }
-        let file = open_once(&self.index, || self.place.index())?;
-        let written = index::within(file, range, usize::MAX);
-        Ok(written.map_err(|error| self.failed(error))?.stamps)
-    }
-
     fn failed(&self, source: io::Error) -> ReadError {
-        ReadError { path: self.place.log().to_owned(), source }
+        ReadError { path: self.shared.place.log().to_owned(), source }
     }
 }
 
-/// Where the bytes that begin at `at` stop being there for sure; an `Err` is the whole answer.
+/// Up to where all bytes from `at` on are there in this extent; an `Err` is the whole answer.
 fn clear_until(extent: &Extent, at: u64) -> Result<u64, Piece> {
     if at >= extent.len {
         return Err(Piece::End);

@@ -1,8 +1,7 @@
-//! What the files say of a log whose writer is gone.
+//! A log whose writer is gone, as its files show it.
 //!
-//! The file has every byte that was spliced into it, whatever became of the writer. Of what was
-//! dropped, the file knows its holes: they are the only ranges that read as zeros which nobody
-//! wrote.
+//! The file has every byte that was spliced into it, whatever happened to the writer. Its holes show
+//! what was dropped: no command wrote the zeros that they read as.
 
 use std::fs::File;
 use std::io;
@@ -14,48 +13,40 @@ use lastbyte_sys::file::{next_data, next_hole};
 use super::quota::BLOCK;
 use super::{Dropped, Extent, Place};
 
-/// What there is of a log.
+/// What is left of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
     pub extent: Extent,
-    /// What log and index take on disk.
+    /// The size of log and index on disk.
     pub disk_bytes: u64,
 }
 
 impl Place {
-    /// A log whose output proper ended in this extent, the empty one if nothing is known of it: those bytes of it that the file does not
-    /// have are called dropped, and what lies past it is late output.
+    /// Looks at a log whose output ended in this extent, the empty one if that is not known. Bytes of
+    /// it that the file does not have are called dropped; what lies after it is late output.
     pub fn recover(&self, ended: &Extent) -> io::Result<Recovered> {
-        let Some(log) = self.open()? else {
-            return Ok(Recovered { extent: ended.left_in(0), disk_bytes: 0 });
+        let log = match File::open(self.log()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Recovered { extent: ended.left_in(0), disk_bytes: 0 });
+            }
+            log => log?,
         };
         let left = ended.left_in(log.metadata()?.len());
         let late = holes(&log, ended.len..left.len)?;
         let dropped = Dropped::covering(left.dropped.ranges().iter().cloned().chain(late));
-        let disk_bytes = self.disk_bytes(&log)?;
-        Ok(Recovered { extent: Extent { dropped, ..left }, disk_bytes })
-    }
-
-    fn open(&self) -> io::Result<Option<File>> {
-        match File::open(self.log()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            file => file.map(Some),
-        }
-    }
-
-    fn disk_bytes(&self, log: &File) -> io::Result<u64> {
         let index = self.index().metadata().map_or(0, |index| on_disk(&index));
-        Ok(on_disk(&log.metadata()?) + index)
+        let disk_bytes = on_disk(&log.metadata()?) + index;
+        Ok(Recovered { extent: Extent { dropped, ..left }, disk_bytes })
     }
 }
 
-/// Blocks count 512 bytes. The last one may be larger than what is in it.
+/// A block has 512 bytes. The last one may be larger than its contents.
 fn on_disk(file: &std::fs::Metadata) -> u64 {
     (file.blocks() * 512).min(file.len())
 }
 
-/// The holes of a range. A file system of large blocks zeroes what a hole has of a block and keeps
-/// the rest as data, so that there a hole may be wider than it looks.
+/// The holes in a range. A file system with large blocks zeroes a part of a block and keeps the block
+/// as data, so a hole may be wider than it looks there.
 fn holes(log: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let block = log.metadata()?.blksize();
     let margin = if block > BLOCK { block } else { 0 };

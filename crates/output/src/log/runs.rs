@@ -1,4 +1,4 @@
-//! Which bytes of a range are of which stream, and when they came: made of its stamps.
+//! Stamps in order: which of them a range has, and the runs of streams they make.
 
 use std::ops::Range;
 
@@ -11,34 +11,36 @@ pub struct Run {
     pub stream: Stream,
 }
 
-/// The runs of a range, by stamps that may begin before it. Bytes of which no stamp speaks are left
-/// out.
-pub(super) fn runs(stamps: &[Stamp], range: &Range<u64>) -> Vec<Run> {
-    let ends = stamps.iter().skip(1).map(|stamp| stamp.offset).chain([range.end]);
+/// The stamp that `range` begins with, which may lie before it, and those within.
+pub(super) fn within(stamps: &[Stamp], range: &Range<u64>) -> Vec<Stamp> {
+    let first = stamps.partition_point(|stamp| stamp.offset <= range.start).saturating_sub(1);
+    let following = stamps[first..].iter().copied();
+    following.take_while(|stamp| stamp.offset < range.end).collect()
+}
+
+/// As [`within`], with the first stamp where the range begins.
+pub(super) fn clipped(stamps: &[Stamp], range: Range<u64>) -> Vec<Stamp> {
+    let mut found = if range.is_empty() { Vec::new() } else { within(stamps, &range) };
+    found.iter_mut().take(1).for_each(|first| first.offset = first.offset.max(range.start));
+    found
+}
+
+/// The first stamp of this time or later.
+pub(super) fn made_since(stamps: &[Stamp], at_ms: u64) -> Option<Stamp> {
+    stamps.get(stamps.partition_point(|stamp| stamp.at_ms < at_ms)).copied()
+}
+
+/// The runs of the bytes from the first stamp up to `end`.
+pub(super) fn runs(stamps: &[Stamp], end: u64) -> Vec<Run> {
+    let ends = stamps.iter().skip(1).map(|stamp| stamp.offset).chain([end]);
     let mut runs: Vec<Run> = Vec::new();
     for (stamp, end) in stamps.iter().zip(ends) {
-        let part = stamp.offset.max(range.start)..end.min(range.end);
-        match runs.last_mut() {
-            _ if part.is_empty() => {}
-            Some(last) if last.stream == stamp.stream => last.range.end = part.end,
-            _ => runs.push(Run { range: part, stream: stamp.stream }),
+        match runs.last_mut().filter(|last| last.stream == stamp.stream) {
+            Some(last) => last.range.end = end,
+            None => runs.push(Run { range: stamp.offset..end, stream: stamp.stream }),
         }
     }
     runs
-}
-
-/// The stamps of these runs: one where each begins, and one where the time changes within it.
-/// `times` begin at offset 0 and have each offset once.
-pub(super) fn stamps(runs: &[Run], times: &[Stamp]) -> Vec<Stamp> {
-    let of_run = |run: &Run| {
-        let within = times.partition_point(|time| time.offset <= run.range.start);
-        let behind = times.partition_point(|time| time.offset < run.range.end);
-        let stream = run.stream;
-        let first = times[..within].last().map(|time| Stamp { offset: run.range.start, ..*time });
-        let rest = times[within..behind].iter().copied();
-        first.into_iter().chain(rest).map(move |time| Stamp { stream, ..time })
-    };
-    runs.iter().flat_map(of_run).collect()
 }
 
 #[cfg(test)]
@@ -49,10 +51,9 @@ mod tests {
         Stamp { offset, stream, at_ms }
     }
 
-    const ALL: [Stamp; 5] = [
+    const ALL: [Stamp; 4] = [
         stamp(0, Stream::Out, 1),
         stamp(4, Stream::Out, 2),
-        stamp(6, Stream::Err, 2),
         stamp(6, Stream::Out, 3),
         stamp(9, Stream::Err, 3),
     ];
@@ -61,16 +62,17 @@ mod tests {
     fn a_run_goes_on_when_only_the_time_changes() {
         let out = Run { range: 2..9, stream: Stream::Out };
         let err = Run { range: 9..12, stream: Stream::Err };
-        assert_eq!(runs(&ALL, &(2..12)), [out.clone(), err]);
-        assert_eq!(runs(&ALL, &(2..9)), [out]);
-        assert_eq!(runs(&ALL[3..], &(2..3)), []);
+        assert_eq!(runs(&clipped(&ALL, 2..12), 12), [out.clone(), err]);
+        assert_eq!(runs(&clipped(&ALL, 2..9), 9), [out]);
+        assert_eq!(runs(&[], 9), []);
     }
 
     #[test]
-    fn stamps_lie_where_the_stream_or_the_time_changes() {
-        let runs =
-            [Run { range: 2..5, stream: Stream::Err }, Run { range: 5..8, stream: Stream::Out }];
-        let want = [stamp(2, Stream::Err, 1), stamp(4, Stream::Err, 2), stamp(5, Stream::Out, 2)];
-        assert_eq!(stamps(&runs, &ALL[..2]), want);
+    fn a_range_has_the_stamp_it_begins_with_and_those_within() {
+        assert_eq!(within(&ALL, &(5..9)), ALL[1..3]);
+        assert_eq!(clipped(&ALL, 5..9), [stamp(5, Stream::Out, 2), ALL[2]]);
+        assert_eq!(clipped(&ALL, 5..5), []);
+        assert_eq!(clipped(&ALL[2..], 2..7), [ALL[2]], "of what lies before nothing is known");
+        assert_eq!((made_since(&ALL, 2), made_since(&ALL, 4)), (Some(ALL[1]), None));
     }
 }

@@ -1,32 +1,33 @@
-//! What a writer and the readers of its log have in common, besides the files.
+//! What a writer and the readers of its log have in common.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ShortLog;
-use super::memory::Tail;
+use super::memory::Memory;
 use super::place::FileId;
-use super::unwritten::Unwritten;
+use super::{Place, ShortLog, Streams};
 
-/// Made with the log, so that readers that were made before a failure find it too.
-#[derive(Debug, Default)]
+/// Made with the log, so that readers that were made before a disk failure see it too.
+#[derive(Debug)]
 pub(super) struct Shared {
-    /// The whole log, if it was settled. Set before its file is given to another log.
+    pub(super) place: Place,
+    pub(super) streams: Streams,
+    /// When the process was started, in milliseconds of unix time.
+    pub(super) started_ms: u64,
+    /// The whole log, once it is settled. Set before its file is given to another log.
     pub(super) short: OnceLock<Box<ShortLog>>,
-    /// Which file it has, from the first byte on.
-    pub(super) file: OnceLock<Option<FileId>>,
+    /// The identity of its file, from the first byte on.
+    pub(super) file: OnceLock<FileId>,
     /// Its file was removed or given back.
     without_file: AtomicBool,
-    /// After the disk failed.
-    pub(super) tail: Tail,
-    pub(super) unwritten: Unwritten,
+    pub(super) memory: Memory,
 }
 
 impl Shared {
-    /// For a log without a file.
-    pub(super) fn in_memory(short: ShortLog) -> Self {
-        let (short, without_file) = (OnceLock::from(Box::new(short)), AtomicBool::new(true));
-        Self { short, without_file, ..Self::default() }
+    pub(super) fn new(place: Place, streams: Streams, started_ms: u64) -> Self {
+        let (short, file) = (OnceLock::new(), OnceLock::new());
+        let (without_file, memory) = (AtomicBool::new(false), Memory::default());
+        Self { place, streams, started_ms, short, file, without_file, memory }
     }
 
     pub(super) fn is_in_file(&self) -> bool {

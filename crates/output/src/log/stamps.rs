@@ -1,7 +1,7 @@
-//! When bytes came and on which stream, as the writer of a log says it.
+//! The stamps of a log on the writing side: when bytes came, and on which stream.
 //!
-//! A stamp holds until the next one. The first is never written: the process's start. So a log
-//! whose bytes all came within [`RESOLUTION`] of it has no index, unless it tells streams apart.
+//! A stamp holds until the next one. The first, the process's start, is never written. So a log
+//! whose bytes all came within [`RESOLUTION`] of it has no index, unless it has split streams.
 
 use std::fs::File;
 use std::io;
@@ -13,25 +13,25 @@ use super::index::IndexWriter;
 use super::place::create_file;
 use super::shared::Shared;
 use super::short::MOST_STAMPS;
-use super::{Place, Stream, Streams};
+use super::{Stream, Streams};
 
-/// How far a byte's time can lie behind the stamp that it is told with.
+/// How much later than its stamp a byte can have come.
 pub const RESOLUTION: Duration = Duration::from_millis(100);
 
 const RESOLUTION_MS: u64 = RESOLUTION.as_millis() as u64;
 
-/// Where bytes of one stream begin that came at about one time.
+/// The offset where bytes of one stream and about one time begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub offset: u64,
     pub stream: Stream,
-    /// In milliseconds of unix time: its bytes came then or less than [`RESOLUTION`] later. While
-    /// the clock is behind the last stamp, because it was set back, that one goes on.
+    /// In milliseconds of unix time: its bytes came then or less than [`RESOLUTION`] later. If the
+    /// clock was set back, the last stamp holds until the clock has passed it.
     pub at_ms: u64,
 }
 
 impl Stamp {
-    /// The one that every log begins with.
+    /// The stamp that every log begins with.
     pub(super) fn of_start(started_ms: u64) -> Self {
         // In the index a time of zero is a hole.
         Self { offset: 0, stream: Stream::Out, at_ms: started_ms.max(1) }
@@ -43,58 +43,47 @@ impl Stamp {
     }
 }
 
-/// The stamps of one log, on the appending side.
+/// The stamps of one log, on the writing side.
 #[derive(Debug)]
 pub(super) struct Stamps {
-    streams: Streams,
     newest: Stamp,
-    /// Whether a stamp was told besides the first.
-    told: bool,
-    /// Made with the first stamp that has to be written.
+    /// Whether the stream of the newest stamp is written, or in memory.
+    has_stream: bool,
+    /// Created with the first stamp that has to be written.
     index: Option<IndexWriter>,
-    /// An empty file in its place, which an earlier log has left.
+    /// The empty index file of an earlier log.
     empty: Option<File>,
     shared: Arc<Shared>,
 }
 
 impl Stamps {
-    pub(super) fn new(
-        streams: Streams,
-        started_ms: u64,
-        empty: Option<File>,
-        shared: Arc<Shared>,
-    ) -> Self {
-        let newest = Stamp::of_start(started_ms);
-        Self { streams, newest, told: false, index: None, empty, shared }
+    pub(super) fn new(empty: Option<File>, shared: Arc<Shared>) -> Self {
+        let newest = Stamp::of_start(shared.started_ms);
+        Self { newest, has_stream: false, index: None, empty, shared }
     }
 
-    /// Whether the next byte needs one.
+    /// Whether the next byte needs a stamp.
     pub(super) fn is_due(&self, stream: Stream, now_ms: u64) -> bool {
-        self.tells_stream(stream) || self.tells_time(now_ms)
+        let elapsed_ms = now_ms.saturating_sub(self.newest.at_ms);
+        elapsed_ms >= RESOLUTION_MS || self.changes_stream(stream)
     }
 
-    /// Says that the byte at `offset` and those after it are of `stream` and came now. A stamp
-    /// that only tells a time is kept in memory if the disk does not take it.
-    pub(super) fn begin(
-        &mut self,
-        place: &Place,
-        offset: u64,
-        stream: Stream,
-        now_ms: u64,
-    ) -> io::Result<()> {
-        let (stamp, tells_stream) = (self.next(offset, stream, now_ms), self.tells_stream(stream));
-        match self.write(place, stamp) {
-            Err(error) if tells_stream => return Err(error),
-            Err(_) => self.shared.unwritten.add(stamp),
+    /// Records that the byte at `offset` and those after it are of `stream` and came now. A stamp
+    /// that differs only in its time is kept in memory if the disk does not take it.
+    pub(super) fn begin(&mut self, offset: u64, stream: Stream, now_ms: u64) -> io::Result<()> {
+        let stamp = self.next(offset, stream, now_ms);
+        match self.write(stamp) {
+            Err(error) if self.changes_stream(stream) => return Err(error),
+            Err(_) => self.shared.memory.stamp(stamp),
             Ok(()) => {}
         }
-        (self.newest, self.told) = (stamp, true);
+        (self.newest, self.has_stream) = (stamp, true);
         Ok(())
     }
 
-    /// All that were told, if the index has them and they are few.
+    /// All stamps, if the index has them and they are few.
     pub(super) fn few(&self) -> Option<Vec<Stamp>> {
-        if self.shared.unwritten.made_since(0).is_some() {
+        if self.shared.memory.made_since(0).is_some() {
             return None;
         }
         let Some(index) = &self.index else { return Some(Vec::new()) };
@@ -107,38 +96,34 @@ impl Stamps {
         index.into_emptied_file().map(Some)
     }
 
-    /// As [`Stamps::begin`], for bytes that are in memory with their streams.
+    /// As [`Stamps::begin`], for bytes that are in memory, and only if it is due.
     pub(super) fn begin_in_memory(&mut self, offset: u64, stream: Stream, now_ms: u64) {
-        if self.tells_time(now_ms) {
-            self.newest = self.next(offset, stream, now_ms);
-            self.shared.unwritten.add(self.newest);
+        if self.is_due(stream, now_ms) {
+            (self.newest, self.has_stream) = (self.next(offset, stream, now_ms), true);
+            self.shared.memory.stamp(self.newest);
         }
     }
 
-    /// What the index takes on disk.
+    /// How many bytes the index takes on disk.
     pub(super) fn kept(&self) -> u64 {
         self.index.as_ref().map_or(0, IndexWriter::kept)
     }
 
-    /// Gives back what speaks only of bytes in `gone`.
+    /// Frees the disk space of stamps that are only of bytes in `gone`.
     pub(super) fn give_back(&mut self, gone: &Range<u64>) -> io::Result<()> {
         self.index.as_mut().map_or(Ok(()), |index| index.give_back(gone))
     }
 
-    /// Writes no more into the files there are.
+    /// Writes no more into these files: the next stamp begins another index, or is in memory.
     pub(super) fn close(&mut self) {
-        (self.index, self.empty) = (None, None);
+        (self.index, self.empty, self.has_stream) = (None, None, false);
     }
 
-    fn tells_stream(&self, stream: Stream) -> bool {
-        match self.streams {
+    fn changes_stream(&self, stream: Stream) -> bool {
+        match self.shared.streams {
             Streams::One => false,
-            Streams::Split => !self.told || self.newest.stream != stream,
+            Streams::Split => !self.has_stream || self.newest.stream != stream,
         }
-    }
-
-    fn tells_time(&self, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.newest.at_ms) >= RESOLUTION_MS
     }
 
     fn next(&self, offset: u64, stream: Stream, now_ms: u64) -> Stamp {
@@ -146,12 +131,12 @@ impl Stamps {
         Stamp { offset, stream, at_ms: now_ms.max(self.newest.at_ms) }
     }
 
-    fn write(&mut self, place: &Place, stamp: Stamp) -> io::Result<()> {
+    fn write(&mut self, stamp: Stamp) -> io::Result<()> {
         let index = match &mut self.index {
             Some(index) => index,
             None => {
                 let empty = self.empty.take();
-                let file = empty.map_or_else(|| create_file(&place.index()), Ok)?;
+                let file = empty.map_or_else(|| create_file(&self.shared.place.index()), Ok)?;
                 self.index.insert(IndexWriter::new(file))
             }
         };

@@ -1,7 +1,7 @@
-//! The one side that appends: pipe in, file out, within the quota.
+//! The writing side of a log: pipe in, file out, within the quota.
 //!
-//! Whoever owns a writer publishes its [`Extent`] after each append, and only then lets it give
-//! back what that extent calls dropped: so no reader meets a hole it was not told of.
+//! The owner of a writer publishes its [`Extent`] after each append. Only then may the writer free
+//! the space of what that extent calls dropped, so no reader meets a hole that is not published.
 
 use std::fs::File;
 use std::io;
@@ -19,16 +19,16 @@ use super::place::{create_file, id_of, is_at};
 use super::shared::Shared;
 use super::short::MOST_BYTES;
 use super::stamps::Stamps;
-use super::{Dropped, Extent, LogFile, Place, Quota, Reader, ShortLog, Stream};
+use super::{Dropped, Extent, LogFile, Quota, Reader, ShortLog, Stream};
 
-/// Whether the log says of each byte which stream it is of.
+/// Whether the log records the stream of each byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
     One,
     Split,
 }
 
-/// What one step brought.
+/// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pulled {
     Bytes(usize),
@@ -36,30 +36,27 @@ pub enum Pulled {
     Nothing,
     /// The pipe is at its end.
     End,
-    /// Something is ready, but this program has no descriptor to spare for the file: try again in
-    /// a moment.
+    /// Something is ready, but this program has no descriptor left for the file: try again in a
+    /// moment.
     NotNow,
 }
 
-/// Why and from where on the disk did not take the output.
+/// Why the disk did not take the output, and from which offset on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed {
     pub errno: Errno,
     pub at: u64,
 }
 
-/// The appending side of a log. There is one for each log.
+/// The writing side of a log. There is one for each log.
 #[derive(Debug)]
 pub struct Writer {
-    place: Place,
-    streams: Streams,
-    started_ms: u64,
-    store: Store,
+    destination: Destination,
     stamps: Stamps,
     shared: Arc<Shared>,
     len: u64,
     quota: Quota,
-    /// Where late output begins; the region before it changes no more.
+    /// Where late output begins; nothing before it is dropped any more.
     final_len: Option<u64>,
     gone: Gone,
     punched: Dropped,
@@ -74,16 +71,16 @@ enum Shortage {
     None,
     /// Since this time, in milliseconds.
     Since(u64),
-    /// Nothing can be put off any more.
-    Unbearable,
+    /// It does not matter: nothing waits for a descriptor any more.
+    Ignored,
 }
 
 /// Where bytes go.
 #[derive(Debug)]
-enum Store {
+enum Destination {
     /// `None` until the first byte, if the file could not be created ahead.
     Disk(Option<File>),
-    /// For good: one gap, then the newest bytes in memory.
+    /// Until the end: one gap, then the newest bytes in memory.
     Memory(Failed),
 }
 
@@ -95,21 +92,19 @@ struct Gone {
     failed: Range<u64>,
 }
 
-/// How long a shortage of descriptors is waited out before it counts as a failure.
+/// How long to wait for a descriptor before the shortage counts as a failure.
 const PATIENCE_MS: u64 = 10_000;
-/// What is read at once when the disk has failed.
+/// How much is read at once after the disk has failed.
 const MEMORY_STEP: usize = 64 * 1024;
 
 impl Writer {
-    /// A log of a process that was started at this time, in milliseconds of unix time.
+    /// The log of a process that was started at this time, in milliseconds of unix time.
     pub fn new(file: LogFile, streams: Streams, quota: Quota, started_ms: u64) -> Self {
-        let (LogFile { place, log, index }, shared) = (file, Arc::<Shared>::default());
+        let LogFile { place, log, index } = file;
+        let shared = Arc::new(Shared::new(place, streams, started_ms));
         Self {
-            place,
-            streams,
-            started_ms,
-            store: Store::Disk(log),
-            stamps: Stamps::new(streams, started_ms, index, Arc::clone(&shared)),
+            destination: Destination::Disk(log),
+            stamps: Stamps::new(index, Arc::clone(&shared)),
             shared,
             len: 0,
             quota,
@@ -123,20 +118,18 @@ impl Writer {
 
     /// The number of its file.
     pub fn number(&self) -> u64 {
-        self.place.number()
+        self.shared.place.number()
     }
 
     /// A reader of this log; any number can be made.
     pub fn reader(&self) -> Reader {
-        let shared = Arc::clone(&self.shared);
-        Reader::new(self.place.clone(), self.streams, self.started_ms, shared)
+        Reader::new(Arc::clone(&self.shared))
     }
 
-    /// Appends at most `most` bytes that lie ready in `pipe`; never waits for the pipe.
-    ///
-    /// A disk that does not take them is no error of this call: the log goes on in memory.
+    /// Appends at most `most` bytes that are ready in `pipe`; never waits for the pipe. If the disk
+    /// fails, the log continues in memory.
     pub fn pull(&mut self, pipe: impl AsFd, stream: Stream, most: usize, now_ms: u64) -> Pulled {
-        if let Store::Memory(_) = self.store {
+        if let Destination::Memory(_) = self.destination {
             return self.pull_into_memory(pipe, stream, most, now_ms);
         }
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
@@ -150,7 +143,7 @@ impl Writer {
                 Pulled::Bytes(count)
             }
             Err(Errno::AGAIN) => Pulled::Nothing,
-            // Others end and give theirs back, so a shortage passes; the bytes wait in the pipe.
+            // A shortage passes when other processes end; meanwhile the bytes wait in the pipe.
             Err(Errno::MFILE | Errno::NFILE) if self.is_patient(now_ms) => Pulled::NotNow,
             Err(errno) => {
                 self.fail(errno);
@@ -159,15 +152,14 @@ impl Writer {
         }
     }
 
-    /// What a snapshot may say of this log.
+    /// The extent to publish.
     pub fn extent(&self) -> Extent {
         let Gone { middle, late, failed } = &self.gone;
-        let mut ranges = [middle.clone(), late.clone(), failed.clone()];
-        ranges.sort_by_key(|range| range.start);
-        Extent { len: self.len, dropped: Dropped::of(ranges) }
+        let dropped = Dropped::covering([middle, late, failed].map(Range::clone));
+        Extent { len: self.len, dropped }
     }
 
-    /// Gives back to the file system what has been published as dropped, and nothing else.
+    /// Frees the disk space of what has been published as dropped, and nothing else.
     pub fn give_back(&mut self, published: &Extent) {
         if published.dropped == self.punched {
             return;
@@ -179,20 +171,20 @@ impl Writer {
         self.punched = published.dropped.clone();
     }
 
-    /// Fixes the length of the output proper: what follows is late output with a quota of its own.
+    /// Fixes the length of the output: what follows is late output with a quota of its own.
     pub fn finish(&mut self) -> u64 {
         *self.final_len.get_or_insert(self.len)
     }
 
-    /// Ends a short log: readers get it from memory from now on, and its file can be used again.
-    /// Returns the whole log; `None` if it is too long, or already in memory because the disk failed.
+    /// Ends a short log: readers get it from memory from now on, and its file can be reused. Returns
+    /// the whole log; `None` if it is too long, or already in memory because the disk failed.
     pub fn settle(&self) -> Option<&ShortLog> {
         let short = self.short()?;
         Some(self.shared.short.get_or_init(|| Box::new(short)))
     }
 
     fn short(&self) -> Option<ShortLog> {
-        let Store::Disk(log) = &self.store else { return None };
+        let Destination::Disk(log) = &self.destination else { return None };
         let len = usize::try_from(self.len).ok().filter(|len| *len <= MOST_BYTES)?;
         let mut bytes = vec![0; len];
         if len > 0 {
@@ -201,10 +193,10 @@ impl Writer {
         Some(ShortLog { bytes, stamps: self.stamps.few()? })
     }
 
-    /// Its files, emptied, if the log is settled and not forgotten.
+    /// Its files, emptied, if the log is settled and its files were not removed.
     pub(super) fn into_emptied_file(self) -> Option<LogFile> {
         self.shared.short.get()?;
-        let Store::Disk(Some(log)) = self.store else { return None };
+        let Destination::Disk(Some(log)) = self.destination else { return None };
         if !self.shared.let_go_of_file() {
             return None;
         }
@@ -212,52 +204,46 @@ impl Writer {
             log.set_len(0).ok()?;
         }
         let index = self.stamps.into_emptied_file().ok()?;
-        Some(LogFile { place: self.place, log: Some(log), index })
+        Some(LogFile { place: self.shared.place.clone(), log: Some(log), index })
     }
 
-    /// Changes how much may be kept from now on.
-    pub fn set_quota(&mut self, quota: Quota) {
-        self.quota = quota;
-        self.fit();
+    /// Keeps only head and tail from now on, because all logs together are too large.
+    pub fn squeeze(&mut self) {
+        if self.quota.bytes() > Quota::SQUEEZED.bytes() {
+            self.quota = Quota::SQUEEZED;
+            self.fit();
+        }
     }
 
-    /// Drops nothing from this offset on, whatever the quota says, until told otherwise.
+    /// Drops nothing from this offset on, whatever the quota says, until the next call.
     pub fn keep_from(&mut self, offset: Option<u64>) {
         self.keep_from = offset.unwrap_or(u64::MAX);
     }
 
-    /// Whoever drains takes what is there now: nothing is put off any more.
+    /// From now on a shortage of descriptors counts as a failure at once.
     pub fn hurry(&mut self) {
-        self.shortage = Shortage::Unbearable;
+        self.shortage = Shortage::Ignored;
     }
 
-    /// How far it may get ahead of a reader that must miss nothing.
+    /// How far the log may get ahead of a reader that must miss nothing.
     pub fn room(&self) -> u64 {
-        match self.store {
-            Store::Disk(_) => self.quota.bytes(),
-            Store::Memory(_) => (TAIL - MEMORY_STEP) as u64,
+        match self.destination {
+            Destination::Disk(_) => self.quota.bytes(),
+            Destination::Memory(_) => (TAIL - MEMORY_STEP) as u64,
         }
     }
 
-    pub fn quota(&self) -> Quota {
-        self.quota
-    }
-
-    /// What the disk did not take, if it failed.
+    /// Why the disk failed, if it did.
     pub fn failed(&self) -> Option<Failed> {
-        match self.store {
-            Store::Memory(failed) => Some(failed),
-            Store::Disk(_) => None,
+        match self.destination {
+            Destination::Memory(failed) => Some(failed),
+            Destination::Disk(_) => None,
         }
     }
 
-    /// What log and index take on disk, but for what is dropped.
+    /// How many bytes log and index take, without what is dropped.
     pub fn kept(&self) -> u64 {
-        let index = match &self.store {
-            Store::Disk(_) => self.stamps.kept(),
-            Store::Memory(_) => 0,
-        };
-        self.len - self.extent().dropped.bytes() + index
+        self.len - self.extent().dropped.bytes() + self.stamps.kept()
     }
 
     fn pull_onto_disk(
@@ -277,7 +263,7 @@ impl Writer {
                 Readiness::End => return Ok(0),
             }
         }
-        let Store::Disk(Some(log)) = &self.store else { return Err(Errno::BADF) };
+        let Destination::Disk(Some(log)) = &self.destination else { return Err(Errno::BADF) };
         let most = most.min(usize::try_from(self.quota.step()).unwrap_or(usize::MAX));
         splice_into_file(pipe, log, self.len, most)
     }
@@ -286,7 +272,7 @@ impl Writer {
         match self.shortage {
             Shortage::None => self.shortage = Shortage::Since(now_ms),
             Shortage::Since(since) if now_ms.saturating_sub(since) < PATIENCE_MS => {}
-            Shortage::Since(_) | Shortage::Unbearable => return false,
+            Shortage::Since(_) | Shortage::Ignored => return false,
         }
         true
     }
@@ -296,28 +282,28 @@ impl Writer {
             self.make_file()?;
         }
         if self.stamps.is_due(stream, now_ms) {
-            self.stamps.begin(&self.place, self.len, stream, now_ms)
-        } else {
-            Ok(())
+            self.stamps.begin(self.len, stream, now_ms)?;
         }
+        Ok(())
     }
 
     /// Creates the file, unless it is open and still where readers look for it.
     fn make_file(&mut self) -> io::Result<()> {
-        let path = self.place.log();
-        let mut file = match &self.store {
-            Store::Disk(Some(log)) => Some(id_of(log)?),
-            Store::Disk(None) | Store::Memory(_) => None,
-        };
-        if !file.is_some_and(|file| is_at(file, path)) {
-            // The index was removed with it, and whatever is at the path is not ours.
-            self.stamps.close();
-            self.shared.let_go_of_file();
-            let log = create_file(path)?;
-            self.shared.has_file();
-            file = Some(id_of(&log)?);
-            self.store = Store::Disk(Some(log));
+        let path = self.shared.place.log();
+        if let Destination::Disk(Some(log)) = &self.destination {
+            let file = id_of(log)?;
+            if is_at(file, path) {
+                self.shared.file.get_or_init(|| file);
+                return Ok(());
+            }
         }
+        // The index was removed with it, and what is at the path now is not ours.
+        self.stamps.close();
+        self.shared.let_go_of_file();
+        let log = create_file(path)?;
+        self.shared.has_file();
+        let file = id_of(&log)?;
+        self.destination = Destination::Disk(Some(log));
         self.shared.file.get_or_init(|| file);
         Ok(())
     }
@@ -333,46 +319,44 @@ impl Writer {
         let count = match read(pipe, &mut chunk) {
             Ok(count) if count > 0 => count,
             Err(Errno::AGAIN) => return Pulled::Nothing,
-            // A pipe that cannot be read has no more to give.
+            // A pipe that cannot be read is at its end.
             Ok(_) | Err(_) => return Pulled::End,
         };
-        self.append_to_memory(&chunk[..count], stream, now_ms);
-        Pulled::Bytes(count)
-    }
-
-    fn append_to_memory(&mut self, bytes: &[u8], stream: Stream, now_ms: u64) {
         self.stamps.begin_in_memory(self.len, stream, now_ms);
-        self.len += bytes.len() as u64;
+        self.len += count as u64;
         match self.final_len {
-            // The tail in memory is the end of the output proper; late output must not push it out.
+            // The bytes in memory are the end of the output; late output must not push them out.
             Some(final_len) if self.gone.failed.start < final_len => {
                 self.gone.late = final_len..self.len;
             }
-            _ => self.gone.failed.end = self.shared.tail.append(bytes, stream, self.keep_from),
+            _ => {
+                let bytes = &chunk[..count];
+                self.gone.failed.end = self.shared.memory.append(bytes, self.keep_from);
+            }
         }
+        Pulled::Bytes(count)
     }
 
     /// Marks as gone what does not fit, in the region that still grows.
     fn fit(&mut self) {
-        let index = match &self.store {
-            Store::Disk(_) => self.stamps.kept(),
-            Store::Memory(_) => return,
-        };
+        if let Destination::Memory(_) = self.destination {
+            return;
+        }
         let start = self.final_len.unwrap_or(0);
         let gone = match self.final_len {
             None => &mut self.gone.middle,
             Some(_) => &mut self.gone.late,
         };
         let end = self.len.min(self.keep_from);
-        if let Some(cut) = self.quota.cut(&(start..self.len), end, gone, index) {
+        if let Some(cut) = self.quota.cut(&(start..self.len), end, gone, self.stamps.kept()) {
             *gone = cut;
         }
     }
 
     fn punch(&mut self, dropped: &Dropped) -> Result<(), Errno> {
-        let Store::Disk(Some(log)) = &self.store else { return Ok(()) };
+        let Destination::Disk(Some(log)) = &self.destination else { return Ok(()) };
         for range in dropped.ranges() {
-            // Ranges grow at their end only: what begins alike was punched that far.
+            // Ranges grow only at their end: one with the same start was punched up to its old end.
             let known = self.punched.ranges().iter().find(|known| known.start == range.start);
             let from = known.map_or(range.start, |known| known.end);
             if from < range.end {
@@ -384,9 +368,9 @@ impl Writer {
     }
 
     fn fail(&mut self, errno: Errno) {
-        self.shared.tail.begin(self.len);
+        self.shared.memory.begin(self.len);
         self.gone.failed = self.len..self.len;
-        self.store = Store::Memory(Failed { errno, at: self.len });
+        self.destination = Destination::Memory(Failed { errno, at: self.len });
         self.stamps.close();
     }
 }

@@ -1,8 +1,7 @@
-//! Lines: the first, the last, or a range of them by number.
+//! Lines: the first or the last.
 //!
 //! A line ends after its newline, at the end of the log or at a dropped range; a last line without
-//! newline is a line. Numbers count from 0 and only the lines that are there: how many lines a
-//! dropped range had is unknown.
+//! newline is a line. Only lines that are there count: how many lines a dropped range had is unknown.
 //!
 //! The text of a line is its bytes without the newline. The budget counts text and one byte between
 //! lines. A line that does not fit is left out, unless it is the only one: then it is cut, at its
@@ -25,8 +24,6 @@ pub struct Lines {
     pub lines: Vec<Line>,
     /// What is left to read: after the lines or, for the last lines, before them.
     pub rest: Option<Range<u64>>,
-    /// The dropped ranges met before and between the lines.
-    pub dropped: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,13 +37,8 @@ pub struct Line {
 
 /// The first `count` lines, at most `max_bytes`.
 pub fn first(source: &dyn Source, count: u64, max_bytes: usize) -> io::Result<Lines> {
-    range(source, 0..count, max_bytes)
-}
-
-/// The lines with these numbers, at most `max_bytes`.
-pub fn range(source: &dyn Source, numbers: Range<u64>, max_bytes: usize) -> io::Result<Lines> {
     let walk = Walk::new(source, 0..source.end());
-    Gatherer::new(numbers, max_bytes).gather(walk, source.end())
+    Gatherer::new(count, max_bytes).gather(walk, source.end())
 }
 
 #[cfg(test)]
@@ -61,7 +53,7 @@ mod tests {
     fn a_last_line_without_newline_is_a_line() {
         let source = Slice::new(b"a\n\r\nb");
         let want = [line(0, b"a", 2), line(2, b"\r", 4), line(4, b"b", 5)];
-        let all = Lines { lines: want.to_vec(), rest: None, dropped: vec![] };
+        let all = Lines { lines: want.to_vec(), rest: None };
         assert_eq!(first(&source, 3, 100).unwrap(), all);
         assert_eq!(first(&source, u64::MAX, 100).unwrap(), all);
         assert_eq!(last(&source, 3, 100).unwrap(), all);
@@ -73,9 +65,7 @@ mod tests {
         let source = Slice::new(b"a\nb\nc\nd\n");
         let rest = |lines: Lines| (lines.lines.len(), lines.rest);
         assert_eq!(rest(first(&source, 2, 100).unwrap()), (2, Some(4..8)));
-        assert_eq!(rest(range(&source, 1..3, 100).unwrap()), (2, Some(6..8)));
-        assert_eq!(rest(range(&source, 2..9, 100).unwrap()), (2, None));
-        assert_eq!(rest(range(&source, 9..12, 100).unwrap()), (0, None));
+        assert_eq!(rest(first(&source, 9, 100).unwrap()), (4, None));
         assert_eq!(rest(last(&source, 1, 100).unwrap()), (1, Some(0..6)));
         assert_eq!(rest(first(&source, 9, 4).unwrap()), (2, Some(4..8)));
         assert_eq!(rest(last(&source, 9, 4).unwrap()), (2, Some(0..4)));

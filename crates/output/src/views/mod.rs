@@ -2,26 +2,30 @@
 //!
 //! A view is a function over a [`Source`]. It reads in chunks of 64 KiB, holds no more than its
 //! budget, writes nothing, and knows neither the log nor the clock. Every offset and range in an
-//! answer refers to the log. Everything that a view leaves out is named by its range.
+//! answer refers to the log. What a view leaves out for its budget is named by its range; what was
+//! dropped, [`Source::dropped`] names.
 //!
-//! An offset of the log has bytes, lies in a dropped range or, if the source shows only one stream
-//! ([`Only`]), has bytes of the other stream. A dropped range ends the line before it. Bytes of the
+//! An offset of the log has bytes, lies in a dropped range or, if the source shows only one stream,
+//! has bytes of the other stream. A dropped range ends the line before it. Bytes of the
 //! other stream are skipped and end nothing; a range may span them.
 //!
-//! - `source.rs`, `only.rs`: what a view reads
+//! - `source.rs`: what a view reads
 //! - `walk.rs`, `mapped_bytes.rs`: reading forward and backward
 //! - `raw.rs`, `lines.rs`, `head_tail/`, `text.rs`, `search.rs`: the views
 
 pub mod head_tail;
 pub mod lines;
 mod mapped_bytes;
-mod only;
 pub mod raw;
 pub mod search;
+#[cfg(test)]
+mod slice;
 mod source;
 pub mod text;
 mod walk;
 
-pub use only::{Only, Run};
-pub use source::{Read, Slice, Source};
+pub use source::{Read, Source};
 pub use walk::Chunk;
+
+#[cfg(test)]
+use slice::Slice;

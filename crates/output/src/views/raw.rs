@@ -1,11 +1,11 @@
-//! The bytes as they are: a range, or everything after a cursor.
+//! The bytes as they are, after a cursor.
 
 use std::{io, ops::Range};
 
 use super::Source;
 use super::mapped_bytes::{SourcePart, read_parts};
 
-/// The contents of a range.
+/// The bytes after a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
     pub segments: Vec<Segment>,
@@ -24,15 +24,10 @@ pub enum Segment {
     Dropped(Range<u64>),
 }
 
-/// The bytes of `range`, at most `max_bytes`. They may be cut within a character.
-pub fn range(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Raw> {
-    let (parts, next) = read_parts(source, range, max_bytes)?;
-    Ok(Raw { segments: parts.into_iter().map(Segment::from).collect(), next })
-}
-
-/// The bytes after `cursor`, at most `max_bytes`.
+/// The bytes after `cursor`, at most `max_bytes`. They may be cut within a character.
 pub fn since(source: &dyn Source, cursor: u64, max_bytes: usize) -> io::Result<Raw> {
-    range(source, cursor..source.end(), max_bytes)
+    let (parts, next) = read_parts(source, cursor..source.end(), max_bytes)?;
+    Ok(Raw { segments: parts.into_iter().map(Segment::from).collect(), next })
 }
 
 impl From<SourcePart> for Segment {
@@ -46,10 +41,7 @@ impl From<SourcePart> for Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{Only, Run, Slice},
-        *,
-    };
+    use super::{super::Slice, *};
 
     fn bytes(range: Range<u64>, bytes: &[u8]) -> Segment {
         Segment::Bytes { range, bytes: bytes.to_vec() }
@@ -71,20 +63,5 @@ mod tests {
             let want = Raw { segments: vec![], next: cursor };
             assert_eq!(since(&source, cursor, 100).unwrap(), want);
         }
-    }
-
-    #[test]
-    fn a_segment_of_one_stream_spans_the_other() {
-        let source = Slice::new(b"oEoEEo");
-        let only = Only::new(&source, |at| match source_byte(at) {
-            b'o' => Run::Wanted { until: at + 1 },
-            _ => Run::Other { until: at + 1 },
-        });
-        let want = Raw { segments: vec![bytes(0..6, b"ooo")], next: 6 };
-        assert_eq!(since(&only, 0, 100).unwrap(), want);
-    }
-
-    fn source_byte(at: u64) -> u8 {
-        b"oEoEEo"[at as usize]
     }
 }

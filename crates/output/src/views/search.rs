@@ -97,10 +97,7 @@ pub fn search(source: &dyn Source, query: &Query) -> io::Result<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{Only, Run, Slice},
-        *,
-    };
+    use super::{super::Slice, *};
 
     fn query(pattern: &str) -> Query {
         Query {
@@ -151,20 +148,5 @@ mod tests {
         let context: (Vec<_>, Vec<_>) =
             (texts(&found.matches[0].before), texts(&found.matches[0].after));
         assert_eq!(context, (vec![b"bb".to_vec()], vec![b"cc".to_vec()]));
-    }
-
-    #[test]
-    fn one_stream_is_searched_across_the_other_with_offsets_of_the_log() {
-        let log = b"reEEEady\nE\nno";
-        let slice = Slice::new(log);
-        let only = Only::new(&slice, |at| match log[at as usize] {
-            b'E' => Run::Other { until: at + 1 },
-            _ => Run::Wanted { until: at + 1 },
-        });
-        let found = search(&only, &query("e.*y|ea")).unwrap();
-        let line = FoundLine { range: 0..9, text: b"ready".to_vec() };
-        let hits = vec![Hit { text: 1..5, range: 1..8 }];
-        let want = Match { number: 0, line, hits, before: vec![], after: vec![] };
-        assert_eq!((found.matches, found.next), (vec![want], 11));
     }
 }

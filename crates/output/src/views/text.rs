@@ -20,8 +20,7 @@ use std::{
 
 use super::Source;
 use super::walk::{Walk, WalkStep};
-
-pub use cleaner::{CleanLine, Cleaner};
+use cleaner::Cleaner;
 
 /// The lines of a range as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +28,6 @@ pub struct Text {
     pub lines: Vec<TextLine>,
     /// The part of the range that did not fit into the budget.
     pub rest: Option<Range<u64>>,
-    /// The dropped ranges met; each ends the line before it.
-    pub dropped: Vec<Range<u64>>,
 }
 
 /// A line as text, and how often it was repeated.
@@ -58,7 +55,7 @@ pub struct Repeats {
 pub fn text(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Text> {
     let end = range.end.min(source.end());
     let mut cleaner = Cleaner::default();
-    let mut page = TextPage { max_bytes, used: 0, lines: Vec::new(), dropped: Vec::new() };
+    let mut page = TextPage { max_bytes, used: 0, lines: Vec::new(), dropped_to: 0 };
     let mut flow = Walk::new(source, range).try_for_each(|step| {
         match step {
             WalkStep::Bytes(mut chunk) => {
@@ -68,7 +65,7 @@ pub fn text(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Res
             }
             WalkStep::Dropped(range) => {
                 cleaner.end_line().map_or(ControlFlow::Continue(()), |line| page.add(line))?;
-                page.dropped.push(range);
+                page.dropped_to = range.end;
             }
         }
         ControlFlow::Continue(())
@@ -77,7 +74,7 @@ pub fn text(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Res
         flow = cleaner.end_line().map_or(flow, |line| page.add(line));
     }
     let rest = flow.break_value().map(|from| from..end);
-    Ok(Text { lines: page.lines, rest, dropped: page.dropped })
+    Ok(Text { lines: page.lines, rest })
 }
 
 /// Folds repeated lines and keeps to the budget.
@@ -85,37 +82,36 @@ struct TextPage {
     max_bytes: usize,
     used: usize,
     lines: Vec<TextLine>,
-    dropped: Vec<Range<u64>>,
+    /// The end of the last dropped range: lines before it are not repeated by those after it.
+    dropped_to: u64,
 }
 
 impl TextPage {
     /// Breaks with the start of the line if it does not fit.
-    fn add(&mut self, line: CleanLine) -> ControlFlow<u64> {
-        let dropped_to = self.dropped.last().map_or(0, |gone| gone.end);
+    fn add(&mut self, mut line: TextLine) -> ControlFlow<u64> {
         if let Some(last) = self.lines.last_mut()
-            && last.range.start >= dropped_to
+            && last.range.start >= self.dropped_to
             && last.is_repeated_by(&line)
         {
             last.repeat(line.range);
             return ControlFlow::Continue(());
         }
-        let CleanLine { mut text, range, mut cut } = line;
-        if self.used + text.len() > self.max_bytes {
+        if self.used + line.text.len() > self.max_bytes {
             if !self.lines.is_empty() {
-                return ControlFlow::Break(range.start);
+                return ControlFlow::Break(line.range.start);
             }
-            text.truncate(text.floor_char_boundary(self.max_bytes));
-            cut = Some(range.clone());
+            line.text.truncate(line.text.floor_char_boundary(self.max_bytes));
+            line.cut = Some(line.range.clone());
             self.used = self.max_bytes;
         }
-        self.used += text.len() + 1;
-        self.lines.push(TextLine { text, range, cut, repeats: None });
+        self.used += line.text.len() + 1;
+        self.lines.push(line);
         ControlFlow::Continue(())
     }
 }
 
 impl TextLine {
-    fn is_repeated_by(&self, line: &CleanLine) -> bool {
+    fn is_repeated_by(&self, line: &Self) -> bool {
         self.cut.is_none() && line.cut.is_none() && self.text == line.text
     }
 
@@ -179,7 +175,7 @@ mod tests {
         let view = text(&source, 0..u64::MAX, 100).unwrap();
         let repeats = Some(Repeats { count: 3, range: 4..13 });
         let line = TextLine { text: "b".into(), range: 2..4, cut: None, repeats };
-        assert_eq!((view.lines, view.dropped.first()), (vec![line], Some(&(0..2))));
+        assert_eq!(view.lines, [line]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, io, ops::Range};
 
-use lastbyte_output::views::{Read, Slice, Source};
+use lastbyte_output::views::{Read, Source};
 use proptest::prelude::*;
 
 /// Bytes, their dropped ranges, and the length of each read.
@@ -26,8 +26,15 @@ impl Source for Chopped {
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
         self.turn.set(self.turn.get() + 1);
         let size = into.len().min(self.sizes[self.turn.get() % self.sizes.len()]);
-        let slice = Slice::new(&self.bytes);
-        self.dropped.iter().cloned().fold(slice, Slice::without).read_at(at, &mut into[..size])
+        let next = self.dropped.iter().find(|gone| gone.end > at);
+        if let Some(gone) = next.filter(|gone| gone.start <= at) {
+            return Ok(Read::Dropped(gone.clone()));
+        }
+        let until = next.map_or(self.end(), |gone| gone.start);
+        let available = &self.bytes[at.min(until) as usize..until as usize];
+        let count = available.len().min(size);
+        into[..count].copy_from_slice(&available[..count]);
+        Ok(Read::Bytes(count))
     }
 }
 

@@ -11,10 +11,7 @@ fn check_sum(source: &Chopped, max_bytes: usize) {
     assert!(view.head.len() + view.tail.len() <= max_bytes);
     assert!(source.bytes.starts_with(&view.head) && source.bytes.ends_with(&view.tail));
     match view.omitted {
-        Some(omitted) => {
-            assert_eq!(omitted, head..source.end() - tail);
-            assert_eq!(view.dropped, source.dropped);
-        }
+        Some(omitted) => assert_eq!(omitted, head..source.end() - tail),
         None => assert_eq!((head, tail), (source.end(), 0)),
     }
     if let [gone] = &source.dropped[..]

@@ -1,11 +1,12 @@
 //! One stream of two reads like that stream alone, with offsets of the log.
 
-use std::ops::Range;
+use std::{io, ops::Range};
 
 use lastbyte_output::views::{
-    Only, Run, Slice, Source,
+    Read, Source,
     lines::{self, Lines},
-    search::{Query, search},
+    raw::{self, Raw, Segment},
+    search::{FoundLine, Hit, Match, Query, search},
     text::text,
 };
 use proptest::prelude::*;
@@ -20,13 +21,34 @@ struct Split {
     wanted: Vec<bool>,
 }
 
+impl Source for Split {
+    fn end(&self) -> u64 {
+        self.log.end()
+    }
+
+    fn dropped(&self) -> &[Range<u64>] {
+        self.log.dropped()
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
+        let Some((wanted, rest)) = self.wanted[at as usize..].split_first() else {
+            return Ok(Read::Bytes(0));
+        };
+        let run = 1 + rest.iter().take_while(|other| *other == wanted).count();
+        if *wanted {
+            let size = into.len().min(run);
+            self.log.read_at(at, &mut into[..size])
+        } else {
+            Ok(Read::Other { until: at + run as u64 })
+        }
+    }
+}
+
 impl Split {
-    fn run_at(&self, at: u64) -> Run {
-        let from = at as usize;
-        let wanted = self.wanted[from];
-        let until = self.wanted[from..].iter().position(|other| *other != wanted);
-        let until = until.map_or(self.wanted.len(), |len| from + len) as u64;
-        if wanted { Run::Wanted { until } } else { Run::Other { until } }
+    /// A log in which every `E` is of the other stream.
+    fn without_e(log: &[u8]) -> Self {
+        let wanted = log.iter().map(|byte| *byte != b'E').collect();
+        Self { log: Chopped::new(log.to_vec()), wanted }
     }
 
     /// The bytes of the wanted stream and their offsets in the log.
@@ -95,11 +117,27 @@ proptest! {
     #[test]
     fn one_stream_reads_like_that_stream_alone(split in split(), max_bytes in 0..400_usize) {
         let (bytes, offsets) = split.alone();
-        let (only, alone) = (Only::new(&split.log, |at| split.run_at(at)), Slice::new(&bytes));
-        let both = Both { only: &only, alone: &alone, offsets: &offsets, max_bytes };
+        let alone = Chopped::new(bytes);
+        let both = Both { only: &split, alone: &alone, offsets: &offsets, max_bytes };
         both.check_lines(|source| lines::first(source, 9, max_bytes).unwrap());
         both.check_lines(|source| lines::last(source, 9, max_bytes).unwrap());
         both.check_text();
         both.check_search();
     }
+}
+
+#[test]
+fn a_segment_of_one_stream_spans_the_other() {
+    let segment = Segment::Bytes { range: 0..6, bytes: b"ooo".to_vec() };
+    let want = Raw { segments: vec![segment], next: 6 };
+    assert_eq!(raw::since(&Split::without_e(b"oEoEEo"), 0, 100).unwrap(), want);
+}
+
+#[test]
+fn one_stream_is_searched_across_the_other_with_offsets_of_the_log() {
+    let found = search(&Split::without_e(b"reEEEady\nE\nno"), &query("e.*y|ea")).unwrap();
+    let line = FoundLine { range: 0..9, text: b"ready".to_vec() };
+    let hits = vec![Hit { text: 1..5, range: 1..8 }];
+    let want = Match { number: 0, line, hits, before: vec![], after: vec![] };
+    assert_eq!((found.matches, found.next), (vec![want], 11));
 }

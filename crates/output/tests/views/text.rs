@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use lastbyte_output::views::{
-    Slice, Source,
+    Source,
     text::{Repeats, Text, TextLine, text},
 };
 use proptest::prelude::*;
@@ -100,7 +100,7 @@ fn model(source: &Chopped) -> Text {
             *repeats = Some(Repeats { count: count + 1, range: start..range.end });
         }
     }
-    Text { lines, rest: None, dropped: source.dropped.clone() }
+    Text { lines, rest: None }
 }
 
 /// The texts with repeats expanded.
@@ -122,7 +122,7 @@ proptest! {
         })),
         max_bytes in 0..100_usize,
     ) {
-        let at_once = source.dropped.iter().cloned().fold(Slice::new(&source.bytes), Slice::without);
+        let at_once = source.clone().in_chunks(vec![usize::MAX]);
         let want = text(&at_once, 0..source.end(), max_bytes).unwrap();
         prop_assert_eq!(text(&source, 0..source.end(), max_bytes).unwrap(), want);
     }

@@ -21,14 +21,14 @@ use crate::clock::{after_waiters, unix_ms};
 
 /// One open end of a command's output.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct OutputEnd {
     end: AsyncFd<OwnedFd>,
     stream: Stream,
-    kind: Kind,
+    kind: EndKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum EndKind {
     Pipe {
         full_in_a_row: u32,
         /// Held while the pipe is large.
@@ -48,23 +48,23 @@ enum Kind {
 const HOT: u32 = 8;
 const USUAL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 1 << 20;
-/// As much as a pty gives at once. The kernel allocates what is asked for before it looks.
+/// As much as a pty gives at once. The kernel allocates the size of a request before it reads.
 const PAGE: usize = 4096;
 /// More than the kernel holds back of a pty's output: a pass ends there even under a flood.
 const MOST_OF_A_PTY: usize = 256 * 1024;
 
-impl Source {
+impl OutputEnd {
     pub(super) fn pipe(end: OwnedFd, stream: Stream) -> io::Result<Self> {
-        Self::new(end, stream, Kind::Pipe { full_in_a_row: 0, large: None })
+        Self::new(end, stream, EndKind::Pipe { full_in_a_row: 0, large: None })
     }
 
     pub(super) fn pty(ours: OwnedFd, terminal: OwnedFd) -> io::Result<Self> {
         let (read, write) = pipe::pipe()?;
         pipe::set_nonblocking(&read)?;
-        Self::new(ours, Stream::Out, Kind::Pty { read, write, terminal: Some(terminal) })
+        Self::new(ours, Stream::Out, EndKind::Pty { read, write, terminal: Some(terminal) })
     }
 
-    fn new(end: OwnedFd, stream: Stream, kind: Kind) -> io::Result<Self> {
+    fn new(end: OwnedFd, stream: Stream, kind: EndKind) -> io::Result<Self> {
         Ok(Self { end: readiness::watch(end, Interest::READABLE)?, stream, kind })
     }
 
@@ -87,8 +87,8 @@ impl Source {
         }
     }
 
-    /// Stores what lies ready at this instant and hardly more. Says how many bytes, and whether
-    /// nobody can write to it any more.
+    /// Stores what is ready at this instant and hardly more. Returns how many bytes, and whether it
+    /// is at its end.
     pub(super) fn pass(
         &self,
         writer: &mut Writer,
@@ -102,9 +102,9 @@ impl Source {
                     stored(writer);
                     moved += count;
                     left = match left {
-                        // Asked only now: mostly there was nothing.
+                        // Asked only now: usually nothing was ready.
                         None => Some(self.ready()),
-                        // This was the look for an end.
+                        // This was the check for the end.
                         Some(0) => return (moved, false),
                         Some(left) => Some(left.saturating_sub(count)),
                     };
@@ -117,17 +117,17 @@ impl Source {
 
     fn ready(&self) -> usize {
         match self.kind {
-            Kind::Pipe { .. } => {
+            EndKind::Pipe { .. } => {
                 pipe::ready(&self.end).unwrap_or(0).try_into().unwrap_or(usize::MAX)
             }
-            // What a pty has ready cannot be asked for, only read until there is nothing.
-            Kind::Pty { .. } => MOST_OF_A_PTY,
+            // A pty does not say how much is ready; it can only be read until it is empty.
+            EndKind::Pty { .. } => MOST_OF_A_PTY,
         }
     }
 
     /// From now on a terminal that nobody has open is at its end.
     pub(super) fn let_terminal_go(&mut self) {
-        if let Kind::Pty { terminal, .. } = &mut self.kind {
+        if let EndKind::Pty { terminal, .. } = &mut self.kind {
             *terminal = None;
         }
     }
@@ -140,14 +140,14 @@ impl Source {
     /// `None` for a pipe.
     pub(super) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
         match self.kind {
-            Kind::Pipe { .. } => None,
-            Kind::Pty { .. } => Some(pty::resize(&self.end, size)),
+            EndKind::Pipe { .. } => None,
+            EndKind::Pty { .. } => Some(pty::resize(&self.end, size)),
         }
     }
 
-    /// Closes it once the waiters have been answered; at once if it has a buffer that others might want.
+    /// Closes it after waiters have run; at once if it has a large buffer that others might want.
     pub(super) fn close_soon(self) {
-        if !matches!(self.kind, Kind::Pipe { large: Some(_), .. }) {
+        if !matches!(self.kind, EndKind::Pipe { large: Some(_), .. }) {
             tokio::spawn(async move {
                 after_waiters().await;
                 drop(self);
@@ -155,9 +155,9 @@ impl Source {
         }
     }
 
-    /// Asks for a larger buffer when the pipe keeps being full, as long as there are some to give.
+    /// Gets a larger buffer if the pipe is full again and again and a permit is free.
     pub(super) fn grow_if_hot(&mut self, moved: usize, large_pipes: &Arc<Semaphore>) {
-        let Kind::Pipe { full_in_a_row, large } = &mut self.kind else { return };
+        let EndKind::Pipe { full_in_a_row, large } = &mut self.kind else { return };
         *full_in_a_row = if moved >= USUAL_PIPE { *full_in_a_row + 1 } else { 0 };
         if *full_in_a_row != HOT || large.is_some() {
             return;
@@ -169,11 +169,11 @@ impl Source {
     }
 }
 
-fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
-    let Kind::Pty { read, write, .. } = kind else {
+fn pull(end: &OwnedFd, kind: &EndKind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
+    let EndKind::Pty { read, write, .. } = kind else {
         return writer.pull(end, stream, most, now_ms());
     };
-    // What an earlier step could not store is still in the pipe, and goes first.
+    // What an earlier step could not store is still in the pipe, and comes first.
     match writer.pull(read, stream, most, now_ms()) {
         Pulled::Nothing | Pulled::End => {}
         pulled => return pulled,
@@ -182,13 +182,13 @@ fn pull(end: &OwnedFd, kind: &Kind, stream: Stream, writer: &mut Writer, most: u
         Ok(0) => Pulled::End,
         Ok(gathered) => writer.pull(read, stream, gathered, now_ms()),
         Err(Errno::AGAIN) => Pulled::Nothing,
-        // A pty that cannot be read has no more to give.
+        // A pty that cannot be read is at its end.
         Err(_) => Pulled::End,
     }
 }
 
-/// Moves what a pty has ready into the pipe, or as much as fits: of a flood it gives a page at
-/// once, and to append and to publish each would cost more than its bytes.
+/// Moves what a pty has ready into the pipe, or as much as fits. A pty gives a page at a time, and to
+/// append and publish each page would cost more than to copy it.
 fn gather(pty: &OwnedFd, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
     let mut gathered = 0;
     while gathered < most {
@@ -196,7 +196,7 @@ fn gather(pty: &OwnedFd, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
             Ok(0) => break,
             Ok(moved) => gathered += moved,
             Err(errno) if gathered == 0 => return Err(errno),
-            // It is still so the next time.
+            // The next call returns it again.
             Err(_) => break,
         }
     }

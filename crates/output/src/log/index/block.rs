@@ -20,10 +20,10 @@ pub(super) fn absolute(stamp: Stamp) -> Vec<u8> {
     [stamp.offset.to_le_bytes(), second.to_le_bytes()].concat()
 }
 
-/// A record behind that of `last`.
+/// The record of `stamp`, after that of `last`.
 pub(super) fn after(last: Stamp, stamp: Stamp) -> Vec<u8> {
     let mut record = Vec::with_capacity(LONGEST_RECORD);
-    // One more than the value, because a zero is padding.
+    // One is added because a zero is padding.
     encode_varint((stamp.offset - last.offset) * 2 + encode_stream(stamp.stream) + 1, &mut record);
     encode_varint(stamp.at_ms - last.at_ms, &mut record);
     record
@@ -78,7 +78,7 @@ fn decode(bytes: &[u8]) -> Vec<Stamp> {
         let Some(step) = step.checked_sub(1) else { return stamps };
         let stream = decode_stream(step);
         let (offset, at_ms) = (stamp.offset.checked_add(step / 2), stamp.at_ms.checked_add(time));
-        // No log is that long: the file was damaged, and from here on it says nothing.
+        // No log is that long: the file is damaged, and the rest of the block is ignored.
         let (Some(offset), Some(at_ms)) = (offset, at_ms) else { return stamps };
         stamp = Stamp { offset, stream, at_ms };
         rest = tail;

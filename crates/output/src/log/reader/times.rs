@@ -5,15 +5,15 @@ use std::io;
 use std::ops::Range;
 
 use super::{Horizon, Piece, ReadError, Reader, open_once};
-use crate::log::index::{self, Found};
-use crate::log::runs::{self, Run};
-use crate::log::{Extent, Stamp};
+use crate::log::runs::{clipped, made_since, within};
+use crate::log::shared::Shared;
+use crate::log::{Extent, Stamp, Streams, index};
 
-/// Stamps of a range: the first lies where it begins, unless that is gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The stamps of a range. The first lies where the range begins, unless that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stamped {
     pub stamps: Vec<Stamp>,
-    /// They are all that there are up to here.
+    /// Up to this offset there are no others.
     pub until: u64,
 }
 
@@ -30,12 +30,20 @@ impl Reader {
         at: u64,
         into: &mut [u8],
     ) -> Result<(Piece, Vec<Stamp>), ReadError> {
-        let some = |range| self.stamps(range, MOST_IN_A_READ).map(Some);
-        let (piece, stamped) = self.look((extent, live), at, into, some)?;
-        let (Piece::Bytes(count), Some(Stamped { mut stamps, until })) = (&piece, stamped) else {
-            return Ok((piece, Vec::new()));
-        };
-        let end = until.min(at + *count as u64);
+        self.read_stamped((extent, live), at, into, MOST_IN_A_READ)
+    }
+
+    pub(super) fn read_stamped(
+        &self,
+        extents: (&Extent, &dyn Horizon),
+        at: u64,
+        into: &mut [u8],
+        most: usize,
+    ) -> Result<(Piece, Vec<Stamp>), ReadError> {
+        let stamps = |range| self.stamps(range, most);
+        let (piece, Stamped { mut stamps, until }) = self.look(extents, at, into, stamps)?;
+        let Piece::Bytes(count) = piece else { return Ok((piece, Vec::new())) };
+        let end = until.min(at + count as u64);
         stamps.retain(|stamp| stamp.offset < end);
         match stamps.first().map_or(end, |first| first.offset) {
             // Pushed out of memory after it was copied.
@@ -44,26 +52,29 @@ impl Reader {
         }
     }
 
-    /// The stamps of a range, those of dropped bytes as far as they are still there. No more than
-    /// `most`, which is more than none.
+    /// At most `most` stamps of a range, and at least one; of dropped bytes those still there.
     pub fn stamps(&self, range: Range<u64>, most: usize) -> Result<Stamped, ReadError> {
         self.read_own(|| {
-            let Found { stamps: times, until } = self.times(&range, most)?;
-            let mut stamps = runs::stamps(&self.runs_there(range.start..until)?, &times);
+            let Stamped { stamps: all, until } = self.all_stamps(&range, most)?;
+            // Nothing is known of bytes that newer ones have pushed out of memory.
+            let gone = self.shared.memory.forgotten();
+            let before = clipped(&all, range.start..gone.start.min(until));
+            let after = clipped(&all, gone.end.max(range.start)..until);
+            let mut stamps = [before, after].concat();
             let until = stamps.get(most).map_or(until, |stamp| stamp.offset);
             stamps.truncate(most);
             Ok(Stamped { stamps, until })
         })
     }
 
-    /// The cursor of the first byte that may have come at this time or later. What is gone right
-    /// before it may have, too, and so is in.
+    /// The cursor of the first byte that may have come at this time or later. A dropped range right
+    /// before it may have, too, and is included.
     pub fn since(&self, extent: &Extent, at_ms: u64) -> Result<u64, ReadError> {
         let earliest = Stamp::earliest_for(at_ms);
-        let start = Some(Stamp::of_start(self.started_ms)).filter(|start| start.at_ms >= earliest);
+        let start = Stamp::of_start(self.shared.started_ms);
         let written = self.read_own(|| self.written_since(earliest))?;
-        let unwritten = self.shared.unwritten.made_since(earliest);
-        let found = [start, written, unwritten].into_iter().flatten();
+        let in_memory = self.shared.memory.made_since(earliest);
+        let found = [made_since(&[start], earliest), written, in_memory].into_iter().flatten();
         let first = found.map(|stamp| stamp.offset).min().filter(|first| *first < extent.len);
         let Some(first) = first else { return Ok(extent.len) };
         let mut gone = extent.dropped.ranges().iter();
@@ -71,27 +82,19 @@ impl Reader {
         Ok(gone.map_or(first, |gone| gone.start))
     }
 
-    /// The runs of a range, but for what newer bytes have pushed out of memory.
-    fn runs_there(&self, range: Range<u64>) -> Result<Vec<Run>, ReadError> {
-        let gone = self.shared.tail.forgotten().unwrap_or(range.end..range.end);
-        let mut runs = Vec::new();
-        for part in [range.start..gone.start.min(range.end), gone.end.max(range.start)..range.end] {
-            if !part.is_empty() {
-                runs.extend(self.runs(part)?);
-            }
-        }
-        Ok(runs)
-    }
-
-    /// Every stamp that says when a byte of the range came, from the start of the process on, in
-    /// whatever order of streams. About `most`.
-    fn times(&self, range: &Range<u64>, most: usize) -> Result<Found, ReadError> {
-        let Found { stamps: written, until } = self.written(range, most)?;
-        let mut stamps = vec![Stamp::of_start(self.started_ms)];
+    /// The stamp that the range begins with, which may lie before it, and those within, wherever they
+    /// are kept. About `most`.
+    fn all_stamps(&self, range: &Range<u64>, most: usize) -> Result<Stamped, ReadError> {
+        let Stamped { stamps: written, until } = self.written(range, most)?;
+        let mut stamps = match self.shared.streams {
+            Streams::One => vec![Stamp::of_start(self.shared.started_ms)],
+            // The first byte has a stamp with its stream.
+            Streams::Split => Vec::new(),
+        };
         stamps.extend(written);
-        stamps.extend(self.shared.unwritten.within(&(range.start..until)));
+        stamps.extend(self.shared.memory.within(&(range.start..until)));
         stamps.sort_by_key(|stamp| (stamp.offset, stamp.at_ms));
-        // Of several for one offset the last holds.
+        // Of several stamps for one offset the last holds.
         stamps.dedup_by(|next, last| {
             let same = next.offset == last.offset;
             if same {
@@ -99,33 +102,37 @@ impl Reader {
             }
             same
         });
-        Ok(Found { stamps, until })
+        Ok(Stamped { stamps, until })
     }
 
-    fn written(&self, range: &Range<u64>, most: usize) -> Result<Found, ReadError> {
+    fn written(&self, range: &Range<u64>, most: usize) -> Result<Stamped, ReadError> {
         if let Some(short) = self.shared.short.get() {
-            return Ok(Found { stamps: short.within(range), until: range.end });
+            return Ok(Stamped { stamps: within(&short.stamps, range), until: range.end });
         }
-        match self.index()? {
+        match self.index(range.start)? {
             Some(file) => index::within(file, range, most).map_err(|error| self.failed(error)),
-            None => Ok(Found { stamps: Vec::new(), until: range.end }),
+            None => Ok(Stamped { stamps: Vec::new(), until: range.end }),
         }
     }
 
     fn written_since(&self, at_ms: u64) -> Result<Option<Stamp>, ReadError> {
         if let Some(short) = self.shared.short.get() {
-            return Ok(short.made_since(at_ms));
+            return Ok(made_since(&short.stamps, at_ms));
         }
-        match self.index()? {
+        match self.index(u64::MAX)? {
             Some(file) => index::made_since(file, at_ms).map_err(|error| self.failed(error)),
             None => Ok(None),
         }
     }
 
-    /// The index, if there is one: not every log has something to say in it.
-    fn index(&self) -> Result<Option<&File>, ReadError> {
-        match open_once(&self.index, || self.place.index()) {
-            Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(None),
+    /// The index, for stamps from `from` on. There may be none, except for split streams on disk.
+    fn index(&self, from: u64) -> Result<Option<&File>, ReadError> {
+        let Shared { streams, memory, place, .. } = &*self.shared;
+        let is_needed = || *streams == Streams::Split && from < memory.forgotten().start;
+        match open_once(&self.index, || place.index()) {
+            Err(error) if error.source.kind() == io::ErrorKind::NotFound && !is_needed() => {
+                Ok(None)
+            }
             opened => opened.map(Some),
         }
     }
@@ -136,31 +143,25 @@ mod tests {
     use super::*;
     use crate::log::index::IndexWriter;
     use crate::log::place::create_file;
-    use crate::log::shared::Shared;
-    use crate::log::{Place, Stream, Streams};
-
-    const fn stamp(offset: u64, stream: Stream, at_ms: u64) -> Stamp {
-        Stamp { offset, stream, at_ms }
-    }
+    use crate::log::{Place, Stream};
 
     /// The disk failed at byte 10, and time has gone on a little before the next stamp.
     #[test]
     fn the_first_bytes_in_memory_have_the_last_stamp_on_disk() {
+        let stamp = |offset, at_ms| Stamp { offset, stream: Stream::Out, at_ms };
         let folder = tempfile::tempdir().expect("a folder");
         let place = Place::new(folder.path(), 1);
         let mut index = IndexWriter::new(create_file(&place.index()).expect("an index"));
-        index.append(stamp(0, Stream::Err, 200)).expect("room");
-        index.append(stamp(4, Stream::Out, 200)).expect("room");
-        let shared = Shared::default();
-        shared.tail.begin(10);
-        shared.tail.append(b"out", Stream::Out, u64::MAX);
-        shared.tail.append(b"err", Stream::Err, u64::MAX);
-        shared.unwritten.add(stamp(14, Stream::Err, 300));
-        let reader = Reader::new(place, Streams::Split, 100, shared.into());
-        let in_memory =
-            [stamp(10, Stream::Out, 200), stamp(13, Stream::Err, 200), stamp(14, Stream::Err, 300)];
+        index.append(stamp(2, 200)).expect("room");
+        index.append(stamp(4, 300)).expect("room");
+        let shared = Shared::new(place, Streams::One, 100);
+        shared.memory.begin(10);
+        shared.memory.append(b"memory", u64::MAX);
+        shared.memory.stamp(stamp(14, 400));
+        let reader = Reader::new(shared.into());
+        let in_memory = [stamp(10, 300), stamp(14, 400)];
         assert_eq!(reader.stamps(10..16, 9).expect("readable").stamps, in_memory);
-        let on_disk = [stamp(0, Stream::Err, 200), stamp(4, Stream::Out, 200)];
+        let on_disk = [stamp(0, 100), stamp(2, 200), stamp(4, 300)];
         let stamped = reader.stamps(0..16, 9).expect("readable");
         assert_eq!(stamped, Stamped { stamps: [&on_disk[..], &in_memory].concat(), until: 16 });
     }

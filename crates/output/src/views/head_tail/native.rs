@@ -13,17 +13,13 @@ use crate::decode::character_across;
 const BEYOND: usize = 3;
 
 /// The beginning and the end of a log. If the source shows all streams, the lengths of head,
-/// omitted range and tail add up to `total`.
+/// omitted range and tail add up to its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadTail {
-    pub total: u64,
     pub head: Vec<u8>,
-    /// The range between head and tail.
+    /// The range between head and tail, with all that was dropped there.
     pub omitted: Option<Range<u64>>,
     pub tail: Vec<u8>,
-    /// The omitted ranges that cannot be fetched, as the source lists them. Ranges dropped while
-    /// the view reads are omitted too, but may be missing here.
-    pub dropped: Vec<Range<u64>>,
 }
 
 /// Everything from `from` on, at most `max_bytes`: half for the head, or more if a dropped range
@@ -42,8 +38,7 @@ pub fn native(source: &dyn Source, from: u64, max_bytes: usize) -> io::Result<He
     };
     let whole = next == total && after_head.is_none() && head.len() <= max_bytes;
     if whole {
-        let head = head.into_bytes();
-        return Ok(HeadTail { total, head, omitted: None, tail: vec![], dropped: vec![] });
+        return Ok(HeadTail { head: head.into_bytes(), omitted: None, tail: vec![] });
     }
     let mut head_limit = max_bytes / 2;
     if after_head.is_some() {
@@ -55,14 +50,7 @@ pub fn native(source: &dyn Source, from: u64, max_bytes: usize) -> io::Result<He
     head.truncate(cut);
     let tail = tail(source, from..total, max_bytes - head.len())?;
     let omitted = from..if tail.is_empty() { total } else { tail.offset(0) };
-    let dropped = overlaps(source.dropped(), &omitted);
-    Ok(HeadTail {
-        total,
-        head: head.into_bytes(),
-        omitted: Some(omitted),
-        tail: tail.into_bytes(),
-        dropped,
-    })
+    Ok(HeadTail { head: head.into_bytes(), omitted: Some(omitted), tail: tail.into_bytes() })
 }
 
 fn tail(source: &dyn Source, range: Range<u64>, limit: usize) -> io::Result<MappedBytes> {
@@ -101,12 +89,6 @@ fn tail_cut(bytes: &[u8], limit: usize) -> usize {
     }
 }
 
-/// The parts of `ranges` within `within`.
-fn overlaps(ranges: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>> {
-    let clip = |range: &Range<u64>| range.start.max(within.start)..range.end.min(within.end);
-    ranges.iter().map(clip).filter(|range| !range.is_empty()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::super::Slice, *};
@@ -116,8 +98,7 @@ mod tests {
         for max_bytes in [6, 7, 100] {
             let view = native(&Slice::new("a\nbé\n".as_bytes()), 0, max_bytes).unwrap();
             let head = "a\nbé\n".as_bytes().to_vec();
-            let want = HeadTail { total: 6, head, omitted: None, tail: vec![], dropped: vec![] };
-            assert_eq!(view, want);
+            assert_eq!(view, HeadTail { head, omitted: None, tail: vec![] });
         }
     }
 
@@ -181,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_range_is_omitted_and_listed_even_if_the_rest_fits() {
+    fn a_dropped_range_is_omitted_even_if_the_rest_fits() {
         let view = native(&Slice::new(b"abcdefgh").without(2..4).without(5..6), 0, 100).unwrap();
         assert_eq!(
             (view.head.as_slice(), view.tail.as_slice()),
             (b"ab".as_slice(), b"gh".as_slice())
         );
-        assert_eq!((view.omitted, view.dropped), (Some(2..6), vec![2..4, 5..6]));
+        assert_eq!(view.omitted, Some(2..6));
     }
 
     #[test]
@@ -202,6 +183,6 @@ mod tests {
     #[test]
     fn a_log_without_kept_bytes_is_all_omitted() {
         let view = native(&Slice::new(b"abcd").without(0..4), 0, 100).unwrap();
-        assert_eq!((view.omitted, view.dropped.len()), (Some(0..4), 1));
+        assert_eq!(view.omitted, Some(0..4));
     }
 }

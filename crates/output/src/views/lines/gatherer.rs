@@ -13,8 +13,6 @@ use crate::views::{
 };
 
 pub(super) struct Gatherer {
-    /// How many lines to skip first.
-    skip: u64,
     /// How many more lines to return.
     wanted: u64,
     max_bytes: usize,
@@ -22,7 +20,6 @@ pub(super) struct Gatherer {
     used: usize,
     open: Option<OpenLine>,
     lines: Vec<Line>,
-    dropped: Vec<Range<u64>>,
 }
 
 /// A line whose end has not been read yet.
@@ -33,16 +30,8 @@ struct OpenLine {
 }
 
 impl Gatherer {
-    pub(super) fn new(numbers: Range<u64>, max_bytes: usize) -> Self {
-        Self {
-            skip: numbers.start,
-            wanted: numbers.end.saturating_sub(numbers.start),
-            max_bytes,
-            used: 0,
-            open: None,
-            lines: Vec::new(),
-            dropped: Vec::new(),
-        }
+    pub(super) fn new(wanted: u64, max_bytes: usize) -> Self {
+        Self { wanted, max_bytes, used: 0, open: None, lines: Vec::new() }
     }
 
     /// Reads until all wanted lines are there or the next does not fit. Whatever is left before
@@ -57,7 +46,7 @@ impl Gatherer {
             _ = self.close(end);
         }
         let rest = flow.break_value().filter(|next| *next < end).map(|next| next..end);
-        Ok(Lines { lines: self.lines, rest, dropped: self.dropped })
+        Ok(Lines { lines: self.lines, rest })
     }
 
     fn take(&mut self, step: WalkStep<'_>) -> ControlFlow<u64> {
@@ -71,10 +60,7 @@ impl Gatherer {
                     }
                 }
             }
-            WalkStep::Dropped(range) => {
-                self.close(range.start)?;
-                self.dropped.push(range);
-            }
+            WalkStep::Dropped(range) => self.close(range.start)?,
         }
         ControlFlow::Continue(())
     }
@@ -88,7 +74,7 @@ impl Gatherer {
             cut_from: None,
         });
         open.range.end = part.at + part.bytes.len() as u64;
-        if self.skip > 0 || open.cut_from.is_some() {
+        if open.cut_from.is_some() {
             return ControlFlow::Continue(());
         }
         let text = part.bytes.strip_suffix(b"\n").unwrap_or(part.bytes);
@@ -105,16 +91,12 @@ impl Gatherer {
     /// Ends the open line, if there is one. Breaks with `next` if no more lines are wanted.
     fn close(&mut self, next: u64) -> ControlFlow<u64> {
         if let Some(open) = self.open.take() {
-            if self.skip > 0 {
-                self.skip -= 1;
-            } else {
-                self.wanted -= 1;
-                // A cut line uses up the budget, even if it was cut earlier to keep a character.
-                let text = open.cut_from.map_or(open.text.len(), |_| self.max_bytes);
-                self.used += text + 1;
-                let cut = open.cut_from.map(|from| from..open.range.end);
-                self.lines.push(Line { range: open.range, text: open.text.into_bytes(), cut });
-            }
+            self.wanted -= 1;
+            // A cut line uses up the budget, even if it was cut earlier to keep a character.
+            let text = open.cut_from.map_or(open.text.len(), |_| self.max_bytes);
+            self.used += text + 1;
+            let cut = open.cut_from.map(|from| from..open.range.end);
+            self.lines.push(Line { range: open.range, text: open.text.into_bytes(), cut });
         }
         self.check_wanted(next)
     }

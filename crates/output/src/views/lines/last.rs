@@ -18,7 +18,7 @@ pub fn last(source: &dyn Source, count: u64, max_bytes: usize) -> io::Result<Lin
     let end = source.end();
     let start = Finder::new(count, max_bytes).find(source)?.unwrap_or(end);
     let walk = Walk::new(source, start..end);
-    let mut last = Gatherer::new(0..count, max_bytes).gather(walk, end)?;
+    let mut last = Gatherer::new(count, max_bytes).gather(walk, end)?;
     if let Some(line) = last.lines.last_mut().filter(|line| line.cut.is_some()) {
         *line = end_of_line(source, line.range.clone(), max_bytes)?;
     }

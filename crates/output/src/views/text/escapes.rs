@@ -1,4 +1,4 @@
-//! Turns the characters of a line into edits and removes escape sequences (ECMA-48, as terminals
+//! Turns the characters of a line into changes of its cells and removes escape sequences (ECMA-48, as terminals
 //! read it).
 //!
 //! It knows CSI sequences, strings (OSC, DCS, SOS, PM, APC) up to BEL or ST, and escapes of two or
@@ -8,8 +8,7 @@
 //! The parser is our own because the `vte` crate starts no sequence at such a byte, drops other
 //! characters within a sequence, and removes an unfinished sequence without bound.
 
-use super::cells::Edit;
-use crate::decode::Decoded;
+use super::cells::Cells;
 
 const LONGEST_SEQUENCE: usize = 64;
 const LONGEST_STRING: usize = 64 * 1024;
@@ -36,85 +35,79 @@ enum EscapeState {
 }
 
 impl Escapes {
-    pub(super) fn push(&mut self, decoded: Decoded) -> Option<Edit> {
-        match decoded {
-            Decoded::Bad(byte @ 0x80..0xA0) => {
-                self.enter(EscapeState::Escape);
-                self.push_character(char::from(byte - 0x40))
-            }
-            Decoded::Bad(_) | Decoded::Char(_) => self.push_character(decoded.character()),
+    /// Takes a character, or the first byte of an invalid sequence.
+    pub(super) fn push(&mut self, decoded: Result<char, u8>, cells: &mut Cells) {
+        if let Err(byte @ 0x80..0xA0) = decoded {
+            self.enter(EscapeState::Escape);
+            return self.push_character(char::from(byte - 0x40), cells);
         }
+        self.push_character(decoded.unwrap_or(char::REPLACEMENT_CHARACTER), cells);
     }
 
-    fn push_character(&mut self, character: char) -> Option<Edit> {
+    fn push_character(&mut self, character: char, cells: &mut Cells) {
         use EscapeState::{Csi, Escape, LongEscape, String, Text};
         self.length += 1;
         match (character, self.state) {
             ('\x1b', _) => self.enter(Escape),
             // CAN and SUB abort a sequence.
             ('\x18' | '\x1a', _) => self.enter(Text),
-            (_, Text) => plain(character),
-            (_, String) if self.length > LONGEST_STRING => self.end_with(character),
+            (_, Text) => plain(character, cells),
+            (_, String) if self.length > LONGEST_STRING => self.end_with(character, cells),
             ('\x07', String) => self.enter(Text),
-            (_, String) => None,
+            (_, String) => {}
             // Other control characters take effect within a sequence.
-            ('\0'..' ', _) => plain(character),
-            (_, _) if self.length > LONGEST_SEQUENCE => self.end_with(character),
+            ('\0'..' ', _) => plain(character, cells),
+            (_, _) if self.length > LONGEST_SEQUENCE => self.end_with(character, cells),
             ('[', Escape) => self.enter(Csi),
             (']' | 'P' | 'X' | '^' | '_', Escape) => self.enter(String),
             (' '..='/', Escape) => self.enter(LongEscape),
-            (' '..='/', LongEscape) => None,
+            (' '..='/', LongEscape) => {}
             ('0'..='~', Escape | LongEscape) => self.enter(Text),
-            (' '..='?', Csi) => {
-                self.parameters.push(character);
-                None
-            }
+            (' '..='?', Csi) => self.parameters.push(character),
             ('@'..='~', Csi) => {
-                let edit = self.command(character);
+                self.command(character, cells);
                 self.enter(Text);
-                edit
             }
-            (_, Escape | LongEscape | Csi) => self.end_with(character),
+            (_, Escape | LongEscape | Csi) => self.end_with(character, cells),
         }
     }
 
-    fn enter(&mut self, state: EscapeState) -> Option<Edit> {
+    fn enter(&mut self, state: EscapeState) {
         self.state = state;
         self.length = 0;
         self.parameters.clear();
-        None
     }
 
     /// Ends the sequence with a character that is not part of it.
-    fn end_with(&mut self, character: char) -> Option<Edit> {
+    fn end_with(&mut self, character: char, cells: &mut Cells) {
         self.enter(EscapeState::Text);
-        plain(character)
+        plain(character, cells);
     }
 
-    /// The edit of a CSI sequence that changes only its line.
-    fn command(&self, last: char) -> Option<Edit> {
+    /// Applies a CSI sequence that changes only its line.
+    fn command(&self, last: char, cells: &mut Cells) {
         let number = match self.parameters.as_str() {
-            "" => 0,
-            parameters => parameters.parse::<usize>().ok()?,
+            "" => Ok(0),
+            parameters => parameters.parse::<usize>(),
         };
         match (last, number) {
-            ('K', 0) => Some(Edit::EraseRest),
-            ('K', 2) => Some(Edit::EraseAll),
-            ('G', column) => Some(Edit::MoveTo(column.saturating_sub(1))),
-            ('C', count) => Some(Edit::Forward(count.max(1))),
-            ('D', count) => Some(Edit::Back(count.max(1))),
-            _ => None,
+            ('K', Ok(0)) => cells.erase_from(cells.cursor()),
+            ('K', Ok(2)) => cells.erase_from(0),
+            ('G', Ok(column)) => cells.move_to(column.saturating_sub(1)),
+            ('C', Ok(count)) => cells.move_to(cells.cursor().saturating_add(count.max(1))),
+            ('D', Ok(count)) => cells.move_to(cells.cursor().saturating_sub(count.max(1))),
+            _ => {}
         }
     }
 }
 
-/// The edit of a character outside of sequences.
-fn plain(character: char) -> Option<Edit> {
+/// Applies a character outside of sequences.
+fn plain(character: char, cells: &mut Cells) {
     match character {
-        '\r' => Some(Edit::MoveTo(0)),
-        '\x08' => Some(Edit::Back(1)),
-        '\t' => Some(Edit::Print('\t')),
-        _ if character.is_control() => None,
-        _ => Some(Edit::Print(character)),
+        '\r' => cells.move_to(0),
+        '\x08' => cells.move_to(cells.cursor().saturating_sub(1)),
+        '\t' => cells.print('\t'),
+        _ if character.is_control() => {}
+        _ => cells.print(character),
     }
 }
