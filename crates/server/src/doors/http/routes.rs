@@ -17,7 +17,7 @@ use lastbyte_wire::{
 };
 use tokio::task::spawn_blocking;
 
-use super::answer::{Answer, Refusal, after_a_wait, json, nothing, ok};
+use super::answer::{Answer, Refusal, after_a_wait, json, ok};
 use super::input::Target;
 use super::{attach, events, follow, input, output};
 use crate::metrics::{Answered, Promptness, page};
@@ -168,7 +168,7 @@ async fn list_survivors(Target(process): Target) -> Answer {
 async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query: ForgetQuery = input::query(&uri)?;
     let forgotten = control::forget(&app, &process, &query).await.map_err(Refusal);
-    let answer = forgotten.and_then(|()| nothing(StatusCode::NO_CONTENT));
+    let answer = forgotten.map(|()| StatusCode::NO_CONTENT.into_response());
     // A stop takes as long as its grace.
     if query.stop == Some(true) { after_a_wait(answer) } else { answer }
 }
@@ -202,12 +202,12 @@ async fn stop_process(State(app): State<App>, Target(process): Target, body: Bod
 async fn resize_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     control::resize(&process, &request).await?;
-    nothing(StatusCode::NO_CONTENT)
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shut_down(State(app): State<App>) -> Answer {
+async fn shut_down(State(app): State<App>) -> StatusCode {
     app.ask_for_shutdown();
-    nothing(StatusCode::ACCEPTED)
+    StatusCode::ACCEPTED
 }
 
 async fn tell_health(State(app): State<App>) -> Answer {
