@@ -9,7 +9,6 @@ use lastbyte_engine::{LogSource, Process, Snapshot};
 use lastbyte_output::log;
 use lastbyte_output::views::{Source, head_tail, lines, text};
 use lastbyte_wire::{Content, Error, Fold, Line, Output, OutputQuery, Stream, TextLine, View};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 pub use raw::{RawBody, RawOutput};
@@ -66,13 +65,12 @@ pub async fn view(
     let source = source(process, snapshot, asked.stream, asked.late);
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
-    let rendered = if small {
-        render(&source, from, &asked)
+    let (content, next) = if small {
+        render(&source, from, &asked).map_err(|error| refusal::unreadable(&error))?
     } else {
-        let rendered = spawn_blocking(move || render(&source, from, &asked)).await;
-        rendered.map_err(|_| refusal::broken("rendering the output"))?
+        let render = move || render(&source, from, &asked);
+        refusal::read_blocking("rendering the output", render).await?
     };
-    let (content, next) = rendered.map_err(|error| refusal::unreadable(&error))?;
     Ok(Output {
         from,
         next,

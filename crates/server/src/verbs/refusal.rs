@@ -3,6 +3,7 @@
 use lastbyte_engine::{ForgetError, Refused, ResizeError, SandboxError, StartError, WriteError};
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
+use tokio::task::spawn_blocking;
 
 pub(crate) fn from_start(error: &StartError) -> Error {
     let code = start_code(error.refused());
@@ -109,8 +110,21 @@ pub(crate) fn broken(doing: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("internal error while {doing} (please report it)"))
 }
 
+/// Reads a log on a thread that may block.
+pub(super) async fn read_blocking<T, E>(
+    doing: &str,
+    read: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Error>
+where
+    T: Send + 'static,
+    E: std::error::Error + Send + 'static,
+{
+    let read = spawn_blocking(read).await.map_err(|_| broken(doing))?;
+    read.map_err(|error| unreadable(&error))
+}
+
 /// A log that is gone belongs to a process that was forgotten meanwhile.
-pub(crate) fn unreadable(error: &std::io::Error) -> Error {
+pub(crate) fn unreadable(error: &(dyn std::error::Error + 'static)) -> Error {
     if is_not_found(error) {
         let message = "the process was forgotten while its output was being read";
         return Error::new(ErrorCode::ProcessNotFound, message);
