@@ -12,6 +12,7 @@ use axum::http::{Response, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{self, MethodRouter};
+use lastbyte_engine::Histogram;
 use lastbyte_wire::{
     Error, ErrorCode, ForgetQuery, Health, HealthStatus, JournalHealth, OPENAPI, Root, StartRequest,
 };
@@ -20,7 +21,7 @@ use tokio::task::spawn_blocking;
 use super::answer::{Answer, Refusal, after_a_wait, json, ok};
 use super::input::Target;
 use super::{attach, events, follow, input, output};
-use crate::metrics::{Answered, Promptness, page};
+use crate::metrics::{Answered, page};
 use crate::verbs::refusal::broken;
 use crate::verbs::{control, list, search, start, times, wait, write};
 use crate::{App, to_wire};
@@ -64,8 +65,8 @@ pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Everything that the native door offers.
 pub fn router(app: App) -> Router {
     let add = |router: Router<App>, route: Route| {
-        let Route { method, path, answers, promptness } = route;
-        let answered = app.answers.route((method, path), promptness);
+        let Route { method, path, answers, times } = route;
+        let answered = app.answers.route((method, path), times);
         router.route(path, answers.route_layer(from_fn_with_state(answered, timed)))
     };
     routes()
@@ -81,7 +82,7 @@ struct Route {
     method: &'static str,
     path: &'static str,
     answers: MethodRouter<App>,
-    promptness: Promptness,
+    times: Option<Histogram>,
 }
 
 impl Route {
@@ -97,13 +98,13 @@ impl Route {
         Self::new("DELETE", path, routing::delete(handler))
     }
 
-    /// As a route that is there to wait for processes.
+    /// As a route that is there to wait for processes: its times say nothing of the server.
     fn that_waits(self) -> Self {
-        Self { promptness: Promptness::Waits, ..self }
+        Self { times: None, ..self }
     }
 
     fn new(method: &'static str, path: &'static str, answers: MethodRouter<App>) -> Self {
-        Self { method, path, answers, promptness: Promptness::Prompt }
+        Self { method, path, answers, times: Some(Histogram::default()) }
     }
 }
 
