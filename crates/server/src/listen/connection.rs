@@ -100,7 +100,7 @@ pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, m
         let request_state = request_state.clone();
         let request = request.map(|body| request_state.begin(body));
         async move {
-            let response = answer(request, &shared, caller).await?;
+            let response = answer(request, &shared, caller).await;
             let (response, room) = shared.reserve_memory(response);
             if let Some(code) = response.extensions().get::<ErrorCode>() {
                 shared.traffic.count_refusal(*code);
@@ -150,11 +150,7 @@ fn http(limits: &Limits) -> http1::Builder {
     http
 }
 
-async fn answer(
-    request: Request<RequestBody>,
-    shared: &Shared,
-    caller: Caller,
-) -> Result<Response<Body>, Infallible> {
+async fn answer(request: Request<RequestBody>, shared: &Shared, caller: Caller) -> Response<Body> {
     let began = Instant::now();
     let (mut head, body) = request.into_parts();
     let (method, uri, peer) = (head.method.clone(), head.uri.clone(), caller.peer);
@@ -166,7 +162,8 @@ async fn answer(
             }
             head.extensions.insert(caller.peer);
             let request = Request::from_parts(head, Body::new(body));
-            shared.router.clone().call(request).await?
+            let Ok(response) = shared.router.clone().call(request).await;
+            response
         }
         Err(error) => refusal(error),
     };
@@ -180,7 +177,7 @@ async fn answer(
         %peer,
         "request"
     );
-    Ok(response)
+    response
 }
 
 /// A connection that ended badly is only worth a debug line.

@@ -123,14 +123,12 @@ fn recreate_socket_file(listener: &mut Listener, failing: &mut bool) {
 
 /// The connection failed before it was accepted; the next one need not.
 fn is_peer_error(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
     let of_one = [Errno::CONNABORTED, Errno::CONNRESET, Errno::INTR, Errno::PERM, Errno::PROTO];
-    errno.is_some_and(|errno| of_one.contains(&errno))
+    Errno::from_io_error(error).is_some_and(|errno| of_one.contains(&errno))
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE].contains(&errno))
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Gives a connection its slot and starts its task.

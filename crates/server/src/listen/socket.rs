@@ -115,21 +115,14 @@ impl Socket {
         }
         let stream = &self.stream;
         ready!(self.stall.poll(context, || lastbyte_sys::socket::unsent(stream).ok()));
-        self.stream.give_up();
+        if let Stream::Tcp(stream) = stream {
+            // Lets the kernel forget what was not taken; at worst it is offered for minutes.
+            _ = stream.set_zero_linger();
+        }
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "timed out: the client does not read the answer",
         )))
-    }
-}
-
-impl Stream {
-    /// Lets the kernel forget what was not taken, instead of offering it for minutes.
-    fn give_up(&self) {
-        match self {
-            Self::Tcp(stream) => _ = stream.set_zero_linger(), // at worst it is offered longer
-            Self::Unix(_) => {}
-        }
     }
 }
 
