@@ -171,7 +171,9 @@ impl Follower {
 
     fn read(&mut self, snapshot: &Snapshot, end: u64) -> Result<Option<Step>, ReadError> {
         let from = self.place.cursor;
-        let most = usize::try_from(end - from).unwrap_or(usize::MAX).min(self.cut.most_bytes());
+        // What a follower costs while its client does not read. As JSON it is up to six times as much.
+        let at_once = if self.cut == Cut::Streams { 64 << 10 } else { 16 << 10 };
+        let most = usize::try_from(end - from).unwrap_or(usize::MAX).min(at_once);
         self.buffer.resize(most, 0);
         self.buffer_start = from;
         let (piece, mut parts) = self.read_parts(snapshot, from)?;
@@ -247,17 +249,6 @@ impl Follower {
         let range = self.place.cursor..to;
         self.place.cursor = to;
         range
-    }
-}
-
-impl Cut {
-    /// Read at once, and so the memory that a follower costs while its client does not read. As JSON
-    /// it is up to six times as much.
-    fn most_bytes(self) -> usize {
-        match self {
-            Self::Characters | Self::Stamps | Self::Anywhere => 16 << 10,
-            Self::Streams => 64 << 10,
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use lastbyte_engine::{Process, Sandbox, Snapshot};
-use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
+use lastbyte_wire::{Error, ErrorCode, OutputQuery, View, head};
 
 use super::answer::{Answer, Refusal, after_a_wait, json_text, ok};
 use super::input::{self, Target};
@@ -33,10 +33,10 @@ pub(super) async fn read_output(
 
 async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: OutputQuery) -> Answer {
     let bytes = |raw| bytes(raw, &process.about().sandbox);
-    let raw = match read::read(app, process, &query).await? {
-        read::Answer::View(view) => return ok(&view),
-        read::Answer::Raw(raw) => *raw,
-    };
+    if query.view.is_some_and(|view| view != View::Raw) {
+        return ok(&read::read(app, process, &query).await?);
+    }
+    let raw = read::raw(app, process, &query).await?;
     // While the log can grow, and for one of two streams, offsets in the answer are not stable.
     if raw.snapshot.log_open || query.stream.is_some() {
         return Ok(bytes(raw));
@@ -50,13 +50,9 @@ async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: Output
             let from = i64::try_from(raw.from + first).unwrap_or(i64::MAX);
             let max_bytes = Some(last - first + 1);
             let part = OutputQuery { from: Some(from), max_bytes, wait_ms: None, ..query };
-            match read::read(app, process, &part).await? {
-                read::Answer::View(view) => return ok(&view),
-                read::Answer::Raw(part) => {
-                    let last = first + part.body.len.saturating_sub(1);
-                    a_part(bytes(*part), (first, last), len)
-                }
-            }
+            let part = read::raw(app, process, &part).await?;
+            let last = first + part.body.len.saturating_sub(1);
+            a_part(bytes(part), (first, last), len)
         }
     };
     set(&mut answer, header::ETAG, tag);
@@ -87,9 +83,7 @@ fn missing(len: u64) -> Response<Body> {
 fn not_modified() -> Response<Body> {
     // A body of known length would be announced as the length of the output.
     let nothing = stream::empty::<Result<Bytes, Infallible>>();
-    let mut answer = Response::new(Body::from_stream(nothing));
-    *answer.status_mut() = StatusCode::NOT_MODIFIED;
-    answer
+    (StatusCode::NOT_MODIFIED, Body::from_stream(nothing)).into_response()
 }
 
 fn set(answer: &mut Response<Body>, name: impl IntoHeaderName, value: impl Display) {

@@ -28,10 +28,13 @@ pub struct RawOutput {
 #[derive(Debug)]
 pub struct RawBody {
     first: Bytes,
-    rest: Option<(LogSource, Range<u64>)>,
+    rest: Option<Rest>,
     /// How many bytes it has.
     pub len: u64,
 }
+
+/// What is left to read, and from where.
+type Rest = (LogSource, Range<u64>);
 
 /// What is read at once, and so what a client that does not read costs.
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -40,10 +43,9 @@ const OPEN_LOG_BYTES: u64 = 256 << 10;
 
 pub(super) async fn read(
     process: &Process,
-    snapshot: &Snapshot,
+    mut snapshot: Snapshot,
     asked: &ReadRequest,
 ) -> Result<RawOutput, Error> {
-    let mut snapshot = snapshot.clone();
     loop {
         let source = source(process, &snapshot, asked.stream, asked.late);
         let (from, most) = (asked.cursor(source.end()), asked.budget());
@@ -119,30 +121,29 @@ fn unfiltered(
 /// One stream's bytes, up to the next dropped range; `next` lies behind the other's bytes.
 fn filtered(source: &LogSource, from: u64, most: usize) -> io::Result<(Range<u64>, RawBody)> {
     let raw = raw::since(source, from, most)?;
-    let mut start = from;
+    let (mut start, mut end, mut first) = (from, raw.next, Vec::new());
     for segment in raw.segments {
         match segment {
             Segment::Dropped(gone) => start = gone.end,
             Segment::Bytes { range, bytes } => {
-                let len = bytes.len() as u64;
-                let body = RawBody { first: bytes.into(), rest: None, len };
-                return Ok((start..range.end.max(start), body));
+                (end, first) = (range.end, bytes);
+                break;
             }
         }
     }
-    let body = RawBody { first: Bytes::new(), rest: None, len: 0 };
-    Ok((start..raw.next.max(start), body))
+    let body = RawBody { len: first.len() as u64, first: first.into(), rest: None };
+    Ok((start..end.max(start), body))
 }
 
 impl RawBody {
     /// What is in hand, and the rest, if there is one.
     pub fn into_parts(self) -> (Bytes, Option<impl Stream<Item = io::Result<Bytes>>>) {
         let rest = self.rest.map(|rest| {
-            stream::try_unfold(rest, async |(source, left)| {
-                if left.is_empty() {
+            stream::try_unfold(rest, async |rest| {
+                if rest.1.is_empty() {
                     return Ok(None);
                 }
-                let chunk = spawn_blocking(move || read_chunk(source, left)).await;
+                let chunk = spawn_blocking(move || read_chunk(rest)).await;
                 chunk.map_err(|_| io::Error::other("internal error while reading the output"))?
             })
         });
@@ -150,11 +151,8 @@ impl RawBody {
     }
 }
 
-/// The next bytes, and what is left to read from where.
-fn read_chunk(
-    source: LogSource,
-    left: Range<u64>,
-) -> io::Result<Option<(Bytes, (LogSource, Range<u64>))>> {
+/// The next bytes, and what is left.
+fn read_chunk((source, left): Rest) -> io::Result<Option<(Bytes, Rest)>> {
     let mut chunk = vec![0; (left.end - left.start).min(CHUNK_BYTES) as usize];
     match source.read_at(left.start, &mut chunk)? {
         Read::Bytes(0) => Err(io::ErrorKind::UnexpectedEof.into()),
