@@ -14,6 +14,7 @@ use axum::response::IntoResponse;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use tokio::io::{Join, ReadHalf, WriteHalf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -31,13 +32,16 @@ const READ_BUFFER_BYTES: usize = 8 << 10;
 ///
 /// Both directions must be polled by one task: there is one place for the waker of a writer.
 pub(super) struct Socket {
-    inner: WebSocketStream<Bounded<TokioIo<Upgraded>>>,
+    inner: WebSocketStream<Join<Bounded<ReadHalf<Io>>, WriteHalf<Io>>>,
     pong_due: bool,
 }
 
+type Io = TokioIo<Upgraded>;
+
 impl Socket {
-    pub(super) fn into_inner(self) -> TokioIo<Upgraded> {
-        self.inner.into_inner().into_inner()
+    /// What the client sends, no longer as messages.
+    pub(super) fn into_reader(self) -> ReadHalf<Io> {
+        self.inner.into_inner().into_inner().0.into_inner()
     }
 }
 
@@ -53,7 +57,7 @@ impl Stream for Socket {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let bounded = self.inner.get_mut();
+        let bounded = self.inner.get_mut().reader_mut();
         // A reader that wants the next message is done with the last one.
         bounded.free_taken();
         if let Poll::Ready(error) = bounded.poll_late(context) {
@@ -113,7 +117,8 @@ pub(super) async fn open(
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(Some(most_bytes));
-    let io = Bounded::new(TokioIo::new(upgrade.await.ok()?), messages, most_bytes);
+    let (reader, writer) = tokio::io::split(TokioIo::new(upgrade.await.ok()?));
+    let io = tokio::io::join(Bounded::new(reader, messages, most_bytes), writer);
     let inner = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     Some(Socket { inner, pong_due: false })
 }

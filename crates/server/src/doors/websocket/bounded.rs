@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use lastbyte_wire::{Error, ErrorCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
@@ -242,7 +242,7 @@ impl<S> Bounded<S> {
         }
         self.left = len.min(PIECE);
         self.is_last = frame.is_final && matches!(frame.opcode, OpCode::Data(_));
-        let mut header = Vec::new();
+        let mut header = Vec::with_capacity(frame.len(self.left));
         frame.format(self.left, &mut header).expect("a vector takes all");
         self.header = header.into();
     }
@@ -274,24 +274,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
             // The beginning of a header may be left.
             self.unread = [&self.unread, read.filled()].concat().into();
         }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
