@@ -2,6 +2,7 @@
 //! can read the last answer.
 
 use std::io::{self, IoSlice};
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(super) struct Socket {
     stream: Stream,
     stall: Stall,
     request_state: RequestState,
+    /// The client has ended its side.
+    end_seen: bool,
     /// Since the client has ended its side while an answer is owed to it.
     half_closed: Option<HalfClosed>,
     lingering_close: Duration,
@@ -57,6 +60,7 @@ impl Socket {
             stream,
             stall: Stall::new(limits.stall),
             request_state: RequestState::default(),
+            end_seen: false,
             half_closed: None,
             lingering_close: limits.lingering_close,
             lingers_until: None,
@@ -144,7 +148,15 @@ impl AsyncRead for Socket {
         if self.half_closed.is_none() {
             let before = into.filled().len();
             ready!(of_stream!(&mut self.stream, poll_read(context, into)))?;
-            if into.filled().len() > before || !self.request_state.is_answering() {
+            if into.filled().len() > before {
+                return Poll::Ready(Ok(()));
+            }
+            // hyper may have a whole body whose end its handler has not read, which is polled next.
+            if self.request_state.is_unread() && !mem::replace(&mut self.end_seen, true) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !self.request_state.is_answering() {
                 return Poll::Ready(Ok(()));
             }
         }
