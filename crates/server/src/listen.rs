@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Nothing here knows a verb: it takes a router and hands it the admitted requests.
-//! `listener` and `unix` accept, `server` and `slots` limit connections, `connection` speaks HTTP,
+//! `listener` and `unix` accept, `server` and `traffic` limit connections, `connection` speaks HTTP,
 //! `gate` calls the checks (`auth`, `confinement`, `host`, `origin`, `token`). `socket` has the
-//! timeouts of a connection (`stall`, `lingering_close`, `half_closed`, `request_state`); `body`
+//! timeouts of a connection (`stall`, `half_closed`, `request_state`); `body`
 //! collects request bodies. Every limit is in [`Limits`](crate::Limits).
 
 mod auth;
@@ -18,7 +18,6 @@ mod connection;
 mod gate;
 mod half_closed;
 mod host;
-mod lingering_close;
 mod listener;
 mod memory;
 mod origin;
@@ -27,7 +26,6 @@ mod phase;
 mod refusal;
 mod request_state;
 mod server;
-mod slots;
 mod socket;
 mod stall;
 mod token;
@@ -42,5 +40,6 @@ pub use peer::Peer;
 pub use refusal::refusal;
 pub use server::Server;
 pub use token::{Token, TokenError};
+pub(crate) use traffic::Kind;
 pub use traffic::Traffic;
 pub use unix::UnixError;

@@ -10,5 +10,5 @@ mod page;
 mod text;
 
 pub use answers::Answers;
-pub(crate) use answers::{Answered, Promptness, waited};
+pub(crate) use answers::{Answered, waited};
 pub(crate) use page::page;

@@ -1,7 +1,6 @@
 //! Becoming a WebSocket, for every door that speaks over one.
 
 mod bounded;
-mod frames;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,16 +10,17 @@ use axum::http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use axum::response::IntoResponse;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use tokio::io::{Join, ReadHalf, WriteHalf};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use bounded::{Bounded, TooLong};
+use bounded::Bounded;
 
 pub(crate) use bounded::Messages;
 
@@ -31,27 +31,17 @@ const READ_BUFFER_BYTES: usize = 8 << 10;
 /// tungstenite alone would queue an answer to every ping of a client that never reads.
 ///
 /// Both directions must be polled by one task: there is one place for the waker of a writer.
-#[derive(Debug)]
 pub(super) struct Socket {
-    inner: WebSocketStream<Bounded<TokioIo<Upgraded>>>,
-    most_bytes: usize,
+    inner: WebSocketStream<Join<Bounded<ReadHalf<Io>>, WriteHalf<Io>>>,
     pong_due: bool,
 }
 
-impl Socket {
-    pub(super) fn into_inner(self) -> TokioIo<Upgraded> {
-        self.inner.into_inner().into_inner()
-    }
+type Io = TokioIo<Upgraded>;
 
-    /// A message that was too long, in the library's own word for it.
-    fn with_capacity(&self, error: Error) -> Error {
-        let too_long = match &error {
-            Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref::<TooLong>()),
-            _ => None,
-        };
-        let Some(TooLong(size)) = too_long else { return error };
-        let size = usize::try_from(*size).unwrap_or(usize::MAX);
-        Error::Capacity(CapacityError::MessageTooLong { size, max_size: self.most_bytes })
+impl Socket {
+    /// What the client sends, no longer as messages.
+    pub(super) fn into_reader(self) -> ReadHalf<Io> {
+        self.inner.into_inner().into_inner().0.into_inner()
     }
 }
 
@@ -67,7 +57,7 @@ impl Stream for Socket {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let bounded = self.inner.get_mut();
+        let bounded = self.inner.get_mut().reader_mut();
         // A reader that wants the next message is done with the last one.
         bounded.free_taken();
         if let Poll::Ready(error) = bounded.poll_late(context) {
@@ -81,7 +71,7 @@ impl Stream for Socket {
         }
         let next = ready!(self.inner.poll_next_unpin(context));
         self.pong_due = matches!(next, Some(Ok(Message::Ping(_))));
-        Poll::Ready(next.map(|next| next.map_err(|error| self.with_capacity(error))))
+        Poll::Ready(next)
     }
 }
 
@@ -105,31 +95,16 @@ impl Sink<Message> for Socket {
     }
 }
 
-/// A request to become a WebSocket that was understood.
-#[derive(Debug)]
-pub(super) struct Upgrade {
-    /// To be given as the answer; the connection is a WebSocket when it was sent.
-    response: Response<Body>,
-    upgrade: OnUpgrade,
-}
-
-impl Upgrade {
-    /// `None` if it is not one. Needs a server that lets connections be upgraded.
-    pub(super) fn of<B>(request: &mut Request<B>) -> Option<Self> {
-        let accept = accept_key(request)?;
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        let headers = response.headers_mut();
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-        Some(Self { response, upgrade: hyper::upgrade::on(request) })
-    }
-
-    /// The answer, and what becomes of the connection behind it.
-    pub(super) fn into_parts(self) -> (Response<Body>, OnUpgrade) {
-        (self.response, self.upgrade)
-    }
+/// The answer to a request to become a WebSocket, and what becomes of the connection once it was
+/// sent; `None` if it is not one. Needs a server that lets connections be upgraded.
+pub(super) fn upgrade<B>(request: &mut Request<B>) -> Option<(Response<Body>, OnUpgrade)> {
+    let headers = [
+        (CONNECTION, HeaderValue::from_static("upgrade")),
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (SEC_WEBSOCKET_ACCEPT, accept_key(request)?),
+    ];
+    let response = (StatusCode::SWITCHING_PROTOCOLS, headers).into_response();
+    Some((response, hyper::upgrade::on(request)))
 }
 
 /// The socket that takes messages of up to this many bytes, when there is room for them; `None` if
@@ -141,11 +116,11 @@ pub(super) async fn open(
 ) -> Option<Socket> {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
-        .max_message_size(Some(most_bytes))
-        .max_frame_size(Some(most_bytes));
-    let io = Bounded::new(TokioIo::new(upgrade.await.ok()?), messages, most_bytes);
+        .max_message_size(Some(most_bytes));
+    let (reader, writer) = tokio::io::split(TokioIo::new(upgrade.await.ok()?));
+    let io = tokio::io::join(Bounded::new(reader, messages, most_bytes), writer);
     let inner = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-    Some(Socket { inner, most_bytes, pong_due: false })
+    Some(Socket { inner, pong_due: false })
 }
 
 /// What proves that the request was understood; `None` if it is not one for a WebSocket.

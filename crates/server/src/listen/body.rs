@@ -29,56 +29,34 @@ where
         return Err(too_large(most));
     }
     let announced = hint.exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
-    let mut gathered = Gathered::new(announced)?;
+    check_memory(announced)?;
+    // Copied together: a piece from hyper keeps the whole buffer that it was read into.
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(announced).map_err(|_| out_of_memory(announced))?;
     let reading = async {
         let mut body = pin!(body);
         while let Some(frame) = body.as_mut().frame().await {
             // Trailers say nothing to us.
-            if let Ok(data) = frame.map_err(|error| cut_short(error.into()))?.into_data() {
-                gathered.push(&data, most)?;
+            let Ok(data) = frame.map_err(|error| cut_short(error.into()))?.into_data() else {
+                continue;
+            };
+            let len = bytes.len() + data.len();
+            if len > most {
+                return Err(too_large(most));
             }
+            bytes.try_reserve(data.len()).map_err(|_| out_of_memory(len))?;
+            bytes.extend_from_slice(&data);
         }
         Ok(())
     };
-    match timeout(limits.body_time, reading).await {
-        Ok(read) => read.and_then(|()| gathered.finish()),
-        Err(_) => {
-            let seconds = limits.body_time.as_secs_f64();
-            let message = format!("timed out after {seconds} s waiting for the body");
-            Err(Error::new(ErrorCode::RequestTooSlow, message))
-        }
-    }
-}
-
-/// The bytes so far, copied: a piece from hyper keeps the whole buffer that it was read into.
-#[derive(Debug)]
-struct Gathered {
-    bytes: Vec<u8>,
-}
-
-impl Gathered {
-    fn new(announced: usize) -> Result<Self, Error> {
-        check_memory(announced)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(announced).map_err(|_| out_of_memory(announced))?;
-        Ok(Self { bytes })
-    }
-
-    fn push(&mut self, data: &[u8], most: usize) -> Result<(), Error> {
-        let len = self.bytes.len() + data.len();
-        if len > most {
-            return Err(too_large(most));
-        }
-        self.bytes.try_reserve(data.len()).map_err(|_| out_of_memory(len))?;
-        self.bytes.extend_from_slice(data);
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Bytes, Error> {
-        // Others may have taken memory since the first check.
-        check_memory(self.bytes.len())?;
-        Ok(self.bytes.into())
-    }
+    timeout(limits.body_time, reading).await.unwrap_or_else(|_| {
+        let seconds = limits.body_time.as_secs_f64();
+        let message = format!("timed out after {seconds} s waiting for the body");
+        Err(Error::new(ErrorCode::RequestTooSlow, message))
+    })?;
+    // Others may have taken memory since the first check.
+    check_memory(bytes.len())?;
+    Ok(bytes.into())
 }
 
 /// Whether the machine has memory for a body of this size and what becomes of it.

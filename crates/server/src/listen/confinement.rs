@@ -28,18 +28,15 @@ pub enum Confinement {
 /// The sandbox that the server is in itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OwnConfinement {
-    filters: Filters,
+    /// How many filters are on its system calls.
+    filters: u64,
     confined: bool,
 }
-
-/// How many filters a process has on its system calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
-struct Filters(u64);
 
 impl OwnConfinement {
     pub(super) fn detect() -> Self {
         // Without /proc no peer can be looked at either, and that refuses it.
-        let filters = status("self").ok().and_then(|status| Filters::from_status(&status));
+        let filters = status("self").ok().and_then(|status| filters(&status));
         let confined = confined(std::process::id().cast_signed()).unwrap_or(true);
         Self { filters: filters.unwrap_or_default(), confined }
     }
@@ -52,7 +49,7 @@ impl OwnConfinement {
     }
 
     fn look_at(self, pid: i32) -> io::Result<Confinement> {
-        let Some(filters) = Filters::from_status(&status(&pid.to_string())?) else {
+        let Some(filters) = filters(&status(&pid.to_string())?) else {
             return Ok(Confinement::Unknown);
         };
         let in_more_than_we = !self.confined || filters > self.filters;
@@ -72,20 +69,16 @@ impl Confinement {
     }
 }
 
-impl Filters {
-    /// Of a page of `/proc`; `None` of a process that is gone but not waited for.
-    fn from_status(status: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|rest| rest.strip_prefix(':')).map(str::trim)
-        };
-        let number = |name| field(name).and_then(|text| text.parse::<u64>().ok());
-        if field("State")?.starts_with(['Z', 'X']) {
-            return None;
-        }
-        // Kernels before 5.9 say whether, not how many.
-        Some(Self(number("Seccomp_filters").or_else(|| number("Seccomp")).unwrap_or(0)))
+/// How many filters are on the system calls of a process, by its page of `/proc`; `None` of one that
+/// is gone but not waited for.
+fn filters(status: &str) -> Option<u64> {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let number = |name| field(name).and_then(|text| text.parse().ok());
+    if field("State:")?.starts_with(['Z', 'X']) {
+        return None;
     }
+    // Kernels before 5.9 say whether, not how many.
+    Some(number("Seccomp_filters:").or_else(|| number("Seccomp:")).unwrap_or(0))
 }
 
 fn status(process: &str) -> io::Result<String> {
@@ -100,12 +93,11 @@ mod tests {
 
     #[test]
     fn filters_are_counted_as_the_kernel_writes_them() {
-        let of =
-            |state: &str, rest: &str| Filters::from_status(&format!("State:\t{state}\n{rest}"));
-        assert_eq!(of("S (sleeping)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), Some(Filters(3)));
-        assert_eq!(of("R (running)", ""), Some(Filters(0)));
+        let of = |state: &str, rest: &str| filters(&format!("State:\t{state}\n{rest}"));
+        assert_eq!(of("S (sleeping)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), Some(3));
+        assert_eq!(of("R (running)", ""), Some(0));
         assert_eq!(of("Z (zombie)", "Seccomp:\t2\nSeccomp_filters:\t3\n"), None);
-        assert_eq!(Filters::from_status(""), None);
+        assert_eq!(filters(""), None);
     }
 
     #[test]
@@ -123,8 +115,7 @@ mod tests {
         let launch = Launch { sandbox, ..Launch::argv(["sleep", "600"]) };
         let process = engine.start(launch).await.unwrap().process;
         let pid = process.pid();
-        let seen_by =
-            |confined| OwnConfinement { filters: Filters(9), confined }.confinement_of(pid);
+        let seen_by = |confined| OwnConfinement { filters: 9, confined }.confinement_of(pid);
         assert_eq!(seen_by(false), Confinement::Sandboxed);
         assert_eq!(seen_by(true), Confinement::None, "it is in the same one, and in fewer");
         process.stop(Verb::Stop).await;

@@ -20,13 +20,12 @@ use tower_service::Service;
 use super::auth::Access;
 use super::gate::{self, Admitted};
 use super::host::Hosts;
-use super::lingering_close::WatchedBody;
 use super::peer::Peer;
-use super::phase::{Phase, Phases};
+use super::phase::{Phase, Phases, until};
 use super::refusal::refusal;
-use super::slots::Slot;
+use super::request_state::RequestBody;
 use super::socket::Socket;
-use super::traffic::Traffic;
+use super::traffic::{Slot, Traffic};
 use crate::Limits;
 
 /// What all connections of a server share.
@@ -38,6 +37,8 @@ pub(super) struct Shared {
     pub(super) traffic: Arc<Traffic>,
     /// Memory for large answers that clients have not read yet, in KiB.
     answers: Arc<Semaphore>,
+    /// For rejected connections that are told why.
+    pub(super) rejecting: Arc<Semaphore>,
 }
 
 /// What is known of the client, besides the head of its request.
@@ -48,6 +49,8 @@ pub(super) struct Caller {
     pub(super) slot: Arc<Slot>,
 }
 
+/// How many rejected connections are told why at one time; more are closed without an answer.
+const MAX_REJECTING: usize = 64;
 const KIB: u64 = 1024;
 /// Answers up to this size are not counted: there are not more of them than connections.
 const SMALL_ANSWER: u64 = 64 * KIB;
@@ -55,7 +58,8 @@ const SMALL_ANSWER: u64 = 64 * KIB;
 impl Shared {
     pub(super) fn new(router: Router, hosts: Hosts, limits: Limits, traffic: Arc<Traffic>) -> Self {
         let answers = Arc::new(Semaphore::new(limits.answers_bytes / KIB as usize));
-        Self { router, hosts, limits, traffic, answers }
+        let rejecting = Arc::new(Semaphore::new(MAX_REJECTING));
+        Self { router, hosts, limits, traffic, answers, rejecting }
     }
 
     /// Reserves memory for a large answer until its client has read it, or replaces it by a refusal.
@@ -88,39 +92,39 @@ impl Shared {
 
 /// Answers what comes until the client goes, a bound is passed or the server says so.
 pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut phases: Phases) {
-    let (unread, upgraded, request_state) =
-        (socket.unread(), socket.upgraded(), socket.request_state());
+    let request_state = socket.request_state();
     let http = http(&shared.limits);
     let (peer, traffic) = (caller.peer, Arc::clone(&shared.traffic));
-    let service = service_fn(move |request| {
-        let (shared, caller, upgraded) = (Arc::clone(&shared), caller.clone(), upgraded.clone());
-        let request = request.map(|body| unread.watch(body, &request_state));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (shared, caller) = (Arc::clone(&shared), caller.clone());
         let request_state = request_state.clone();
+        let request = request.map(|body| request_state.begin(body));
         async move {
-            let response = answer(request, &shared, caller).await?;
-            upgraded.look_at(&response);
+            let response = answer(request, &shared, caller).await;
             let (response, room) = shared.reserve_memory(response);
-            count(&response, &shared.traffic);
+            if let Some(code) = response.extensions().get::<ErrorCode>() {
+                shared.traffic.count_refusal(*code);
+            }
             Ok::<_, Infallible>(request_state.answer(response, room))
         }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
         ended = connection.as_mut() => return log_end(ended, peer, &traffic),
-        () = phases.until(Phase::Draining) => connection.as_mut().graceful_shutdown(),
+        () = until(&mut phases, Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         ended = connection => log_end(ended, peer, &traffic),
-        () = phases.until(Phase::Cut) => tracing::debug!(%peer, "connection cut at shutdown"),
+        () = until(&mut phases, Phase::Cut) => tracing::debug!(%peer, "connection cut at shutdown"),
     }
 }
 
 /// Answers one request with an error and closes the connection.
 pub(super) async fn reject(socket: Socket, peer: Peer, error: Error, shared: Arc<Shared>) {
-    let (unread, request_state, limits) = (socket.unread(), socket.request_state(), shared.limits);
+    let (request_state, limits) = (socket.request_state(), shared.limits);
     let traffic = Arc::clone(&shared.traffic);
     let service = service_fn(move |request: Request<Incoming>| {
-        drop(unread.watch(request.into_body(), &request_state));
+        drop(request_state.begin(request.into_body()));
         shared.traffic.count_refusal(error.code);
         let mut response = refusal(error.clone());
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -146,11 +150,7 @@ fn http(limits: &Limits) -> http1::Builder {
     http
 }
 
-async fn answer(
-    request: Request<WatchedBody>,
-    shared: &Shared,
-    caller: Caller,
-) -> Result<Response<Body>, Infallible> {
+async fn answer(request: Request<RequestBody>, shared: &Shared, caller: Caller) -> Response<Body> {
     let began = Instant::now();
     let (mut head, body) = request.into_parts();
     let (method, uri, peer) = (head.method.clone(), head.uri.clone(), caller.peer);
@@ -162,7 +162,8 @@ async fn answer(
             }
             head.extensions.insert(caller.peer);
             let request = Request::from_parts(head, Body::new(body));
-            shared.router.clone().call(request).await?
+            let Ok(response) = shared.router.clone().call(request).await;
+            response
         }
         Err(error) => refusal(error),
     };
@@ -176,13 +177,7 @@ async fn answer(
         %peer,
         "request"
     );
-    Ok(response)
-}
-
-fn count(response: &Response<Body>, traffic: &Traffic) {
-    if let Some(code) = response.extensions().get::<ErrorCode>() {
-        traffic.count_refusal(*code);
-    }
+    response
 }
 
 /// A connection that ended badly is only worth a debug line.

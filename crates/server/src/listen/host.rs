@@ -6,7 +6,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::http::{Version, header, request, uri};
+use axum::http::uri::Authority;
+use axum::http::{Version, header, request};
 use lastbyte_wire::{Error, ErrorCode};
 
 /// The names of this server, besides IP addresses and `localhost`.
@@ -34,30 +35,14 @@ impl Hosts {
 }
 
 /// A host and a port as a client wrote them: `localhost:8080`, `[::1]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Authority(uri::Authority);
-
-impl Authority {
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let authority = uri::Authority::try_from(text).ok()?;
-        // A name and a password before the host make it look like another one.
-        let plain = !authority.as_str().contains('@') && !authority.host().is_empty();
-        let whole = authority.port().is_some() || !authority.as_str().ends_with(':');
-        (plain && whole && port_is_one(&authority)).then_some(Self(authority))
-    }
-
-    pub(super) fn host(&self) -> &str {
-        self.0.host()
-    }
-
-    pub(super) fn port(&self) -> Option<u16> {
-        self.0.port_u16()
-    }
-}
-
-/// What follows the host is nothing or the number of a port.
-fn port_is_one(authority: &uri::Authority) -> bool {
-    authority.as_str().len() == authority.host().len() || authority.port_u16().is_some()
+pub(super) fn parse(text: &[u8]) -> Option<Authority> {
+    let authority = Authority::try_from(text).ok()?;
+    let (text, host) = (authority.as_str(), authority.host());
+    // A name and a password before the host make it look like another one.
+    let plain = !text.contains('@') && !host.is_empty();
+    // What follows the host is nothing or the number of a port.
+    let whole = text.len() == host.len() || authority.port_u16().is_some();
+    (plain && whole).then_some(authority)
 }
 
 /// The host that the request names; `None` if HTTP/1.0 leaves it out.
@@ -87,7 +72,7 @@ pub(super) fn check(head: &request::Parts, hosts: &Hosts) -> Result<Option<Autho
 }
 
 fn known(text: &[u8], hosts: &Hosts) -> Result<Authority, Error> {
-    let authority = Authority::parse(text).filter(|authority| hosts.know(authority.host()));
+    let authority = parse(text).filter(|authority| hosts.know(authority.host()));
     authority.ok_or_else(|| {
         let name = String::from_utf8_lossy(text);
         Error::new(ErrorCode::UnknownHost, format!("unknown host {name:?}"))
@@ -105,7 +90,7 @@ mod tests {
         let hosts = Hosts::new(["Build.example".to_owned()]);
         let (head, ()) = request.into_parts();
         let asked_for = check(&head, &hosts).map_err(|error| error.code)?;
-        Ok(asked_for.map(|authority| authority.0.to_string()))
+        Ok(asked_for.map(|authority| authority.to_string()))
     }
 
     fn of_field(host: &str) -> Result<Option<String>, ErrorCode> {

@@ -10,7 +10,7 @@ use lastbyte_sys::{OwnProgram, memory};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::phase::{Phase, Phases};
+use super::phase::{Phase, Phases, until};
 use super::traffic::Traffic;
 
 /// How long connections may come and go before memory is given back.
@@ -21,18 +21,17 @@ const SMALL: u64 = 24 << 20;
 /// Runs until the server shuts down, and does nothing while no connection ends.
 pub(super) async fn give_back_after_connections(traffic: Arc<Traffic>, mut phases: Phases) {
     loop {
+        let rest = async {
+            traffic.until_one_closed().await;
+            sleep_until(Instant::now() + REST).await;
+        };
         tokio::select! {
-            () = rest(&traffic) => {}
-            () = phases.until(Phase::Draining) => return,
+            () = rest => {}
+            () = until(&mut phases, Phase::Draining) => return,
         }
         // A failure is a panic of the allocator's, and has been told.
         _ = spawn_blocking(give_back).await;
     }
-}
-
-async fn rest(traffic: &Traffic) {
-    traffic.slots().until_one_closed().await;
-    sleep_until(Instant::now() + REST).await;
 }
 
 fn give_back() {

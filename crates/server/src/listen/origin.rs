@@ -1,9 +1,10 @@
 //! The check of the page on whose behalf a browser sends a request.
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use lastbyte_wire::{Error, ErrorCode};
 
-use super::host::Authority;
+use super::host;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
@@ -35,9 +36,9 @@ fn is_same(origin: &[u8], host: &Authority) -> bool {
         (None, Some(rest)) => (rest, 443),
         (None, None) => return false,
     };
-    Authority::parse(rest).is_some_and(|origin| {
+    host::parse(rest).is_some_and(|origin| {
         origin.host().eq_ignore_ascii_case(host.host())
-            && origin.port().unwrap_or(usual) == host.port().unwrap_or(usual)
+            && origin.port_u16().unwrap_or(usual) == host.port_u16().unwrap_or(usual)
     })
 }
 
@@ -50,7 +51,7 @@ mod tests {
         for (name, value) in fields {
             map.append(*name, value.parse().unwrap());
         }
-        let result = check(&map, Authority::parse(host.as_bytes()).as_ref());
+        let result = check(&map, host::parse(host.as_bytes()).as_ref());
         assert!(result.as_ref().err().is_none_or(|error| error.code == ErrorCode::CrossSite));
         result.is_ok()
     }

@@ -12,33 +12,10 @@ pub(super) enum Phase {
     Cut,
 }
 
-/// Sets the phase, and knows when no part is left.
-#[derive(Debug)]
-pub(super) struct Announcer(watch::Sender<Phase>);
+/// Each part of a server has one until its own end, by which the server knows that none is left.
+pub(super) type Phases = watch::Receiver<Phase>;
 
-/// Each part of a server has one until its own end.
-#[derive(Debug, Clone)]
-pub(super) struct Phases(watch::Receiver<Phase>);
-
-pub(super) fn phases() -> (Announcer, Phases) {
-    let (sender, receiver) = watch::channel(Phase::Open);
-    (Announcer(sender), Phases(receiver))
-}
-
-impl Announcer {
-    pub(super) fn announce(&self, phase: Phase) {
-        self.0.send_replace(phase);
-    }
-
-    /// Waits until every part has ended. Cancel-safe.
-    pub(super) async fn until_all_ended(&self) {
-        self.0.closed().await;
-    }
-}
-
-impl Phases {
-    /// Waits for this phase or a later one. A server that is gone has cut everything. Cancel-safe.
-    pub(super) async fn until(&mut self, phase: Phase) {
-        _ = self.0.wait_for(|now| *now >= phase).await.map(drop);
-    }
+/// Waits for this phase or a later one. A server that is gone has cut everything. Cancel-safe.
+pub(super) async fn until(phases: &mut Phases, phase: Phase) {
+    _ = phases.wait_for(|now| *now >= phase).await.map(drop);
 }

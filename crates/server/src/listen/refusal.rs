@@ -1,7 +1,9 @@
 //! An error as an HTTP answer.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use lastbyte_wire::{Error, ErrorBody, ErrorCode};
 
 /// `{"error":{…}}` with the status of its code.
@@ -11,14 +13,12 @@ pub fn refusal(error: Error) -> Response<Body> {
         StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     // Words and numbers always have a JSON form.
     let json = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
-    let mut response = Response::new(Body::from(json));
-    *response.status_mut() = status;
-    // For the counts of refusals.
-    response.extensions_mut().insert(code);
-    let fields = response.headers_mut();
-    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // The extension is for the counts of refusals.
+    let mut response = (status, Extension(code), [kind], json).into_response();
     if code == ErrorCode::Unauthorized {
-        fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
     }
     response
 }

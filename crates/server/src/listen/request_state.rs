@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker, ready};
 
 use axum::body::Body;
-use axum::http::Response;
+use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Shared by a connection's socket, its requests and its answers, all of which one task polls.
@@ -26,12 +26,12 @@ struct State {
     received: AtomicBool,
     /// hyper has been given the whole answer.
     given: AtomicBool,
-    /// hyper has something of the answer that the kernel has not.
+    /// hyper has a piece of the answer, or its end, that the kernel has not.
     unflushed: AtomicBool,
-    /// That is a piece of the body.
-    piece_queued: AtomicBool,
     /// hyper has asked for another piece meanwhile.
     piece_wanted: AtomicBool,
+    /// The connection has become another protocol's.
+    upgraded: AtomicBool,
     /// Waits for the end of the answer with the end of the client's side in hand.
     reader: AtomicWaker,
 }
@@ -40,19 +40,27 @@ struct State {
 const MOST_AT_ONCE: usize = 256 << 10;
 
 impl RequestState {
-    pub(super) fn begin(&self) {
-        self.0.received.store(false, Relaxed);
+    /// A request has come, whose body tells when it was read.
+    pub(super) fn begin(&self, body: Incoming) -> RequestBody {
+        self.0.received.store(body.is_end_stream(), Relaxed);
         self.0.given.store(false, Relaxed);
+        RequestBody { body, request_state: self.clone() }
     }
 
-    pub(super) fn received(&self) {
-        self.0.received.store(true, Relaxed);
+    /// Whether the client may still be sending: also an invalid head is not read to its end.
+    pub(super) fn is_unread(&self) -> bool {
+        !self.0.received.load(Relaxed)
     }
 
     /// Whether a whole request has come whose answer is not with the kernel.
     pub(super) fn is_answering(&self) -> bool {
         let answered = self.0.given.load(Relaxed) && !self.0.unflushed.load(Relaxed);
         self.0.received.load(Relaxed) && !answered
+    }
+
+    /// Whether the client may take as long as it likes: the other protocol bounds what waits for it.
+    pub(super) fn is_upgraded(&self) -> bool {
+        self.0.upgraded.load(Relaxed)
     }
 
     /// Wakes this reader when the answer is there.
@@ -65,7 +73,6 @@ impl RequestState {
         if self.0.unflushed.swap(false, Relaxed) && self.0.given.load(Relaxed) {
             self.0.reader.wake();
         }
-        self.0.piece_queued.store(false, Relaxed);
         self.0.piece_wanted.swap(false, Relaxed)
     }
 
@@ -75,9 +82,42 @@ impl RequestState {
         response: Response<Body>,
         room: Option<OwnedSemaphorePermit>,
     ) -> Response<AnswerBody> {
-        self.0.unflushed.store(true, Relaxed);
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.0.upgraded.store(true, Relaxed);
+        }
         let (request_state, rest) = (self.clone(), Bytes::new());
         response.map(|body| AnswerBody { body, rest, request_state, _room: room })
+    }
+}
+
+/// A request's body that tells when its end has come.
+#[derive(Debug)]
+pub(super) struct RequestBody {
+    body: Incoming,
+    request_state: RequestState,
+}
+
+impl hyper::body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.request_state.0.received.store(true, Relaxed);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -101,7 +141,7 @@ impl hyper::body::Body for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let Self { body, rest, request_state, .. } = &mut *self;
         let state = &request_state.0;
-        if state.piece_queued.load(Relaxed) {
+        if state.unflushed.load(Relaxed) {
             // The socket wakes the task when it is flushed.
             state.piece_wanted.store(true, Relaxed);
             return Poll::Pending;
@@ -117,7 +157,6 @@ impl hyper::body::Body for AnswerBody {
             }
         }
         let piece = rest.split_to(rest.len().min(MOST_AT_ONCE));
-        state.piece_queued.store(true, Relaxed);
         state.unflushed.store(true, Relaxed);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -138,7 +177,8 @@ impl hyper::body::Body for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
+        // hyper flushes its end, and the head of an answer without a body.
+        self.request_state.0.unflushed.store(true, Relaxed);
         self.request_state.0.given.store(true, Relaxed);
-        self.request_state.0.reader.wake();
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use lastbyte_wire::{Error, ErrorCode};
 use rustix::io::Errno;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::auth::{self, Access};
@@ -17,10 +17,9 @@ use super::host::Hosts;
 use super::listener::Listener;
 use super::memory::give_back_after_connections;
 use super::peer::Peer;
-use super::phase::{Phase, Phases, phases};
-use super::slots::{Kind, SocketSlot};
+use super::phase::{Phase, Phases, until};
 use super::socket::{Socket, Stream};
-use super::traffic::Traffic;
+use super::traffic::{Kind, Traffic};
 use crate::Limits;
 
 /// Listeners, and the rules for their clients.
@@ -32,8 +31,6 @@ pub struct Server {
     traffic: Arc<Traffic>,
 }
 
-/// How many rejected connections are told why at one time; more are closed without an answer.
-const MAX_REJECTING: usize = 64;
 /// How long to wait after accepting failed, for example for want of a descriptor.
 const REST: Duration = Duration::from_millis(100);
 /// After this long without a connection the file of a unix socket is checked.
@@ -59,42 +56,31 @@ impl Server {
         shutdown: impl Future<Output = ()>,
         cut: impl Future<Output = ()>,
     ) {
-        let (announcer, phases) = phases();
+        let (phase, phases) = watch::channel(Phase::Open);
         let Self { listeners, hosts, limits, traffic } = self;
-        let acceptor = Arc::new(Acceptor {
-            shared: Arc::new(Shared::new(router, hosts, limits, traffic)),
-            rejected: Arc::new(Semaphore::new(MAX_REJECTING)),
-        });
-        let traffic = Arc::clone(&acceptor.shared.traffic);
+        let shared = Arc::new(Shared::new(router, hosts, limits, Arc::clone(&traffic)));
         tokio::spawn(give_back_after_connections(traffic, phases.clone()));
         for listener in listeners {
-            tokio::spawn(accept_all(listener, Arc::clone(&acceptor), phases.clone()));
+            tokio::spawn(accept_all(listener, Arc::clone(&shared), phases.clone()));
         }
         drop(phases);
         shutdown.await;
-        announcer.announce(Phase::Draining);
+        phase.send_replace(Phase::Draining);
         tokio::select! {
-            () = announcer.until_all_ended() => return,
+            () = phase.closed() => return,
             () = cut => {}
         }
-        announcer.announce(Phase::Cut);
-        announcer.until_all_ended().await;
+        phase.send_replace(Phase::Cut);
+        phase.closed().await;
     }
 }
 
-/// Gives connections their slots and starts their tasks.
-#[derive(Debug)]
-struct Acceptor {
-    shared: Arc<Shared>,
-    rejected: Arc<Semaphore>,
-}
-
-async fn accept_all(mut listener: Listener, acceptor: Arc<Acceptor>, mut phases: Phases) {
+async fn accept_all(mut listener: Listener, shared: Arc<Shared>, mut phases: Phases) {
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = phases.until(Phase::Draining) => return,
+            () = until(&mut phases, Phase::Draining) => return,
             () = sleep_until(Instant::now() + LOOK) => {
                 recreate_socket_file(&mut listener, &mut failing);
                 continue;
@@ -102,7 +88,7 @@ async fn accept_all(mut listener: Listener, acceptor: Arc<Acceptor>, mut phases:
         };
         match accepted {
             Ok((stream, peer)) => {
-                acceptor.take(stream, peer, listener.access().clone(), phases.clone());
+                take(&shared, stream, (peer, listener.access().clone()), phases.clone());
                 failing = false;
             }
             Err(error) if is_peer_error(&error) => {}
@@ -112,10 +98,8 @@ async fn accept_all(mut listener: Listener, acceptor: Arc<Acceptor>, mut phases:
                 }
                 failing = true;
                 // A connection without a request gives up its descriptor.
-                if is_out_of_descriptors(&error)
-                    && acceptor.shared.traffic.slots().free_descriptor()
-                {
-                    acceptor.shared.traffic.count_refusal(ErrorCode::TooManyConnections);
+                if is_out_of_descriptors(&error) && shared.traffic.free_descriptor() {
+                    shared.traffic.count_refusal(ErrorCode::TooManyConnections);
                 }
                 sleep_until(Instant::now() + REST).await;
             }
@@ -139,63 +123,54 @@ fn recreate_socket_file(listener: &mut Listener, failing: &mut bool) {
 
 /// The connection failed before it was accepted; the next one need not.
 fn is_peer_error(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
     let of_one = [Errno::CONNABORTED, Errno::CONNRESET, Errno::INTR, Errno::PERM, Errno::PROTO];
-    errno.is_some_and(|errno| of_one.contains(&errno))
+    Errno::from_io_error(error).is_some_and(|errno| of_one.contains(&errno))
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE].contains(&errno))
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-impl Acceptor {
-    fn take(&self, stream: Stream, peer: Peer, access: Access, phases: Phases) {
-        let limits = self.shared.limits;
-        if let Some(error) = auth::unchecked(&peer) {
-            return self.reject(stream, peer, error, phases);
-        }
-        let kind = kind(&stream);
-        let Some((slot, eviction)) = self.shared.traffic.take_slot(kind) else {
-            return self.reject(stream, peer, self.too_many_connections(kind), phases);
-        };
-        let socket = Socket::new(stream, &limits, SocketSlot::Slot(Arc::clone(&slot)));
-        let caller = Caller { peer, access, slot };
-        let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
-            let traffic = Arc::clone(&shared.traffic);
-            tokio::select! {
-                () = connection::serve(socket, caller, shared, phases) => {}
-                () = eviction.evicted() => {
-                    traffic.count_evicted();
-                    tracing::debug!(%peer, "connection closed to make room: it had no request");
-                }
-            }
-        });
+/// Gives a connection its slot and starts its task.
+fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), phases: Phases) {
+    if let Some(error) = auth::unchecked(&peer) {
+        return reject(shared, stream, (peer, error), phases);
     }
-
-    fn too_many_connections(&self, kind: Kind) -> Error {
-        let most = self.shared.traffic.slots().most(kind);
-        Error::new(ErrorCode::TooManyConnections, format!("connection limit reached ({most})"))
-            .hint("close a connection, or try again in a moment")
-    }
-
-    fn reject(&self, stream: Stream, peer: Peer, error: Error, mut phases: Phases) {
-        let Ok(slot) = Arc::clone(&self.rejected).try_acquire_owned() else { return };
-        let socket = Socket::new(stream, &self.shared.limits, SocketSlot::Rejected(slot));
-        let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = connection::reject(socket, peer, error, shared) => {}
-                () = phases.until(Phase::Cut) => {}
-            }
-        });
-    }
-}
-
-fn kind(stream: &Stream) -> Kind {
-    match stream {
+    let kind = match stream {
         Stream::Unix(_) => Kind::Unix,
         Stream::Tcp(_) => Kind::Tcp,
-    }
+    };
+    let Some((slot, evicted)) = shared.traffic.take(kind) else {
+        let message = format!("connection limit reached ({})", shared.traffic.most(kind));
+        let error = Error::new(ErrorCode::TooManyConnections, message)
+            .hint("close a connection, or try again in a moment");
+        return reject(shared, stream, (peer, error), phases);
+    };
+    let socket = Socket::new(stream, &shared.limits, Some(Arc::clone(&slot)));
+    let caller = Caller { peer, access, slot };
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let traffic = Arc::clone(&shared.traffic);
+        tokio::select! {
+            () = connection::serve(socket, caller, shared, phases) => {}
+            // Once it is proved nobody takes its slot.
+            Ok(()) = evicted => {
+                traffic.count_evicted();
+                tracing::debug!(%peer, "connection closed to make room: it had no request");
+            }
+        }
+    });
+}
+
+fn reject(shared: &Arc<Shared>, stream: Stream, (peer, error): (Peer, Error), mut phases: Phases) {
+    let Ok(permit) = Arc::clone(&shared.rejecting).try_acquire_owned() else { return };
+    let socket = Socket::new(stream, &shared.limits, None);
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = connection::reject(socket, peer, error, shared) => {}
+            () = until(&mut phases, Phase::Cut) => {}
+        }
+        drop(permit);
+    });
 }

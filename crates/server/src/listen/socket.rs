@@ -2,18 +2,21 @@
 //! can read the last answer.
 
 use std::io::{self, IoSlice};
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::half_closed::HalfClosed;
-use super::lingering_close::{LingeringClose, Unread};
 use super::request_state::RequestState;
-use super::slots::SocketSlot;
-use super::stall::{Stall, Upgraded};
+use super::stall::Stall;
+use super::traffic::Slot;
 use crate::Limits;
 
 /// One of the two kinds of socket.
@@ -29,34 +32,45 @@ pub(super) enum Stream {
 pub(super) struct Socket {
     stream: Stream,
     stall: Stall,
-    lingering_close: LingeringClose,
     request_state: RequestState,
+    /// The client has ended its side.
+    end_seen: bool,
     /// Since the client has ended its side while an answer is owed to it.
     half_closed: Option<HalfClosed>,
-    _slot: SocketSlot,
+    lingering_close: Duration,
+    /// Since we have ended our side.
+    lingers_until: Option<Pin<Box<Sleep>>>,
+    /// `None` for a connection that is rejected.
+    _slot: Option<Arc<Slot>>,
+}
+
+/// Calls the same method of whichever stream it is.
+macro_rules! of_stream {
+    ($stream:expr, $method:ident($($argument:expr),*)) => {
+        match $stream {
+            Stream::Unix(stream) => Pin::new(stream).$method($($argument),*),
+            Stream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
+        }
+    };
 }
 
 impl Socket {
-    pub(super) fn new(stream: Stream, limits: &Limits, slot: SocketSlot) -> Self {
-        let (stall, lingering_close) =
-            (Stall::new(limits.stall), LingeringClose::new(limits.lingering_close));
-        let request_state = RequestState::default();
-        Self { stream, stall, lingering_close, request_state, half_closed: None, _slot: slot }
+    pub(super) fn new(stream: Stream, limits: &Limits, slot: Option<Arc<Slot>>) -> Self {
+        Self {
+            stream,
+            stall: Stall::new(limits.stall),
+            request_state: RequestState::default(),
+            end_seen: false,
+            half_closed: None,
+            lingering_close: limits.lingering_close,
+            lingers_until: None,
+            _slot: slot,
+        }
     }
 
     /// The request that is being answered.
     pub(super) fn request_state(&self) -> RequestState {
         self.request_state.clone()
-    }
-
-    /// Whether the client may still be sending.
-    pub(super) fn unread(&self) -> Unread {
-        self.lingering_close.unread.clone()
-    }
-
-    /// Whether it was handed on.
-    pub(super) fn upgraded(&self) -> Upgraded {
-        self.stall.upgraded.clone()
     }
 
     /// The client has ended its side. hyper hears of it when the answer is given, or when the
@@ -70,6 +84,26 @@ impl Socket {
         half_closed.get_or_insert_with(|| HalfClosed::begin(&*stream)).poll(context, &*stream)
     }
 
+    /// A lingering close: throws away what the client sends, because a socket that is closed with
+    /// unread input loses the answer. Ready at the client's end, at an error or when the time is
+    /// over.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let time = self.lingering_close;
+        let begin = || Box::pin(sleep_until(Instant::now() + time));
+        let until = self.lingers_until.get_or_insert_with(begin);
+        let mut thrown_away = [0; 8192];
+        // Checked each time: a client that never stops sending leaves no other moment.
+        while Instant::now() < until.deadline() {
+            let mut into = ReadBuf::new(&mut thrown_away);
+            match of_stream!(&mut self.stream, poll_read(context, &mut into)) {
+                Poll::Ready(Ok(())) if !into.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return until.as_mut().poll(context),
+            }
+        }
+        Poll::Ready(())
+    }
+
     /// Passes the outcome of a write on, and checks the timeout while it is pending.
     fn watch<T>(
         &mut self,
@@ -80,23 +114,19 @@ impl Socket {
             self.stall.moved();
             return outcome;
         }
+        if self.request_state.is_upgraded() {
+            return Poll::Pending;
+        }
         let stream = &self.stream;
         ready!(self.stall.poll(context, || lastbyte_sys::socket::unsent(stream).ok()));
-        self.stream.give_up();
+        if let Stream::Tcp(stream) = stream {
+            // Lets the kernel forget what was not taken; at worst it is offered for minutes.
+            _ = stream.set_zero_linger();
+        }
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "timed out: the client does not read the answer",
         )))
-    }
-}
-
-impl Stream {
-    /// Lets the kernel forget what was not taken, instead of offering it for minutes.
-    fn give_up(&self) {
-        match self {
-            Self::Tcp(stream) => _ = stream.set_zero_linger(), // at worst it is offered longer
-            Self::Unix(_) => {}
-        }
     }
 }
 
@@ -109,16 +139,6 @@ impl AsFd for Stream {
     }
 }
 
-/// Calls the same method of whichever stream it is.
-macro_rules! of_stream {
-    ($stream:expr, $method:ident($($argument:expr),*)) => {
-        match $stream {
-            Stream::Unix(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
-        }
-    };
-}
-
 impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -128,7 +148,15 @@ impl AsyncRead for Socket {
         if self.half_closed.is_none() {
             let before = into.filled().len();
             ready!(of_stream!(&mut self.stream, poll_read(context, into)))?;
-            if into.filled().len() > before || !self.request_state.is_answering() {
+            if into.filled().len() > before {
+                return Poll::Ready(Ok(()));
+            }
+            // hyper may have a whole body whose end its handler has not read, which is polled next.
+            if self.request_state.is_unread() && !mem::replace(&mut self.end_seen, true) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !self.request_state.is_answering() {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -168,15 +196,14 @@ impl AsyncWrite for Socket {
         self.watch(context, outcome)
     }
 
-    /// Ends our side, then hears the client out for a while: what it sends to a closed socket
-    /// would make the kernel throw our last answer away.
+    /// Ends our side, then hears out a client that may still be sending.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, lingering_close, .. } = &mut *self;
-        if !lingering_close.has_begun() {
-            ready!(of_stream!(&mut *stream, poll_shutdown(context)))?;
+        if self.lingers_until.is_none() {
+            ready!(of_stream!(&mut self.stream, poll_shutdown(context)))?;
+            if !self.request_state.is_unread() {
+                return Poll::Ready(Ok(()));
+            }
         }
-        lingering_close
-            .poll(context, |context, into| of_stream!(&mut *stream, poll_read(context, into)))
-            .map(Ok)
+        self.poll_linger(context).map(Ok)
     }
 }

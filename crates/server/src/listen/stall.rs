@@ -1,12 +1,9 @@
 //! The timeout for a client that does not read its answer.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::http::{Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The time that a write has been waiting for its client. It counts only while one does.
@@ -14,13 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct Stall {
     limit: Duration,
     waiting: Option<Waiting>,
-    pub(super) upgraded: Upgraded,
 }
-
-/// Whether a connection has become another protocol's. Its client may take as long as it likes from
-/// then on: that protocol bounds what waits for it. Shared by a connection and its answers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Upgraded(Arc<AtomicBool>);
 
 #[derive(Debug)]
 struct Waiting {
@@ -31,7 +22,7 @@ struct Waiting {
 
 impl Stall {
     pub(super) fn new(limit: Duration) -> Self {
-        Self { limit, waiting: None, upgraded: Upgraded::default() }
+        Self { limit, waiting: None }
     }
 
     /// A write came to something.
@@ -46,9 +37,6 @@ impl Stall {
         context: &mut Context<'_>,
         unsent: impl Fn() -> Option<u64>,
     ) -> Poll<()> {
-        if self.upgraded.is_so() {
-            return Poll::Pending;
-        }
         let limit = self.limit;
         let begin =
             || Waiting { until: Box::pin(sleep_until(Instant::now() + limit)), unsent: unsent() };
@@ -62,19 +50,6 @@ impl Stall {
             waiting.unsent = left;
             waiting.until.as_mut().reset(Instant::now() + limit);
         }
-    }
-}
-
-impl Upgraded {
-    /// Looks whether this answer hands the connection on.
-    pub(super) fn look_at<B>(&self, response: &Response<B>) {
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn is_so(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
     }
 }
 

@@ -90,9 +90,7 @@ impl OwnSocket {
             }
         }
     }
-}
 
-impl OwnSocket {
     /// Whether the file was removed, so that no client can connect. An inherited socket is left to
     /// its owner, and so is a file of another server in its place.
     pub(super) fn is_gone(&self) -> bool {

@@ -23,18 +23,10 @@ pub(crate) struct Answered {
     pub(super) method: &'static str,
     /// With a name where a path has an id.
     pub(super) path: &'static str,
-    promptness: Promptness,
     count: AtomicU64,
-    times: Histogram,
-}
-
-/// Whether the time that a route takes is the server's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Promptness {
-    /// Unless an answer says that it [`waited`].
-    Prompt,
-    /// It is there to wait for processes.
-    Waits,
+    /// Of the answers that do not say that they [`waited`]. `None` for a route that is there to wait
+    /// for processes.
+    pub(super) times: Option<Histogram>,
 }
 
 /// In the extensions of an answer that has waited.
@@ -52,15 +44,14 @@ impl Answers {
     pub(crate) fn route(
         &self,
         (method, path): (&'static str, &'static str),
-        promptness: Promptness,
+        times: Option<Histogram>,
     ) -> Arc<Answered> {
         let mut routes = self.lock();
         let known = routes.iter().find(|known| (known.method, known.path) == (method, path));
         if let Some(known) = known {
             return Arc::clone(known);
         }
-        let (count, times) = (AtomicU64::new(0), Histogram::default());
-        let new = Arc::new(Answered { method, path, promptness, count, times });
+        let new = Arc::new(Answered { method, path, count: AtomicU64::new(0), times });
         routes.push(Arc::clone(&new));
         new
     }
@@ -79,21 +70,15 @@ impl Answered {
     /// The head of an answer is there.
     pub(crate) fn note<B>(&self, answer: &Response<B>, took: Duration) {
         self.count.fetch_add(1, Relaxed);
-        if self.times().is_some() && answer.extensions().get::<Waited>().is_none() {
-            self.times.note(took);
+        if let Some(times) = &self.times
+            && answer.extensions().get::<Waited>().is_none()
+        {
+            times.note(took);
         }
     }
 
     pub(super) fn count(&self) -> u64 {
         self.count.load(Relaxed)
-    }
-
-    /// `None` for a route whose times say nothing of the server.
-    pub(super) fn times(&self) -> Option<&Histogram> {
-        match self.promptness {
-            Promptness::Prompt => Some(&self.times),
-            Promptness::Waits => None,
-        }
     }
 }
 
@@ -102,17 +87,17 @@ mod tests {
     use super::*;
 
     fn count(answered: &Answered) -> (u64, Option<u64>) {
-        (answered.count(), answered.times().map(|times| times.snapshot().count()))
+        (answered.count(), answered.times.as_ref().map(|times| times.snapshot().count()))
     }
 
     #[test]
     fn an_answer_that_waited_counts_and_its_time_does_not() {
         let answers = Answers::default();
-        let route = answers.route(("GET", "/one"), Promptness::Prompt);
+        let route = answers.route(("GET", "/one"), Some(Histogram::default()));
         route.note(&Response::new(()), Duration::ZERO);
         route.note(&waited(Response::new(())), Duration::from_secs(60));
         assert_eq!(count(&route), (2, Some(1)));
-        let waits = answers.route(("POST", "/one"), Promptness::Waits);
+        let waits = answers.route(("POST", "/one"), None);
         waits.note(&Response::new(()), Duration::from_secs(60));
         assert_eq!(count(&waits), (1, None));
     }
@@ -120,9 +105,9 @@ mod tests {
     #[test]
     fn a_route_has_its_numbers_once() {
         let answers = Answers::default();
-        let first = answers.route(("GET", "/one"), Promptness::Prompt);
-        answers.route(("GET", "/two"), Promptness::Prompt);
-        assert!(Arc::ptr_eq(&first, &answers.route(("GET", "/one"), Promptness::Prompt)));
+        let first = answers.route(("GET", "/one"), Some(Histogram::default()));
+        answers.route(("GET", "/two"), Some(Histogram::default()));
+        assert!(Arc::ptr_eq(&first, &answers.route(("GET", "/one"), Some(Histogram::default()))));
         assert_eq!(answers.all().len(), 2);
     }
 }

@@ -8,7 +8,7 @@ use lastbyte_sys::OwnProgram;
 use super::answers::Answers;
 use super::text::Text;
 use crate::App;
-use crate::listen::Traffic;
+use crate::listen::{Kind, Traffic};
 use crate::verbs::refusal::start_code;
 
 /// All of it. Blocks for the time of a look at `/proc/self`; holds no lock while it writes.
@@ -107,7 +107,7 @@ fn add_answers(text: &mut Text, answers: &Answers) {
         .histograms("lastbyte_http_request_duration_seconds");
     for route in &routes {
         let labels = [("method", route.method), ("route", route.path)];
-        route.times().iter().for_each(|times| family.histogram(&labels, &times.snapshot()));
+        route.times.iter().for_each(|times| family.histogram(&labels, &times.snapshot()));
     }
 }
 
@@ -120,7 +120,7 @@ fn add_traffic(text: &mut Text, traffic: &Traffic) {
     }
     text.about("Open connections.").gauge("lastbyte_connections", traffic.connections());
     text.about("Connections that may be open at the same time.")
-        .gauge("lastbyte_connections_max", traffic.most_connections());
+        .gauge("lastbyte_connections_max", traffic.most(Kind::Unix));
     text.about("Connections accepted.")
         .counter("lastbyte_connections_accepted_total", traffic.accepted());
     text.about("Connections rejected because there were too many.")

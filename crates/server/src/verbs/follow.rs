@@ -5,20 +5,18 @@
 //! that passes on output as it comes does so with a [`Follower`].
 
 mod place;
-mod split;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use lastbyte_engine::{Ending, LogReader, Process, Snapshot, Streams};
+use lastbyte_output::decode::unfinished;
 use lastbyte_output::log::{Piece, ReadError, Run, Stamp, Stream};
 use lastbyte_wire::{AttachQuery, Error, FollowQuery};
 
 use super::refusal;
 
 pub use place::Place;
-pub use split::split;
-use split::{After, held_back};
 
 /// Reads one log step by step.
 #[derive(Debug)]
@@ -78,33 +76,34 @@ impl Follower {
         query: &FollowQuery,
         last_id: Option<&str>,
     ) -> Result<Self, Error> {
+        let total = process.snapshot().extent.len;
         let place = match last_id {
             Some(id) => Place::parse(id)?,
-            None => Place::from_offset(query.from.unwrap_or(0), process.snapshot().extent.len),
+            None => Place::from_offset(query.from.unwrap_or(0), total),
         };
+        place.check(total)?;
         let cut = if query.times == Some(true) { Cut::Stamps } else { Cut::Characters };
-        Self::checked(process, place, query.late == Some(true), cut)
+        let late = query.late == Some(true);
+        Ok(Self { place, late, cut, ..Self::from_start(process) })
     }
 
     /// The bytes as they are, from where the query says.
     pub fn attached(process: &Process, query: &AttachQuery) -> Result<Self, Error> {
-        let place = Place::from_offset(query.from.unwrap_or(0), process.snapshot().extent.len);
-        Self::checked(process, place, query.late == Some(true), Cut::Anywhere)
+        let query = FollowQuery { from: query.from, late: query.late, times: None };
+        Ok(Self { cut: Cut::Anywhere, ..Self::new(process, &query, None)? })
     }
 
     /// Everything up to the ending, with the stream of each byte.
     pub fn from_start(process: &Process) -> Self {
-        Self::at_place(process, Place { cursor: 0, ended: false }, false, Cut::Streams)
-    }
-
-    fn checked(process: &Process, place: Place, late: bool, cut: Cut) -> Result<Self, Error> {
-        place.check(process.snapshot().extent.len)?;
-        Ok(Self::at_place(process, place, late, cut))
-    }
-
-    fn at_place(process: &Process, place: Place, late: bool, cut: Cut) -> Self {
-        let (process, reader) = (process.clone(), process.reader());
-        Self { process, reader, place, late, cut, buffer: Vec::new(), buffer_start: 0 }
+        Self {
+            process: process.clone(),
+            reader: process.reader(),
+            place: Place { cursor: 0, ended: false },
+            late: false,
+            cut: Cut::Streams,
+            buffer: Vec::new(),
+            buffer_start: 0,
+        }
     }
 
     pub fn process(&self) -> &Process {
@@ -172,7 +171,9 @@ impl Follower {
 
     fn read(&mut self, snapshot: &Snapshot, end: u64) -> Result<Option<Step>, ReadError> {
         let from = self.place.cursor;
-        let most = usize::try_from(end - from).unwrap_or(usize::MAX).min(self.cut.most_bytes());
+        // What a follower costs while its client does not read. As JSON it is up to six times as much.
+        let at_once = if self.cut == Cut::Streams { 64 << 10 } else { 16 << 10 };
+        let most = usize::try_from(end - from).unwrap_or(usize::MAX).min(at_once);
         self.buffer.resize(most, 0);
         self.buffer_start = from;
         let (piece, mut parts) = self.read_parts(snapshot, from)?;
@@ -181,7 +182,7 @@ impl Follower {
                 // A read shorter than what is there ends where bytes were dropped.
                 let at_gap = count < most;
                 let is_last = at_gap || self.nothing_follows(from + count as u64, snapshot);
-                self.trim(&mut parts, if is_last { After::Nothing } else { After::More });
+                self.trim(&mut parts, is_last);
                 let Some(last) = parts.last() else { return Ok(None) };
                 self.place.cursor = last.range.end;
                 return Ok(Some(Step::Output(parts)));
@@ -229,35 +230,25 @@ impl Follower {
         }
     }
 
-    /// Leaves for a later read what should not be passed on yet.
-    fn trim(&self, parts: &mut Vec<Part>, after: After) {
-        if self.cut == Cut::Streams {
-            return;
+    /// Leaves for a later read what should not be passed on yet: the beginning of a character whose
+    /// rest may still come. Only where characters are kept whole: bytes that came at different times
+    /// are told apart even within one.
+    fn trim(&self, parts: &mut Vec<Part>, is_last: bool) {
+        if parts.len() > MOST_PARTS && self.cut != Cut::Streams {
+            parts.truncate(MOST_PARTS);
+        } else if let Some(last) = parts.last_mut()
+            && self.cut == Cut::Characters
+            && !is_last
+        {
+            last.range.end -= unfinished(self.bytes(&last.range)) as u64;
+            parts.pop_if(|last| last.range.is_empty());
         }
-        if parts.len() > MOST_PARTS {
-            return parts.truncate(MOST_PARTS);
-        }
-        if let Some(last) = parts.last_mut() {
-            last.range.end -= held_back(self.bytes(&last.range), self.cut, after) as u64;
-        }
-        parts.pop_if(|last| last.range.is_empty());
     }
 
     fn skip(&mut self, to: u64) -> Range<u64> {
         let range = self.place.cursor..to;
         self.place.cursor = to;
         range
-    }
-}
-
-impl Cut {
-    /// Read at once, and so the memory that a follower costs while its client does not read. As JSON
-    /// it is up to six times as much.
-    fn most_bytes(self) -> usize {
-        match self {
-            Self::Characters | Self::Stamps | Self::Anywhere => 16 << 10,
-            Self::Streams => 64 << 10,
-        }
     }
 }
 

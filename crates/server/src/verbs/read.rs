@@ -9,7 +9,6 @@ use lastbyte_engine::{LogSource, Process, Snapshot};
 use lastbyte_output::log;
 use lastbyte_output::views::{Source, head_tail, lines, text};
 use lastbyte_wire::{Content, Error, Fold, Line, Output, OutputQuery, Stream, TextLine, View};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 pub use raw::{RawBody, RawOutput};
@@ -22,39 +21,34 @@ use request::Which;
 /// What is read on the runtime: it comes from the page cache in the time of a copy.
 const AT_ONCE: usize = 64 << 10;
 
-/// A view, or bytes to be sent as they are.
-#[derive(Debug)]
-pub enum Answer {
-    View(Box<Output>),
-    Raw(Box<RawOutput>),
-}
-
-/// Reads as the query says, after waiting as it says.
-pub async fn read(app: &App, process: &Process, query: &OutputQuery) -> Result<Answer, Error> {
+/// A view as the query says, after waiting as it says.
+pub async fn read(app: &App, process: &Process, query: &OutputQuery) -> Result<Output, Error> {
     let asked = ReadRequest::new(query)?;
-    let snapshot = match query.wait_ms {
-        Some(wait) if wait > 0 => {
-            let _permit = app.begin_wait()?;
-            until_news(process, &asked, Duration::from_millis(wait)).await
-        }
-        _ => process.snapshot(),
-    };
-    match asked.view {
-        View::Raw => {
-            raw::read(process, &snapshot, &asked).await.map(|raw| Answer::Raw(Box::new(raw)))
-        }
-        View::Text | View::HeadTail | View::Lines => {
-            view(process, &snapshot, asked).await.map(|view| Answer::View(Box::new(view)))
-        }
-    }
+    let snapshot = until_news(app, process, &asked, query.wait_ms).await?;
+    view(process, &snapshot, asked).await
 }
 
-/// Waits for something past the cursor, or until nothing more can come.
-async fn until_news(process: &Process, asked: &ReadRequest, patience: Duration) -> Snapshot {
-    let from = asked.waits_past(process.snapshot().extent.len);
+/// The same of the bytes themselves.
+pub async fn raw(app: &App, process: &Process, query: &OutputQuery) -> Result<RawOutput, Error> {
+    let asked = ReadRequest::new(query)?;
+    let snapshot = until_news(app, process, &asked, query.wait_ms).await?;
+    raw::read(process, snapshot, &asked).await
+}
+
+/// Waits so long for something past the cursor, or until nothing more can come.
+async fn until_news(
+    app: &App,
+    process: &Process,
+    asked: &ReadRequest,
+    wait_ms: Option<u64>,
+) -> Result<Snapshot, Error> {
+    let snapshot = process.snapshot();
+    let Some(wait) = wait_ms.filter(|wait| *wait > 0) else { return Ok(snapshot) };
+    let _permit = app.begin_wait()?;
+    let from = asked.waits_past(snapshot.extent.len);
     let news = |now: &Snapshot| now.extent.len > from || !asked.late && now.ending().is_some();
-    let waited = timeout(patience, process.wait_for(news)).await;
-    waited.unwrap_or_else(|_| process.snapshot())
+    let waited = timeout(Duration::from_millis(wait), process.wait_for(news)).await;
+    Ok(waited.unwrap_or_else(|_| process.snapshot()))
 }
 
 /// A view at this snapshot.
@@ -66,13 +60,12 @@ pub async fn view(
     let source = source(process, snapshot, asked.stream, asked.late);
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
-    let rendered = if small {
-        render(&source, from, &asked)
+    let (content, next) = if small {
+        render(&source, from, &asked).map_err(|error| refusal::unreadable(&error))?
     } else {
-        let rendered = spawn_blocking(move || render(&source, from, &asked)).await;
-        rendered.map_err(|_| refusal::broken("rendering the output"))?
+        let render = move || render(&source, from, &asked);
+        refusal::read_blocking("rendering the output", render).await?
     };
-    let (content, next) = rendered.map_err(|error| refusal::unreadable(&error))?;
     Ok(Output {
         from,
         next,

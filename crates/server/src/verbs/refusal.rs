@@ -3,19 +3,20 @@
 use lastbyte_engine::{ForgetError, Refused, ResizeError, SandboxError, StartError, WriteError};
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
+use tokio::task::spawn_blocking;
 
 pub(crate) fn from_start(error: &StartError) -> Error {
     let code = start_code(error.refused());
-    let sandbox_hint = sandbox_hint(error);
-    let error = Error::new(code, with_cause(error));
-    match code {
-        ErrorCode::KeyConflict => error.hint("use another key for another command"),
-        ErrorCode::BadCwd => error.hint("`cwd` must be a directory that the server can enter"),
-        _ => match sandbox_hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        },
-    }
+    let hint = match code {
+        ErrorCode::KeyConflict => Some("use another key for another command"),
+        ErrorCode::BadCwd => Some("`cwd` must be a directory that the server can enter"),
+        _ => sandbox_hint(error),
+    };
+    refusal(code, error, hint)
+}
+
+fn refusal(code: ErrorCode, error: &dyn std::error::Error, hint: Option<&str>) -> Error {
+    Error { hint: hint.map(str::to_owned), ..Error::new(code, with_cause(error)) }
 }
 
 /// The other errors of a sandbox are about a path, and say what to do.
@@ -59,8 +60,7 @@ pub(super) fn from_write(error: WriteError) -> Error {
         }
         WriteError::Gap { .. } => (ErrorCode::StdinGap, Some("continue at the accepted offset")),
     };
-    let refusal = Error::new(code, error.to_string());
-    hint.map_or(refusal.clone(), |hint| refusal.hint(hint))
+    refusal(code, &error, hint)
 }
 
 pub(super) fn from_resize(error: ResizeError) -> Error {
@@ -80,13 +80,8 @@ pub(super) fn from_forget(error: &ForgetError) -> Error {
         ForgetError::Held { .. } => ErrorCode::OutputHeld,
         ForgetError::Remove { .. } => ErrorCode::Failed,
     };
-    let refusal = Error::new(code, with_cause(error));
-    match code {
-        ErrorCode::NotEnded | ErrorCode::OutputHeld => {
-            refusal.hint("use `?stop=true` to stop it first")
-        }
-        _ => refusal,
-    }
+    let stoppable = matches!(code, ErrorCode::NotEnded | ErrorCode::OutputHeld);
+    refusal(code, error, stoppable.then_some("use `?stop=true` to stop it first"))
 }
 
 pub(super) fn from_pattern(error: &PatternError) -> Error {
@@ -109,8 +104,21 @@ pub(crate) fn broken(doing: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("internal error while {doing} (please report it)"))
 }
 
+/// Reads a log on a thread that may block.
+pub(super) async fn read_blocking<T, E>(
+    doing: &str,
+    read: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Error>
+where
+    T: Send + 'static,
+    E: std::error::Error + Send + 'static,
+{
+    let read = spawn_blocking(read).await.map_err(|_| broken(doing))?;
+    read.map_err(|error| unreadable(&error))
+}
+
 /// A log that is gone belongs to a process that was forgotten meanwhile.
-pub(crate) fn unreadable(error: &std::io::Error) -> Error {
+pub(crate) fn unreadable(error: &(dyn std::error::Error + 'static)) -> Error {
     if is_not_found(error) {
         let message = "the process was forgotten while its output was being read";
         return Error::new(ErrorCode::ProcessNotFound, message);

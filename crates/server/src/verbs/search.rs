@@ -3,7 +3,6 @@
 use lastbyte_engine::Process;
 use lastbyte_output::views::search::{self, FoundLine, Match, Query, Stopped, compile};
 use lastbyte_wire::{Error, SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
-use tokio::task::spawn_blocking;
 
 use super::{read, refusal};
 use crate::from_wire::count;
@@ -27,13 +26,12 @@ pub async fn search(
     let snapshot = process.snapshot();
     let late = query.late == Some(true);
     let source = read::source(process, &snapshot, query.stream, late);
-    let found = spawn_blocking(move || {
+    let found = refusal::read_blocking("searching the output", move || {
         // Held for as long as the search takes, whether or not anybody still waits for it.
         let _turn = turn;
         search::search(&source, &asked)
     });
-    let found = found.await.map_err(|_| refusal::broken("searching the output"))?;
-    let found = found.map_err(|error| refusal::unreadable(&error))?;
+    let found = found.await?;
     Ok(SearchAnswer {
         matches: found.matches.into_iter().map(in_words).collect(),
         stopped: stopped(found.stopped),

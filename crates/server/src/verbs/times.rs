@@ -5,7 +5,6 @@ use std::time::{Duration, UNIX_EPOCH};
 use lastbyte_engine::{LogReader, Process, Snapshot};
 use lastbyte_output::log::{RESOLUTION, ReadError, Stamped};
 use lastbyte_wire::{Error, TimesAnswer, TimesQuery};
-use tokio::task::spawn_blocking;
 
 use super::refusal;
 use crate::from_wire::count;
@@ -18,14 +17,9 @@ pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer,
     let most = query.max_stamps.unwrap_or(USUAL_STAMPS);
     let most = count("max_stamps", most, TimesQuery::MOST_STAMPS)?;
     let (snapshot, reader) = (process.snapshot(), process.reader());
-    let asked = query.clone();
-    let found = spawn_blocking(move || {
-        let found = look(&reader, &snapshot, &asked, most)?;
-        Ok::<_, ReadError>((snapshot, found))
-    });
-    let found = found.await.map_err(|_| refusal::broken("reading the times"))?;
-    let unreadable = |error| refusal::unreadable(&std::io::Error::other(error));
-    let (snapshot, (from, found)) = found.map_err(unreadable)?;
+    let (at, asked) = (snapshot.clone(), query.clone());
+    let found = move || look(&reader, &at, &asked, most);
+    let (from, found) = refusal::read_blocking("reading the times", found).await?;
     let streams = process.spec().streams;
     Ok(TimesAnswer {
         from,

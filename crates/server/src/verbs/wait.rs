@@ -7,8 +7,7 @@ use lastbyte_engine::{LogSource, PortState, Process, Snapshot};
 use lastbyte_output::views::search::{Watcher, compile};
 use lastbyte_output::views::{Read, Source};
 use lastbyte_wire::{self as wire, Error, Met, WaitAnswer};
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use super::refusal;
 use crate::{App, from_wire, to_wire};
@@ -76,49 +75,32 @@ pub async fn wait(app: &App, process: &Process, wait: &wire::Wait) -> Result<Wai
 
 /// Returns the first condition that holds, and the snapshot in which it does.
 pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Snapshot), Error> {
-    let mut quiet_since = Instant::now();
-    let mut snapshot = process.snapshot();
+    let (mut quiet_since, mut seen) = (Instant::now(), u64::MAX);
     loop {
+        // What came at the same instant beats the clock: it is looked at after it.
+        let now = Instant::now();
+        let snapshot = process.snapshot();
+        if snapshot.extent.len > seen {
+            quiet_since = now;
+        }
+        seen = snapshot.extent.len;
         if let Some(met) = asked.met(process, &snapshot).await? {
             return Ok((met, snapshot));
         }
+        let over = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+        if over(asked.deadline) {
+            return Ok((Met::Timeout, snapshot));
+        }
         let silent = asked.silence.and_then(|silence| quiet_since.checked_add(silence));
+        if over(silent) {
+            return Ok((Met::Silence, snapshot));
+        }
         let look = asked.port.as_ref().map(|port| port.next_look);
-        let alarm = silent.into_iter().chain(asked.deadline).chain(look).min();
-        let seen = snapshot.extent.len;
-        let changed = asked.next(process, &snapshot);
-        let woken = match alarm {
-            None => Some(changed.await),
-            Some(alarm) => tokio::select! {
-                biased;
-                snapshot = changed => Some(snapshot),
-                () = sleep_until(alarm) => None,
-            },
-        };
-        match woken {
-            Some(new) => {
-                if new.extent.len > seen {
-                    quiet_since = Instant::now();
-                }
-                snapshot = new;
-            }
-            None => {
-                // What came at the same instant beats the clock.
-                let last = process.snapshot();
-                if let Some(met) = asked.met(process, &last).await? {
-                    return Ok((met, last));
-                }
-                let over = |time: Option<Instant>| time.is_some_and(|time| time <= Instant::now());
-                if over(asked.deadline) {
-                    return Ok((Met::Timeout, last));
-                }
-                if last.extent.len > seen {
-                    quiet_since = Instant::now();
-                } else if over(silent) {
-                    return Ok((Met::Silence, last));
-                } // Otherwise it was time to look for the port.
-                snapshot = last;
-            }
+        let changed = asked.changed(process, &snapshot);
+        match [silent, asked.deadline, look].into_iter().flatten().min() {
+            None => changed.await,
+            // Which of them came is seen above.
+            Some(alarm) => _ = timeout_at(alarm, changed).await,
         }
     }
 }
@@ -144,8 +126,8 @@ impl Conditions {
         }
     }
 
-    /// Waits for a snapshot in which something may hold that did not in the last one.
-    async fn next(&self, process: &Process, last: &Snapshot) -> Snapshot {
+    /// Waits until something may hold that did not in this snapshot. Cancel-safe.
+    async fn changed(&self, process: &Process, last: &Snapshot) {
         if !last.log_open {
             // Only a port can still be opened, by a survivor.
             return pending().await;
@@ -154,15 +136,12 @@ impl Conditions {
         let output = self.pattern.is_some() || self.silence.is_some() || self.output_past.is_some();
         match (self.exit, output) {
             // A thousand of these wake once, not at every chunk.
-            (true, false) => {
-                process.ended().await;
-                process.snapshot()
-            }
+            (true, false) => _ = process.ended().await,
             (exit, true) => {
                 let news = |now: &Snapshot| now.extent.len > seen || exit && now.ending().is_some();
-                process.wait_for(news).await
+                process.wait_for(news).await;
             }
-            (false, false) => process.wait_for(|_| false).await,
+            (false, false) => _ = process.wait_for(|_| false).await,
         }
     }
 }
@@ -203,14 +182,12 @@ impl Pattern {
             return Ok((self, None));
         }
         let source = LogSource::all(process.reader(), snapshot.clone());
-        let looked = spawn_blocking(move || {
+        let look = move || -> std::io::Result<_> {
             let seen = self.watcher.look_through(&source, self.at..end)?;
             self.at = end;
             Ok((self, seen.map(|range| met(&source, range)).transpose()?))
-        });
-        let looked: std::io::Result<_> =
-            looked.await.map_err(|_| refusal::broken("matching the pattern"))?;
-        looked.map_err(|error| refusal::unreadable(&error))
+        };
+        refusal::read_blocking("matching the pattern", look).await
     }
 }
 

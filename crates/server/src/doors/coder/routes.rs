@@ -9,6 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, Response};
 use axum::routing::any;
+use lastbyte_engine::Histogram;
 use tracing::{debug, warn};
 
 use super::answer::{self, Answer, Refusal};
@@ -17,7 +18,7 @@ use super::path::{Endpoint, MOUNT, ROUTES};
 use super::query::WaitFor;
 use super::{list, output, signal, start};
 use crate::App;
-use crate::metrics::{Answered, Promptness, waited};
+use crate::metrics::{Answered, waited};
 
 /// Everything below `/api/v0/processes`.
 pub fn router(app: App) -> Router {
@@ -38,7 +39,7 @@ struct Door {
 
 impl Door {
     fn new(app: App) -> Self {
-        let answered = ROUTES.map(|route| app.answers.route(route, Promptness::Prompt));
+        let answered = ROUTES.map(|route| app.answers.route(route, Some(Histogram::default())));
         Self { app, answered: Arc::new(answered) }
     }
 }

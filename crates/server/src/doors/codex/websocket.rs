@@ -19,7 +19,7 @@ use super::admission::{Incoming, MAX_MESSAGE_BYTES};
 use super::connection::Connection;
 use super::door::Door;
 use super::send_queue::{self, Outgoing};
-use crate::doors::websocket::{self, Socket, Upgrade};
+use crate::doors::websocket::{self, Socket};
 
 /// For a server without other doors: every path becomes a WebSocket, except its health pages.
 pub fn router(door: Door) -> Router {
@@ -47,13 +47,12 @@ async fn refuse_browsers(request: Request, next: Next) -> Response {
 
 /// Needs a server that lets connections be upgraded.
 async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
-    let Some(upgrade) = Upgrade::of(&mut request) else {
+    let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let Some(permit) = door.connection_permit() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let (response, upgrade) = upgrade.into_parts();
     tokio::spawn(serve(door, upgrade, permit));
     response
 }
@@ -73,7 +72,6 @@ async fn serve(door: Door, upgrade: OnUpgrade, permit: OwnedSemaphorePermit) {
     drop(permit);
 }
 
-#[derive(Debug)]
 struct Frames(SplitStream<Socket>);
 
 impl Incoming for Frames {

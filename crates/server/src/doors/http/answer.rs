@@ -1,4 +1,4 @@
-//! Answers: JSON, nothing, or an error with its status.
+//! Answers: JSON, or an error with its status.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -33,22 +33,13 @@ pub(super) fn ok(value: &impl Serialize) -> Answer {
 }
 
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
-    let mut answer = Response::new(Body::from(json_text(value)));
-    *answer.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer
+    (status, [(header::CONTENT_TYPE, kind)], json_text(value)).into_response()
 }
 
 /// A value of the API as JSON.
 pub(super) fn json_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("values of the API are JSON")
-}
-
-pub(super) fn nothing(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Body::empty());
-    *answer.status_mut() = status;
-    Ok(answer)
 }
 
 /// What a request that asked to wait is answered with: also a refusal took the time of a process.

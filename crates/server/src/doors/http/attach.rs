@@ -6,21 +6,20 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use hyper::upgrade::OnUpgrade;
 use lastbyte_engine::Process;
 use lastbyte_wire::{
     AttachNotice, AttachQuery, AttachRequest, Error, ErrorCode, ResizeRequest, WriteQuery,
 };
 use tokio::io::AsyncReadExt;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::answer::Answer;
+use super::answer::{Answer, json_text};
 use super::input::{self, Target};
-use crate::doors::websocket::{self, Messages, Socket, Upgrade};
+use crate::doors::websocket::{self, Socket};
 use crate::from_wire::invalid;
 use crate::verbs::follow::{Follower, Step};
 use crate::verbs::{control, write};
@@ -39,54 +38,45 @@ pub(super) async fn attach_to_process(
     let query: AttachQuery = input::query(request.uri())?;
     let permit = app.begin_wait()?;
     let follower = Follower::attached(&process, &query)?;
-    let Some(upgrade) = Upgrade::of(&mut request) else {
+    let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
         let hint = "use a WebSocket client, or `output` or `follow` instead";
         return Err(invalid("this route needs a WebSocket request").hint(hint).into());
     };
-    let (response, upgrade) = upgrade.into_parts();
-    let only_writer = query.only_writer == Some(true);
-    let messages = app.messages.clone();
-    let attachment = Attachment { process, follower, only_writer, messages, _permit: permit };
-    tokio::spawn(attachment.serve(upgrade));
+    tokio::spawn(async move {
+        let socket = websocket::open(upgrade, app.messages, MOST_MESSAGE_BYTES).await;
+        // The client may have gone before.
+        if let Some(socket) = socket {
+            serve(socket, process, follower, query.only_writer == Some(true)).await;
+        }
+        drop(permit);
+    });
     Ok(response)
 }
 
-struct Attachment {
-    process: Process,
-    follower: Follower,
-    only_writer: bool,
-    messages: Messages,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Attachment {
-    /// Until all output is given or the client has gone. The process does not notice.
-    async fn serve(self, upgrade: OnUpgrade) {
-        let socket = websocket::open(upgrade, self.messages, MOST_MESSAGE_BYTES).await;
-        let Some(socket) = socket else { return };
-        let (sink, stream) = socket.split();
-        let accepted = self.process.write(Vec::new(), None).await.ok();
-        let accepted = accepted.map(|written| written.accepted);
-        let offset = accepted.filter(|_| self.only_writer);
-        let input = Input { process: self.process, offset };
-        // One at a time: a client that does not hear of one is not asked for the next.
-        let (refusals, refused) = mpsc::channel(1);
-        let mut taking = pin!(take(stream, input, refusals));
-        let hello = AttachNotice::Attached { cursor: self.follower.place().cursor, accepted };
-        let mut giving = Giving { sink, follower: self.follower, refused };
+/// Until all output is given or the client has gone. The process does not notice.
+async fn serve(socket: Socket, process: Process, follower: Follower, only_writer: bool) {
+    let (sink, mut stream) = socket.split();
+    let accepted = process.write(Vec::new(), None).await.ok();
+    let accepted = accepted.map(|written| written.accepted);
+    let input = Input { process, offset: accepted.filter(|_| only_writer) };
+    // One at a time: a client that does not hear of one is not asked for the next.
+    let (refusals, refused) = mpsc::channel(1);
+    let hello = AttachNotice::Attached { cursor: follower.place().cursor, accepted };
+    let mut giving = Giving { sink, follower, refused };
+    let not_taken = {
+        let mut taking = pin!(take(&mut stream, input, refusals));
         tokio::select! {
-            taken = taking.as_mut() => match taken {
-                Taken::All => {}
-                Taken::UpTo(stream, error) => {
-                    // A client that neither reads nor stops is left.
-                    _ = timeout(FAREWELL, giving.refuse_the_rest(stream, error)).await;
-                }
-            },
+            not_taken = taking.as_mut() => not_taken,
             () = giving.run(hello) => {
                 // One that says nothing is left.
                 _ = timeout(FAREWELL, taking).await;
+                None
             }
         }
+    };
+    if let Some(error) = not_taken {
+        // A client that neither reads nor stops is left.
+        _ = timeout(FAREWELL, giving.refuse_the_rest(stream, error)).await;
     }
 }
 
@@ -143,8 +133,8 @@ impl Giving {
         }
         if let Ok(socket) = self.sink.reunite(stream) {
             let mut rest = vec![0; 64 << 10];
-            let mut io = socket.into_inner();
-            while io.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+            let mut reader = socket.into_reader();
+            while reader.read(&mut rest).await.is_ok_and(|count| count > 0) {}
         }
     }
 }
@@ -166,50 +156,29 @@ fn messages(follower: &Follower, step: Step) -> Vec<Message> {
 }
 
 fn notice(notice: &AttachNotice) -> Message {
-    Message::text(serde_json::to_string(notice).expect("words of the API are JSON"))
+    Message::text(json_text(notice))
 }
 
-/// How far the client was heard.
-enum Taken {
-    /// It has said all, or is gone.
-    All,
-    /// A message is not taken, for this reason, nor what follows.
-    UpTo(SplitStream<Socket>, Error),
-}
-
-/// Does what the client says until it says no more.
+/// Does what the client says until it says no more; or until a message is not taken, nor what
+/// follows, for this reason.
 async fn take(
-    mut stream: SplitStream<Socket>,
+    stream: &mut SplitStream<Socket>,
     mut input: Input,
     refusals: mpsc::Sender<Error>,
-) -> Taken {
+) -> Option<Error> {
     loop {
-        let message = match stream.next().await {
-            Some(Ok(message)) => message,
-            Some(Err(tungstenite::Error::Capacity(_))) => return Taken::UpTo(stream, too_long()),
-            Some(Err(error)) => match websocket::told(&error) {
-                Some(error) => return Taken::UpTo(stream, error),
-                None => return Taken::All,
-            },
-            None => return Taken::All,
-        };
-        let done = match message {
-            Message::Binary(bytes) => input.write(&bytes).await,
-            Message::Text(text) => input.obey(&text).await,
-            Message::Close(_) => return Taken::All,
-            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => Ok(()),
+        let done = match stream.next().await? {
+            Ok(Message::Binary(bytes)) => input.write(&bytes).await,
+            Ok(Message::Text(text)) => input.obey(&text).await,
+            Ok(Message::Close(_)) => return None,
+            Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Ok(()),
+            Err(error) => return websocket::told(&error),
         };
         if let Err(error) = done {
             // When all output is given nobody is told any more.
             _ = refusals.send(error).await;
         }
     }
-}
-
-fn too_long() -> Error {
-    let most = MOST_MESSAGE_BYTES >> 20;
-    let text = format!("the message is longer than {most} MiB; none of it was written");
-    Error::new(ErrorCode::BodyTooLarge, text).hint("attach again and send it as several messages")
 }
 
 struct Input {

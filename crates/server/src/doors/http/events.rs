@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
+use futures_util::stream;
 use lastbyte_wire::{EventsQuery, Gap};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Answer;
 use super::{input, sse};
@@ -16,18 +16,10 @@ pub(super) async fn read_events(State(app): State<App>, headers: HeaderMap, uri:
     let last = sse::last_event_id(&headers)?.or(query.last_event_id.as_deref());
     let only = Only { session: query.session, chat: query.chat };
     let reading = Reading::new(&app, last, only)?;
-    Ok(sse::answer(Feed { reading, _permit: permit }))
-}
-
-struct Feed {
-    reading: Reading,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl sse::Events for Feed {
-    async fn next(&mut self) -> Option<String> {
-        Some(self.reading.next().await.iter().map(written).collect())
-    }
+    Ok(sse::answer(stream::unfold((reading, permit), async |(mut reading, permit)| {
+        let events = reading.next().await.iter().map(written).collect();
+        Some((events, (reading, permit)))
+    })))
 }
 
 fn written(next: &Next) -> String {

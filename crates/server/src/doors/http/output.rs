@@ -5,12 +5,13 @@ use std::fmt::Display;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use axum::http::header::{self, IntoHeaderName};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use lastbyte_engine::{Process, Sandbox, Snapshot};
-use lastbyte_wire::{Error, ErrorCode, OutputQuery, head};
+use lastbyte_wire::{Error, ErrorCode, OutputQuery, View, head};
 
 use super::answer::{Answer, Refusal, after_a_wait, json_text, ok};
 use super::input::{self, Target};
@@ -32,15 +33,15 @@ pub(super) async fn read_output(
 
 async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: OutputQuery) -> Answer {
     let bytes = |raw| bytes(raw, &process.spec().sandbox);
-    let raw = match read::read(app, process, &query).await? {
-        read::Answer::View(view) => return ok(&view),
-        read::Answer::Raw(raw) => *raw,
-    };
+    if query.view.is_some_and(|view| view != View::Raw) {
+        return ok(&read::read(app, process, &query).await?);
+    }
+    let raw = read::raw(app, process, &query).await?;
     // While the log can grow, and for one of two streams, offsets in the answer are not stable.
     if raw.snapshot.log_open || query.stream.is_some() {
         return Ok(bytes(raw));
     }
-    let (tag, len) = (tag(&raw.snapshot), raw.body.len());
+    let (tag, len) = (tag(&raw.snapshot), raw.body.len);
     let mut answer = match partial::wanted(headers, &tag, len) {
         Wanted::Whole => bytes(raw),
         Wanted::Nothing => not_modified(),
@@ -49,17 +50,13 @@ async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: Output
             let from = i64::try_from(raw.from + first).unwrap_or(i64::MAX);
             let max_bytes = Some(last - first + 1);
             let part = OutputQuery { from: Some(from), max_bytes, wait_ms: None, ..query };
-            match read::read(app, process, &part).await? {
-                read::Answer::View(view) => return ok(&view),
-                read::Answer::Raw(part) => {
-                    let last = first + part.body.len().saturating_sub(1);
-                    a_part(bytes(*part), (first, last), len)
-                }
-            }
+            let part = read::raw(app, process, &part).await?;
+            let last = first + part.body.len.saturating_sub(1);
+            a_part(bytes(part), (first, last), len)
         }
     };
     set(&mut answer, header::ETAG, tag);
-    set(&mut answer, header::ACCEPT_RANGES, "bytes".to_owned());
+    set(&mut answer, header::ACCEPT_RANGES, "bytes");
     Ok(answer)
 }
 
@@ -86,54 +83,41 @@ fn missing(len: u64) -> Response<Body> {
 fn not_modified() -> Response<Body> {
     // A body of known length would be announced as the length of the output.
     let nothing = stream::empty::<Result<Bytes, Infallible>>();
-    let mut answer = Response::new(Body::from_stream(nothing));
-    *answer.status_mut() = StatusCode::NOT_MODIFIED;
-    answer
+    (StatusCode::NOT_MODIFIED, Body::from_stream(nothing)).into_response()
 }
 
-fn set(answer: &mut Response<Body>, name: HeaderName, value: String) {
-    // Numbers and signs in ASCII: nothing that a head cannot have.
-    if let Ok(value) = HeaderValue::try_from(value) {
+fn set(answer: &mut Response<Body>, name: impl IntoHeaderName, value: impl Display) {
+    // Numbers, words and JSON in ASCII: nothing that a head cannot have.
+    if let Ok(value) = HeaderValue::try_from(value.to_string()) {
         answer.headers_mut().insert(name, value);
     }
 }
 
 fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
     let RawOutput { snapshot, from, next, body } = raw;
-    let len = body.len();
-    let body = body.into_whole().map_or_else(Body::from_stream, Body::from);
-    let mut answer = Response::new(body);
-    let mut say = |name: &'static str, value: &dyn Display| {
-        // Numbers, words and JSON in ASCII: nothing that a head cannot have.
-        if let Ok(value) = HeaderValue::try_from(value.to_string()) {
-            answer.headers_mut().insert(name, value);
-        }
+    let len = body.len;
+    let body = match body.into_parts() {
+        (first, None) => Body::from(first),
+        (first, Some(rest)) => Body::from_stream(stream::once(async { Ok(first) }).chain(rest)),
     };
-    say(header::CONTENT_TYPE.as_str(), &"application/octet-stream");
-    say(header::CONTENT_LENGTH.as_str(), &len);
-    say(head::FROM, &from);
-    say(head::NEXT, &next);
-    snapshot_headers(&snapshot, sandbox, &mut say);
-    answer
-}
-
-fn snapshot_headers(
-    snapshot: &Snapshot,
-    sandbox: &Sandbox,
-    say: &mut impl FnMut(&'static str, &dyn Display),
-) {
-    say(head::TOTAL, &snapshot.extent.len);
-    say(head::LOG_OPEN, &snapshot.log_open);
-    say(head::PHASE, &phase(snapshot));
+    let mut answer = Response::new(body);
+    set(&mut answer, header::CONTENT_TYPE, "application/octet-stream");
+    set(&mut answer, header::CONTENT_LENGTH, len);
+    set(&mut answer, head::FROM, from);
+    set(&mut answer, head::NEXT, next);
+    set(&mut answer, head::TOTAL, snapshot.extent.len);
+    set(&mut answer, head::LOG_OPEN, snapshot.log_open);
+    set(&mut answer, head::PHASE, phase(&snapshot));
     let gone = snapshot.extent.dropped.ranges().iter();
     let gone: Vec<_> = gone.map(|range| format!("{}-{}", range.start, range.end)).collect();
     if !gone.is_empty() {
-        say(head::DROPPED, &gone.join(","));
+        set(&mut answer, head::DROPPED, gone.join(","));
     }
     if let Some(ending) = snapshot.ending() {
-        say(head::FINAL_LEN, &ending.final_len);
-        say(head::ENDING, &ascii_json(&to_wire::ending(ending, sandbox)));
+        set(&mut answer, head::FINAL_LEN, ending.final_len);
+        set(&mut answer, head::ENDING, ascii_json(&to_wire::ending(ending, sandbox)));
     }
+    answer
 }
 
 fn phase(snapshot: &Snapshot) -> &'static str {

@@ -12,15 +12,16 @@ use axum::http::{Response, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{self, MethodRouter};
+use lastbyte_engine::Histogram;
 use lastbyte_wire::{
     Error, ErrorCode, ForgetQuery, Health, HealthStatus, JournalHealth, OPENAPI, Root, StartRequest,
 };
 use tokio::task::spawn_blocking;
 
-use super::answer::{Answer, Refusal, after_a_wait, json, nothing, ok};
+use super::answer::{Answer, Refusal, after_a_wait, json, ok};
 use super::input::Target;
 use super::{attach, events, follow, input, output};
-use crate::metrics::{Answered, Promptness, page};
+use crate::metrics::{Answered, page};
 use crate::verbs::refusal::broken;
 use crate::verbs::{control, list, search, start, times, wait, write};
 use crate::{App, to_wire};
@@ -64,8 +65,8 @@ pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Everything that the native door offers.
 pub fn router(app: App) -> Router {
     let add = |router: Router<App>, route: Route| {
-        let Route { method, path, answers, promptness } = route;
-        let answered = app.answers.route((method, path), promptness);
+        let Route { method, path, answers, times } = route;
+        let answered = app.answers.route((method, path), times);
         router.route(path, answers.route_layer(from_fn_with_state(answered, timed)))
     };
     routes()
@@ -81,7 +82,7 @@ struct Route {
     method: &'static str,
     path: &'static str,
     answers: MethodRouter<App>,
-    promptness: Promptness,
+    times: Option<Histogram>,
 }
 
 impl Route {
@@ -97,13 +98,13 @@ impl Route {
         Self::new("DELETE", path, routing::delete(handler))
     }
 
-    /// As a route that is there to wait for processes.
+    /// As a route that is there to wait for processes: its times say nothing of the server.
     fn that_waits(self) -> Self {
-        Self { promptness: Promptness::Waits, ..self }
+        Self { times: None, ..self }
     }
 
     fn new(method: &'static str, path: &'static str, answers: MethodRouter<App>) -> Self {
-        Self { method, path, answers, promptness: Promptness::Prompt }
+        Self { method, path, answers, times: Some(Histogram::default()) }
     }
 }
 
@@ -168,7 +169,7 @@ async fn list_survivors(Target(process): Target) -> Answer {
 async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
     let query: ForgetQuery = input::query(&uri)?;
     let forgotten = control::forget(&app, &process, &query).await.map_err(Refusal);
-    let answer = forgotten.and_then(|()| nothing(StatusCode::NO_CONTENT));
+    let answer = forgotten.map(|()| StatusCode::NO_CONTENT.into_response());
     // A stop takes as long as its grace.
     if query.stop == Some(true) { after_a_wait(answer) } else { answer }
 }
@@ -202,12 +203,12 @@ async fn stop_process(State(app): State<App>, Target(process): Target, body: Bod
 async fn resize_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     control::resize(&process, &request).await?;
-    nothing(StatusCode::NO_CONTENT)
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shut_down(State(app): State<App>) -> Answer {
+async fn shut_down(State(app): State<App>) -> StatusCode {
     app.ask_for_shutdown();
-    nothing(StatusCode::ACCEPTED)
+    StatusCode::ACCEPTED
 }
 
 async fn tell_health(State(app): State<App>) -> Answer {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
-use futures_util::{StreamExt, stream};
+use axum::response::IntoResponse;
+use futures_util::{Stream, StreamExt, stream};
 use lastbyte_wire::{Error, head};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -16,17 +17,12 @@ use crate::from_wire::invalid;
 /// A proxy or a client that hears nothing for long gives up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where events come from.
-pub(super) trait Events: Send + 'static {
-    /// Waits for some, written out; `None` when there will be no more. Cancel-safe.
-    fn next(&mut self) -> impl Future<Output = Option<String>> + Send;
-}
-
-/// An answer of these events. The next one is made when the client has taken the one before.
-pub(super) fn answer(events: impl Events) -> Response<Body> {
+/// An answer of these events, written out. The next one is made when the client has taken the one
+/// before.
+pub(super) fn answer(events: impl Stream<Item = String> + Send + 'static) -> Response<Body> {
     // Said at once, so that the client knows that it is listening.
     let greeting = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b":\n\n")) });
-    let told = stream::unfold(events, async |mut events| {
+    let told = stream::unfold(Box::pin(events), async |mut events| {
         let text = match timeout(KEEP_ALIVE, events.next()).await {
             Ok(Some(text)) => text.into(),
             Ok(None) => return None,
@@ -34,11 +30,9 @@ pub(super) fn answer(events: impl Events) -> Response<Body> {
         };
         Some((Ok(text), events))
     });
-    let mut answer = Response::new(Body::from_stream(greeting.chain(told)));
-    let kind = HeaderValue::from_static("text/event-stream");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (headers, Body::from_stream(greeting.chain(told))).into_response()
 }
 
 /// The id of the event that the client saw last, if it says so. One that is no text is not taken

@@ -5,9 +5,7 @@
 //! would refuse messages that are allowed today. So large frames are passed on in pieces, the first of
 //! them once the limit over all connections has room for the whole message.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::io;
+use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,18 +13,20 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use lastbyte_wire::{Error, ErrorCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::frames::{Header, HeaderBytes};
 use crate::Limits;
 use crate::listen::body::check_memory;
 
 const KIB: u64 = 1024;
 /// A message up to this size needs no room: there are not more of them than connections.
 const SMALL_MESSAGE: u64 = 64 * KIB;
-/// A larger frame is given to the library as several.
+/// A larger frame is given to the library as several. A multiple of four, so that the mask of each
+/// begins with its first byte.
 const PIECE: u64 = 16 * KIB;
 /// What is read at once.
 const READ_BYTES: usize = 8 << 10;
@@ -42,32 +42,24 @@ pub(crate) struct Messages {
     time: Duration,
 }
 
-/// A message has more bytes than are taken.
-#[derive(Debug, thiserror::Error)]
-#[error("a message of {0} bytes is too long")]
-pub(super) struct TooLong(pub(super) u64);
-
 /// Reads no more of a message than there is room for.
-#[derive(Debug)]
 pub(super) struct Bounded<S> {
     stream: S,
     most_bytes: u64,
     /// What was read and is not given yet.
     unread: Bytes,
-    header: HeaderBytes,
     /// The header of the piece that begins, as far as it is not given yet.
-    given_first: VecDeque<u8>,
+    header: Bytes,
     /// Of the piece that has begun.
     left: u64,
     /// The message ends with that piece.
     is_last: bool,
-    /// What comes after that piece of the same frame.
-    frame: Option<Header>,
+    /// What comes after that piece of the same frame, and its length.
+    frame: Option<(FrameHeader, u64)>,
     message: Message,
 }
 
 /// The message that has begun, and the room it has.
-#[derive(Debug)]
 struct Message {
     messages: Messages,
     /// What its frames have announced.
@@ -80,13 +72,7 @@ struct Message {
     taken: Option<OwnedSemaphorePermit>,
 }
 
-struct Acquiring(Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>);
-
-impl fmt::Debug for Acquiring {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Acquiring")
-    }
-}
+type Acquiring = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 impl Messages {
     pub(crate) fn new(limits: &Limits) -> Self {
@@ -111,10 +97,6 @@ impl Messages {
 }
 
 impl Message {
-    fn new(messages: Messages) -> Self {
-        Self { messages, len: 0, room: None, acquiring: None, deadline: None, taken: None }
-    }
-
     /// Waits until the message may have this many bytes.
     fn poll_room(&mut self, context: &mut Context<'_>, len: u64) -> Poll<io::Result<()>> {
         if len <= SMALL_MESSAGE {
@@ -126,9 +108,9 @@ impl Message {
             let has = room.as_ref().map_or(0, |room| room.num_permits() as u64);
             let needs = len.min(messages.most).div_ceil(KIB).saturating_sub(has);
             let needs = u32::try_from(needs).unwrap_or(u32::MAX);
-            Acquiring(Box::pin(Arc::clone(&messages.room).acquire_many_owned(needs)))
+            Box::pin(Arc::clone(&messages.room).acquire_many_owned(needs))
         });
-        let Poll::Ready(more) = acquiring.0.as_mut().poll(context) else {
+        let Poll::Ready(more) = acquiring.as_mut().poll(context) else {
             return self.poll_late(context).map(Err);
         };
         let more = more.map_err(io::Error::other)?;
@@ -161,16 +143,16 @@ impl Message {
 
 impl<S> Bounded<S> {
     pub(super) fn new(stream: S, messages: Messages, most_bytes: usize) -> Self {
+        let (room, acquiring, deadline, taken) = (None, None, None, None);
         Self {
             stream,
             most_bytes: most_bytes as u64,
             unread: Bytes::new(),
-            header: HeaderBytes::default(),
-            given_first: VecDeque::new(),
+            header: Bytes::new(),
             left: 0,
             is_last: false,
             frame: None,
-            message: Message::new(messages),
+            message: Message { messages, len: 0, room, acquiring, deadline, taken },
         }
     }
 
@@ -195,8 +177,9 @@ impl<S> Bounded<S> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         while into.remaining() > 0 {
-            if let Some(byte) = self.given_first.pop_front() {
-                into.put_slice(&[byte]);
+            if !self.header.is_empty() {
+                let count = into.remaining().min(self.header.len());
+                into.put_slice(&self.header.split_to(count));
             } else if self.left > 0 {
                 if self.unread.is_empty() {
                     break;
@@ -205,71 +188,63 @@ impl<S> Bounded<S> {
                 let payload = self.unread.split_to(most.min(self.unread.len()));
                 self.left -= payload.len() as u64;
                 into.put_slice(&payload);
-                self.look_for_end();
-            } else if let Some(frame) = self.frame {
-                self.begin_piece(frame);
-            } else if self.unread.is_empty() {
-                break;
+            } else if let Some((frame, len)) = self.frame.take() {
+                self.begin_piece(frame, len);
             } else {
-                ready!(self.poll_header(context))?;
+                let mut unread = Cursor::new(&self.unread);
+                let parsed = FrameHeader::parse(&mut unread).map_err(io::Error::other)?;
+                let Some((frame, len)) = parsed else { break };
+                let count = unread.position() as usize;
+                // It stays where it is until there is room for its frame.
+                ready!(self.poll_admit(context, &frame, len))?;
+                self.unread.advance(count);
+                self.frame = Some((frame, len));
+            }
+            if self.left == 0 && std::mem::take(&mut self.is_last) {
+                self.message.end();
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Takes bytes of a header. Those of a whole one stay until there is room for its frame.
-    fn poll_header(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut gathered = self.header;
-        let mut whole = None;
-        let mut count = 0;
-        while let (None, Some(byte)) = (whole, self.unread.get(count)) {
-            whole = gathered.push(*byte);
-            count += 1;
-        }
-        if let Some(header) = whole {
-            ready!(self.poll_admit(context, header))?;
-            self.frame = Some(header);
-        }
-        self.header = gathered;
-        self.unread.advance(count);
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_admit(&mut self, context: &mut Context<'_>, header: Header) -> Poll<io::Result<()>> {
-        if header.is_control() {
-            let fits = header.len <= MOST_CONTROL_BYTES;
+    fn poll_admit(
+        &mut self,
+        context: &mut Context<'_>,
+        frame: &FrameHeader,
+        len: u64,
+    ) -> Poll<io::Result<()>> {
+        if matches!(frame.opcode, OpCode::Control(_)) {
+            let fits = len <= MOST_CONTROL_BYTES;
             let too_long = || io::Error::new(io::ErrorKind::InvalidData, "control frame too long");
             return Poll::Ready(fits.then_some(()).ok_or_else(too_long));
         }
-        let len = self.message.len.saturating_add(header.len);
+        let len = self.message.len.saturating_add(len);
         if len > self.most_bytes {
-            return Poll::Ready(Err(io::Error::other(TooLong(len))));
+            return Poll::Ready(Err(io::Error::other(self.too_long())));
         }
         ready!(self.message.poll_room(context, len))?;
         self.message.len = len;
         Poll::Ready(Ok(()))
     }
 
-    fn begin_piece(&mut self, frame: Header) {
-        let piece = if frame.len > PIECE {
-            let (piece, rest) = frame.split_at(PIECE);
-            self.frame = Some(rest);
-            piece
-        } else {
-            self.frame = None;
-            frame
-        };
-        self.left = piece.len;
-        self.is_last = piece.is_last() && !piece.is_control();
-        self.given_first.extend(piece.to_bytes());
-        self.look_for_end();
+    fn too_long(&self) -> Error {
+        let most = self.most_bytes >> 20;
+        let text = format!("the message is longer than {most} MiB; none of it was written");
+        Error::new(ErrorCode::BodyTooLarge, text)
+            .hint("attach again and send it as several messages")
     }
 
-    fn look_for_end(&mut self) {
-        if self.left == 0 && self.is_last {
-            self.is_last = false;
-            self.message.end();
+    fn begin_piece(&mut self, mut frame: FrameHeader, len: u64) {
+        if len > PIECE {
+            let rest = FrameHeader { opcode: OpCode::Data(Data::Continue), ..frame.clone() };
+            self.frame = Some((rest, len - PIECE));
+            frame.is_final = false;
         }
+        self.left = len.min(PIECE);
+        self.is_last = frame.is_final && matches!(frame.opcode, OpCode::Data(_));
+        let mut header = Vec::with_capacity(frame.len(self.left));
+        frame.format(self.left, &mut header).expect("a vector takes all");
+        self.header = header.into();
     }
 }
 
@@ -296,26 +271,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
             if read.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            self.unread = Bytes::copy_from_slice(read.filled());
+            // The beginning of a header may be left.
+            self.unread = [&self.unread, read.filled()].concat().into();
         }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -340,8 +298,13 @@ mod tests {
 
     /// A frame of this many bytes.
     fn frame(first: u8, len: usize) -> Vec<u8> {
-        let header = Header { first, len: len as u64, mask: MASK };
-        [header.to_bytes(), (0..len).map(|at| at as u8).collect()].concat()
+        let opcode = OpCode::from(first & 0x0f);
+        let (is_final, mask) = (first & 0x80 != 0, MASK);
+        let header = FrameHeader { is_final, opcode, mask, ..FrameHeader::default() };
+        let mut bytes = Vec::new();
+        header.format(len as u64, &mut bytes).unwrap();
+        bytes.extend((0..len).map(|at| at as u8));
+        bytes
     }
 
     async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
@@ -349,17 +312,21 @@ mod tests {
     }
 
     /// The frames in these bytes, as the library takes them apart.
-    fn frames(mut bytes: &[u8]) -> Vec<(Header, &[u8])> {
+    fn frames(mut bytes: &[u8]) -> Vec<(FrameHeader, &[u8])> {
         let mut frames = Vec::new();
         while !bytes.is_empty() {
-            let mut gathered = HeaderBytes::default();
-            let at = (0..).find_map(|at| gathered.push(bytes[at]).map(|header| (at + 1, header)));
-            let (begin, header) = at.unwrap();
-            let (payload, rest) = bytes[begin..].split_at(header.len as usize);
+            let mut cursor = Cursor::new(bytes);
+            let (header, len) = FrameHeader::parse(&mut cursor).unwrap().unwrap();
+            let (payload, rest) = bytes[cursor.position() as usize..].split_at(len as usize);
             frames.push((header, payload));
             bytes = rest;
         }
         frames
+    }
+
+    /// The first byte of a frame without reserved bits.
+    fn first(header: &FrameHeader) -> u8 {
+        u8::from(header.opcode) | if header.is_final { 0x80 } else { 0 }
     }
 
     #[tokio::test]
@@ -371,9 +338,10 @@ mod tests {
         let mut given = Vec::new();
         server.read_to_end(&mut given).await.unwrap();
         let frames = frames(&given);
-        let firsts: Vec<_> = frames.iter().map(|(header, _)| header.first).collect();
+        let firsts: Vec<_> = frames.iter().map(|(header, _)| first(header)).collect();
         assert_eq!(firsts, [0x89, 0x02, 0, 0, 0, 0, 0, 0x80, 0x81, 0x81]);
-        assert!(frames.iter().all(|(header, _)| header.len <= PIECE && header.mask == MASK));
+        let small = |payload: &[u8]| payload.len() as u64 <= PIECE;
+        assert!(frames.iter().all(|(header, payload)| small(payload) && header.mask == MASK));
         let payload: Vec<u8> =
             frames[1..8].iter().flat_map(|(_, payload)| *payload).copied().collect();
         assert!(sent[1].ends_with(&payload) && payload.len() == 100_000);
@@ -425,7 +393,8 @@ mod tests {
             let (mut client, mut server) = pair(&messages(Duration::from_secs(60)));
             client.write_all(&parts.concat()).await.unwrap();
             let error = server.read_to_end(&mut Vec::new()).await.unwrap_err();
-            assert!(error.get_ref().unwrap().is::<TooLong>(), "{error}");
+            let told = error.get_ref().and_then(|error| error.downcast_ref::<Error>()).unwrap();
+            assert_eq!(told.code, ErrorCode::BodyTooLarge);
         }
         let (mut client, mut server) = pair(&messages(Duration::from_secs(60)));
         client.write_all(&frame(0x89, 126)).await.unwrap();
