@@ -132,7 +132,7 @@ impl CommandTask {
             self.send_queue.answer(success(&self.id, &json!({})));
         }
         let (target, send_queue) = (self.target.clone(), self.send_queue.clone());
-        let mut running = Running::new(process.clone(), target, start.control, send_queue);
+        let mut running = Running::new(process.clone(), target, send_queue);
         let mut last = pin!(self.last_message(start, process));
         loop {
             tokio::select! {
@@ -203,7 +203,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::doors::codex::door::{self, Streaming};
+    use crate::doors::codex::door;
     use crate::doors::codex::jsonrpc::Request;
     use crate::doors::codex::send_queue::{self, Outgoing};
 
@@ -216,7 +216,7 @@ mod tests {
         let mut launch = Launch::argv(script("stubborn-tree 3 then hold"));
         let (name, value) = anchor.env();
         launch.env.push(EnvEdit::Set(name.into(), value));
-        Start { launch, cap: None, delivery: Delivery::Buffered, control: Streaming::Supported }
+        Start { launch, cap: None, delivery: Delivery::Buffered }
     }
 
     fn door(folder: &tempfile::TempDir) -> Door {

@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::base64;
-use super::door::Streaming;
 use super::errors::Fault;
 use super::jsonrpc::{RequestId, failure, success};
 use super::methods::{Action, Api, Target};
@@ -102,20 +101,14 @@ impl Size {
 pub(super) struct Running {
     process: Process,
     target: Target,
-    control: Streaming,
     send_queue: SendQueue,
     stdin_closed: bool,
     terminated: bool,
 }
 
 impl Running {
-    pub(super) fn new(
-        process: Process,
-        target: Target,
-        control: Streaming,
-        send_queue: SendQueue,
-    ) -> Self {
-        Self { process, target, control, send_queue, stdin_closed: false, terminated: false }
+    pub(super) fn new(process: Process, target: Target, send_queue: SendQueue) -> Self {
+        Self { process, target, send_queue, stdin_closed: false, terminated: false }
     }
 
     /// Carries out a request and answers it. Waits for the command's owner, never for the command.
@@ -137,15 +130,9 @@ impl Running {
 
     /// From the leader's exit on there is nothing left to control.
     fn check(&self) -> Result<(), Fault> {
-        match (self.control, self.process.snapshot().phase) {
-            (Streaming::Unsupported, _) => Err(Fault::invalid_request(
-                "command/exec/write, command/exec/terminate, and command/exec/resize are not \
-                 supported for windows sandbox processes",
-            )),
-            (Streaming::Supported, Phase::Running) => Ok(()),
-            (Streaming::Supported, Phase::Draining | Phase::Ended(_)) => {
-                Err(self.target.no_longer_running())
-            }
+        match self.process.snapshot().phase {
+            Phase::Running => Ok(()),
+            Phase::Draining | Phase::Ended(_) => Err(self.target.no_longer_running()),
         }
     }
 

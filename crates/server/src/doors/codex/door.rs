@@ -25,7 +25,6 @@ pub struct Settings {
     pub login_shell: OsString,
     /// If its default policy has a workspace, that is the server's directory.
     pub sandboxing: Sandboxing,
-    pub streaming: Streaming,
     pub local_execution: LocalExecution,
 }
 
@@ -35,14 +34,6 @@ pub enum LocalExecution {
     Enabled,
     /// They are to run on another server, or nowhere: this one refuses them.
     Disabled,
-}
-
-/// Whether a running command can be controlled, and its output read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Streaming {
-    Supported,
-    /// The back-end gives whole results with the default limits, and nothing else.
-    Unsupported,
 }
 
 /// The door to one engine. Cheap to clone.
@@ -68,7 +59,6 @@ impl Settings {
             environment,
             login_shell: login_shell(),
             sandboxing: Sandboxing::default(),
-            streaming: Streaming::Supported,
         }
     }
 }

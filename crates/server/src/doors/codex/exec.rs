@@ -8,7 +8,7 @@ use lastbyte_engine::Sandbox;
 use serde::Deserialize;
 
 use super::control::Size;
-use super::door::{Door, Streaming};
+use super::door::Door;
 use super::errors::Fault;
 use super::initialize::Handshake;
 use super::launch::{DEFAULT_CAP, DEFAULT_TIMEOUT, Program, Start, Streamed};
@@ -59,12 +59,11 @@ impl CommandExecParams {
         let cwd = door.directory(self.cwd.as_deref().unwrap_or_default());
         sandbox::require_enforceable(&sandbox, &cwd, door)?;
         self.check_id()?;
-        self.check_back_end(door)?;
         let (cap, streamed) = (self.cap(), self.streamed());
-        let (delivery, control) = (streamed.delivery(), door.settings().streaming);
+        let delivery = streamed.delivery();
         let env = self.env.unwrap_or_default();
         let program = Program { argv: self.command, cwd, env, streamed, size, timeout, sandbox };
-        let start = Start { launch: program.launch(door), cap, delivery, control };
+        let start = Start { launch: program.launch(door), cap, delivery };
         Ok((Target::command(self.process_id), Action::Start(Box::new(start))))
     }
 
@@ -96,23 +95,6 @@ impl CommandExecParams {
             return Err(Fault::invalid_request(message));
         }
         Ok(())
-    }
-
-    /// Refuses what a back-end without streaming cannot do.
-    fn check_back_end(&self, door: &Door) -> Result<(), Fault> {
-        if door.settings().streaming == Streaming::Supported {
-            return Ok(());
-        }
-        let refused = if self.disable_timeout {
-            "disableTimeout is not supported with windows sandbox"
-        } else if self.streamed().is_any() {
-            "streaming command/exec is not supported with windows sandbox"
-        } else if self.cap() != Some(DEFAULT_CAP) {
-            "custom outputBytesCap is not supported with windows sandbox"
-        } else {
-            return Ok(());
-        };
-        Err(Fault::invalid_request(refused))
     }
 
     fn timeout(&self) -> Result<Option<Duration>, Fault> {

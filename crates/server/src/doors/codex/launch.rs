@@ -9,7 +9,7 @@ use lastbyte_engine::{
     EnvEdit, Launch, OnQuota, Sandbox, Stdin, StopPolicy, Streams, Timeouts, WindowSize,
 };
 
-use super::door::{Door, Streaming};
+use super::door::Door;
 
 /// Of each stream, unless the request says otherwise.
 pub(super) const DEFAULT_CAP: u64 = 1 << 20;
@@ -23,8 +23,6 @@ pub(super) struct Start {
     /// At most this many bytes of each stream.
     pub(super) cap: Option<u64>,
     pub(super) delivery: Delivery,
-    /// Whether requests about it can reach it.
-    pub(super) control: Streaming,
 }
 
 /// How the client gets the output.

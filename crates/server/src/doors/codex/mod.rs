@@ -42,5 +42,5 @@ mod survivors;
 mod websocket;
 
 pub use admission::MAX_MESSAGE_BYTES;
-pub use door::{Door, LocalExecution, Settings, Streaming};
+pub use door::{Door, LocalExecution, Settings};
 pub use websocket::{route, router};

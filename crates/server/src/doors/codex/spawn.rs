@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::control::Size;
-use super::door::{Door, Streaming};
+use super::door::Door;
 use super::errors::Fault;
 use super::launch::{DEFAULT_CAP, DEFAULT_TIMEOUT, Program, Start, Streamed};
 use super::methods::{Action, Api, Target};
@@ -69,8 +69,7 @@ impl ProcessSpawnParams {
         let (cap, delivery) = (self.cap(), streamed.delivery());
         let (cwd, env) = (self.cwd.0, self.env.unwrap_or_default());
         let program = Program { argv: self.command, cwd, env, streamed, size, timeout, sandbox };
-        let control = Streaming::Supported;
-        let start = Start { launch: program.launch(door), cap, delivery, control };
+        let start = Start { launch: program.launch(door), cap, delivery };
         Ok((Target::process(self.process_handle), Action::Start(Box::new(start))))
     }
 
