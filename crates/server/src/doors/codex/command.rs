@@ -27,7 +27,7 @@ use super::errors::Fault;
 use super::initialize::Handshake;
 use super::jsonrpc::{RequestId, failure, success};
 use super::kill_on_drop::KillOnDrop;
-use super::launch::{Delivery, Start};
+use super::launch::Start;
 use super::methods::{Action, Api, Target};
 use super::output::{Collected, Deltas, Forwarder, Sink};
 use super::result::{EXITED, exec_answer, exited};
@@ -74,7 +74,7 @@ impl CommandTask {
         start: Start,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Finished {
-        let mut command = KillOnDrop::new(self.door.engine().clone(), start.launch.clone());
+        let mut command = KillOnDrop::new(self.door.engine.clone(), start.launch.clone());
         let started = tokio::select! {
             started = command.started() => Some(started),
             () = closed(&mut self.open) => None,
@@ -173,12 +173,12 @@ impl CommandTask {
     }
 
     fn sink(&self, start: &Start) -> Sink {
-        match start.delivery {
-            Delivery::Buffered => Sink::Text(Default::default()),
-            Delivery::Streamed if self.handshake.wants(self.target.api.names().output_delta) => {
-                Sink::Deltas(Deltas::new(self.send_queue.clone(), &self.target))
-            }
-            Delivery::Streamed => Sink::Nowhere,
+        if !start.streamed {
+            Sink::Text(Default::default())
+        } else if self.handshake.wants(self.target.api.names().output_delta) {
+            Sink::Deltas(Deltas::new(self.send_queue.clone(), &self.target))
+        } else {
+            Sink::Nowhere
         }
     }
 }
@@ -216,7 +216,7 @@ mod tests {
         let mut launch = Launch::argv(script("stubborn-tree 3 then hold"));
         let (name, value) = anchor.env();
         launch.env.push(EnvEdit::Set(name.into(), value));
-        Start { launch, cap: None, delivery: Delivery::Buffered }
+        Start { launch, cap: None, streamed: false }
     }
 
     fn door(folder: &tempfile::TempDir) -> Door {
@@ -266,7 +266,7 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         assert!(starting.as_mut().poll(&mut context).is_pending());
         drop(starting);
-        let all = || door.engine().list(&Filter::default(), None, 1).processes;
+        let all = || door.engine.list(&Filter::default(), None, 1).processes;
         let cause = timeout(PATIENCE, async {
             while all().is_empty() {
                 tokio::task::yield_now().await;
@@ -281,7 +281,7 @@ mod tests {
     async fn sent_after_panic(target: Target) -> Vec<String> {
         let (folder, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
         let door = door(&folder);
-        let process = door.engine().start(start(&anchor).launch).await.unwrap().process;
+        let process = door.engine.start(start(&anchor).launch).await.unwrap().process;
         anchor.wait_for(4);
         let (mut task, (sender, mut outgoing), _open) = new_task(&door, target.clone());
         let (id, bytes) = (request_id("waits"), task.send_queue.count_request(0));

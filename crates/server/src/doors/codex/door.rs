@@ -39,11 +39,12 @@ pub enum LocalExecution {
 /// The door to one engine. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Door {
-    engine: Engine,
-    settings: Arc<Settings>,
+    pub(super) engine: Engine,
+    pub(super) settings: Arc<Settings>,
     open: watch::Sender<bool>,
     connections: Arc<Semaphore>,
-    messages: Messages,
+    /// The bound of messages that come over WebSockets.
+    pub(super) messages: Messages,
 }
 
 /// Each takes some descriptors.
@@ -99,11 +100,6 @@ impl Door {
         _ = self.open.subscribe().wait_for(|open| !open).await;
     }
 
-    /// The bound of messages that come over WebSockets.
-    pub(super) fn messages(&self) -> Messages {
-        self.messages.clone()
-    }
-
     /// Kept while a connection lasts; `None` when there are too many.
     pub(super) fn connection_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).try_acquire_owned().ok()
@@ -120,20 +116,12 @@ impl Door {
     /// A directory as a request names it: `~` is the server's home, and relative paths are relative
     /// to the server's directory.
     pub(super) fn directory(&self, named: &str) -> PathBuf {
-        let Settings { cwd, environment, .. } = self.settings();
+        let Settings { cwd, environment, .. } = &*self.settings;
         let below_home =
             named.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         match (below_home, environment.get("HOME").filter(|home| !home.is_empty())) {
             (Some(rest), Some(home)) => cwd.join(home).join(rest.trim_start_matches('/')),
             (None, _) | (_, None) => cwd.join(named),
         }
-    }
-
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
     }
 }

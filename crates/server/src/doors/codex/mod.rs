@@ -8,7 +8,7 @@
 //! - `connection`: one client with its table of ids; `door`: what all connections share, with
 //!   `login_shell`
 //! - `jsonrpc`: the messages; `methods`: from a method to an action, in the order of Codex's checks;
-//!   `initialize`, `exec`, `spawn`, `control`: the methods; `base64`
+//!   `initialize`, `start`, `control`: the methods; `base64`
 //! - `launch`, `sandbox`: the parameters as a launch of the engine
 //! - `command`: the task of one command, with `kill_on_drop`
 //! - `output`: from its log to the client; `result`: how it ended
@@ -25,7 +25,6 @@ mod connection;
 mod control;
 mod door;
 mod errors;
-mod exec;
 mod initialize;
 mod jsonrpc;
 mod kill_on_drop;
@@ -37,7 +36,7 @@ mod output;
 mod result;
 mod sandbox;
 mod send_queue;
-mod spawn;
+mod start;
 mod survivors;
 mod websocket;
 

@@ -60,7 +60,7 @@ async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
 
 async fn serve(door: Door, upgrade: OnUpgrade, permit: OwnedSemaphorePermit) {
     // A client that went away before it was upgraded has started nothing.
-    let socket = websocket::open(upgrade, door.messages(), MAX_MESSAGE_BYTES).await;
+    let socket = websocket::open(upgrade, door.messages.clone(), MAX_MESSAGE_BYTES).await;
     let Some(socket) = socket else { return };
     let (sink, stream) = socket.split();
     let (send_queue, outgoing, delivered) = send_queue::channel();
