@@ -19,7 +19,7 @@ use std::thread;
 use futures_util::FutureExt;
 use lastbyte_engine::{Cause, Process, StopPolicy, Verb};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::control::Running;
 use super::door::Door;
@@ -31,7 +31,7 @@ use super::launch::Start;
 use super::methods::{Action, Api, Target};
 use super::output::{Collected, Deltas, Forwarder, Sink};
 use super::result::{EXITED, exec_answer, exited};
-use super::send_queue::{Message, RequestBytes, SendQueue};
+use super::send_queue::{Message, SendQueue, Share};
 
 /// A request that waits for its turn.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct PendingRequest {
     pub(super) id: RequestId,
     pub(super) target: Target,
     pub(super) action: Action,
-    pub(super) bytes: RequestBytes,
+    pub(super) bytes: Share,
 }
 
 #[derive(Debug)]
@@ -68,18 +68,14 @@ pub(super) struct Finished {
 }
 
 impl CommandTask {
-    /// The permit is kept until the command has started.
-    pub(super) async fn run(
-        mut self,
-        start: Start,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Finished {
+    /// The share is kept until the command has started.
+    pub(super) async fn run(mut self, start: Start, starting: Share) -> Finished {
         let mut command = KillOnDrop::new(self.door.engine.clone(), start.launch.clone());
         let started = tokio::select! {
             started = command.started() => Some(started),
             () = closed(&mut self.open) => None,
         };
-        drop(permit);
+        drop(starting);
         let last = match started {
             Some(Ok(process)) => {
                 let served = AssertUnwindSafe(self.serve(&start, &process)).catch_unwind().await;
@@ -230,7 +226,7 @@ mod tests {
         let start = start(anchor);
         async move {
             let _stay = (requests, open);
-            task.run(start, None).await
+            task.run(start, Share::new(&watch::Sender::new(0), 1)).await
         }
     }
 

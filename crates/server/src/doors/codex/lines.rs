@@ -7,8 +7,7 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::admission::{Incoming, MAX_MESSAGE_BYTES};
-use super::connection::Connection;
+use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
 use super::door::Door;
 use super::send_queue::{self, Outgoing};
 
@@ -21,13 +20,13 @@ pub async fn serve(
     from: impl Read + Send + 'static,
     to: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let (send_queue, outgoing, delivered) = send_queue::channel();
+    let (send_queue, outgoing, progress) = send_queue::channel();
     // One block waits while the next is being read.
     let (blocks, received) = mpsc::channel(1);
     thread::Builder::new().name("input".into()).spawn(move || read(from, &blocks))?;
     thread::Builder::new().name("output".into()).spawn(move || write(to, outgoing))?;
     let lines = LineReader::new(received, MAX_MESSAGE_BYTES);
-    let connection = Connection::new(door.clone(), lines, send_queue, delivered);
+    let connection = Connection::new(door.clone(), lines, send_queue, progress);
     // On a worker of the runtime, like its commands: the caller may block on a thread of its own, and
     // then every message would have to change threads.
     match tokio::spawn(connection.run()).await {

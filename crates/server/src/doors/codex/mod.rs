@@ -4,8 +4,8 @@
 //! it closes. Nothing here reads a pipe, keeps a timer or kills: the engine does.
 //!
 //! In the order of a command's life:
-//! - `lines`, `websocket`: the two transports; `admission` reads no faster than requests are handled
-//! - `connection`: one client with its table of ids; `door`: what all connections share, with
+//! - `lines`, `websocket`: the two transports
+//! - `connection`: one client with its table of ids, which reads no faster than it handles; `door`: what all connections share, with
 //!   `login_shell`
 //! - `jsonrpc`: the messages; `methods`: from a method to an action, in the order of Codex's checks;
 //!   `initialize`, `start`, `control`: the methods; `base64`
@@ -18,7 +18,6 @@
 //!
 //! docs/compat-codex.md lists what is the same as in Codex and what differs.
 
-mod admission;
 mod base64;
 mod command;
 mod connection;
@@ -40,6 +39,6 @@ mod start;
 mod survivors;
 mod websocket;
 
-pub use admission::MAX_MESSAGE_BYTES;
+pub use connection::MAX_MESSAGE_BYTES;
 pub use door::{Door, LocalExecution, Settings};
 pub use websocket::{route, router};
