@@ -21,7 +21,7 @@ use lastbyte_engine::{Cause, Process, StopPolicy, Verb};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::control::Running;
+use super::control::Controlled;
 use super::door::Door;
 use super::errors::Fault;
 use super::initialize::Handshake;
@@ -127,16 +127,18 @@ impl CommandTask {
         if self.target.api == Api::Process {
             self.send_queue.answer(success(&self.id, &json!({})));
         }
-        let (target, send_queue) = (self.target.clone(), self.send_queue.clone());
-        let mut running = Running::new(process.clone(), target, send_queue);
         let mut last = pin!(self.last_message(start, process));
+        let mut controlled = Controlled::new(process, &self.target);
         loop {
             tokio::select! {
                 last = &mut last => return last,
                 Some(request) = self.requests.recv() => {
                     let PendingRequest { id, action, bytes, .. } = request;
                     self.answering = Some(id.clone());
-                    running.handle(&id, action).await;
+                    self.send_queue.answer(match controlled.handle(action).await {
+                        Ok(()) => success(&id, &json!({})),
+                        Err(fault) => failure(&id, &fault),
+                    });
                     self.answering = None;
                     drop(bytes);
                 }
@@ -170,7 +172,7 @@ impl CommandTask {
 
     fn sink(&self, start: &Start) -> Sink {
         if !start.streamed {
-            Sink::Text(Default::default())
+            Sink::Result
         } else if self.handshake.wants(self.target.api.names().output_delta) {
             Sink::Deltas(Deltas::new(self.send_queue.clone(), &self.target))
         } else {
