@@ -36,7 +36,7 @@ pub(super) fn only_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
 }
 
 /// Each byte that is not part of a character becomes U+FFFD.
-fn replace_invalid(text: &[u8]) -> Cow<'_, str> {
+pub(super) fn replace_invalid(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(text) {
         return text.into();
     }
@@ -191,5 +191,6 @@ mod tests {
         check_text(b"\"a\xff\xfeb\"", "a\u{fffd}\u{fffd}b");
         check_text(b"\"\xf0\x9f\x98\"", "\u{fffd}\u{fffd}\u{fffd}");
         check_text(b"\"\xed\xa0\x80\\n\"", "\u{fffd}\u{fffd}\u{fffd}\n");
+        assert_eq!(replace_invalid(b"\xc0\x80 \xe2\x80"), "\u{fffd}\u{fffd} \u{fffd}\u{fffd}");
     }
 }

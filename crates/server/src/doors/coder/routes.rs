@@ -7,7 +7,8 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{Method, Response};
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use tracing::{debug, warn};
 
@@ -43,7 +44,7 @@ impl Door {
     }
 }
 
-async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
+async fn serve(State(door): State<Door>, request: Request) -> Response {
     let Ok(endpoint) = Endpoint::from_path(request.uri().path()) else {
         return answer::bad_escape();
     };
@@ -58,9 +59,10 @@ async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
     timed(&door, &endpoint, request).await
 }
 
-async fn timed(door: &Door, endpoint: &Endpoint, request: Request) -> Response<Body> {
+async fn timed(door: &Door, endpoint: &Endpoint, request: Request) -> Response {
     let (asked, wait) = (Instant::now(), WaitFor::from_query(request.uri().query()));
-    let mut answer = answer::response(handle(&door.app, endpoint, wait, request).await);
+    let handled = handle(&door.app, endpoint, wait, request).await;
+    let mut answer = handled.unwrap_or_else(Refusal::into_response);
     if matches!((endpoint, wait), (Endpoint::Output(_), WaitFor::Ending)) {
         answer = waited(answer);
     }
@@ -78,7 +80,7 @@ async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request)
     let chat = Chat::from_headers(&head.headers);
     let answer = match endpoint {
         Endpoint::Start => start::start(app, &chat, body).await,
-        Endpoint::List => Ok(list::list(app, &chat)),
+        Endpoint::List => list::list(app, &chat),
         Endpoint::Output(id) => output::output(app, &chat, id, wait).await,
         Endpoint::Signal(id) => signal::signal(app, &chat, id, body).await,
         Endpoint::Token(token) => start::by_token(app, &chat, token),

@@ -3,11 +3,11 @@
 use axum::body::Body;
 use axum::http::StatusCode;
 use lastbyte_engine::{Delivery, Phase, Process, Signal, StopPolicy, Verb};
+use serde_json::json;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::json_out::Object;
 use super::request::SignalRequest;
 use super::routes::read_body;
 use crate::App;
@@ -38,7 +38,7 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
     }
     let signal = quote(request.signal.as_bytes());
     let message = format!("Signal {signal} sent to process {}.", quote(id));
-    Ok(Object::new().text("message", message))
+    ok(&json!({ "message": message }))
 }
 
 /// Kills the whole tree; says whether the signal reached a process. While the leader lives this does

@@ -1,16 +1,18 @@
 //! `POST …/start` and `GET …/tokens/{token}`: a process, or the one that a token has started.
 
+use std::ops::Not;
+
 use axum::body::Body;
 use axum::http::StatusCode;
 use lastbyte_engine::{Key, Launch, StartError, Started};
 use lastbyte_wire::{Error, ErrorCode, StartRequest as Native};
+use serde::Serialize;
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::json_out::Object;
 use super::launch::launch;
 use super::list::unix_seconds;
 use super::request::StartRequest;
@@ -18,6 +20,24 @@ use super::retry_key::RetryKey;
 use super::routes::read_body;
 use crate::App;
 use crate::verbs::refusal::from_start;
+
+#[derive(Serialize)]
+struct StartAnswer<'a> {
+    id: String,
+    started: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Not::not")]
+    attached: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<u64>,
+}
+
+impl StartAnswer<'_> {
+    fn running(id: String, attached: bool) -> Self {
+        Self { id, started: true, idempotency_key: None, attached, started_at: None }
+    }
+}
 
 pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
     let body = read_body(app, body).await?;
@@ -38,7 +58,7 @@ pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
     for warning in &started.warnings {
         warn!(id = %started.process.id(), %warning, "a process was started with less than asked for");
     }
-    Ok(answer(&started, key.as_ref()))
+    answer(&started, key.as_ref())
 }
 
 fn too_long(key: &RetryKey) -> Refusal {
@@ -72,10 +92,7 @@ pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     let key = std::str::from_utf8(token).map(|token| Key(token.into())).ok();
     let process = key.and_then(|key| app.engine.keyed(&key));
     match process.filter(|process| chat.reaches(process)) {
-        Some(process) => {
-            let id = process.id().to_string();
-            Ok(Object::new().text("id", id).bool("started", true).bool("attached", true))
-        }
+        Some(process) => ok(&StartAnswer::running(process.id().to_string(), true)),
         None => {
             let message = format!("Process token {} not found.", quote(token));
             Err(Refusal::new(StatusCode::NOT_FOUND, message))
@@ -83,23 +100,19 @@ pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     }
 }
 
-fn answer(started: &Started, key: Option<&RetryKey>) -> Object {
+fn answer(started: &Started, key: Option<&RetryKey>) -> Answer {
     let Started { process, attached, .. } = started;
-    let answer = Object::new().text("id", process.id().to_string());
-    match key {
-        Some(RetryKey::IdempotencyKey(key)) => {
-            let answer = answer.bool("started", !attached).text("idempotency_key", key);
-            let started_at = unix_seconds(process.about().started);
-            with_attached(answer, *attached).number("started_at", started_at)
-        }
-        Some(RetryKey::ClientToken(_)) | None => {
-            with_attached(answer.bool("started", true), *attached)
-        }
-    }
-}
-
-fn with_attached(answer: Object, attached: bool) -> Object {
-    if attached { answer.bool("attached", true) } else { answer }
+    let id = process.id().to_string();
+    ok(&match key {
+        Some(RetryKey::IdempotencyKey(key)) => StartAnswer {
+            id,
+            started: !attached,
+            idempotency_key: Some(key),
+            attached: *attached,
+            started_at: Some(unix_seconds(process.about().started)),
+        },
+        Some(RetryKey::ClientToken(_)) | None => StartAnswer::running(id, *attached),
+    })
 }
 
 fn refuse(error: &Error, key: Option<&RetryKey>) -> Refusal {
