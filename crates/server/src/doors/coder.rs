@@ -2,8 +2,8 @@
 //!
 //! After JSON parsing its answers equal the agent's, including the order of members;
 //! `docs/compat-coder.md` lists the intended differences. `routes` calls `start`, `list`, `output` and
-//! `signal`; `request`, `chat`, `retry_key` and `launch` are what these read and start. What is
-//! special to Go has its own files: `path` and `query` (escapes), `json_in`, `go_quote`.
+//! `signal`; `request`, `chat` and `launch` are what these read and start. What is
+//! special to Go has its own files: `path` (escapes), `json_in` and `go_quote`.
 
 mod answer;
 mod chat;
@@ -13,9 +13,7 @@ mod launch;
 mod list;
 mod output;
 mod path;
-mod query;
 mod request;
-mod retry_key;
 mod routes;
 mod signal;
 mod start;

@@ -34,17 +34,6 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, format!("Process {} not found.", quote(id)))
     }
 
-    pub(super) fn bad_json(fault: &serde_json::Error) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "Request body must be valid JSON.").detail(fault)
-    }
-
-    /// An error of the server, or one of its limits.
-    pub(super) fn from_error(error: &Error) -> Self {
-        let status = StatusCode::from_u16(error.code.http_status());
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self::new(status, "The request could not be carried out.").detail(&error.message)
-    }
-
     /// Whether the server is at fault and not the client.
     pub(super) fn is_server_error(&self) -> bool {
         self.status.is_server_error()
@@ -56,6 +45,21 @@ impl Refusal {
 
     pub(super) fn detail(self, detail: impl ToString) -> Self {
         Self { detail: Some(detail.to_string()), ..self }
+    }
+}
+
+impl From<serde_json::Error> for Refusal {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "Request body must be valid JSON.").detail(error)
+    }
+}
+
+/// Of the server, or of one of its limits.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = StatusCode::from_u16(error.code.http_status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, "The request could not be carried out.").detail(error.message)
     }
 }
 

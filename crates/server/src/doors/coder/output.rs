@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::json_in::replace_invalid;
-use super::query::WaitFor;
+use super::path::WaitFor;
 use crate::App;
 use crate::verbs::refusal::unreadable;
 
@@ -39,7 +39,7 @@ pub(super) async fn output(app: &App, chat: &Chat, id: &[u8], wait: WaitFor) -> 
     match wait {
         WaitFor::Nothing => {}
         WaitFor::Ending => {
-            let _permit = app.begin_wait().map_err(|error| Refusal::from_error(&error))?;
+            let _permit = app.begin_wait()?;
             // If it has not ended by then, the answer says that it is running.
             _ = timeout(app.limits.coder_wait, process.ended()).await;
         }
@@ -52,8 +52,7 @@ pub(super) async fn output(app: &App, chat: &Chat, id: &[u8], wait: WaitFor) -> 
 fn render(process: &Process, snapshot: Snapshot) -> Answer {
     let ending = snapshot.ending().cloned();
     let source = LogSource::output(process.reader(), snapshot);
-    let shown =
-        head_tail::coder(&source).map_err(|error| Refusal::from_error(&unreadable(&error)))?;
+    let shown = head_tail::coder(&source).map_err(|error| unreadable(&error))?;
     ok(&Output {
         output: replace_invalid(&shown.text),
         truncated: shown.truncated.map(|cut| Truncation {

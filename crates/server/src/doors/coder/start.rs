@@ -4,7 +4,7 @@ use std::ops::Not;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use lastbyte_engine::{Key, Launch, StartError, Started};
+use lastbyte_engine::{Key, Launch, Started};
 use lastbyte_wire::{Error, ErrorCode, StartRequest as Native};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -13,11 +13,9 @@ use tracing::warn;
 use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::launch::launch;
+use super::launch::{RetryKey, launch};
 use super::list::unix_seconds;
 use super::request::StartRequest;
-use super::retry_key::RetryKey;
-use super::routes::read_body;
 use crate::App;
 use crate::verbs::refusal::from_start;
 
@@ -40,46 +38,33 @@ impl StartAnswer<'_> {
 }
 
 pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
-    let body = read_body(app, body).await?;
-    let request = StartRequest::decode(&body).map_err(|fault| Refusal::bad_json(&fault))?;
+    let request = StartRequest::decode(&app.body(body).await?)?;
     if request.command.is_empty() {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "Command is required."));
     }
     let key = RetryKey::new(&request);
     if let Some(key) = key.as_ref().filter(|key| key.is_too_long()) {
-        return Err(too_long(key));
+        let message = format!("{} is longer than {} bytes.", key.kind(), Native::LONGEST_NAME);
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     }
     let launch =
-        launch(request, chat).map_err(|fault| failed(format!("start process: {fault}")))?;
+        launch(request, chat).map_err(|error| failed(format!("start process: {error}")))?;
     let sandbox = app.sandboxing.choose(None);
     let sandbox = sandbox.map_err(|way| failed(format!("start process: {way}")))?;
-    let started = until_started(app, Launch { sandbox, ..launch }, key.as_ref()).await?;
+    let start = app.engine.start(Launch { sandbox, ..launch });
+    let started = match &key {
+        // A start continues when its client stops waiting, so a client that can repeat the request
+        // under its key is told that it has not finished. Others could not use that answer.
+        Some(key @ RetryKey::IdempotencyKey(_)) => {
+            timeout(app.limits.coder_start, start).await.map_err(|_| pending(app, key))?
+        }
+        Some(RetryKey::ClientToken(_)) | None => start.await,
+    };
     let started = started.map_err(|error| refuse(&from_start(&error), key.as_ref()))?;
     for warning in &started.warnings {
         warn!(id = %started.process.id(), %warning, "a process was started with less than asked for");
     }
     answer(&started, key.as_ref())
-}
-
-fn too_long(key: &RetryKey) -> Refusal {
-    let message = format!("{} is longer than {} bytes.", key.kind(), Native::LONGEST_NAME);
-    Refusal::new(StatusCode::BAD_REQUEST, message)
-}
-
-/// A start continues when its client stops waiting, so a client that can repeat the request under its
-/// key is told that it has not finished. A client without a key could not use that answer.
-async fn until_started(
-    app: &App,
-    launch: Launch,
-    key: Option<&RetryKey>,
-) -> Result<Result<Started, StartError>, Refusal> {
-    let start = app.engine.start(launch);
-    match key {
-        Some(key @ RetryKey::IdempotencyKey(_)) => {
-            timeout(app.limits.coder_start, start).await.map_err(|_| pending(app, key))
-        }
-        Some(RetryKey::ClientToken(_)) | None => Ok(start.await),
-    }
 }
 
 fn pending(app: &App, key: &RetryKey) -> Refusal {
