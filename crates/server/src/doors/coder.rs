@@ -2,21 +2,18 @@
 //!
 //! After JSON parsing its answers equal the agent's, including the order of members;
 //! `docs/compat-coder.md` lists the intended differences. `routes` calls `start`, `list`, `output` and
-//! `signal`; `request`, `chat`, `retry_key` and `launch` are what these read and start. What is
-//! special to Go has its own files: `path` and `query` (escapes), `json_in`, `json_out`, `go_quote`.
+//! `signal`; `request`, `chat` and `launch` are what these read and start. What is
+//! special to Go has its own files: `path` (escapes), `json_in` and `go_quote`.
 
 mod answer;
 mod chat;
 mod go_quote;
 mod json_in;
-mod json_out;
 mod launch;
 mod list;
 mod output;
 mod path;
-mod query;
 mod request;
-mod retry_key;
 mod routes;
 mod signal;
 mod start;

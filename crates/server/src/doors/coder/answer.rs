@@ -1,24 +1,26 @@
-//! Answers: an object, a refusal with its message, or the few that are not JSON.
+//! Answers: JSON, a refusal with its message, or the few that are neither.
 
-use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
-
+use axum::http::{StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use lastbyte_wire::Error;
+use serde::Serialize;
 
 use super::go_quote::quote;
-use super::json_out::Object;
 
-/// What a handler returns; an object is a success.
-pub(super) type Answer = Result<Object, Refusal>;
+/// What a handler returns.
+pub(super) type Answer = Result<Response, Refusal>;
 
 /// Why a request was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Refusal {
+    #[serde(skip)]
     status: StatusCode,
     /// What kind of conflict it is, for clients that give an `idempotency_key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     message: String,
     /// For people: clients do not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
 
@@ -30,17 +32,6 @@ impl Refusal {
     /// No such process, or one that this chat may not see.
     pub(super) fn not_found(id: &[u8]) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("Process {} not found.", quote(id)))
-    }
-
-    pub(super) fn bad_json(fault: &serde_json::Error) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "Request body must be valid JSON.").detail(fault)
-    }
-
-    /// An error of the server, or one of its limits.
-    pub(super) fn from_error(error: &Error) -> Self {
-        let status = StatusCode::from_u16(error.code.http_status());
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self::new(status, "The request could not be carried out.").detail(&error.message)
     }
 
     /// Whether the server is at fault and not the client.
@@ -57,51 +48,55 @@ impl Refusal {
     }
 }
 
-pub(super) fn response(answer: Answer) -> Response<Body> {
-    let (status, object) = match answer {
-        Ok(object) => (StatusCode::OK, object),
-        Err(refusal) => (refusal.status, body(refusal)),
-    };
-    let kind = (header::CONTENT_TYPE, "application/json; charset=utf-8");
-    with(status, object.finish(), &[kind])
+impl From<serde_json::Error> for Refusal {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "Request body must be valid JSON.").detail(error)
+    }
 }
 
-fn body(refusal: Refusal) -> Object {
-    let Refusal { status: _, code, message, detail } = refusal;
-    let object = code.into_iter().fold(Object::new(), |object, code| object.text("code", code));
-    let object = object.text("message", message);
-    detail.into_iter().fold(object, |object, detail| object.text("detail", detail))
+/// Of the server, or of one of its limits.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = StatusCode::from_u16(error.code.http_status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, "The request could not be carried out.").detail(error.message)
+    }
 }
 
-const PLAIN: (HeaderName, &str) = (header::CONTENT_TYPE, "text/plain; charset=utf-8");
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        json(self.status, &self)
+    }
+}
+
+/// A success.
+pub(super) fn ok(answer: &impl Serialize) -> Answer {
+    Ok(json(StatusCode::OK, answer))
+}
+
+/// Compact, members in the order of their declaration, and a newline as in Go's.
+fn json(status: StatusCode, answer: &impl Serialize) -> Response {
+    let mut body = serde_json::to_vec(answer).expect("texts and numbers are always JSON");
+    body.push(b'\n');
+    (status, [(header::CONTENT_TYPE, "application/json; charset=utf-8")], body).into_response()
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// There is no such route.
-pub(super) fn not_found_page() -> Response<Body> {
-    let headers = [PLAIN, (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    with(StatusCode::NOT_FOUND, "404 page not found\n", &headers)
+pub(super) fn not_found_page() -> Response {
+    let headers = [(header::CONTENT_TYPE, PLAIN), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (StatusCode::NOT_FOUND, headers, "404 page not found\n").into_response()
 }
 
 /// The path has an invalid escape.
-pub(super) fn bad_escape() -> Response<Body> {
-    let headers = [PLAIN, (header::CONNECTION, "close")];
-    with(StatusCode::BAD_REQUEST, "400 Bad Request", &headers)
+pub(super) fn bad_escape() -> Response {
+    let headers = [(header::CONTENT_TYPE, PLAIN), (header::CONNECTION, "close")];
+    (StatusCode::BAD_REQUEST, headers, "400 Bad Request").into_response()
 }
 
 /// The route supports another method, which is named unless this one is unknown.
-pub(super) fn wrong_method(allowed: Option<&'static str>) -> Response<Body> {
-    let allow = allowed.map(|method| (header::ALLOW, method));
-    with(StatusCode::METHOD_NOT_ALLOWED, "", allow.as_slice())
-}
-
-fn with(
-    status: StatusCode,
-    body: impl Into<Body>,
-    headers: &[(HeaderName, &'static str)],
-) -> Response<Body> {
-    let mut answer = Response::new(body.into());
-    *answer.status_mut() = status;
-    for (name, value) in headers {
-        answer.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    answer
+pub(super) fn wrong_method(allowed: Option<&'static str>) -> Response {
+    let allow = AppendHeaders(allowed.map(|method| (header::ALLOW, method)));
+    (StatusCode::METHOD_NOT_ALLOWED, allow).into_response()
 }

@@ -6,7 +6,7 @@
 use axum::http::{HeaderMap, HeaderValue};
 use lastbyte_engine::{Process, Session};
 
-use super::json_in::{Text, only_value};
+use super::json_in::repair;
 use crate::App;
 
 const CHAT: &str = "coder-chat-id";
@@ -53,39 +53,26 @@ impl Chat {
 
 /// Strings that are not UUIDs are skipped; anything but a list of strings counts as empty.
 fn ancestors(header: &HeaderValue) -> Vec<String> {
-    let texts = only_value::<Vec<Option<Text>>>(header.as_bytes()).unwrap_or_default();
-    texts.iter().flatten().filter_map(|Text(text)| chat_id(text.as_bytes())).collect()
+    let texts = serde_json::from_str::<Vec<Option<String>>>(&repair(header.as_bytes()));
+    texts.iter().flatten().flatten().filter_map(|text| chat_id(text.as_bytes())).collect()
 }
 
 /// The canonical form of a UUID in any accepted spelling. The nil UUID is not a chat.
 fn chat_id(text: &[u8]) -> Option<String> {
     let dashed = match text.len() {
-        32 => return canonical(text.iter().copied()),
-        36 => text,
-        38 => &text[1..37], // whatever stands around it
-        45 if text[..9].eq_ignore_ascii_case(b"urn:uuid:") => &text[9..],
+        32 => [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join(&b'-'),
+        36 => text.to_vec(),
+        38 => text[1..37].to_vec(), // whatever stands around it
+        45 if text[..9].eq_ignore_ascii_case(b"urn:uuid:") => text[9..].to_vec(),
         _ => return None,
     };
-    let dashes = [8, 13, 18, 23];
-    if dashes.iter().any(|at| dashed[*at] != b'-') {
-        return None;
-    }
-    let digits = dashed.iter().enumerate().filter(|(at, _)| !dashes.contains(at));
-    canonical(digits.map(|(_, digit)| *digit))
-}
-
-fn canonical(digits: impl Iterator<Item = u8>) -> Option<String> {
-    let mut id = String::with_capacity(36);
-    for (index, digit) in digits.enumerate() {
-        if !digit.is_ascii_hexdigit() {
-            return None;
-        }
-        if [8, 12, 16, 20].contains(&index) {
-            id.push('-');
-        }
-        id.push(char::from(digit.to_ascii_lowercase()));
-    }
-    (id != NIL).then_some(id)
+    let fits = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    let is_uuid = dashed.iter().enumerate().all(fits);
+    let id = String::from_utf8(dashed.to_ascii_lowercase()).ok()?;
+    (is_uuid && id != NIL).then_some(id)
 }
 
 #[cfg(test)]
@@ -149,5 +136,7 @@ mod tests {
         }
         check_ancestors(&format!("[\"{A}\",5]"), &[]);
         check_ancestors(&format!("[\"{A}\"] x"), &[]);
+        check_ancestors(&format!("[\"{A}\",\"\\ud800\"]"), &[A]);
+        check_ancestors(&format!("[\"{A}\",\"\t\"]"), &[]);
     }
 }

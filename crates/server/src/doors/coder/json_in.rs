@@ -5,38 +5,75 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, Visitor};
-use serde_json::Error;
+use serde::de::{Deserialize, Deserializer as _, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Error};
 
 /// As Go's decoder has it.
 const DEEPEST: usize = 10_000;
 
-/// A string of a request. Only values that [`first_value`] or [`only_value`] has checked are read
-/// into it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Text(pub(super) String);
-
-/// The first value; what follows it is not looked at.
-pub(super) fn first_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
-    let text = replace_invalid(text);
-    // Checked whole before it is read: reading a `Text` lets control characters through.
-    IgnoredAny::deserialize(&mut serde_json::Deserializer::from_str(&text))?;
-    if depth(&text) > DEEPEST {
+/// Reads the object that a text begins with, member by member in order; `null` is one without
+/// members. What follows it is not looked at.
+pub(super) fn read_members(
+    text: &[u8],
+    take: impl FnMut(&str, &RawValue) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let text = repair(text);
+    // Checked whole before it is read: an error in its syntax beats one in a type.
+    let value = <&RawValue>::deserialize(&mut Deserializer::from_str(&text))?.get();
+    if depth(value) > DEEPEST {
         return Err(Error::custom(format!("nested deeper than {DEEPEST} levels")));
     }
-    T::deserialize(&mut serde_json::Deserializer::from_str(&text))
+    Deserializer::from_str(value).deserialize_any(MembersVisitor(take))
 }
 
-/// A text that is one value and nothing else.
-pub(super) fn only_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
-    let text = replace_invalid(text);
-    serde_json::from_str::<IgnoredAny>(&text)?;
-    serde_json::from_str(&text)
+struct MembersVisitor<F>(F);
+
+impl<'de, F: FnMut(&str, &RawValue) -> Result<(), Error>> Visitor<'de> for MembersVisitor<F> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<M: MapAccess<'de>>(mut self, mut members: M) -> Result<(), M::Error> {
+        while let Some((name, value)) = members.next_entry::<String, &RawValue>()? {
+            (self.0)(&name, value).map_err(M::Error::custom)?;
+        }
+        Ok(())
+    }
+}
+
+/// JSON with U+FFFD for each byte that is not part of a character, and for each escaped surrogate
+/// that is not one of a pair.
+pub(super) fn repair(json: &[u8]) -> String {
+    let mut text = replace_invalid(json).into_owned();
+    let mut at = 0;
+    while let Some(escape) = text.bytes().skip(at).position(|byte| byte == b'\\') {
+        at += escape;
+        at += match (escaped_unit(&text, at), escaped_unit(&text, at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                text.replace_range(at + 2..at + 6, "fffd");
+                6
+            }
+            (Some(_) | None, _) => 2,
+        };
+    }
+    text
+}
+
+/// The unit of UTF-16 that an escape at this place stands for.
+fn escaped_unit(text: &str, at: usize) -> Option<u16> {
+    u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok()
 }
 
 /// Each byte that is not part of a character becomes U+FFFD.
-fn replace_invalid(text: &[u8]) -> Cow<'_, str> {
+pub(super) fn replace_invalid(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(text) {
         return text.into();
     }
@@ -46,117 +83,93 @@ fn replace_invalid(text: &[u8]) -> Cow<'_, str> {
     text.utf8_chunks().map(replaced).collect::<String>().into()
 }
 
-/// How deep the objects and arrays of the first value are nested, which is a valid one.
-fn depth(text: &str) -> usize {
+/// How deep the objects and arrays of a valid value are nested.
+fn depth(value: &str) -> usize {
     let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
-    let mut bytes = text.trim_ascii_start().bytes();
+    let mut bytes = value.bytes();
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => in_string = !in_string,
             b'\\' => _ = bytes.next(),
-            _ if in_string => {}
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth -= 1,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth -= 1,
             _ => {}
         }
         deepest = deepest.max(depth);
-        if depth == 0 {
-            break;
-        }
     }
     deepest
 }
 
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(TextVisitor)
-    }
-}
-
-struct TextVisitor;
-
-impl Visitor<'_> for TextVisitor {
-    type Value = Text;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a string")
-    }
-
-    /// As bytes, serde_json writes an unpaired surrogate as three bytes that are not UTF-8, of which
-    /// only the first is 0xED.
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
-        let mut text = String::with_capacity(bytes.len());
-        for chunk in bytes.utf8_chunks() {
-            text.push_str(chunk.valid());
-            if chunk.invalid().first() == Some(&0xed) {
-                text.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
-        Ok(Text(text))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
+    /// The members, with their values as they came.
+    fn members(text: &[u8]) -> Result<Vec<(String, String)>, Error> {
+        let mut members = Vec::new();
+        read_members(text, |name, value| {
+            members.push((name.to_owned(), value.get().to_owned()));
+            Ok(())
+        })?;
+        Ok(members)
+    }
+
     fn check_text(json: &[u8], want: &str) {
-        assert_eq!(first_value::<Text>(json).unwrap(), Text(want.into()));
+        assert_eq!(serde_json::from_str::<String>(&repair(json)).unwrap(), want);
     }
 
     #[test]
     fn a_value_ends_where_it_ends_and_nothing_behind_it_counts() {
         for value in ["{}", "[]", "0", "-1.5e+3", "\"a\\\"b\"", "true", "null", "[1, {\"a\":[]}]"] {
-            let want: Value = serde_json::from_str(value).unwrap();
-            assert_eq!(first_value::<Value>(value.as_bytes()).unwrap(), want);
-            let with_more = format!(" \n\t{value} xyz");
-            assert_eq!(first_value::<Value>(with_more.as_bytes()).unwrap(), want);
+            let want = vec![("a".to_owned(), value.to_owned())];
+            assert_eq!(members(format!("{{\"a\":{value}}}").as_bytes()).unwrap(), want);
+            let with_more = format!(" \n\t{{ \"a\" : {value} }} xyz");
+            assert_eq!(members(with_more.as_bytes()).unwrap(), want);
         }
-        for text in ["{}}", "{}{", "{\"a\":1}x", "[][", "nullx", "null["] {
-            first_value::<IgnoredAny>(text.as_bytes()).unwrap();
+        for text in ["{}}", "{}{", "{}[", "null", "nullx", "null["] {
+            assert_eq!(members(text.as_bytes()).unwrap(), []);
         }
     }
 
     #[test]
     fn what_is_not_json_is_refused() {
-        for text in [
+        let texts = [
             "",
             " \n\t ",
             "{\"command\":\"tr",
             "{\"command\":\"true\"",
-            "tru",
             "{invalid",
             "{\"a\":}",
             "{\"a\":1 /*c*/}",
             "{\"a\" 1}",
             "{\"a\":1,}",
+            "{\"\tunknown\":1}",
+            "\u{feff}{}",
+        ];
+        let values = [
+            "tru",
             "[1 2]",
             "\"a\nb\"",
-            "{\"\tunknown\":1}",
             "\"\\x\"",
             "\"\\u12\"",
             "'a'",
-            "\u{feff}{}",
             "-x",
             "[01]",
             "1.x",
             "1e+x",
-        ] {
-            let error = first_value::<IgnoredAny>(text.as_bytes()).expect_err(text);
+        ];
+        let values = values.map(|value| format!("{{\"a\":{value}}}"));
+        for text in texts.into_iter().chain(values.iter().map(String::as_str)) {
+            let error = members(text.as_bytes()).expect_err(text);
             assert!(!error.to_string().is_empty(), "{text}");
         }
-        assert!(first_value::<Text>(b"\"a\nb\"").is_err());
-        assert!(first_value::<IgnoredAny>(b"{\xff}").is_err());
+        assert!(members(b"{\xff}").is_err());
     }
 
     #[test]
     fn ten_thousand_levels_are_taken_and_one_more_is_not() {
-        let taken = |text: String| first_value::<IgnoredAny>(text.as_bytes()).is_ok();
+        let taken = |text: String| members(text.as_bytes()).is_ok();
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(taken(nested(10_000)));
-        assert!(!taken(nested(10_001)));
         let object = |levels: usize| format!("{{\"[[\\\"[\":{}}}", nested(levels));
         assert!(taken(object(9_999)));
         assert!(!taken(object(10_000)));
@@ -164,17 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn an_only_value_has_nothing_behind_it() {
-        assert_eq!(only_value::<Value>(b" [1] ").unwrap(), serde_json::json!([1]));
-        assert!(only_value::<Value>(b"[1] x").is_err());
-        assert!(only_value::<Value>(b" ").is_err());
-        assert!(only_value::<Text>(b"\"\t\"").is_err());
-    }
-
-    #[test]
     fn escapes_stand_for_their_characters() {
         check_text(br#""\"\\\/\b\f\n\r\t\u0041\u00e9""#, "\"\\/\u{8}\u{c}\n\r\tA\u{e9}");
         check_text(br#""\ud83d\ude00 \\u0041 \u2028""#, "\u{1f600} \\u0041 \u{2028}");
+        check_text(br#""\\ud800 \\\ud800""#, "\\ud800 \\\u{fffd}");
     }
 
     #[test]
@@ -191,5 +197,6 @@ mod tests {
         check_text(b"\"a\xff\xfeb\"", "a\u{fffd}\u{fffd}b");
         check_text(b"\"\xf0\x9f\x98\"", "\u{fffd}\u{fffd}\u{fffd}");
         check_text(b"\"\xed\xa0\x80\\n\"", "\u{fffd}\u{fffd}\u{fffd}\n");
+        assert_eq!(replace_invalid(b"\xc0\x80 \xe2\x80"), "\u{fffd}\u{fffd} \u{fffd}\u{fffd}");
     }
 }

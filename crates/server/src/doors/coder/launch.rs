@@ -1,13 +1,15 @@
-//! A request of a chat as a launch.
+//! A request of a chat as a launch, and the name that makes it repeatable.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 
-use lastbyte_engine::{EnvEdit, Launch, Spec, Touches};
+use lastbyte_engine::{EnvEdit, Key, Launch, Spec, Touches};
+use lastbyte_wire::StartRequest as Native;
 
 use super::chat::Chat;
+use super::go_quote::quote;
 use super::request::StartRequest;
-use super::retry_key::RetryKey;
 
 /// The label of processes started with `background`, which has no other effect.
 const BACKGROUND: &str = "coder.background";
@@ -62,6 +64,61 @@ fn edits(env: BTreeMap<String, String>) -> Result<Vec<EnvEdit>, NulInEnvironment
         }
     }
     Ok(edits)
+}
+
+/// A start with the same one and the same request is the same process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RetryKey {
+    /// `client_token`: one of the server's keys, whatever the chat.
+    ClientToken(String),
+    /// `idempotency_key`: a name within its chat.
+    IdempotencyKey(String),
+}
+
+impl RetryKey {
+    /// With both members `idempotency_key` counts: the agent does not know the other.
+    pub(super) fn new(request: &StartRequest) -> Option<Self> {
+        match (request.idempotency_key.as_str(), request.client_token.as_str()) {
+            ("", "") => None,
+            ("", token) => Some(Self::ClientToken(token.into())),
+            (key, _) => Some(Self::IdempotencyKey(key.into())),
+        }
+    }
+
+    /// The key as the engine and the native API have it. An id of a chat has no colon, so no two
+    /// chats share one.
+    pub(super) fn in_engine(&self, chat: &Chat) -> Key {
+        match self {
+            Self::ClientToken(token) => Key(token.clone()),
+            Self::IdempotencyKey(key) => {
+                Key(format!("coder:{}:{key}", chat.own.as_deref().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Whether it is longer than the native API allows: it is kept with every event.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.text().len() > Native::LONGEST_NAME
+    }
+
+    /// What it is called in messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::ClientToken(_) => "Process token",
+            Self::IdempotencyKey(_) => "Idempotency key",
+        }
+    }
+
+    fn text(&self) -> &str {
+        let (Self::ClientToken(text) | Self::IdempotencyKey(text)) = self;
+        text
+    }
+}
+
+impl fmt::Display for RetryKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.kind(), quote(self.text().as_bytes()))
+    }
 }
 
 #[cfg(test)]

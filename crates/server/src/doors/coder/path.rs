@@ -1,5 +1,6 @@
-//! Which operation a path means. The path is read as Go's server does it: unescaped, unless it is
-//! not the way Go itself would have escaped the result; then as it came, in all its parts.
+//! Which operation a path means, and whether its query asks to wait. A path is read as Go's server
+//! does it: unescaped, unless it is not the way Go itself would have escaped the result; then as it
+//! came, in all its parts. Parts of a query that Go's parser does not take are passed over.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
@@ -78,13 +79,39 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'@');
 
 /// Bytes for their escapes.
-pub(super) fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
+fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
     let is_escape = |rest: &[u8]| matches!(rest, [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
     // The crate would leave a `%` without two digits as it is.
     if !text.as_bytes().split(|byte| *byte == b'%').skip(1).all(is_escape) {
         return Err(BadEscape);
     }
     Ok(percent_decode_str(text).collect())
+}
+
+/// When output is answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitFor {
+    Nothing,
+    Ending,
+}
+
+impl WaitFor {
+    /// Only if the first `wait` is exactly `true`.
+    pub(super) fn from_query(query: Option<&str>) -> Self {
+        let parts = query.unwrap_or_default().split('&').filter(|part| !part.contains(';'));
+        let mut pairs = parts.filter_map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            Some((unescape_part(name)?, unescape_part(value)?))
+        });
+        match pairs.find(|(name, _)| name == b"wait") {
+            Some((_, value)) if value == b"true" => Self::Ending,
+            Some(_) | None => Self::Nothing,
+        }
+    }
+}
+
+fn unescape_part(part: &str) -> Option<Vec<u8>> {
+    unescape(&part.replace('+', " ")).ok()
 }
 
 #[cfg(test)]
@@ -148,5 +175,30 @@ mod tests {
         for below in ["/%zz/output", "/%", "/%2", "/a%4g/output"] {
             assert_eq!(Endpoint::from_path(&format!("{MOUNT}{below}")), Err(BadEscape), "{below}");
         }
+    }
+
+    fn check_wait(queries: &[&str], want: WaitFor) {
+        queries
+            .iter()
+            .for_each(|query| assert_eq!(WaitFor::from_query(Some(query)), want, "{query}"));
+    }
+
+    #[test]
+    fn only_the_first_wait_counts_and_only_if_it_is_true() {
+        assert_eq!(WaitFor::from_query(None), WaitFor::Nothing);
+        check_wait(&["wait=true", "wait=%74rue", "wait=true&wait=false"], WaitFor::Ending);
+        check_wait(&["%zz&wait=true", "w=1&wait=true", "%77ait=true"], WaitFor::Ending);
+        check_wait(
+            &["", "wait", "wait=", "wait=1", "wait=TRUE", "wait=True", "wait=yes"],
+            WaitFor::Nothing,
+        );
+        check_wait(&["wait=true%20", "wait=+true", "WAIT=true", "Wait=true"], WaitFor::Nothing);
+        check_wait(&["wait=false&wait=true", "wait=tr%zzue"], WaitFor::Nothing);
+    }
+
+    #[test]
+    fn what_cannot_be_read_does_not_count() {
+        check_wait(&["wait=true;x=1", "x;y"], WaitFor::Nothing);
+        check_wait(&["wait=%zz&wait=true", "wait=false;&wait=true"], WaitFor::Ending);
     }
 }

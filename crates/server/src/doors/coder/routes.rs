@@ -5,46 +5,39 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{Method, Response};
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use lastbyte_engine::Histogram;
 use tracing::{debug, warn};
 
 use super::answer::{self, Answer, Refusal};
 use super::chat::Chat;
-use super::path::{Endpoint, MOUNT, ROUTES};
-use super::query::WaitFor;
+use super::path::{Endpoint, MOUNT, ROUTES, WaitFor};
 use super::{list, output, signal, start};
 use crate::App;
 use crate::metrics::{Answered, waited};
 
 /// Everything below `/api/v0/processes`.
 pub fn router(app: App) -> Router {
+    let answered = ROUTES.map(|route| app.answers.route(route, Some(Histogram::default())));
     Router::new()
         .route(MOUNT, any(serve))
         .route(&format!("{MOUNT}/"), any(serve))
         .route(&format!("{MOUNT}/{{*below}}"), any(serve))
-        .with_state(Door::new(app))
+        .with_state(Routes { app, answered: Arc::new(answered) })
 }
 
 /// What the handler of all of it has.
 #[derive(Clone)]
-struct Door {
+struct Routes {
     app: App,
     /// The numbers of each of [`ROUTES`].
     answered: Arc<[Arc<Answered>; ROUTES.len()]>,
 }
 
-impl Door {
-    fn new(app: App) -> Self {
-        let answered = ROUTES.map(|route| app.answers.route(route, Some(Histogram::default())));
-        Self { app, answered: Arc::new(answered) }
-    }
-}
-
-async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
+async fn serve(State(routes): State<Routes>, request: Request) -> Response {
     let Ok(endpoint) = Endpoint::from_path(request.uri().path()) else {
         return answer::bad_escape();
     };
@@ -56,16 +49,17 @@ async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
     if request.method().as_str() != allowed {
         return answer::wrong_method(Some(allowed));
     }
-    timed(&door, &endpoint, request).await
+    timed(&routes, &endpoint, request).await
 }
 
-async fn timed(door: &Door, endpoint: &Endpoint, request: Request) -> Response<Body> {
+async fn timed(routes: &Routes, endpoint: &Endpoint, request: Request) -> Response {
     let (asked, wait) = (Instant::now(), WaitFor::from_query(request.uri().query()));
-    let mut answer = answer::response(handle(&door.app, endpoint, wait, request).await);
+    let handled = handle(&routes.app, endpoint, wait, request).await;
+    let mut answer = handled.unwrap_or_else(Refusal::into_response);
     if matches!((endpoint, wait), (Endpoint::Output(_), WaitFor::Ending)) {
         answer = waited(answer);
     }
-    door.answered[endpoint.route()].note(&answer, asked.elapsed());
+    routes.answered[endpoint.route()].note(&answer, asked.elapsed());
     answer
 }
 
@@ -79,7 +73,7 @@ async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request)
     let chat = Chat::from_headers(&head.headers);
     let answer = match endpoint {
         Endpoint::Start => start::start(app, &chat, body).await,
-        Endpoint::List => Ok(list::list(app, &chat)),
+        Endpoint::List => list::list(app, &chat),
         Endpoint::Output(id) => output::output(app, &chat, id, wait).await,
         Endpoint::Signal(id) => signal::signal(app, &chat, id, body).await,
         Endpoint::Token(token) => start::by_token(app, &chat, token),
@@ -97,9 +91,4 @@ fn log(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
         }
         Some(_) | None => debug!(%method, path, ?chat, ?ancestors, ?refusal, "a request"),
     }
-}
-
-/// The whole body, within the bounds.
-pub(super) async fn read_body(app: &App, body: Body) -> Result<Bytes, Refusal> {
-    app.body(body).await.map_err(|error| Refusal::from_error(&error))
 }

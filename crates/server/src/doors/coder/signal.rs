@@ -3,13 +3,12 @@
 use axum::body::Body;
 use axum::http::StatusCode;
 use lastbyte_engine::{Delivery, Phase, Process, Signal, StopPolicy, Verb};
+use serde_json::json;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::json_out::Object;
 use super::request::SignalRequest;
-use super::routes::read_body;
 use crate::App;
 
 /// What another chat started is not there for this one, whatever the body says.
@@ -18,11 +17,11 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
     if process.as_ref().is_some_and(|process| !chat.reaches(process)) {
         return Err(Refusal::not_found(id));
     }
-    let body = read_body(app, body).await?;
-    let request = SignalRequest::decode(&body).map_err(|fault| Refusal::bad_json(&fault))?;
-    let terminate = match request.signal.as_str() {
-        "kill" => false,
-        "terminate" => true,
+    let request = SignalRequest::decode(&app.body(body).await?)?;
+    let process = process.ok_or_else(|| Refusal::not_found(id));
+    let reached = match request.signal.as_str() {
+        "kill" => kill(process?).await,
+        "terminate" => terminate(&process?).await?,
         "" => return Err(Refusal::new(StatusCode::BAD_REQUEST, "Signal is required.")),
         other => {
             let message = format!("Unsupported signal {}.", quote(other.as_bytes()));
@@ -30,15 +29,13 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
             return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         }
     };
-    let process = process.ok_or_else(|| Refusal::not_found(id))?;
-    let reached = if terminate { self::terminate(&process).await? } else { kill(process).await };
     if !reached {
         let message = format!("Process {} is not running.", quote(id));
         return Err(Refusal::new(StatusCode::CONFLICT, message));
     }
     let signal = quote(request.signal.as_bytes());
     let message = format!("Signal {signal} sent to process {}.", quote(id));
-    Ok(Object::new().text("message", message))
+    ok(&json!({ "message": message }))
 }
 
 /// Kills the whole tree; says whether the signal reached a process. While the leader lives this does

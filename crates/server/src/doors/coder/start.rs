@@ -1,65 +1,70 @@
 //! `POST …/start` and `GET …/tokens/{token}`: a process, or the one that a token has started.
 
+use std::ops::Not;
+
 use axum::body::Body;
 use axum::http::StatusCode;
-use lastbyte_engine::{Key, Launch, StartError, Started};
+use lastbyte_engine::{Key, Launch, Started};
 use lastbyte_wire::{Error, ErrorCode, StartRequest as Native};
+use serde::Serialize;
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::json_out::Object;
-use super::launch::launch;
+use super::launch::{RetryKey, launch};
 use super::list::unix_seconds;
 use super::request::StartRequest;
-use super::retry_key::RetryKey;
-use super::routes::read_body;
 use crate::App;
 use crate::verbs::refusal::from_start;
 
+#[derive(Serialize)]
+struct StartAnswer<'a> {
+    id: String,
+    started: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Not::not")]
+    attached: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<u64>,
+}
+
+impl StartAnswer<'_> {
+    fn running(id: String, attached: bool) -> Self {
+        Self { id, started: true, idempotency_key: None, attached, started_at: None }
+    }
+}
+
 pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
-    let body = read_body(app, body).await?;
-    let request = StartRequest::decode(&body).map_err(|fault| Refusal::bad_json(&fault))?;
+    let request = StartRequest::decode(&app.body(body).await?)?;
     if request.command.is_empty() {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "Command is required."));
     }
     let key = RetryKey::new(&request);
     if let Some(key) = key.as_ref().filter(|key| key.is_too_long()) {
-        return Err(too_long(key));
+        let message = format!("{} is longer than {} bytes.", key.kind(), Native::LONGEST_NAME);
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     }
     let launch =
-        launch(request, chat).map_err(|fault| failed(format!("start process: {fault}")))?;
+        launch(request, chat).map_err(|error| failed(format!("start process: {error}")))?;
     let sandbox = app.sandboxing.choose(None);
     let sandbox = sandbox.map_err(|way| failed(format!("start process: {way}")))?;
-    let started = until_started(app, Launch { sandbox, ..launch }, key.as_ref()).await?;
+    let start = app.engine.start(Launch { sandbox, ..launch });
+    let started = match &key {
+        // A start continues when its client stops waiting, so a client that can repeat the request
+        // under its key is told that it has not finished. Others could not use that answer.
+        Some(key @ RetryKey::IdempotencyKey(_)) => {
+            timeout(app.limits.coder_start, start).await.map_err(|_| pending(app, key))?
+        }
+        Some(RetryKey::ClientToken(_)) | None => start.await,
+    };
     let started = started.map_err(|error| refuse(&from_start(&error), key.as_ref()))?;
     for warning in &started.warnings {
         warn!(id = %started.process.id(), %warning, "a process was started with less than asked for");
     }
-    Ok(answer(&started, key.as_ref()))
-}
-
-fn too_long(key: &RetryKey) -> Refusal {
-    let message = format!("{} is longer than {} bytes.", key.kind(), Native::LONGEST_NAME);
-    Refusal::new(StatusCode::BAD_REQUEST, message)
-}
-
-/// A start continues when its client stops waiting, so a client that can repeat the request under its
-/// key is told that it has not finished. A client without a key could not use that answer.
-async fn until_started(
-    app: &App,
-    launch: Launch,
-    key: Option<&RetryKey>,
-) -> Result<Result<Started, StartError>, Refusal> {
-    let start = app.engine.start(launch);
-    match key {
-        Some(key @ RetryKey::IdempotencyKey(_)) => {
-            timeout(app.limits.coder_start, start).await.map_err(|_| pending(app, key))
-        }
-        Some(RetryKey::ClientToken(_)) | None => Ok(start.await),
-    }
+    answer(&started, key.as_ref())
 }
 
 fn pending(app: &App, key: &RetryKey) -> Refusal {
@@ -72,10 +77,7 @@ pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     let key = std::str::from_utf8(token).map(|token| Key(token.into())).ok();
     let process = key.and_then(|key| app.engine.keyed(&key));
     match process.filter(|process| chat.reaches(process)) {
-        Some(process) => {
-            let id = process.id().to_string();
-            Ok(Object::new().text("id", id).bool("started", true).bool("attached", true))
-        }
+        Some(process) => ok(&StartAnswer::running(process.id().to_string(), true)),
         None => {
             let message = format!("Process token {} not found.", quote(token));
             Err(Refusal::new(StatusCode::NOT_FOUND, message))
@@ -83,23 +85,19 @@ pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     }
 }
 
-fn answer(started: &Started, key: Option<&RetryKey>) -> Object {
+fn answer(started: &Started, key: Option<&RetryKey>) -> Answer {
     let Started { process, attached, .. } = started;
-    let answer = Object::new().text("id", process.id().to_string());
-    match key {
-        Some(RetryKey::IdempotencyKey(key)) => {
-            let answer = answer.bool("started", !attached).text("idempotency_key", key);
-            let started_at = unix_seconds(process.spec().started);
-            with_attached(answer, *attached).number("started_at", started_at)
-        }
-        Some(RetryKey::ClientToken(_)) | None => {
-            with_attached(answer.bool("started", true), *attached)
-        }
-    }
-}
-
-fn with_attached(answer: Object, attached: bool) -> Object {
-    if attached { answer.bool("attached", true) } else { answer }
+    let id = process.id().to_string();
+    ok(&match key {
+        Some(RetryKey::IdempotencyKey(key)) => StartAnswer {
+            id,
+            started: !attached,
+            idempotency_key: Some(key),
+            attached: *attached,
+            started_at: Some(unix_seconds(process.spec().started)),
+        },
+        Some(RetryKey::ClientToken(_)) | None => StartAnswer::running(id, *attached),
+    })
 }
 
 fn refuse(error: &Error, key: Option<&RetryKey>) -> Refusal {

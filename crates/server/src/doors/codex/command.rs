@@ -19,19 +19,19 @@ use std::thread;
 use futures_util::FutureExt;
 use lastbyte_engine::{Cause, Process, StopPolicy, Verb};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
-use super::control::Running;
+use super::control::Controlled;
 use super::door::Door;
 use super::errors::Fault;
 use super::initialize::Handshake;
 use super::jsonrpc::{RequestId, failure, success};
 use super::kill_on_drop::KillOnDrop;
-use super::launch::{Delivery, Start};
+use super::launch::Start;
 use super::methods::{Action, Api, Target};
 use super::output::{Collected, Deltas, Forwarder, Sink};
 use super::result::{EXITED, exec_answer, exited};
-use super::send_queue::{Message, RequestBytes, SendQueue};
+use super::send_queue::{Message, SendQueue, Share};
 
 /// A request that waits for its turn.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct PendingRequest {
     pub(super) id: RequestId,
     pub(super) target: Target,
     pub(super) action: Action,
-    pub(super) bytes: RequestBytes,
+    pub(super) bytes: Share,
 }
 
 #[derive(Debug)]
@@ -68,18 +68,14 @@ pub(super) struct Finished {
 }
 
 impl CommandTask {
-    /// The permit is kept until the command has started.
-    pub(super) async fn run(
-        mut self,
-        start: Start,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Finished {
-        let mut command = KillOnDrop::new(self.door.engine().clone(), start.launch.clone());
+    /// The share is kept until the command has started.
+    pub(super) async fn run(mut self, start: Start, starting: Share) -> Finished {
+        let mut command = KillOnDrop::new(self.door.engine.clone(), start.launch.clone());
         let started = tokio::select! {
             started = command.started() => Some(started),
             () = closed(&mut self.open) => None,
         };
-        drop(permit);
+        drop(starting);
         let last = match started {
             Some(Ok(process)) => {
                 let served = AssertUnwindSafe(self.serve(&start, &process)).catch_unwind().await;
@@ -131,16 +127,18 @@ impl CommandTask {
         if self.target.api == Api::Process {
             self.send_queue.answer(success(&self.id, &json!({})));
         }
-        let (target, send_queue) = (self.target.clone(), self.send_queue.clone());
-        let mut running = Running::new(process.clone(), target, start.control, send_queue);
         let mut last = pin!(self.last_message(start, process));
+        let mut controlled = Controlled::new(process, &self.target);
         loop {
             tokio::select! {
                 last = &mut last => return last,
                 Some(request) = self.requests.recv() => {
                     let PendingRequest { id, action, bytes, .. } = request;
                     self.answering = Some(id.clone());
-                    running.handle(&id, action).await;
+                    self.send_queue.answer(match controlled.handle(action).await {
+                        Ok(()) => success(&id, &json!({})),
+                        Err(fault) => failure(&id, &fault),
+                    });
                     self.answering = None;
                     drop(bytes);
                 }
@@ -173,12 +171,12 @@ impl CommandTask {
     }
 
     fn sink(&self, start: &Start) -> Sink {
-        match start.delivery {
-            Delivery::Buffered => Sink::Text(Default::default()),
-            Delivery::Streamed if self.handshake.wants(self.target.api.names().output_delta) => {
-                Sink::Deltas(Deltas::new(self.send_queue.clone(), &self.target))
-            }
-            Delivery::Streamed => Sink::Nowhere,
+        if !start.streamed {
+            Sink::Result
+        } else if self.handshake.wants(self.target.api.names().output_delta) {
+            Sink::Deltas(Deltas::new(self.send_queue.clone(), &self.target))
+        } else {
+            Sink::Nowhere
         }
     }
 }
@@ -203,7 +201,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::doors::codex::door::{self, Streaming};
+    use crate::doors::codex::door;
     use crate::doors::codex::jsonrpc::Request;
     use crate::doors::codex::send_queue::{self, Outgoing};
 
@@ -216,7 +214,7 @@ mod tests {
         let mut launch = Launch::argv(script("stubborn-tree 3 then hold"));
         let (name, value) = anchor.env();
         launch.env.push(EnvEdit::Set(name.into(), value));
-        Start { launch, cap: None, delivery: Delivery::Buffered, control: Streaming::Supported }
+        Start { launch, cap: None, streamed: false }
     }
 
     fn door(folder: &tempfile::TempDir) -> Door {
@@ -230,7 +228,7 @@ mod tests {
         let start = start(anchor);
         async move {
             let _stay = (requests, open);
-            task.run(start, None).await
+            task.run(start, Share::new(&watch::Sender::new(0), 1)).await
         }
     }
 
@@ -266,7 +264,7 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         assert!(starting.as_mut().poll(&mut context).is_pending());
         drop(starting);
-        let all = || door.engine().list(&Filter::default(), None, 1).processes;
+        let all = || door.engine.list(&Filter::default(), None, 1).processes;
         let cause = timeout(PATIENCE, async {
             while all().is_empty() {
                 tokio::task::yield_now().await;
@@ -281,7 +279,7 @@ mod tests {
     async fn sent_after_panic(target: Target) -> Vec<String> {
         let (folder, anchor) = (tempfile::tempdir().unwrap(), Anchor::listen());
         let door = door(&folder);
-        let process = door.engine().start(start(&anchor).launch).await.unwrap().process;
+        let process = door.engine.start(start(&anchor).launch).await.unwrap().process;
         anchor.wait_for(4);
         let (mut task, (sender, mut outgoing), _open) = new_task(&door, target.clone());
         let (id, bytes) = (request_id("waits"), task.send_queue.count_request(0));

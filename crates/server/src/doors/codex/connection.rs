@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
-use super::admission::{Admission, Incoming};
 use super::command::{CommandTask, Finished, PendingRequest};
 use super::door::Door;
 use super::errors::Fault;
@@ -14,16 +13,31 @@ use super::initialize::Handshake;
 use super::jsonrpc::{Request, RequestId, failure};
 use super::launch::Start;
 use super::methods::{Action, Call, Target};
-use super::send_queue::{Delivered, SendQueue};
+use super::send_queue::{Progress, SendQueue, Share, until_below};
 use super::survivors::Survivors;
+
+/// A longer message is not read. The largest useful one fills a command's input queue, which is
+/// 22 MiB in base64.
+pub const MAX_MESSAGE_BYTES: usize = 128 << 20;
+/// Commands that may wait for their start before no further request is read. Running commands do not
+/// count.
+const MAX_STARTING: usize = 128;
+
+/// What a transport gives a connection.
+pub(super) trait Incoming: Send {
+    /// The next message; `None` when there are no more. Cancel-safe.
+    fn next(&mut self) -> impl Future<Output = Option<Vec<u8>>> + Send;
+}
 
 /// A client with its commands.
 #[derive(Debug)]
 pub(super) struct Connection<I> {
     door: Door,
-    admission: Admission<I>,
+    incoming: I,
+    /// How many commands wait for their start.
+    starting: watch::Sender<usize>,
     send_queue: SendQueue,
-    delivered: Delivered,
+    progress: Progress,
     handshake: Option<Arc<Handshake>>,
     /// The ids in use, each with the requests of its command.
     commands: HashMap<Target, mpsc::UnboundedSender<PendingRequest>>,
@@ -36,17 +50,13 @@ pub(super) struct Connection<I> {
 }
 
 impl<I: Incoming> Connection<I> {
-    pub(super) fn new(
-        door: Door,
-        incoming: I,
-        send_queue: SendQueue,
-        delivered: Delivered,
-    ) -> Self {
+    pub(super) fn new(door: Door, incoming: I, send_queue: SendQueue, progress: Progress) -> Self {
         Self {
             door,
-            admission: Admission::new(incoming, send_queue.clone()),
+            incoming,
+            starting: watch::Sender::new(0),
             send_queue,
-            delivered,
+            progress,
             handshake: None,
             commands: HashMap::new(),
             tasks: JoinSet::new(),
@@ -59,14 +69,19 @@ impl<I: Incoming> Connection<I> {
     /// Serves the client until it goes or the door is closed.
     pub(super) async fn run(mut self) {
         loop {
-            // Every arm is cancel-safe.
+            // No faster than requests are handled. Every await here is cancel-safe.
+            let message = async {
+                self.send_queue.until_requests_fit().await;
+                until_below(MAX_STARTING, &self.starting).await;
+                self.incoming.next().await
+            };
             tokio::select! {
                 Some(finished) = self.tasks.join_next_with_id() => self.finish(finished),
-                message = self.admission.next() => match message {
+                message = message => match message {
                     Some(text) => self.receive(&text),
                     None => break,
                 },
-                () = self.delivered.until_over() => break,
+                () = self.send_queue.closed() => break,
                 () = self.door.closed() => break,
             }
         }
@@ -125,7 +140,7 @@ impl<I: Incoming> Connection<I> {
             answering: None,
             open: self.open.subscribe(),
         };
-        let task = self.tasks.spawn(task.run(start, self.admission.take_permit())).id();
+        let task = self.tasks.spawn(task.run(start, Share::new(&self.starting, 1))).id();
         if target.id.is_some() {
             self.commands.insert(target.clone(), sender);
         }
@@ -151,9 +166,9 @@ impl<I: Incoming> Connection<I> {
     /// Stops everything the client has started. Answers of commands that ended before are still
     /// delivered.
     async fn close(self) {
-        let Self { send_queue, delivered, mut tasks, survivors, .. } = self;
+        let Self { send_queue, progress, mut tasks, survivors, .. } = self;
         // The tasks see it by this.
-        drop((self.open, self.admission, self.commands));
+        drop((self.open, self.incoming, self.commands));
         let mut late = Survivors::default();
         let finish_tasks = async {
             while let Some(finished) = tasks.join_next().await {
@@ -164,7 +179,7 @@ impl<I: Incoming> Connection<I> {
             }
             drop(send_queue);
         };
-        tokio::join!(survivors.stop(), delivered.finish(finish_tasks));
+        tokio::join!(survivors.stop(), progress.finish(finish_tasks));
         late.stop().await;
     }
 }

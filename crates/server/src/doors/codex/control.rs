@@ -3,14 +3,10 @@
 
 use lastbyte_engine::{Phase, Process, StopPolicy, Streams, Verb, WindowSize, WriteError};
 use serde::Deserialize;
-use serde_json::json;
 
 use super::base64;
-use super::door::Streaming;
 use super::errors::Fault;
-use super::jsonrpc::{RequestId, failure, success};
 use super::methods::{Action, Api, Target};
-use super::send_queue::SendQueue;
 
 /// `command/exec/write`: bytes for standard input, its end, or both.
 #[derive(Debug, Deserialize)]
@@ -99,54 +95,38 @@ impl Size {
 
 /// A command that was started, as requests about it see it.
 #[derive(Debug)]
-pub(super) struct Running {
-    process: Process,
-    target: Target,
-    control: Streaming,
-    send_queue: SendQueue,
+pub(super) struct Controlled<'a> {
+    process: &'a Process,
+    target: &'a Target,
     stdin_closed: bool,
     terminated: bool,
 }
 
-impl Running {
-    pub(super) fn new(
-        process: Process,
-        target: Target,
-        control: Streaming,
-        send_queue: SendQueue,
-    ) -> Self {
-        Self { process, target, control, send_queue, stdin_closed: false, terminated: false }
+impl<'a> Controlled<'a> {
+    pub(super) fn new(process: &'a Process, target: &'a Target) -> Self {
+        Self { process, target, stdin_closed: false, terminated: false }
     }
 
-    /// Carries out a request and answers it. Waits for the command's owner, never for the command.
-    pub(super) async fn handle(&mut self, id: &RequestId, action: Action) {
-        let done = match (action, self.check()) {
-            (Action::Start(_), _) => Err(self.target.duplicate()),
-            (_, Err(fault)) => Err(fault),
-            (Action::Write { bytes, close }, Ok(())) => self.write(bytes, close).await,
-            (Action::Resize(size), Ok(())) => {
-                self.process.resize(size).await.map_err(|error| self.target.not_resized(error))
+    /// Carries out a request. Waits for the command's owner, never for the command.
+    pub(super) async fn handle(&mut self, action: Action) -> Result<(), Fault> {
+        match (action, self.process.snapshot().phase) {
+            (Action::Start(_), _) => return Err(self.target.duplicate()),
+            // From the leader's exit on there is nothing left to control.
+            (_, Phase::Draining | Phase::Ended(_)) => return Err(self.target.no_longer_running()),
+            (Action::Write { bytes, close }, Phase::Running) => self.write(bytes, close).await?,
+            (Action::Resize(size), Phase::Running) => {
+                let resized = self.process.resize(size).await;
+                resized.map_err(|error| self.target.not_resized(error))?;
             }
-            (Action::Terminate, Ok(())) => return self.terminate(id),
-        };
-        match done {
-            Ok(()) => self.send_queue.answer(success(id, &json!({}))),
-            Err(fault) => self.send_queue.answer(failure(id, &fault)),
-        }
-    }
-
-    /// From the leader's exit on there is nothing left to control.
-    fn check(&self) -> Result<(), Fault> {
-        match (self.control, self.process.snapshot().phase) {
-            (Streaming::Unsupported, _) => Err(Fault::invalid_request(
-                "command/exec/write, command/exec/terminate, and command/exec/resize are not \
-                 supported for windows sandbox processes",
-            )),
-            (Streaming::Supported, Phase::Running) => Ok(()),
-            (Streaming::Supported, Phase::Draining | Phase::Ended(_)) => {
-                Err(self.target.no_longer_running())
+            (Action::Terminate, Phase::Running) if self.terminated => {}
+            (Action::Terminate, Phase::Running) => {
+                self.terminated = true;
+                let process = self.process.clone();
+                // The command's last message tells the outcome, after the answer.
+                tokio::spawn(async move { process.stop_by(StopPolicy::KILL, Verb::Stop).await });
             }
         }
+        Ok(())
     }
 
     async fn write(&mut self, mut bytes: Vec<u8>, close: bool) -> Result<(), Fault> {
@@ -173,16 +153,5 @@ impl Running {
             Err(error) => return Err(self.target.not_written(error)),
         }
         Ok(())
-    }
-
-    /// Answered before the command's last message.
-    fn terminate(&mut self, id: &RequestId) {
-        self.send_queue.answer(success(id, &json!({})));
-        if !self.terminated {
-            self.terminated = true;
-            let process = self.process.clone();
-            // The command's last message tells the outcome.
-            tokio::spawn(async move { process.stop_by(StopPolicy::KILL, Verb::Stop).await });
-        }
     }
 }

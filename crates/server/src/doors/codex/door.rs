@@ -25,7 +25,6 @@ pub struct Settings {
     pub login_shell: OsString,
     /// If its default policy has a workspace, that is the server's directory.
     pub sandboxing: Sandboxing,
-    pub streaming: Streaming,
     pub local_execution: LocalExecution,
 }
 
@@ -37,22 +36,15 @@ pub enum LocalExecution {
     Disabled,
 }
 
-/// Whether a running command can be controlled, and its output read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Streaming {
-    Supported,
-    /// The back-end gives whole results with the default limits, and nothing else.
-    Unsupported,
-}
-
 /// The door to one engine. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Door {
-    engine: Engine,
-    settings: Arc<Settings>,
+    pub(super) engine: Engine,
+    pub(super) settings: Arc<Settings>,
     open: watch::Sender<bool>,
     connections: Arc<Semaphore>,
-    messages: Messages,
+    /// The bound of messages that come over WebSockets.
+    pub(super) messages: Messages,
 }
 
 /// Each takes some descriptors.
@@ -68,7 +60,6 @@ impl Settings {
             environment,
             login_shell: login_shell(),
             sandboxing: Sandboxing::default(),
-            streaming: Streaming::Supported,
         }
     }
 }
@@ -109,11 +100,6 @@ impl Door {
         _ = self.open.subscribe().wait_for(|open| !open).await;
     }
 
-    /// The bound of messages that come over WebSockets.
-    pub(super) fn messages(&self) -> Messages {
-        self.messages.clone()
-    }
-
     /// Kept while a connection lasts; `None` when there are too many.
     pub(super) fn connection_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).try_acquire_owned().ok()
@@ -130,20 +116,12 @@ impl Door {
     /// A directory as a request names it: `~` is the server's home, and relative paths are relative
     /// to the server's directory.
     pub(super) fn directory(&self, named: &str) -> PathBuf {
-        let Settings { cwd, environment, .. } = self.settings();
+        let Settings { cwd, environment, .. } = &*self.settings;
         let below_home =
             named.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         match (below_home, environment.get("HOME").filter(|home| !home.is_empty())) {
             (Some(rest), Some(home)) => cwd.join(home).join(rest.trim_start_matches('/')),
             (None, _) | (_, None) => cwd.join(named),
         }
-    }
-
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
     }
 }

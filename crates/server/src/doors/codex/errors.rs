@@ -55,9 +55,10 @@ impl Api {
         Fault::invalid_params(format!("{method} size requires tty: true"))
     }
 
-    /// A `timeoutMs` that was given.
-    pub(super) fn timeout(self, ms: i64) -> Result<Duration, Fault> {
-        u64::try_from(ms).map(Duration::from_millis).map_err(|_| {
+    /// A `timeoutMs`; without one there is no limit.
+    pub(super) fn timeout(self, ms: Option<i64>) -> Result<Option<Duration>, Fault> {
+        let Some(ms) = ms else { return Ok(None) };
+        u64::try_from(ms).map(|ms| Some(Duration::from_millis(ms))).map_err(|_| {
             let method = self.names().start_method;
             Fault::invalid_params(format!("{method} timeoutMs must be non-negative, got {ms}"))
         })

@@ -55,7 +55,7 @@ impl InitializeParams {
         };
         let answer = json!({
             "userAgent": user_agent(&name, &version),
-            "codexHome": door.settings().home.display().to_string(),
+            "codexHome": door.settings.home.display().to_string(),
             "platformFamily": "unix",
             "platformOs": "linux",
         });

@@ -9,11 +9,11 @@ use lastbyte_engine::{
     EnvEdit, Launch, OnQuota, Sandbox, Stdin, StopPolicy, Streams, Timeouts, WindowSize,
 };
 
-use super::door::{Door, Streaming};
+use super::door::Door;
+use super::methods::Action;
 
 /// Of each stream, unless the request says otherwise.
 pub(super) const DEFAULT_CAP: u64 = 1 << 20;
-pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 const DEFAULT_SIZE: WindowSize = WindowSize { rows: 24, cols: 80 };
 
 /// A command that passed all checks.
@@ -22,39 +22,25 @@ pub(super) struct Start {
     pub(super) launch: Launch,
     /// At most this many bytes of each stream.
     pub(super) cap: Option<u64>,
-    pub(super) delivery: Delivery,
-    /// Whether requests about it can reach it.
-    pub(super) control: Streaming,
-}
-
-/// How the client gets the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delivery {
-    /// As text, with the result.
-    Buffered,
-    /// As it comes.
-    Streamed,
+    /// Whether the client gets the output as it comes, or as text with the result.
+    pub(super) streamed: bool,
 }
 
 /// What the parameters of both methods that start a command have in common.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct CommandParams {
     pub(super) argv: Vec<String>,
     pub(super) cwd: PathBuf,
     pub(super) env: BTreeMap<String, Option<String>>,
-    pub(super) streamed: Streamed,
+    pub(super) tty: bool,
+    pub(super) stream_stdin: bool,
+    pub(super) stream_output: bool,
+    /// At most this many bytes of each stream.
+    pub(super) cap: Option<u64>,
     /// Of its terminal, if it has one.
     pub(super) size: Option<WindowSize>,
     pub(super) timeout: Option<Duration>,
     pub(super) sandbox: Sandbox,
-}
-
-/// The flags of both methods that say how a command is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Streamed {
-    pub(super) tty: bool,
-    pub(super) stdin: bool,
-    pub(super) output: bool,
 }
 
 /// Names that are never passed on to a command.
@@ -67,29 +53,19 @@ const HIDDEN: [&str; 6] = [
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
 ];
 
-impl Streamed {
-    pub(super) fn is_any(self) -> bool {
-        self.tty || self.stdin || self.output
-    }
-
-    pub(super) fn delivery(self) -> Delivery {
-        if self.tty || self.output { Delivery::Streamed } else { Delivery::Buffered }
-    }
-}
-
-impl Program {
-    pub(super) fn launch(self, door: &Door) -> Launch {
-        let Streamed { tty, stdin, .. } = self.streamed;
+impl CommandParams {
+    pub(super) fn start(self, door: &Door) -> Action {
+        let Self { tty, cap, .. } = self;
         let mut env: Vec<EnvEdit> =
             self.env.into_iter().filter_map(edit).chain(hide(door)).collect();
         if tty && value_of("SHELL", &env, door).is_none() {
-            env.push(EnvEdit::Set("SHELL".into(), door.settings().login_shell.clone()));
+            env.push(EnvEdit::Set("SHELL".into(), door.settings.login_shell.clone()));
         }
         let size = self.size.unwrap_or(DEFAULT_SIZE);
-        Launch {
+        let launch = Launch {
             cwd: Some(self.cwd),
             env,
-            stdin: if tty || stdin { Stdin::Open } else { Stdin::Closed },
+            stdin: if tty || self.stream_stdin { Stdin::Open } else { Stdin::Closed },
             streams: if tty { Streams::Pty(size) } else { Streams::Split },
             timeouts: Timeouts { wall: self.timeout, idle: None },
             // Whatever ends it early kills it at once, with everything it has started.
@@ -99,7 +75,8 @@ impl Program {
             sandbox: self.sandbox,
             labels: BTreeMap::from([("door".into(), "codex".into())]),
             ..Launch::argv(self.argv)
-        }
+        };
+        Action::Start(Box::new(Start { launch, cap, streamed: tty || self.stream_output }))
     }
 }
 
@@ -121,7 +98,7 @@ fn edit((name, value): (String, Option<String>)) -> Option<EnvEdit> {
 
 /// The hidden names that the server itself has.
 fn hide(door: &Door) -> impl Iterator<Item = EnvEdit> {
-    let names = door.settings().environment.iter().map(|(name, _)| name);
+    let names = door.settings.environment.iter().map(|(name, _)| name);
     let hidden = names.filter(|name| name.to_str().is_some_and(is_hidden));
     hidden.map(|name| EnvEdit::Unset(name.to_owned()))
 }
@@ -132,7 +109,7 @@ fn is_hidden(name: &str) -> bool {
 
 /// The value of a variable for a command with these edits.
 pub(super) fn value_of<'a>(name: &str, edits: &'a [EnvEdit], door: &'a Door) -> Option<&'a OsStr> {
-    let own = door.settings().environment.get(name);
+    let own = door.settings.environment.get(name);
     edits.iter().fold(own, |before, edit| match edit {
         EnvEdit::Set(set, value) if set == name => Some(value),
         EnvEdit::Unset(unset) if unset == name => None,

@@ -7,8 +7,7 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::admission::{Incoming, MAX_MESSAGE_BYTES};
-use super::connection::Connection;
+use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
 use super::door::Door;
 use super::send_queue::{self, Outgoing};
 
@@ -21,13 +20,13 @@ pub async fn serve(
     from: impl Read + Send + 'static,
     to: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let (send_queue, outgoing, delivered) = send_queue::channel();
+    let (send_queue, outgoing, progress) = send_queue::channel();
     // One block waits while the next is being read.
     let (blocks, received) = mpsc::channel(1);
     thread::Builder::new().name("input".into()).spawn(move || read(from, &blocks))?;
     thread::Builder::new().name("output".into()).spawn(move || write(to, outgoing))?;
-    let lines = Lines { blocks: received, block: Vec::new(), done: 0 };
-    let connection = Connection::new(door.clone(), lines, send_queue, delivered);
+    let lines = LineReader::new(received, MAX_MESSAGE_BYTES);
+    let connection = Connection::new(door.clone(), lines, send_queue, progress);
     // On a worker of the runtime, like its commands: the caller may block on a thread of its own, and
     // then every message would have to change threads.
     match tokio::spawn(connection.run()).await {
@@ -39,79 +38,66 @@ pub async fn serve(
 
 /// Cuts blocks into lines.
 #[derive(Debug)]
-struct Lines {
+struct LineReader {
     blocks: mpsc::Receiver<Vec<u8>>,
     block: Vec<u8>,
+    /// How much of the block was looked at.
     done: usize,
+    /// A line of which the end was not seen yet. When it is too long, the rest of it is discarded.
+    line: Vec<u8>,
+    max_bytes: usize,
 }
 
-impl Incoming for Lines {
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        while self.done == self.block.len() {
-            self.block = self.blocks.recv().await?;
-            self.done = 0;
-        }
+impl LineReader {
+    fn new(blocks: mpsc::Receiver<Vec<u8>>, max_bytes: usize) -> Self {
+        Self { blocks, block: Vec::new(), done: 0, line: Vec::new(), max_bytes }
+    }
+
+    /// The next line that ends in the block.
+    fn whole_line(&mut self) -> Option<Vec<u8>> {
         let rest = &self.block[self.done..];
-        let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
-        let line = rest[..length].to_vec();
-        self.done += length;
-        Some(line)
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let part = &rest[..end.unwrap_or(rest.len())];
+        if self.line.len() <= self.max_bytes {
+            self.line.extend_from_slice(part);
+        }
+        self.done += part.len() + usize::from(end.is_some());
+        end.map(|_| std::mem::take(&mut self.line))
     }
 }
 
-/// Reads blocks of whole lines until the input ends or the connection is closed.
+impl Incoming for LineReader {
+    /// Without the newline, which the last line may lack. A line that is too long is skipped.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(line) = self.whole_line() {
+                if line.len() <= self.max_bytes {
+                    return Some(line);
+                }
+            } else if let Some(block) = self.blocks.recv().await {
+                (self.block, self.done) = (block, 0);
+            } else {
+                let last = std::mem::take(&mut self.line);
+                return (1..=self.max_bytes).contains(&last.len()).then_some(last);
+            }
+        }
+    }
+}
+
+/// Reads blocks until the input ends or the connection is closed.
 fn read(mut from: impl Read, blocks: &mpsc::Sender<Vec<u8>>) {
-    let mut partial = Partial::default();
     let mut buffer = vec![0; BLOCK_BYTES];
     loop {
-        let count = match from.read(&mut buffer) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // Nothing more can come, as at the end.
-            Err(_) => 0,
-        };
-        let block = match count {
-            0 => Some(std::mem::take(&mut partial.rest)),
-            count => partial.push(&buffer[..count], MAX_MESSAGE_BYTES),
-        };
-        let sent = block.is_none_or(|block| blocks.blocking_send(block).is_ok());
-        if !sent || count == 0 {
-            return;
-        }
-    }
-}
-
-/// A line of which the end was not read yet.
-#[derive(Debug, Default)]
-struct Partial {
-    rest: Vec<u8>,
-    /// The line is too long: the rest of it is discarded.
-    skipping: bool,
-}
-
-impl Partial {
-    /// The lines that these bytes complete, if any.
-    fn push(&mut self, mut bytes: &[u8], most: usize) -> Option<Vec<u8>> {
-        match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) if self.skipping || self.rest.len() + end > most => {
-                *self = Self::default();
-                bytes = &bytes[end + 1..];
+        match from.read(&mut buffer) {
+            Ok(count) if count > 0 => {
+                if blocks.blocking_send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
             }
-            None if self.skipping => return None,
-            Some(_) | None => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Nothing more can come after an error, as at the end.
+            Ok(_) | Err(_) => return,
         }
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let (lines, rest) = bytes.split_at(whole);
-        let mut block = Vec::new();
-        if !lines.is_empty() {
-            block = std::mem::take(&mut self.rest);
-            block.extend_from_slice(lines);
-        }
-        self.rest.extend_from_slice(rest);
-        if self.rest.len() > most {
-            (self.rest, self.skipping) = (Vec::new(), true);
-        }
-        (!block.is_empty()).then_some(block)
     }
 }
 
@@ -153,24 +139,33 @@ fn write_all(to: &mut impl Write, mut bytes: &[u8], outgoing: &Outgoing) -> io::
 mod tests {
     use super::*;
 
-    fn blocks(chunks: &[&str]) -> Vec<String> {
-        let mut partial = Partial::default();
-        let blocks = chunks.iter().filter_map(|chunk| partial.push(chunk.as_bytes(), 4));
-        blocks.map(|block| String::from_utf8(block).unwrap()).collect()
+    async fn lines(blocks: &[&str]) -> Vec<String> {
+        let (sender, receiver) = mpsc::channel(blocks.len());
+        for block in blocks {
+            sender.send(block.as_bytes().to_vec()).await.unwrap();
+        }
+        drop(sender);
+        let mut reader = LineReader::new(receiver, 4);
+        let mut lines = Vec::new();
+        while let Some(line) = reader.next().await {
+            lines.push(String::from_utf8(line).unwrap());
+        }
+        lines
     }
 
-    #[test]
-    fn lines_are_put_together_again_however_they_were_cut() {
-        assert_eq!(blocks(&["a\nb", "c", "d\ne\n", "f"]), ["a\n", "bcd\ne\n"]);
-        assert_eq!(blocks(&["\n", "", "\n\n"]), ["\n", "\n\n"]);
+    #[tokio::test]
+    async fn lines_are_put_together_again_however_they_were_cut() {
+        assert_eq!(lines(&["a\nb", "c", "d\ne\n", "f"]).await, ["a", "bcd", "e", "f"]);
+        assert_eq!(lines(&["\n", "", "\n\n"]).await, ["", "", ""]);
     }
 
-    #[test]
-    fn a_line_that_is_too_long_is_skipped_and_its_neighbours_are_not() {
-        assert_eq!(blocks(&["1234\n"]), ["1234\n"]);
-        assert_eq!(blocks(&["12345\nb\n"]), ["b\n"]);
-        assert_eq!(blocks(&["a\n123", "45\nb\n"]), ["a\n", "b\n"]);
-        assert_eq!(blocks(&["a\n12345", "6789", "0\nb\n"]), ["a\n", "b\n"]);
-        assert_eq!(blocks(&["12345", "6\n"]), Vec::<String>::new());
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_skipped_and_its_neighbours_are_not() {
+        assert_eq!(lines(&["1234\n"]).await, ["1234"]);
+        assert_eq!(lines(&["12345\nb\n"]).await, ["b"]);
+        assert_eq!(lines(&["a\n123", "45\nb\n"]).await, ["a", "b"]);
+        assert_eq!(lines(&["a\n12345", "6789", "0\nb\n"]).await, ["a", "b"]);
+        assert_eq!(lines(&["12345", "\n"]).await, Vec::<String>::new());
+        assert_eq!(lines(&["12345"]).await, Vec::<String>::new());
     }
 }

@@ -11,11 +11,10 @@ use super::control::{
 };
 use super::door::Door;
 use super::errors::Fault;
-use super::exec::CommandExecParams;
 use super::initialize::{Handshake, InitializeParams};
 use super::jsonrpc::Request;
 use super::launch::Start;
-use super::spawn::ProcessSpawnParams;
+use super::start::{CommandExecParams, ProcessSpawnParams};
 
 /// The command that a request is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

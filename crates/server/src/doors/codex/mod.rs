@@ -4,11 +4,11 @@
 //! it closes. Nothing here reads a pipe, keeps a timer or kills: the engine does.
 //!
 //! In the order of a command's life:
-//! - `lines`, `websocket`: the two transports; `admission` reads no faster than requests are handled
-//! - `connection`: one client with its table of ids; `door`: what all connections share, with
+//! - `lines`, `websocket`: the two transports
+//! - `connection`: one client with its table of ids, which reads no faster than it handles; `door`: what all connections share, with
 //!   `login_shell`
 //! - `jsonrpc`: the messages; `methods`: from a method to an action, in the order of Codex's checks;
-//!   `initialize`, `exec`, `spawn`, `control`: the methods; `base64`
+//!   `initialize`, `start`, `control`: the methods; `base64`
 //! - `launch`, `sandbox`: the parameters as a launch of the engine
 //! - `command`: the task of one command, with `kill_on_drop`
 //! - `output`: from its log to the client; `result`: how it ended
@@ -18,14 +18,12 @@
 //!
 //! docs/compat-codex.md lists what is the same as in Codex and what differs.
 
-mod admission;
 mod base64;
 mod command;
 mod connection;
 mod control;
 mod door;
 mod errors;
-mod exec;
 mod initialize;
 mod jsonrpc;
 mod kill_on_drop;
@@ -37,10 +35,10 @@ mod output;
 mod result;
 mod sandbox;
 mod send_queue;
-mod spawn;
+mod start;
 mod survivors;
 mod websocket;
 
-pub use admission::MAX_MESSAGE_BYTES;
-pub use door::{Door, LocalExecution, Settings, Streaming};
+pub use connection::MAX_MESSAGE_BYTES;
+pub use door::{Door, LocalExecution, Settings};
 pub use websocket::{route, router};

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use base64_simd::STANDARD;
 use lastbyte_engine::{Ending, Hold, Process};
-use lastbyte_output::decode::Decoder;
 use lastbyte_output::log::Stream;
 use tokio::task::coop::consume_budget;
 
@@ -31,7 +30,8 @@ pub(super) struct Forwarder {
 /// Where the bytes go.
 #[derive(Debug)]
 pub(super) enum Sink {
-    Text([Text; 2]),
+    /// To the result.
+    Result,
     Deltas(Deltas),
     /// The client opted out of the notifications.
     Nowhere,
@@ -45,20 +45,12 @@ pub(super) struct Deltas {
     begin: String,
 }
 
-/// A stream as text. Invalid UTF-8 affects only the bytes that are invalid.
-#[derive(Debug, Default)]
-pub(super) struct Text {
-    decoder: Decoder,
-    text: String,
-}
-
 /// What is known when the output has ended.
 #[derive(Debug)]
 pub(super) struct Collected {
     pub(super) ending: Arc<Ending>,
-    /// Of standard output and standard error, as are the texts.
+    /// Of standard output and standard error.
     pub(super) captures: [Capture; 2],
-    pub(super) texts: [String; 2],
     /// Bytes that could not be read back, because the disk failed.
     pub(super) lost: u64,
 }
@@ -67,7 +59,7 @@ impl Collected {
     /// For a command whose output is lost.
     pub(super) fn without_output(ending: Arc<Ending>) -> Self {
         let lost = ending.final_len;
-        Self { ending, captures: Default::default(), texts: Default::default(), lost }
+        Self { ending, captures: Default::default(), lost }
     }
 }
 
@@ -102,21 +94,18 @@ impl Forwarder {
             consume_budget().await;
         }
         let ending = self.follower.process().ended().await;
-        let texts = match self.sink {
-            Sink::Text(texts) => texts.map(Text::finish),
-            Sink::Deltas(_) | Sink::Nowhere => Default::default(),
-        };
-        Collected { ending, captures: self.captures, texts, lost: self.lost }
+        Collected { ending, captures: self.captures, lost: self.lost }
     }
 
     /// The order between the streams is undefined: the bytes of each are passed on in one piece.
     async fn pass_on(&mut self, parts: &[Part]) {
         for (nth, stream) in STREAMS.into_iter().enumerate() {
             let bytes = bytes_of(stream, parts, &self.follower);
-            let Some(clipped) = self.captures[nth].take(&bytes) else { continue };
-            match &mut self.sink {
-                Sink::Text(texts) => texts[nth].push(clipped.bytes),
-                Sink::Deltas(deltas) => deltas.send(stream, clipped).await,
+            let capture = &mut self.captures[nth];
+            let Some(bytes) = capture.take(&bytes) else { continue };
+            match &self.sink {
+                Sink::Result => capture.kept.extend_from_slice(bytes),
+                Sink::Deltas(deltas) => deltas.send(stream, bytes, capture.cap_reached()).await,
                 Sink::Nowhere => {}
             }
         }
@@ -140,12 +129,11 @@ impl Deltas {
     }
 
     /// Waits for space, and so for the client.
-    async fn send(&self, stream: Stream, clipped: Clipped<'_>) {
+    async fn send(&self, stream: Stream, bytes: &[u8], cap_reached: bool) {
         let stream = match stream {
             Stream::Out => "stdout",
             Stream::Err => "stderr",
         };
-        let Clipped { bytes, cap_reached } = clipped;
         // A third more for base64, and the rest of the notification.
         let mut text = String::with_capacity(self.begin.len() + bytes.len() / 3 * 4 + 128);
         text.push_str(&self.begin);
@@ -159,31 +147,15 @@ impl Deltas {
     }
 }
 
-impl Text {
-    fn push(&mut self, bytes: &[u8]) {
-        self.decoder.push(bytes, &mut self.text);
-    }
-
-    fn finish(mut self) -> String {
-        self.decoder.finish(&mut self.text);
-        self.text
-    }
-}
-
 /// Counts the bytes of one stream and passes on as many as its cap allows.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     cap: Option<u64>,
-    total: u64,
+    /// Everything there was, passed on or not.
+    pub(super) total: u64,
     given: u64,
-}
-
-/// A piece of the stream that the client gets.
-#[derive(Debug, PartialEq, Eq)]
-struct Clipped<'a> {
-    bytes: &'a [u8],
-    /// So far the client got exactly the cap, and nothing follows.
-    cap_reached: bool,
+    /// For the result.
+    kept: Vec<u8>,
 }
 
 impl Capture {
@@ -192,7 +164,7 @@ impl Capture {
     }
 
     /// The part of these bytes that the client gets; `None` if it gets no message.
-    fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<Clipped<'a>> {
+    fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let is_over = self.cap_reached() || bytes.is_empty();
         self.total += bytes.len() as u64;
         if is_over {
@@ -201,15 +173,15 @@ impl Capture {
         let left = self.cap.map_or(u64::MAX, |cap| cap - self.given);
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         self.given += count as u64;
-        Some(Clipped { bytes: &bytes[..count], cap_reached: self.cap_reached() })
+        Some(&bytes[..count])
     }
 
-    /// Everything there was, passed on or not.
-    pub(super) fn total(&self) -> u64 {
-        self.total
+    /// What was kept. Invalid UTF-8 affects only the bytes that are invalid.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.kept)
     }
 
-    /// A cap of 0 is reached with the first byte.
+    /// The client got exactly the cap, and nothing follows. A cap of 0 is reached with the first byte.
     pub(super) fn cap_reached(&self) -> bool {
         self.total > 0 && self.cap == Some(self.given)
     }
@@ -227,8 +199,8 @@ mod tests {
     fn pieces(cap: Option<u64>, chunks: &[&str]) -> Vec<(String, bool)> {
         let mut capture = Capture::new(cap);
         let taken = chunks.iter().filter_map(|chunk| {
-            let Clipped { bytes, cap_reached } = capture.take(chunk.as_bytes())?;
-            Some((String::from_utf8(bytes.to_vec()).unwrap(), cap_reached))
+            let bytes = capture.take(chunk.as_bytes())?;
+            Some((String::from_utf8(bytes.to_vec()).unwrap(), capture.cap_reached()))
         });
         taken.collect()
     }
@@ -257,13 +229,12 @@ mod tests {
         assert!(capture.cap_reached() && !capture.truncated());
         capture.take(b"de");
         assert!(capture.truncated());
-        assert_eq!(capture.total(), 5);
+        assert_eq!(capture.total, 5);
     }
 
     #[test]
     fn a_character_cut_by_the_cap_affects_only_itself() {
-        let mut text = Text::default();
-        text.push(&"h\u{e9}llo \u{65e5}".as_bytes()[..8]);
-        assert_eq!(text.finish(), "h\u{e9}llo \u{fffd}");
+        let kept = "h\u{e9}llo \u{65e5}".as_bytes()[..8].to_vec();
+        assert_eq!(Capture { kept, ..Capture::default() }.text(), "h\u{e9}llo \u{fffd}");
     }
 }

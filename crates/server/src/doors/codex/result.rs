@@ -1,5 +1,7 @@
 //! How a command ended: the members of Codex, and some more that its clients may ignore.
 
+use std::borrow::Cow;
+
 use lastbyte_engine::{Cause, Closing, Ending, Status};
 use serde::Serialize;
 
@@ -13,16 +15,16 @@ pub(super) const EXITED: &str = "process/exited";
 /// common. `None` is left out.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome<'a> {
+struct CommandResult<'a> {
     /// Only of `process/exited`.
     #[serde(skip_serializing_if = "Option::is_none")]
     process_handle: Option<&'a str>,
     exit_code: i32,
-    stdout: &'a str,
+    stdout: Cow<'a, str>,
     /// Only of `process/exited`.
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout_cap_reached: Option<bool>,
-    stderr: &'a str,
+    stderr: Cow<'a, str>,
     /// Only of `process/exited`.
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr_cap_reached: Option<bool>,
@@ -45,26 +47,26 @@ struct Outcome<'a> {
 /// The answer to `command/exec`.
 pub(super) fn exec_answer(id: &RequestId, collected: &Collected) -> String {
     let held_open = Some(held_open(&collected.ending));
-    success(id, &Outcome { held_open, ..Outcome::new(collected) })
+    success(id, &CommandResult { held_open, ..CommandResult::new(collected) })
 }
 
 /// The notification `process/exited`.
 pub(super) fn exited(target: &Target, collected: &Collected) -> String {
     let [out, err] = &collected.captures;
-    let exited = Outcome {
+    let exited = CommandResult {
         process_handle: target.id.as_deref(),
         stdout_cap_reached: Some(out.cap_reached()),
         stderr_cap_reached: Some(err.cap_reached()),
         output_drain_timed_out: Some(held_open(&collected.ending)),
-        ..Outcome::new(collected)
+        ..CommandResult::new(collected)
     };
     notification(EXITED, &exited)
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> CommandResult<'a> {
     /// What both have.
     fn new(collected: &'a Collected) -> Self {
-        let Collected { ending, captures: [out, err], texts: [stdout, stderr], lost } = collected;
+        let Collected { ending, captures: [out, err], lost } = collected;
         let timed_out = matches!(ending.cause, Cause::TimedOut { .. });
         let (exit_code, signal) = match ending.status {
             Status::Exited(code) => (code, None),
@@ -74,14 +76,14 @@ impl<'a> Outcome<'a> {
         };
         Self {
             exit_code: if timed_out { 124 } else { exit_code },
-            stdout,
-            stderr,
+            stdout: out.text(),
+            stderr: err.text(),
             timed_out,
             signal,
             // From the start to the leader's exit.
             duration_ms: u64::try_from(ending.times.ran.as_millis()).unwrap_or(u64::MAX),
-            stdout_bytes: out.total(),
-            stderr_bytes: err.total(),
+            stdout_bytes: out.total,
+            stderr_bytes: err.total,
             // It is not known which stream the lost bytes belonged to.
             stdout_truncated: out.truncated() || *lost > 0,
             stderr_truncated: err.truncated() || *lost > 0,
@@ -92,8 +94,5 @@ impl<'a> Outcome<'a> {
 
 /// Another process still has the output open; what it writes is not in the answer.
 fn held_open(ending: &Ending) -> bool {
-    match ending.closing {
-        Closing::Eof => false,
-        Closing::Held(_) => true,
-    }
+    matches!(ending.closing, Closing::Held(_))
 }

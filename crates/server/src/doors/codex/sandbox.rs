@@ -110,17 +110,10 @@ pub(super) fn profile(name: &str) -> Result<Sandbox, Fault> {
 
 /// The policy of a command: the one it asks for, or the server's default.
 pub(super) fn choose(asked: Option<Sandbox>, api: Api, door: &Door) -> Result<Sandbox, Fault> {
-    let settings = door.settings();
+    let settings = &door.settings;
     let default = || with_server_directory(settings.sandboxing.default.clone(), &settings.cwd);
     let chosen = settings.sandboxing.choose(Some(asked.unwrap_or_else(default)));
     chosen.map_err(|error| api.not_sandboxed(&error))
-}
-
-/// Refuses a policy that cannot be enforced for a command in this directory, before the checks that
-/// follow. If that changes until the start, the start fails.
-pub(super) fn require_enforceable(sandbox: &Sandbox, cwd: &Path, door: &Door) -> Result<(), Fault> {
-    let checked = door.engine().check_sandbox(sandbox, cwd);
-    checked.map_err(|error| Api::CommandExec.not_sandboxed(&error))
 }
 
 /// The workspace of a policy is the directory of the server, not that of the command.

@@ -32,13 +32,13 @@ pub(super) struct SendQueue {
 pub(super) struct Message {
     pub(super) text: String,
     /// One of them, by its kind.
-    _space: (Option<OwnedSemaphorePermit>, Option<RequestBytes>),
+    _space: (Option<OwnedSemaphorePermit>, Option<Share>),
 }
 
-/// Bytes of a request that is not finished, or of an answer that the client has not taken.
+/// A part of a sum, taken off it again when this is dropped.
 #[derive(Debug)]
-pub(super) struct RequestBytes {
-    bytes: usize,
+pub(super) struct Share {
+    amount: usize,
     sum: watch::Sender<usize>,
 }
 
@@ -47,27 +47,21 @@ pub(super) struct RequestBytes {
 pub(super) struct Outgoing {
     pub(super) messages: mpsc::UnboundedReceiver<Message>,
     delivered_bytes: watch::Sender<u64>,
-    _over: watch::Sender<()>,
 }
 
-/// What the connection sees of the transport's progress.
+/// What the connection sees of the transport's progress: how many bytes it delivered so far.
 #[derive(Debug)]
-pub(super) struct Delivered {
-    bytes: watch::Receiver<u64>,
-    over: watch::Receiver<()>,
-}
+pub(super) struct Progress(watch::Receiver<u64>);
 
-pub(super) fn channel() -> (SendQueue, Outgoing, Delivered) {
+pub(super) fn channel() -> (SendQueue, Outgoing, Progress) {
     let (sender, messages) = mpsc::unbounded_channel();
-    let (delivered_bytes, bytes) = watch::channel(0);
-    let (over_sender, over) = watch::channel(());
+    let (delivered_bytes, progress) = watch::channel(0);
     let send_queue = SendQueue {
         messages: sender,
         output_space: Arc::new(Semaphore::new(OUTPUT_BYTES)),
         request_bytes: watch::Sender::new(0),
     };
-    let outgoing = Outgoing { messages, delivered_bytes, _over: over_sender };
-    (send_queue, outgoing, Delivered { bytes, over })
+    (send_queue, Outgoing { messages, delivered_bytes }, Progress(progress))
 }
 
 impl SendQueue {
@@ -97,22 +91,38 @@ impl SendQueue {
     }
 
     /// Counts the bytes of a request until it is finished.
-    pub(super) fn count_request(&self, bytes: usize) -> RequestBytes {
-        self.request_bytes.send_modify(|sum| *sum += bytes);
-        RequestBytes { bytes, sum: self.request_bytes.clone() }
+    pub(super) fn count_request(&self, bytes: usize) -> Share {
+        Share::new(&self.request_bytes, bytes)
     }
 
     /// Waits until another request may be read. Cancel-safe.
     pub(super) async fn until_requests_fit(&self) {
-        // The sender is here, so this only ever ends with space.
-        _ = self.request_bytes.subscribe().wait_for(|sum| *sum < REQUEST_BYTES).await;
+        until_below(REQUEST_BYTES, &self.request_bytes).await;
+    }
+
+    /// Waits until nothing more can be delivered. Cancel-safe.
+    pub(super) async fn closed(&self) {
+        self.messages.closed().await;
     }
 }
 
-impl Drop for RequestBytes {
-    fn drop(&mut self) {
-        self.sum.send_modify(|sum| *sum -= self.bytes);
+impl Share {
+    pub(super) fn new(sum: &watch::Sender<usize>, amount: usize) -> Self {
+        sum.send_modify(|sum| *sum += amount);
+        Self { amount, sum: sum.clone() }
     }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.sum.send_modify(|sum| *sum -= self.amount);
+    }
+}
+
+/// Waits until the sum of all shares is below this. Cancel-safe.
+pub(super) async fn until_below(most: usize, sum: &watch::Sender<usize>) {
+    // The sender is here, so this only ever ends with space.
+    _ = sum.subscribe().wait_for(|sum| *sum < most).await;
 }
 
 impl Outgoing {
@@ -122,16 +132,12 @@ impl Outgoing {
     }
 }
 
-impl Delivered {
-    /// Waits until nothing more can be delivered. Cancel-safe.
-    pub(super) async fn until_over(&mut self) {
-        while self.over.changed().await.is_ok() {}
-    }
-
+impl Progress {
     /// Does this work, then waits until everything is delivered. Gives up on both when the client
     /// takes nothing for long.
     pub(super) async fn finish(self, work: impl Future<Output = ()>) {
-        let Self { mut bytes, mut over } = self;
+        let Self(mut bytes) = self;
+        let mut over = bytes.clone();
         let mut work = pin!(async {
             work.await;
             while over.changed().await.is_ok() {}

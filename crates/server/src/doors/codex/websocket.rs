@@ -15,8 +15,7 @@ use hyper::upgrade::OnUpgrade;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::admission::{Incoming, MAX_MESSAGE_BYTES};
-use super::connection::Connection;
+use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
 use super::door::Door;
 use super::send_queue::{self, Outgoing};
 use crate::doors::websocket::{self, Socket};
@@ -59,11 +58,11 @@ async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
 
 async fn serve(door: Door, upgrade: OnUpgrade, permit: OwnedSemaphorePermit) {
     // A client that went away before it was upgraded has started nothing.
-    let socket = websocket::open(upgrade, door.messages(), MAX_MESSAGE_BYTES).await;
+    let socket = websocket::open(upgrade, door.messages.clone(), MAX_MESSAGE_BYTES).await;
     let Some(socket) = socket else { return };
     let (sink, stream) = socket.split();
-    let (send_queue, outgoing, delivered) = send_queue::channel();
-    let mut connection = pin!(Connection::new(door, Frames(stream), send_queue, delivered).run());
+    let (send_queue, outgoing, progress) = send_queue::channel();
+    let mut connection = pin!(Connection::new(door, Frames(stream), send_queue, progress).run());
     // On one task, as the socket demands. What is not written when the connection ends is dropped.
     tokio::select! {
         () = connection.as_mut() => {}

@@ -36,7 +36,7 @@ async fn a_row_says_what_it_says_in_this_order() {
     let row = answer.json()["processes"][0].clone();
     let (started, exited) = (&row["started_at_unix"], &row["exited_at_unix"]);
     let want = format!(
-        "{{\"processes\":[{{\"id\":\"{id}\",\"command\":\"exit 3 # \\u003c\\u0026\\u003e\",\
+        "{{\"processes\":[{{\"id\":\"{id}\",\"command\":\"exit 3 # <&>\",\
          \"workdir\":\"/\",\"background\":true,\"running\":false,\"exit_code\":3,\
          \"started_at_unix\":{started},\"exited_at_unix\":{exited}}}]}}\n"
     );

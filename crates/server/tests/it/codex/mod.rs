@@ -1,6 +1,5 @@
 //! The Codex door, one file for each thing it promises.
 
-mod back_end;
 mod burst;
 pub mod client;
 mod closing;

@@ -81,7 +81,7 @@ fn what_is_not_known_and_what_follows_is_passed_over() {
 #[test]
 fn a_wrong_type_is_refused() {
     check_fault(r#"{"command":5,"background":"x"}"#, "integer `5`, expected a string");
-    check_fault(r#"{"env":[]}"#, "sequence, expected an object");
+    check_fault(r#"{"env":[]}"#, "sequence, expected a map");
     check_fault(r#"{"env":{"A":true,"B":[]}}"#, "boolean `true`, expected a string");
     check_fault(r#"{"background":1}"#, "integer `1`, expected a boolean");
     check_fault(r#"{"workdir":{}}"#, "map, expected a string");
