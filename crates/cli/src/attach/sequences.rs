@@ -20,10 +20,8 @@ pub(crate) enum Item<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
     state: State,
-    /// The bytes of the sequence that is incomplete.
-    incomplete: Vec<u8>,
-    /// The last one that has.
-    ended: Vec<u8>,
+    /// The bytes of the sequence that is incomplete; in text, those of what ended last.
+    bytes: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +54,9 @@ const STRING_END: u8 = 0x9c;
 impl Sequences {
     /// What this byte brings to its end.
     pub(crate) fn take(&mut self, byte: u8) -> Option<Item<'_>> {
+        if self.state == State::Text {
+            self.bytes.clear();
+        }
         match (self.state, byte) {
             (State::Text, LEAD) => self.go_on(byte, State::Lead),
             (State::Text, 0x20..=0x7e | 0x80..) => self.end_with(byte, Item::Text),
@@ -78,7 +79,7 @@ impl Sequences {
             (State::StringEscape, b'\\') | (State::String, BEL) => self.end(Item::String),
             (State::String, _) => self.go_on(byte, State::String),
             (_, ESC) => {
-                self.incomplete.clear();
+                self.bytes.clear();
                 self.go_on(byte, State::Escape)
             }
             (State::Text | State::Escape | State::Csi, 0..=0x1f | 0x7f) => {
@@ -98,31 +99,28 @@ impl Sequences {
 
     /// How many of these bytes come before the next sequence; none in the middle of one.
     pub(crate) fn text_len(&self, bytes: &[u8]) -> usize {
-        match self.state {
-            State::Text => {
-                let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
-                next.unwrap_or(bytes.len())
-            }
-            State::Escape | State::Csi | State::String | State::StringEscape => 0,
-            State::Lead | State::StringLead => 0,
+        if self.state != State::Text {
+            return 0;
         }
+        let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
+        next.unwrap_or(bytes.len())
     }
 
     /// The bytes of a sequence that is incomplete.
     pub(crate) fn incomplete(&self) -> &[u8] {
-        &self.incomplete
+        if self.state == State::Text { &[] } else { &self.bytes }
     }
 
     fn take_after_escape(&mut self, byte: u8) -> Option<Item<'_>> {
-        self.incomplete = vec![ESC];
+        self.bytes = vec![ESC];
         self.state = State::Escape;
         self.take(byte)
     }
 
     fn go_on(&mut self, byte: u8, state: State) -> Option<Item<'_>> {
         self.state = state;
-        if self.incomplete.len() < MAX_INCOMPLETE {
-            self.incomplete.push(byte);
+        if self.bytes.len() < MAX_INCOMPLETE {
+            self.bytes.push(byte);
         }
         None
     }
@@ -138,16 +136,12 @@ impl Sequences {
         item: impl FnOnce(&'a [u8]) -> Item<'a>,
     ) -> Option<Item<'a>> {
         self.state = State::Text;
-        // Both keep their room, for most of what ends is a byte of text.
-        std::mem::swap(&mut self.incomplete, &mut self.ended);
-        self.incomplete.clear();
-        self.ended.push(byte);
-        Some(item(&self.ended))
+        self.bytes.push(byte);
+        Some(item(&self.bytes))
     }
 
     fn forget(&mut self) -> Option<Item<'_>> {
         self.state = State::Text;
-        self.incomplete.clear();
         None
     }
 }
