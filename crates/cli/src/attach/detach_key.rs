@@ -71,20 +71,18 @@ fn with_ctrl(numbers: &[u8], last: u8) -> Option<u8> {
     const CTRL: u32 = 4;
     const LOCKS: u32 = 64 | 128;
     const RELEASED: u32 = 3;
-    let numbers = std::str::from_utf8(numbers).ok()?;
-    // Behind a colon: another name of the key, and what happened to it.
-    let mut parts = numbers.split(';').map(|part| part.split(':').map(|n| n.parse::<u32>().ok()));
-    let (key, mut modifiers) = match last {
-        b'u' => (parts.next()?.next()??, parts.next()?),
-        b'~' if parts.next()?.next()? == Some(27) => {
-            let modifiers = parts.next()?;
-            (parts.next()?.next()??, modifiers)
-        }
-        _ => return None,
+    let parts: Vec<&str> = std::str::from_utf8(numbers).ok()?.split(';').collect();
+    let ((b'u', [key, modifiers, ..]) | (b'~', ["27", modifiers, key, ..])) = (last, &*parts)
+    else {
+        return None;
     };
+    // Behind a colon: another name of the key, and what happened to it.
+    let [mut key, mut modifiers] =
+        [key, modifiers].map(|part| part.split(':').map(|number| number.parse::<u32>().ok()));
     let held = modifiers.next()??.checked_sub(1)?;
     let happened = modifiers.next().flatten();
-    let key = char::from_u32(key).filter(|_| held & !LOCKS == CTRL && happened != Some(RELEASED));
+    let key = char::from_u32(key.next()??)
+        .filter(|_| held & !LOCKS == CTRL && happened != Some(RELEASED));
     control(key?)
 }
 

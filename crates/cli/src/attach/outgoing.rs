@@ -14,15 +14,8 @@ pub(crate) struct Outgoing {
     pub(crate) sizes: Option<watch::Receiver<WindowSize>>,
     /// How many bytes of input were sent over the current connection.
     sent: u64,
-    /// The end of the input went over one, and may not have arrived.
-    end: End,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// Not sent yet, or it has arrived.
-    Settled,
-    Sent,
+    /// The end of the input went over a connection, and may not have arrived.
+    end_sent: bool,
 }
 
 impl Outgoing {
@@ -30,16 +23,14 @@ impl Outgoing {
         input: mpsc::Receiver<Input>,
         sizes: Option<watch::Receiver<WindowSize>>,
     ) -> Self {
-        Self { input, sizes, sent: 0, end: End::Settled }
+        Self { input, sizes, sent: 0, end_sent: false }
     }
 
     /// A new connection, with the input accepted before it; `None` if the process takes no input,
     /// and then its end has arrived.
     pub(crate) fn begin(&mut self, accepted: Option<u64>) {
         self.sent = 0;
-        if accepted.is_none() {
-            self.end = End::Settled;
-        }
+        self.end_sent &= accepted.is_some();
     }
 
     pub(crate) fn sent(&self) -> u64 {
@@ -51,7 +42,7 @@ impl Outgoing {
         &mut self,
         mut to: AttachedWriter,
     ) -> Result<AttachedWriter, ClientError> {
-        if self.end == End::Sent {
+        if self.end_sent {
             // It was sent by a connection that broke; the input is still open, so it did not
             // arrive.
             to.request(AttachRequest::CloseStdin).await?;
@@ -74,7 +65,7 @@ impl Outgoing {
                         to.write(bytes).await?;
                     }
                     Some(Input::End) => {
-                        self.end = End::Sent;
+                        self.end_sent = true;
                         to.request(AttachRequest::CloseStdin).await?;
                     }
                     None => more_input = false,

@@ -58,7 +58,18 @@ impl<'a> Reconnect<'a> {
             return Err(LostError::Closed { id: self.id.into() }.into());
         }
         let from = Some(i64::try_from(cursor)?);
-        let attached = self.connect(&AttachQuery { from, ..AttachQuery::default() }).await?;
+        let query = AttachQuery { from, ..AttachQuery::default() };
+        let mut more_tries = 1..MAX_SHORT_LIVED;
+        let attached = loop {
+            match self.client.attach(self.id, &query).await {
+                Ok(attached) => break attached,
+                Err(error) if is_not_running(&error) => return Err(ServerGone.into()),
+                Err(refused @ ClientError::Refused(_)) => return Err(refused.into()),
+                // A server that is just dying lets a client in and resets it.
+                Err(_) if more_tries.next().is_some() => {}
+                Err(error) => return Err(LostError::Broke(error).into()),
+            }
+        };
         self.made = Instant::now();
         match attached.accepted() {
             Some(accepted) if Some(accepted) != expected => {
@@ -66,21 +77,6 @@ impl<'a> Reconnect<'a> {
             }
             // All of it, or the process takes no more and its end says why.
             Some(_) | None => Ok(attached),
-        }
-    }
-
-    async fn connect(&self, query: &AttachQuery) -> anyhow::Result<Attached> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.client.attach(self.id, query).await {
-                Ok(attached) => return Ok(attached),
-                Err(error) if is_not_running(&error) => return Err(ServerGone.into()),
-                Err(refused @ ClientError::Refused(_)) => return Err(refused.into()),
-                // A server that is just dying lets a client in and resets it.
-                Err(_) if tries < MAX_SHORT_LIVED => {}
-                Err(error) => return Err(LostError::Broke(error).into()),
-            }
         }
     }
 }
