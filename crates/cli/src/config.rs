@@ -44,38 +44,18 @@ pub(crate) enum ConfigError {
          run `chmod go-w {}`, or copy it to a directory of your own", words(open), path = path.display()
     )]
     Open { path: PathBuf, open: Vec<PathBuf> },
-    #[error("{path}:{line}: invalid TOML: {what}", path = path.display())]
-    Syntax { path: PathBuf, line: usize, what: String },
-    #[error("{path}:{line}: unknown setting {key:?}; settings are {}", names(), path = path.display())]
-    Unknown { path: PathBuf, line: usize, key: String },
-    #[error("{path}:{line}: {name} must be {}", wanted(*kind), path = path.display())]
-    Type { path: PathBuf, line: usize, name: &'static str, kind: Kind },
     #[error("{variable} must be true, false, 1 or 0, not {given:?}")]
     Switch { variable: String, given: OsString },
-    #[error("{path}:{line}: {name} is empty", path = path.display())]
-    Empty { path: PathBuf, line: usize, name: &'static str },
     #[error("{origin}: {what}")]
     Value { origin: Origin, what: String },
     #[error("{what}")]
     Call { what: String },
 }
 
-fn names() -> String {
-    ALL.map(|setting| setting.name).join(", ")
-}
-
 /// As a shell takes them.
 fn words(paths: &[PathBuf]) -> String {
     let word = |path: &PathBuf| usage::quoted(&path.to_string_lossy());
     paths.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
-fn wanted(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text | Kind::Hidden | Kind::Path => "a quoted string",
-        Kind::List => "a list of strings, like [\"a\", \"b\"]",
-        Kind::Switch => "true or false",
-    }
 }
 
 /// The same call again, with the settings of variables and file for the flags that it does not
@@ -162,11 +142,6 @@ pub(crate) const ALL: [Setting; 11] = [
     Setting::new("server", Kind::Text),
     Setting::new("token-file", Kind::Path),
 ];
-
-/// The setting with this name.
-fn from_name(name: &str) -> Option<Setting> {
-    ALL.into_iter().find(|setting| setting.name == name)
-}
 
 /// The setting that this variable is for.
 pub(crate) fn from_variable(variable: &OsStr) -> Option<Setting> {

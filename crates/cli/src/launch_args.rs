@@ -80,8 +80,7 @@ impl LaunchArgs {
 
     pub(crate) fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {
         let unset = self.unset.iter().map(|name| match name.as_bytes() {
-            [] => Err(usage::Error::UnsetNeedsName { given: name.clone() }),
-            bytes if bytes.contains(&b'=') => {
+            bytes if bytes.is_empty() || bytes.contains(&b'=') => {
                 Err(usage::Error::UnsetNeedsName { given: name.clone() })
             }
             _ => Ok(EnvEdit::Unset(name.clone())),

@@ -54,18 +54,15 @@ impl StateFolder {
     }
 
     fn create_in(state_home: Option<&Path>, temp: &Path) -> anyhow::Result<Self> {
+        let shared = temp.join(format!("lastbyte-{}", geteuid().as_raw()));
+        let shared = (shared, require_private as fn(&Path) -> io::Result<()>);
+        let own = state_home.map(|home| (home.join("lastbyte"), make_private as _));
         let mut refusals = Vec::new();
-        if let Some(state_home) = state_home {
-            let base = state_home.join("lastbyte");
-            match make_private(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
+        for (base, make) in own.into_iter().chain([shared]) {
+            match make(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
                 Ok(folder) => return Ok(folder),
                 Err(error) => refusals.push(format!("{}: {error}", base.display())),
             }
-        }
-        let base = temp.join(format!("lastbyte-{}", geteuid().as_raw()));
-        match require_private(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
-            Ok(folder) => return Ok(folder),
-            Err(error) => refusals.push(format!("{}: {error}", base.display())),
         }
         bail!("cannot create a directory for the output: {}", refusals.join("; "))
     }

@@ -5,6 +5,7 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -12,7 +13,6 @@ use std::time::Duration;
 
 use rustix::stdio::stderr;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::stdio;
 
@@ -53,7 +53,7 @@ impl Log {
     /// From now on log events go to standard error: as text on a terminal, else as lines of JSON.
     pub(crate) fn start(level: LevelFilter) -> io::Result<Self> {
         let (entries, waiting) = sync_channel(WAITING);
-        let lines = Lines { entries: entries.clone(), lost: AtomicU64::new(0) };
+        let lines = Arc::new(Lines { entries: entries.clone(), lost: AtomicU64::new(0) });
         thread::Builder::new().name("log".into()).spawn(move || write_all(&waiting))?;
         // It would print its own errors, and printing to a closed stderr panics.
         let log = tracing_subscriber::fmt().with_max_level(level).log_internal_errors(false);
@@ -113,21 +113,10 @@ impl Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = LineWriter<'a>;
-
-    fn make_writer(&'a self) -> LineWriter<'a> {
-        LineWriter(self)
-    }
-}
-
 /// A line comes in one write.
-#[derive(Debug)]
-struct LineWriter<'a>(&'a Lines);
-
-impl Write for LineWriter<'_> {
+impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.take(line);
+        self.take(line);
         Ok(line.len())
     }
 
