@@ -7,16 +7,19 @@
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, absolute};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lastbyte_client::Client;
 use lastbyte_sys::spawn::{Daemon, start_daemon};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::time::timeout;
 
 use crate::config::{self, Choice, Kind, Setting};
 use crate::daemon::instance::ShuttingDown;
@@ -35,7 +38,7 @@ const LARGE_LOG: u64 = 1 << 20;
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
 
-/// Returns a client once a server listens here. Blocks until then.
+/// Returns a client once a server listens here. Blocks while another call starts one.
 pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
     let lock = create_owned(&place.state)
         .and_then(|()| open(&place.state.join("first-use.lock")).map_err(unusable))
@@ -51,7 +54,7 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     };
     match client.health().await {
         Err(error) if is_not_running(&error) => {
-            start(place, server.config.as_deref())?;
+            start(place, server.config.as_deref()).await?;
             Ok(Client::unix(&place.socket))
         }
         Err(error) => Err(error.into()),
@@ -59,14 +62,15 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     }
 }
 
-fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
+async fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
     put_aside_if_large(&path);
     let mut log = open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     let before = log.seek(SeekFrom::End(0)).context("cannot write to the server's log")?;
-    let daemon = spawn(place, config, &log)?;
-    let pid = daemon.pid;
-    if until_listening(daemon).context("cannot read from the server")? {
+    let Daemon { pid, stdout } = spawn(place, config, &log)?;
+    // One that is silent for too long has not started either.
+    let listening = timeout(PATIENCE, until_listening(stdout)).await.unwrap_or(Ok(false));
+    if listening.context("cannot read from the server")? {
         let socket = place.socket.display();
         print::message(format_args!("started the server (pid {pid}), socket {socket}"));
         return Ok(());
@@ -148,28 +152,15 @@ fn absolute_value(setting: Setting, value: OsString) -> OsString {
     }
 }
 
-/// `false` when it is gone, or silent for too long.
-fn until_listening(daemon: Daemon) -> io::Result<bool> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut stdout = File::from(daemon.stdout);
-    let mut said = Vec::new();
-    let listening = |said: &[u8]| {
-        String::from_utf8_lossy(said).lines().any(|line| line.contains("listening on unix:"))
-    };
-    while !listening(&said) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = left.try_into().map_err(io::Error::other)?;
-        let mut fds = [PollFd::new(&stdout, PollFlags::IN)];
-        if rustix::io::retry_on_intr(|| poll(&mut fds, Some(&left)))? == 0 {
-            return Ok(false);
-        }
-        let mut piece = [0; 1024];
-        match stdout.read(&mut piece)? {
-            0 => return Ok(false),
-            count => said.extend_from_slice(&piece[..count]),
+/// `false` when it is gone.
+async fn until_listening(stdout: OwnedFd) -> io::Result<bool> {
+    let mut lines = BufReader::new(pipe::Receiver::from_owned_fd(stdout)?).split(b'\n');
+    while let Some(line) = lines.next_segment().await? {
+        if line.starts_with(b"listening on unix:") {
+            return Ok(true);
         }
     }
-    Ok(true)
+    Ok(false)
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -75,18 +75,17 @@ impl ServerArgs {
     /// Where a server of this state directory answers; where one would be, if none does and none is
     /// about to go.
     async fn client_at(&self, place: Place) -> anyhow::Result<Client> {
-        if let Some(server) = ShuttingDown::look(&place.state, &place.socket) {
-            return Err(server.into());
-        }
-        let elsewhere = instance::read_address(&place.state).filter(|path| *path != place.socket);
-        if let (None, Some(path)) = (&self.socket, elsewhere)
-            && UnixStream::connect(&place.socket).is_err()
-        {
-            if let Some(server) = ShuttingDown::look(&place.state, &path) {
+        let is_meant = |address: &PathBuf| {
+            let unnamed = self.socket.is_none();
+            *address == place.socket || unnamed && UnixStream::connect(&place.socket).is_err()
+        };
+        // One that has no address does not listen yet.
+        if let Some(address) = instance::read_address(&place.state).filter(is_meant) {
+            if let Some(server) = ShuttingDown::look(&place.state, &address) {
                 return Err(server.into());
             }
-            let client = Client::unix(path);
-            if client.health().await.is_ok() {
+            let client = Client::unix(&address);
+            if address == place.socket || client.health().await.is_ok() {
                 return Ok(client);
             }
         }

@@ -63,7 +63,7 @@ impl Sequences {
             (State::Lead, 0x80..=0x9f) => self.take_after_escape(byte - 0x40),
             (State::Lead, 0xa0..=0xbf) => self.end_with(byte, Item::Text),
             (State::String, LEAD) => self.go_on(byte, State::StringLead),
-            (State::StringLead, STRING_END) => self.end(Item::String),
+            (State::StringLead, STRING_END) => self.end_with(byte, |_| Item::String),
             (State::StringLead, 0x80..=0xbf) => self.go_on(byte, State::String),
             // No character after all.
             (State::Lead, _) => {
@@ -76,7 +76,9 @@ impl Sequences {
             }
             (_, CAN | SUB) => self.forget(),
             (State::String, ESC) => self.go_on(byte, State::StringEscape),
-            (State::StringEscape, b'\\') | (State::String, BEL) => self.end(Item::String),
+            (State::StringEscape, b'\\') | (State::String, BEL) => {
+                self.end_with(byte, |_| Item::String)
+            }
             (State::String, _) => self.go_on(byte, State::String),
             (_, ESC) => {
                 self.bytes.clear();
@@ -123,11 +125,6 @@ impl Sequences {
             self.bytes.push(byte);
         }
         None
-    }
-
-    fn end(&mut self, item: Item<'static>) -> Option<Item<'_>> {
-        self.forget();
-        Some(item)
     }
 
     fn end_with<'a>(

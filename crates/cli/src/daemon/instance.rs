@@ -44,18 +44,16 @@ impl StateLock {
         let file = create_owned(state)
             .and_then(|()| open_lock(state).map_err(unusable))
             .map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
+        // The second lock can be asked about without being taken, which would be in the way of a
+        // daemon that starts.
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        match flock(&file, exclusive).and_then(|()| fcntl_lock(&file, exclusive)) {
             Err(Errno::WOULDBLOCK) => {
-                return Err(LockError::Taken { state: state.into(), pid: holder(&file) });
+                Err(LockError::Taken { state: state.into(), pid: holder(&file) })
             }
-            Err(errno) => return Err(failed(errno.into())),
+            Err(errno) => Err(failed(errno.into())),
+            Ok(()) => sign(&file).map_err(failed).map(|()| Self { _file: file }),
         }
-        // Can be asked about without being taken, which would be in the way of a daemon that starts.
-        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|errno| failed(errno.into()))?;
-        sign(&file).map_err(failed)?;
-        Ok(Self { _file: file })
     }
 }
 
@@ -143,14 +141,9 @@ pub(crate) struct ShuttingDown {
 }
 
 impl ShuttingDown {
-    /// The daemon that listened on this socket, if it is about to go.
+    /// The daemon with this state directory and socket, if it is about to go.
     pub(crate) fn look(state: &Path, socket: &Path) -> Option<Self> {
-        // One that has no address does not listen yet.
-        let address = read_address(state)?;
-        if address != socket || socket.exists() {
-            return None;
-        }
-        Some(Self { pid: holder_of(state)? })
+        if socket.exists() { None } else { holder_of(state).map(|pid| Self { pid }) }
     }
 
     /// Blocks until it is gone.

@@ -39,14 +39,9 @@ enum Entry {
 
 /// The log level.
 pub(crate) fn parse(given: &str) -> Result<LevelFilter, String> {
-    match given {
-        "off" => Ok(LevelFilter::OFF),
-        "error" => Ok(LevelFilter::ERROR),
-        "warn" => Ok(LevelFilter::WARN),
-        "info" => Ok(LevelFilter::INFO),
-        "debug" => Ok(LevelFilter::DEBUG),
-        _ => Err("expected error, warn, info, debug or off".into()),
-    }
+    let known = ["error", "warn", "info", "debug", "off"].contains(&given);
+    let level = given.parse().ok().filter(|_| known);
+    level.ok_or_else(|| "expected error, warn, info, debug or off".into())
 }
 
 impl Log {
