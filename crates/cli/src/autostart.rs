@@ -25,7 +25,7 @@ use crate::config::{self, Choice, Kind, Setting};
 use crate::daemon::instance::ShuttingDown;
 use crate::print;
 use crate::server_args::{Place, ServerArgs, is_not_running};
-use crate::state_folder::{create_owned, unusable};
+use crate::state_folder::open_lock_of_server;
 
 /// How long to wait for a server to listen. Only ends a hang.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,9 +40,7 @@ const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
 
 /// Returns a client once a server listens here. Blocks while another call starts one.
 pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
-    let lock = create_owned(&place.state)
-        .and_then(|()| open(&place.state.join("first-use.lock")).map_err(unusable))
-        .with_context(|| format!("cannot use state directory {}", place.state.display()))?;
+    let lock = open_lock_of_server(&place.state, "first-use.lock")?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another lastbyte that is starting the server")?;
     let client = match server.client().await {
@@ -65,7 +63,8 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
 async fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
     put_aside_if_large(&path);
-    let mut log = open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let log = File::options().read(true).append(true).create(true).mode(0o600).open(&path);
+    let mut log = log.with_context(|| format!("cannot open {}", path.display()))?;
     let before = log.seek(SeekFrom::End(0)).context("cannot write to the server's log")?;
     let Daemon { pid, stdout } = spawn(place, config, &log)?;
     // One that is silent for too long has not started either.
@@ -161,10 +160,6 @@ async fn until_listening(stdout: OwnedFd) -> io::Result<bool> {
         }
     }
     Ok(false)
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
 fn c_string(text: OsString) -> anyhow::Result<CString> {

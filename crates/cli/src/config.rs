@@ -158,7 +158,7 @@ impl Setting {
         format!("LASTBYTE_{}", self.name.replace('-', "_").to_uppercase())
     }
 
-    /// Also applies to the server.
+    /// Also applies to the server; the others name one by its URL.
     pub(crate) fn is_for_server(self) -> bool {
         !matches!(self.name, "server" | "token-file")
     }

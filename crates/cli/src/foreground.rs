@@ -52,20 +52,15 @@ pub(crate) async fn run_to_end(
     loop {
         tokio::select! {
             finished = &mut finished => return finished,
-            _ = resized.recv() => follow_size(process, streams).await,
+            // A command that has just exited needs no size.
+            _ = resized.recv(), if matches!(streams, Streams::Pty(_)) => {
+                _ = process.resize(stdio::size()).await;
+            }
             signal = signals.next() => {
                 passed_on += 1;
                 pass_on(process, signal, passed_on).await?;
             }
         }
-    }
-}
-
-/// Gives the command's terminal the size of ours.
-async fn follow_size(process: &Process, streams: Streams) {
-    if let Streams::Pty(_) = streams {
-        // A command that has just exited needs no size.
-        _ = process.resize(stdio::size()).await;
     }
 }
 

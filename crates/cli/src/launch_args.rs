@@ -90,12 +90,10 @@ impl LaunchArgs {
 }
 
 fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
-    let bytes = given.as_bytes();
-    match bytes.iter().position(|byte| *byte == b'=') {
-        None | Some(0) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
-        Some(at) => {
-            let part = |bytes| OsStr::from_bytes(bytes).to_owned();
-            Ok(EnvEdit::Set(part(&bytes[..at]), part(&bytes[at + 1..])))
-        }
+    let mut parts = given.as_bytes().splitn(2, |byte| *byte == b'=');
+    let mut part = || parts.next().map(|part| OsStr::from_bytes(part).to_owned());
+    match (part(), part()) {
+        (Some(name), Some(value)) if !name.is_empty() => Ok(EnvEdit::Set(name, value)),
+        _ => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
     }
 }

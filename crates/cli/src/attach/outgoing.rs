@@ -47,7 +47,6 @@ impl Outgoing {
             // arrive.
             to.request(AttachRequest::CloseStdin).await?;
         }
-        let mut more_input = true;
         loop {
             let size = async {
                 match &mut self.sizes {
@@ -59,16 +58,15 @@ impl Outgoing {
                 Some(WindowSize { rows, cols }) = size => {
                     to.request(AttachRequest::Resize { rows, cols }).await?;
                 }
-                input = self.input.recv(), if more_input => match input {
-                    Some(Input::Bytes(bytes)) => {
+                Some(input) = self.input.recv() => match input {
+                    Input::Bytes(bytes) => {
                         self.sent += bytes.len() as u64;
                         to.write(bytes).await?;
                     }
-                    Some(Input::End) => {
+                    Input::End => {
                         self.end_sent = true;
                         to.request(AttachRequest::CloseStdin).await?;
                     }
-                    None => more_input = false,
                 },
                 else => return Ok(to),
             }

@@ -49,7 +49,7 @@ impl Choice {
 
     /// Without settings that name another server by URL.
     pub(super) fn without_server(mut self) -> Self {
-        self.given.retain(|given| !names_by_url(given));
+        self.given.retain(|given| given.setting.is_for_server());
         self
     }
 }
@@ -58,13 +58,10 @@ fn choose(from_variables: Vec<Given>, from_file: Vec<Given>) -> Vec<Given> {
     let has = |name: &str| from_variables.iter().any(|given| given.setting.name == name);
     // A server is named by its socket or by its URL: a place that sets one overrides the other.
     let by_path = (has("socket") || has("state")) && !has("server");
-    let hidden = |given: &Given| has(given.setting.name) || (by_path && names_by_url(given));
+    let hidden =
+        |given: &Given| has(given.setting.name) || (by_path && !given.setting.is_for_server());
     let left: Vec<Given> = from_file.into_iter().filter(|given| !hidden(given)).collect();
     from_variables.into_iter().chain(left).collect()
-}
-
-fn names_by_url(given: &Given) -> bool {
-    !given.setting.is_for_server()
 }
 
 /// An empty variable counts as not set.
