@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::config::{self, Choice, Kind, Setting};
 use crate::daemon::instance::ShuttingDown;
 use crate::print;
-use crate::server_args::{Place, ServerArgs, is_not_running};
+use crate::server_args::{ServerArgs, ServerPlace, is_not_running};
 use crate::state_folder::open_lock_of_server;
 
 /// How long to wait for a server to listen. Only ends a hang.
@@ -39,7 +39,10 @@ const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDI
 const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
 
 /// Returns a client once a server listens here. Blocks while another call starts one.
-pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
+pub(crate) async fn ensure_server(
+    place: &ServerPlace,
+    server: &ServerArgs,
+) -> anyhow::Result<Client> {
     let lock = open_lock_of_server(&place.state, "first-use.lock")?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another lastbyte that is starting the server")?;
@@ -60,7 +63,7 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     }
 }
 
-async fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
+async fn start(place: &ServerPlace, config: Option<&Path>) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
     put_aside_if_large(&path);
     let log = File::options().read(true).append(true).create(true).mode(0o600).open(&path);
@@ -100,7 +103,7 @@ fn last_words(log: &str) -> Option<&str> {
     Some(log[at..].trim_start_matches("lastbyte: ").trim_end())
 }
 
-fn spawn(place: &Place, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
+fn spawn(place: &ServerPlace, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
     let program = std::env::current_exe().context("cannot find the lastbyte executable")?;
     let mut argv = vec![
         "lastbyte".into(),

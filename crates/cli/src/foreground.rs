@@ -13,14 +13,14 @@ use lastbyte_server::to_wire;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::attach::input::{self, Input, Pass};
+use crate::attach::input::{self, Pass, StdinPiece};
 use crate::copy_output::{self, DeliverError, Delivered, Outcome};
 use crate::signals::{Interrupted, Signals};
 use crate::{exit_code, print, stdio};
 
 /// The command has ended, and its output was written as far as it has a reader.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedRun {
     pub(crate) ending: wire::Ending,
     /// How many bytes of output the log did not keep.
     lost: u64,
@@ -34,7 +34,7 @@ pub(crate) async fn run_to_end(
     process: &Process,
     streams: Streams,
     signals: &mut Signals,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<FinishedRun> {
     // Both begin at the first byte, which stays until both have written it.
     let pin = process.hold().context("cannot hold the log for its readers")?;
     let start = |stream| {
@@ -87,7 +87,7 @@ async fn until_finished(
     process: &Process,
     stdout: Outcome,
     stderr: Option<Outcome>,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<FinishedRun> {
     let merged = stderr.is_none();
     let stderr = async {
         match stderr {
@@ -103,7 +103,7 @@ async fn until_finished(
         print::break_line_first();
     }
     let lost = stdout.into_iter().chain(stderr).map(|delivered| delivered.lost).max();
-    Ok(Finished { ending, lost: lost.unwrap_or(0) })
+    Ok(FinishedRun { ending, lost: lost.unwrap_or(0) })
 }
 
 /// `None` when nobody reads the stream. Without a reader of standard output, or when it cannot be
@@ -146,7 +146,7 @@ fn stop(process: &Process, policy: StopPolicy) {
     tokio::spawn(async move { process.stop_by(policy, Verb::Stop).await });
 }
 
-impl Finished {
+impl FinishedRun {
     pub(crate) fn exit_code(&self) -> anyhow::Result<u8> {
         if self.lost > 0 {
             bail!("{} bytes of the command's output were lost", self.lost);
@@ -168,7 +168,7 @@ pub(crate) fn pass_stdin_on(process: &Process) -> io::Result<()> {
 async fn copy_stdin(
     process: Process,
     mut state: watch::Receiver<StdinState>,
-    mut input: mpsc::Receiver<Input>,
+    mut input: mpsc::Receiver<StdinPiece>,
 ) {
     let mut accepted = 0;
     loop {
@@ -178,8 +178,8 @@ async fn copy_stdin(
             return;
         }
         let written = match input.recv().await {
-            Some(Input::Bytes(bytes)) => process.write(bytes, None).await,
-            Some(Input::End) | None => process.write_and_close(Vec::new(), None).await,
+            Some(StdinPiece::Bytes(bytes)) => process.write(bytes, None).await,
+            Some(StdinPiece::End) | None => process.write_and_close(Vec::new(), None).await,
         };
         let Ok(written) = written else { return };
         accepted = written.accepted;

@@ -26,7 +26,7 @@ pub(crate) struct ServerArgs {
 
     /// Use the server at this URL, like http://127.0.0.1:8722
     #[arg(long, help_heading = HEADING, value_name = "URL", value_parser = parse_url)]
-    server: Option<Port>,
+    server: Option<ServerPort>,
 
     /// Read the server's token from this file
     #[arg(long, help_heading = HEADING, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
@@ -38,14 +38,14 @@ pub(crate) struct ServerArgs {
 
 /// A port, and where it is if nothing listens there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Port {
+struct ServerPort {
     address: SocketAddr,
     otherwise: Option<SocketAddr>,
 }
 
 /// Where a server of this user would be.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerPlace {
     pub(crate) state: PathBuf,
     pub(crate) socket: PathBuf,
 }
@@ -62,19 +62,19 @@ impl ServerArgs {
     }
 
     /// `None` for a server on a port, which is not ours to start.
-    pub(crate) fn place(&self) -> anyhow::Result<Option<Place>> {
+    pub(crate) fn place(&self) -> anyhow::Result<Option<ServerPlace>> {
         if self.server.is_some() { Ok(None) } else { self.own_place().map(Some) }
     }
 
-    fn own_place(&self) -> anyhow::Result<Place> {
+    fn own_place(&self) -> anyhow::Result<ServerPlace> {
         let state = paths::state_dir(self.state.as_deref())?;
         let socket = paths::socket_path(self.state.as_deref(), self.socket.as_deref())?;
-        Ok(Place { state, socket })
+        Ok(ServerPlace { state, socket })
     }
 
     /// Where a server of this state directory answers; where one would be, if none does and none is
     /// about to go.
-    async fn client_at(&self, place: Place) -> anyhow::Result<Client> {
+    async fn client_at(&self, place: ServerPlace) -> anyhow::Result<Client> {
         let is_meant = |address: &PathBuf| {
             let unnamed = self.socket.is_none();
             *address == place.socket || unnamed && UnixStream::connect(&place.socket).is_err()
@@ -114,7 +114,7 @@ pub(crate) fn is_not_running(error: &ClientError) -> bool {
     }
 }
 
-impl Port {
+impl ServerPort {
     /// The first address that accepts connections, else the first.
     fn address(&self) -> SocketAddr {
         let answers = |address: &SocketAddr| TcpStream::connect(address).is_ok();
@@ -123,15 +123,15 @@ impl Port {
     }
 }
 
-fn parse_url(text: &str) -> Result<Port, String> {
+fn parse_url(text: &str) -> Result<ServerPort, String> {
     let address = text.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
     let port = address.and_then(|address| match address.strip_prefix("localhost:") {
         Some(port) => {
             let port = port.parse().ok()?;
             let otherwise = Some((Ipv6Addr::LOCALHOST, port).into());
-            Some(Port { address: (Ipv4Addr::LOCALHOST, port).into(), otherwise })
+            Some(ServerPort { address: (Ipv4Addr::LOCALHOST, port).into(), otherwise })
         }
-        None => Some(Port { address: address.parse().ok()?, otherwise: None }),
+        None => Some(ServerPort { address: address.parse().ok()?, otherwise: None }),
     });
     let wanted = "expected http://IP:PORT or http://localhost:PORT, like http://127.0.0.1:8722";
     port.ok_or_else(|| wanted.into())
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn a_server_is_an_address_and_a_port() {
-        let addr = |text: &str| Port { address: text.parse().unwrap(), otherwise: None };
+        let addr = |text: &str| ServerPort { address: text.parse().unwrap(), otherwise: None };
         assert_eq!(parse_url("http://127.0.0.1:80"), Ok(addr("127.0.0.1:80")));
         assert_eq!(parse_url("http://[::1]:7070/"), Ok(addr("[::1]:7070")));
-        let both = Port { otherwise: "[::1]:80".parse().ok(), ..addr("127.0.0.1:80") };
+        let both = ServerPort { otherwise: "[::1]:80".parse().ok(), ..addr("127.0.0.1:80") };
         assert_eq!(parse_url("http://localhost:80/"), Ok(both));
         for text in ["127.0.0.1:80", "https://127.0.0.1:80", "http://a:80", "http://1.2.3.4"] {
             assert!(parse_url(text).is_err(), "{text}");

@@ -11,7 +11,7 @@ use crate::stdio;
 
 /// What is for the process.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum StdinPiece {
     Bytes(Vec<u8>),
     /// No more comes.
     End,
@@ -36,7 +36,7 @@ const MAX_WAITING: usize = 4;
 pub(crate) fn start(
     keys: Option<Keys>,
     pass: Pass,
-) -> io::Result<(mpsc::Receiver<Input>, oneshot::Receiver<SessionEnd>)> {
+) -> io::Result<(mpsc::Receiver<StdinPiece>, oneshot::Receiver<SessionEnd>)> {
     let (input, taken) = mpsc::channel(MAX_WAITING);
     let (left, heard) = oneshot::channel();
     let read = move || match (keys, pass) {
@@ -51,7 +51,7 @@ pub(crate) fn start(
 }
 
 /// Until the terminal is left.
-fn read_keys(mut keys: Keys, pass: Pass, to: &mpsc::Sender<Input>) -> SessionEnd {
+fn read_keys(mut keys: Keys, pass: Pass, to: &mpsc::Sender<StdinPiece>) -> SessionEnd {
     loop {
         let bytes = read();
         if bytes.is_empty() {
@@ -64,7 +64,7 @@ fn read_keys(mut keys: Keys, pass: Pass, to: &mpsc::Sender<Input>) -> SessionEnd
         };
         if pass == Pass::On {
             // A process that has ended takes none, and its end can still be left.
-            _ = to.blocking_send(Input::Bytes(bytes));
+            _ = to.blocking_send(StdinPiece::Bytes(bytes));
         }
         if detached {
             return SessionEnd::Detached;
@@ -73,11 +73,11 @@ fn read_keys(mut keys: Keys, pass: Pass, to: &mpsc::Sender<Input>) -> SessionEnd
 }
 
 /// Until the input ends or is no longer taken.
-fn read_stream(to: &mpsc::Sender<Input>) {
+fn read_stream(to: &mpsc::Sender<StdinPiece>) {
     loop {
         let bytes = read();
         let ended = bytes.is_empty();
-        let input = if ended { Input::End } else { Input::Bytes(bytes) };
+        let input = if ended { StdinPiece::End } else { StdinPiece::Bytes(bytes) };
         if to.blocking_send(input).is_err() {
             return stdio::release_stdin();
         }

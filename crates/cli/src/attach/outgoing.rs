@@ -5,11 +5,11 @@ use lastbyte_client::{AttachedWriter, ClientError};
 use lastbyte_engine::WindowSize;
 use tokio::sync::{mpsc, watch};
 
-use super::input::Input;
+use super::input::StdinPiece;
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) input: mpsc::Receiver<Input>,
+    pub(crate) input: mpsc::Receiver<StdinPiece>,
     /// `None` when the process is not to be told.
     pub(crate) sizes: Option<watch::Receiver<WindowSize>>,
     /// How many bytes of input were sent over the current connection.
@@ -20,7 +20,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(crate) fn new(
-        input: mpsc::Receiver<Input>,
+        input: mpsc::Receiver<StdinPiece>,
         sizes: Option<watch::Receiver<WindowSize>>,
     ) -> Self {
         Self { input, sizes, sent: 0, end_sent: false }
@@ -59,11 +59,11 @@ impl Outgoing {
                     to.request(AttachRequest::Resize { rows, cols }).await?;
                 }
                 Some(input) = self.input.recv() => match input {
-                    Input::Bytes(bytes) => {
+                    StdinPiece::Bytes(bytes) => {
                         self.sent += bytes.len() as u64;
                         to.write(bytes).await?;
                     }
-                    Input::End => {
+                    StdinPiece::End => {
                         self.end_sent = true;
                         to.request(AttachRequest::CloseStdin).await?;
                     }

@@ -16,12 +16,12 @@ use crate::stdio;
 pub(crate) struct Replay {
     sequences: Sequences,
     modes: Modes,
-    main_screen: Text,
+    main_screen: ShownText,
 }
 
 /// Characters to show, colours, and what moves within lines.
 #[derive(Debug, Default)]
-struct Text {
+struct ShownText {
     bytes: Vec<u8>,
     /// How many bytes are missing of a character that is incomplete.
     missing: u8,
@@ -80,7 +80,7 @@ impl Replay {
     }
 }
 
-impl Text {
+impl ShownText {
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.is_shown(*byte) {
