@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
-use crate::config::{self, Choice, Kind, Setting};
+use crate::config::{self, Choice, Kind};
 use crate::daemon::instance::ShuttingDown;
 use crate::print;
 use crate::server_args::{ServerArgs, ServerPlace, is_not_running};
@@ -130,7 +130,9 @@ fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
             || PASSED_ON_BY_PREFIX.iter().any(|prefix| text.starts_with(prefix));
         match config::from_variable(&name) {
             Some(setting) if setting.is_for_server() && !value.is_empty() => {
-                Some((name, absolute_value(setting, value)))
+                // As it means the same in the root directory.
+                let whole = absolute(&value).ok().filter(|_| setting.kind == Kind::Path);
+                Some((name, whole.map_or(value, PathBuf::into_os_string)))
             }
             Some(_) => None,
             None => known.then_some((name, value)),
@@ -144,14 +146,6 @@ fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
         entry.push(value);
         entry
     })
-}
-
-/// A setting as it means the same in the root directory.
-fn absolute_value(setting: Setting, value: OsString) -> OsString {
-    match (setting.kind, absolute(&value)) {
-        (Kind::Path, Ok(whole)) => whole.into(),
-        _ => value,
-    }
 }
 
 /// `false` when it is gone.

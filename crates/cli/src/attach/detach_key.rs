@@ -17,11 +17,11 @@ pub(crate) struct Keys {
 
 /// What came of some input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) struct Typed {
     /// For the process.
-    Input(Vec<u8>),
-    /// The same, and then the detach key.
-    Detach(Vec<u8>),
+    pub(crate) input: Vec<u8>,
+    /// It ended with the detach key.
+    pub(crate) detached: bool,
 }
 
 const ESC: u8 = 0x1b;
@@ -44,10 +44,10 @@ impl Keys {
                 input.extend(self.held.remove(0).1);
             }
             if !wanted.is_empty() && self.held.len() == wanted.len() {
-                return Typed::Detach(input);
+                return Typed { input, detached: true };
             }
         }
-        Typed::Input(input)
+        Typed { input, detached: false }
     }
 }
 
@@ -159,11 +159,11 @@ mod tests {
     }
 
     fn input(bytes: &[u8]) -> Typed {
-        Typed::Input(bytes.to_vec())
+        Typed { input: bytes.to_vec(), detached: false }
     }
 
     fn detach(bytes: &[u8]) -> Typed {
-        Typed::Detach(bytes.to_vec())
+        Typed { input: bytes.to_vec(), detached: true }
     }
 
     #[test]

@@ -58,13 +58,10 @@ fn read_keys(mut keys: Keys, pass: Pass, to: &mpsc::Sender<StdinPiece>) -> Sessi
             // The terminal is gone.
             return SessionEnd::Interrupted(Signal::HUP);
         }
-        let (bytes, detached) = match keys.take(&bytes) {
-            Typed::Input(bytes) => (bytes, false),
-            Typed::Detach(bytes) => (bytes, true),
-        };
+        let Typed { input, detached } = keys.take(&bytes);
         if pass == Pass::On {
             // A process that has ended takes none, and its end can still be left.
-            _ = to.blocking_send(StdinPiece::Bytes(bytes));
+            _ = to.blocking_send(StdinPiece::Bytes(input));
         }
         if detached {
             return SessionEnd::Detached;

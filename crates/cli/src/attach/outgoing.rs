@@ -9,32 +9,21 @@ use super::input::StdinPiece;
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) input: mpsc::Receiver<StdinPiece>,
+    pub(super) input: mpsc::Receiver<StdinPiece>,
     /// `None` when the process is not to be told.
-    pub(crate) sizes: Option<watch::Receiver<WindowSize>>,
-    /// How many bytes of input were sent over the current connection.
-    sent: u64,
+    pub(super) sizes: Option<watch::Receiver<WindowSize>>,
+    /// How much input the process has if all that was sent has arrived; `None` if it takes none.
+    pub(super) expected: Option<u64>,
     /// The end of the input went over a connection, and may not have arrived.
-    end_sent: bool,
+    pub(super) end_sent: bool,
 }
 
 impl Outgoing {
-    pub(crate) fn new(
-        input: mpsc::Receiver<StdinPiece>,
-        sizes: Option<watch::Receiver<WindowSize>>,
-    ) -> Self {
-        Self { input, sizes, sent: 0, end_sent: false }
-    }
-
     /// A new connection, with the input accepted before it; `None` if the process takes no input,
     /// and then its end has arrived.
     pub(crate) fn begin(&mut self, accepted: Option<u64>) {
-        self.sent = 0;
+        self.expected = accepted;
         self.end_sent &= accepted.is_some();
-    }
-
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
     }
 
     /// Sends until there will be no more of either; waits while the command does not read.
@@ -60,7 +49,7 @@ impl Outgoing {
                 }
                 Some(input) = self.input.recv() => match input {
                     StdinPiece::Bytes(bytes) => {
-                        self.sent += bytes.len() as u64;
+                        self.expected = self.expected.map(|before| before + bytes.len() as u64);
                         to.write(bytes).await?;
                     }
                     StdinPiece::End => {

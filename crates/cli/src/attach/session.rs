@@ -62,18 +62,16 @@ impl Session<'_> {
         outgoing: &mut Outgoing,
     ) -> anyhow::Result<SessionEnd> {
         loop {
-            let accepted = attached.accepted();
-            outgoing.begin(accepted);
+            outgoing.begin(attached.accepted());
             let cursor = match self.run_connection(attached, outgoing).await? {
                 ControlFlow::Break(end) => return Ok(end),
                 ControlFlow::Continue(cursor) => cursor,
             };
-            let expected = accepted.map(|accepted| accepted + outgoing.sent());
             attached = tokio::select! {
                 // A server that does not answer can be left like any other.
                 end = left(&mut self.left) => return Ok(end),
                 signal = self.signals.next() => return Ok(SessionEnd::Interrupted(signal)),
-                attached = self.reconnect.attach(cursor, expected) => attached?,
+                attached = self.reconnect.attach(cursor, outgoing.expected) => attached?,
             };
         }
     }
@@ -227,7 +225,8 @@ impl<'a> Session<'a> {
             dropped: 0,
             refused: None,
         };
-        Ok((own, Outgoing::new(input, wanted.send_size.then_some(sizes))))
+        let sizes = wanted.send_size.then_some(sizes);
+        Ok((own, Outgoing { input, sizes, expected: None, end_sent: false }))
     }
 
     /// Shows what was before, and has the process show what it is at.

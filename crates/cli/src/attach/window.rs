@@ -69,20 +69,17 @@ impl Window {
         self.send(stdio::size());
     }
 
-    /// The same to a program that our window is new to.
+    /// The same to a program that our window is new to. Only a changed size makes every program
+    /// redraw its whole screen, so a wrong size is sent first and then the right one.
     pub(crate) fn resend_size(&mut self, drawing: Drawing) {
         match drawing {
             Drawing::Lines => self.send_size(),
-            Drawing::Screen => self.force_redraw(),
+            Drawing::Screen => {
+                let WindowSize { rows, cols } = stdio::size();
+                self.send(WindowSize { rows: if rows > 1 { rows - 1 } else { 2 }, cols });
+                self.correct_at = Some(Instant::now() + DIFFERENT);
+            }
         }
-    }
-
-    /// Only a changed size makes every program redraw its whole screen, so a wrong size is sent
-    /// first and then the right one.
-    fn force_redraw(&mut self) {
-        let WindowSize { rows, cols } = stdio::size();
-        self.send(WindowSize { rows: if rows > 1 { rows - 1 } else { 2 }, cols });
-        self.correct_at = Some(Instant::now() + DIFFERENT);
     }
 
     /// Sends no more sizes, and does not leave the process with a wrong one.

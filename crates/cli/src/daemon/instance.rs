@@ -138,10 +138,7 @@ impl ShuttingDown {
 
     /// Blocks until it is gone.
     pub(crate) fn until_gone(self) -> anyhow::Result<()> {
-        match open_pidfd(self.pid) {
-            Some(server) => until_gone(&server, self.pid),
-            None => Ok(()),
-        }
+        open_pidfd(self.pid).map_or(Ok(()), |server| until_gone(&server, self.pid))
     }
 }
 
