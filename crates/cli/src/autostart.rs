@@ -7,22 +7,25 @@
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, absolute};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf, absolute};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lastbyte_client::Client;
 use lastbyte_sys::spawn::{Daemon, start_daemon};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::time::timeout;
 
-use crate::config::{self, Choice, Kind, Setting};
+use crate::config::{self, Choice, Kind};
 use crate::daemon::instance::ShuttingDown;
 use crate::print;
-use crate::server_args::{Place, ServerArgs, is_not_running};
-use crate::state_folder::{create_owned, unusable};
+use crate::server_args::{ServerArgs, ServerPlace, is_not_running};
+use crate::state_folder::open_lock_of_server;
 
 /// How long to wait for a server to listen. Only ends a hang.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,11 +38,12 @@ const LARGE_LOG: u64 = 1 << 20;
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
 
-/// Returns a client once a server listens here. Blocks until then.
-pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow::Result<Client> {
-    let lock = create_owned(&place.state)
-        .and_then(|()| open(&place.state.join("first-use.lock")).map_err(unusable))
-        .with_context(|| format!("cannot use state directory {}", place.state.display()))?;
+/// Returns a client once a server listens here. Blocks while another call starts one.
+pub(crate) async fn ensure_server(
+    place: &ServerPlace,
+    server: &ServerArgs,
+) -> anyhow::Result<Client> {
+    let lock = open_lock_of_server(&place.state, "first-use.lock")?;
     rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
         .context("cannot wait for another lastbyte that is starting the server")?;
     let client = match server.client().await {
@@ -51,7 +55,7 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     };
     match client.health().await {
         Err(error) if is_not_running(&error) => {
-            start(place, server.config.as_deref())?;
+            start(place, server.config.as_deref()).await?;
             Ok(Client::unix(&place.socket))
         }
         Err(error) => Err(error.into()),
@@ -59,14 +63,16 @@ pub(crate) async fn ensure_server(place: &Place, server: &ServerArgs) -> anyhow:
     }
 }
 
-fn start(place: &Place, config: Option<&Path>) -> anyhow::Result<()> {
+async fn start(place: &ServerPlace, config: Option<&Path>) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
     put_aside_if_large(&path);
-    let mut log = open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let log = File::options().read(true).append(true).create(true).mode(0o600).open(&path);
+    let mut log = log.with_context(|| format!("cannot open {}", path.display()))?;
     let before = log.seek(SeekFrom::End(0)).context("cannot write to the server's log")?;
-    let daemon = spawn(place, config, &log)?;
-    let pid = daemon.pid;
-    if until_listening(daemon).context("cannot read from the server")? {
+    let Daemon { pid, stdout } = spawn(place, config, &log)?;
+    // One that is silent for too long has not started either.
+    let listening = timeout(PATIENCE, until_listening(stdout)).await.unwrap_or(Ok(false));
+    if listening.context("cannot read from the server")? {
         let socket = place.socket.display();
         print::message(format_args!("started the server (pid {pid}), socket {socket}"));
         return Ok(());
@@ -97,7 +103,7 @@ fn last_words(log: &str) -> Option<&str> {
     Some(log[at..].trim_start_matches("lastbyte: ").trim_end())
 }
 
-fn spawn(place: &Place, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
+fn spawn(place: &ServerPlace, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
     let program = std::env::current_exe().context("cannot find the lastbyte executable")?;
     let mut argv = vec![
         "lastbyte".into(),
@@ -124,7 +130,9 @@ fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
             || PASSED_ON_BY_PREFIX.iter().any(|prefix| text.starts_with(prefix));
         match config::from_variable(&name) {
             Some(setting) if setting.is_for_server() && !value.is_empty() => {
-                Some((name, absolute_value(setting, value)))
+                // As it means the same in the root directory.
+                let whole = absolute(&value).ok().filter(|_| setting.kind == Kind::Path);
+                Some((name, whole.map_or(value, PathBuf::into_os_string)))
             }
             Some(_) => None,
             None => known.then_some((name, value)),
@@ -140,40 +148,15 @@ fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
     })
 }
 
-/// A setting as it means the same in the root directory.
-fn absolute_value(setting: Setting, value: OsString) -> OsString {
-    match (setting.kind, absolute(&value)) {
-        (Kind::Path, Ok(whole)) => whole.into(),
-        _ => value,
-    }
-}
-
-/// `false` when it is gone, or silent for too long.
-fn until_listening(daemon: Daemon) -> io::Result<bool> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut stdout = File::from(daemon.stdout);
-    let mut said = Vec::new();
-    let listening = |said: &[u8]| {
-        String::from_utf8_lossy(said).lines().any(|line| line.contains("listening on unix:"))
-    };
-    while !listening(&said) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = left.try_into().map_err(io::Error::other)?;
-        let mut fds = [PollFd::new(&stdout, PollFlags::IN)];
-        if rustix::io::retry_on_intr(|| poll(&mut fds, Some(&left)))? == 0 {
-            return Ok(false);
-        }
-        let mut piece = [0; 1024];
-        match stdout.read(&mut piece)? {
-            0 => return Ok(false),
-            count => said.extend_from_slice(&piece[..count]),
+/// `false` when it is gone.
+async fn until_listening(stdout: OwnedFd) -> io::Result<bool> {
+    let mut lines = BufReader::new(pipe::Receiver::from_owned_fd(stdout)?).split(b'\n');
+    while let Some(line) = lines.next_segment().await? {
+        if line.starts_with(b"listening on unix:") {
+            return Ok(true);
         }
     }
-    Ok(true)
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).append(true).create(true).mode(0o600).open(path)
+    Ok(false)
 }
 
 fn c_string(text: OsString) -> anyhow::Result<CString> {

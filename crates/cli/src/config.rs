@@ -44,38 +44,18 @@ pub(crate) enum ConfigError {
          run `chmod go-w {}`, or copy it to a directory of your own", words(open), path = path.display()
     )]
     Open { path: PathBuf, open: Vec<PathBuf> },
-    #[error("{path}:{line}: invalid TOML: {what}", path = path.display())]
-    Syntax { path: PathBuf, line: usize, what: String },
-    #[error("{path}:{line}: unknown setting {key:?}; settings are {}", names(), path = path.display())]
-    Unknown { path: PathBuf, line: usize, key: String },
-    #[error("{path}:{line}: {name} must be {}", wanted(*kind), path = path.display())]
-    Type { path: PathBuf, line: usize, name: &'static str, kind: Kind },
     #[error("{variable} must be true, false, 1 or 0, not {given:?}")]
     Switch { variable: String, given: OsString },
-    #[error("{path}:{line}: {name} is empty", path = path.display())]
-    Empty { path: PathBuf, line: usize, name: &'static str },
     #[error("{origin}: {what}")]
     Value { origin: Origin, what: String },
     #[error("{what}")]
     Call { what: String },
 }
 
-fn names() -> String {
-    ALL.map(|setting| setting.name).join(", ")
-}
-
 /// As a shell takes them.
 fn words(paths: &[PathBuf]) -> String {
     let word = |path: &PathBuf| usage::quoted(&path.to_string_lossy());
     paths.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
-fn wanted(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text | Kind::Hidden | Kind::Path => "a quoted string",
-        Kind::List => "a list of strings, like [\"a\", \"b\"]",
-        Kind::Switch => "true or false",
-    }
 }
 
 /// The same call again, with the settings of variables and file for the flags that it does not
@@ -93,14 +73,9 @@ pub(crate) fn fill(program: Command, call: ArgMatches) -> Result<ArgMatches, Con
 
 /// The command with settings as the defaults of its flags. A default is in conflict with nothing.
 pub(crate) fn filled(command: Command, choice: &Choice) -> Command {
-    choice.given.iter().fold(command, |command, given| {
-        let id = given.setting.flag_id();
-        let has_it = command.get_arguments().any(|flag| flag.get_id() == id.as_str());
-        if has_it {
-            command.mut_arg(id, |flag| flag.default_values(&given.values))
-        } else {
-            command
-        }
+    command.mut_args(|flag| match flag.get_long().and_then(|name| choice.get(name)) {
+        Some(given) => flag.default_values(&given.values),
+        None => flag,
     })
 }
 
@@ -150,23 +125,18 @@ pub(crate) enum Kind {
 }
 
 pub(crate) const ALL: [Setting; 11] = [
-    Setting::new("state", Kind::Path),
-    Setting::new("socket", Kind::Path),
-    Setting::new("listen", Kind::List),
-    Setting::new("no-auth", Kind::Switch),
-    Setting::new("host", Kind::List),
-    Setting::new("workdir", Kind::Path),
-    Setting::new("env-hook", Kind::Hidden),
-    Setting::new("default-sandbox", Kind::Text),
-    Setting::new("log", Kind::Text),
-    Setting::new("server", Kind::Text),
-    Setting::new("token-file", Kind::Path),
+    Setting { name: "state", kind: Kind::Path },
+    Setting { name: "socket", kind: Kind::Path },
+    Setting { name: "listen", kind: Kind::List },
+    Setting { name: "no-auth", kind: Kind::Switch },
+    Setting { name: "host", kind: Kind::List },
+    Setting { name: "workdir", kind: Kind::Path },
+    Setting { name: "env-hook", kind: Kind::Hidden },
+    Setting { name: "default-sandbox", kind: Kind::Text },
+    Setting { name: "log", kind: Kind::Text },
+    Setting { name: "server", kind: Kind::Text },
+    Setting { name: "token-file", kind: Kind::Path },
 ];
-
-/// The setting with this name.
-fn from_name(name: &str) -> Option<Setting> {
-    ALL.into_iter().find(|setting| setting.name == name)
-}
 
 /// The setting that this variable is for.
 pub(crate) fn from_variable(variable: &OsStr) -> Option<Setting> {
@@ -174,22 +144,13 @@ pub(crate) fn from_variable(variable: &OsStr) -> Option<Setting> {
 }
 
 impl Setting {
-    const fn new(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind }
-    }
-
     /// `LASTBYTE_NO_AUTH` for `no-auth`.
     pub(crate) fn variable(self) -> String {
         format!("LASTBYTE_{}", self.name.replace('-', "_").to_uppercase())
     }
 
-    /// Also applies to the server.
+    /// Also applies to the server; the others name one by its URL.
     pub(crate) fn is_for_server(self) -> bool {
         !matches!(self.name, "server" | "token-file")
-    }
-
-    /// What clap calls the flag.
-    fn flag_id(self) -> String {
-        self.name.replace('-', "_")
     }
 }

@@ -10,17 +10,17 @@ use lastbyte_client::wire;
 use lastbyte_engine::{Phase, Process, Signal, StdinOpen, StdinState, StopPolicy, Streams, Verb};
 use lastbyte_output::log::Stream;
 use lastbyte_server::to_wire;
-use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use crate::attach::input::{self, Pass, StdinPiece};
 use crate::copy_output::{self, DeliverError, Delivered, Outcome};
 use crate::signals::{Interrupted, Signals};
 use crate::{exit_code, print, stdio};
 
 /// The command has ended, and its output was written as far as it has a reader.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedRun {
     pub(crate) ending: wire::Ending,
     /// How many bytes of output the log did not keep.
     lost: u64,
@@ -34,7 +34,7 @@ pub(crate) async fn run_to_end(
     process: &Process,
     streams: Streams,
     signals: &mut Signals,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<FinishedRun> {
     // Both begin at the first byte, which stays until both have written it.
     let pin = process.hold().context("cannot hold the log for its readers")?;
     let start = |stream| {
@@ -52,20 +52,15 @@ pub(crate) async fn run_to_end(
     loop {
         tokio::select! {
             finished = &mut finished => return finished,
-            _ = resized.recv() => follow_size(process, streams).await,
+            // A command that has just exited needs no size.
+            _ = resized.recv(), if matches!(streams, Streams::Pty(_)) => {
+                _ = process.resize(stdio::size()).await;
+            }
             signal = signals.next() => {
                 passed_on += 1;
                 pass_on(process, signal, passed_on).await?;
             }
         }
-    }
-}
-
-/// Gives the command's terminal the size of ours.
-async fn follow_size(process: &Process, streams: Streams) {
-    if let Streams::Pty(_) = streams {
-        // A command that has just exited needs no size.
-        _ = process.resize(stdio::size()).await;
     }
 }
 
@@ -92,7 +87,7 @@ async fn until_finished(
     process: &Process,
     stdout: Outcome,
     stderr: Option<Outcome>,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<FinishedRun> {
     let merged = stderr.is_none();
     let stderr = async {
         match stderr {
@@ -108,7 +103,7 @@ async fn until_finished(
         print::break_line_first();
     }
     let lost = stdout.into_iter().chain(stderr).map(|delivered| delivered.lost).max();
-    Ok(Finished { ending, lost: lost.unwrap_or(0) })
+    Ok(FinishedRun { ending, lost: lost.unwrap_or(0) })
 }
 
 /// `None` when nobody reads the stream. Without a reader of standard output, or when it cannot be
@@ -118,23 +113,21 @@ async fn until_delivered(
     outcome: Outcome,
     stream: Stream,
 ) -> anyhow::Result<Option<Delivered>> {
-    let outcome = outcome.await.context("an output thread failed");
-    match (outcome, stream) {
-        (Ok(Ok(delivered)), _) => Ok(Some(delivered)),
-        (Ok(Err(DeliverError::ReaderGone)), Stream::Err) => Ok(None),
+    let error = match (outcome.await, stream) {
+        (Ok(Ok(delivered)), _) => return Ok(Some(delivered)),
+        (Ok(Err(DeliverError::ReaderGone)), Stream::Err) => return Ok(None),
         (Ok(Err(DeliverError::ReaderGone)), Stream::Out) => {
             tokio::spawn(break_pipe(process.clone()));
-            Ok(None)
+            return Ok(None);
         }
-        (Ok(Err(error)), _) => {
-            stop_leader(process, process.spec().stop);
-            Err(error.into())
-        }
-        (Err(error), _) => {
-            stop_leader(process, process.spec().stop);
-            Err(error)
-        }
+        (Ok(Err(error)), _) => error.into(),
+        (Err(panicked), _) => anyhow::Error::new(panicked).context("an output thread failed"),
+    };
+    // What an exited command left running is left alone.
+    if matches!(process.snapshot().phase, Phase::Running) {
+        stop(process, process.spec().stop);
     }
+    Err(error)
 }
 
 /// Does what the kernel does to a program that writes to a closed pipe. Processes in other groups
@@ -147,21 +140,13 @@ async fn break_pipe(process: Process) {
     }
 }
 
-/// Stops a command that still runs; what an exited one left running is left alone.
-fn stop_leader(process: &Process, policy: StopPolicy) {
-    match process.snapshot().phase {
-        Phase::Running => stop(process, policy),
-        Phase::Draining | Phase::Ended(_) => {}
-    }
-}
-
 /// Runs in its own task, so that signals are handled meanwhile; the ending has the result.
 fn stop(process: &Process, policy: StopPolicy) {
     let process = process.clone();
     tokio::spawn(async move { process.stop_by(policy, Verb::Stop).await });
 }
 
-impl Finished {
+impl FinishedRun {
     pub(crate) fn exit_code(&self) -> anyhow::Result<u8> {
         if self.lost > 0 {
             bail!("{} bytes of the command's output were lost", self.lost);
@@ -170,57 +155,33 @@ impl Finished {
     }
 }
 
-/// Read at once.
-const PIECE: usize = 64 * 1024;
-/// What may wait for the command: it is read ahead and gone if the command does not want it.
-const MAX_QUEUED: u64 = 256 * 1024;
-
-/// Begins to pass standard input on, if the process takes any. Must be called on a runtime. The
-/// thread may wait for input for ever; it does not keep the program from exiting.
+/// Begins to pass standard input on, if the process takes any. Must be called on a runtime.
 pub(crate) fn pass_stdin_on(process: &Process) -> io::Result<()> {
     if let Some(state) = process.stdin() {
-        let copy = StdinCopy { process: process.clone(), state, runtime: Handle::current() };
-        std::thread::Builder::new().name("standard input".into()).spawn(move || copy.run())?;
+        let (input, _) = input::start(None, Pass::On)?;
+        tokio::spawn(copy_stdin(process.clone(), state, input));
     }
     Ok(())
 }
 
-struct StdinCopy {
+/// Until the end of the input, or until the command takes no more.
+async fn copy_stdin(
     process: Process,
-    state: watch::Receiver<StdinState>,
-    runtime: Handle,
-}
-
-impl StdinCopy {
-    fn run(mut self) {
-        let mut accepted = 0;
-        while self.has_room(accepted) {
-            let mut bytes = vec![0; PIECE];
-            // A read error counts as the end of input.
-            let count = stdio::read_stdin(&mut bytes).unwrap_or(0);
-            bytes.truncate(count);
-            let end = count == 0;
-            let write = async {
-                if end {
-                    self.process.write_and_close(bytes, None).await
-                } else {
-                    self.process.write(bytes, None).await
-                }
-            };
-            match self.runtime.block_on(write) {
-                Ok(written) if !end => accepted = written.accepted,
-                // The end was passed on, or the command takes no more.
-                Ok(_) | Err(_) => break,
-            }
+    mut state: watch::Receiver<StdinState>,
+    mut input: mpsc::Receiver<StdinPiece>,
+) {
+    let mut accepted = 0;
+    loop {
+        let is_open = |state: &StdinState| state.open == StdinOpen::Open;
+        let news = state.wait_for(|state| state.written == accepted || !is_open(state));
+        if !news.await.is_ok_and(|state| is_open(&state)) {
+            return;
         }
-        stdio::release_stdin();
-    }
-
-    /// Waits until another piece fits; `false` when the command takes no more.
-    fn has_room(&mut self, accepted: u64) -> bool {
-        let fits = |state: &StdinState| accepted - state.written + PIECE as u64 <= MAX_QUEUED;
-        let closed = |state: &StdinState| state.open != StdinOpen::Open;
-        let room = self.state.wait_for(|state| fits(state) || closed(state));
-        self.runtime.block_on(room).is_ok_and(|state| !closed(&state))
+        let written = match input.recv().await {
+            Some(StdinPiece::Bytes(bytes)) => process.write(bytes, None).await,
+            Some(StdinPiece::End) | None => process.write_and_close(Vec::new(), None).await,
+        };
+        let Ok(written) = written else { return };
+        accepted = written.accepted;
     }
 }

@@ -80,8 +80,7 @@ impl LaunchArgs {
 
     pub(crate) fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {
         let unset = self.unset.iter().map(|name| match name.as_bytes() {
-            [] => Err(usage::Error::UnsetNeedsName { given: name.clone() }),
-            bytes if bytes.contains(&b'=') => {
+            bytes if bytes.is_empty() || bytes.contains(&b'=') => {
                 Err(usage::Error::UnsetNeedsName { given: name.clone() })
             }
             _ => Ok(EnvEdit::Unset(name.clone())),
@@ -91,12 +90,10 @@ impl LaunchArgs {
 }
 
 fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
-    let bytes = given.as_bytes();
-    match bytes.iter().position(|byte| *byte == b'=') {
-        None | Some(0) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
-        Some(at) => {
-            let part = |bytes| OsStr::from_bytes(bytes).to_owned();
-            Ok(EnvEdit::Set(part(&bytes[..at]), part(&bytes[at + 1..])))
-        }
+    let mut parts = given.as_bytes().splitn(2, |byte| *byte == b'=');
+    let mut part = || parts.next().map(|part| OsStr::from_bytes(part).to_owned());
+    match (part(), part()) {
+        (Some(name), Some(value)) if !name.is_empty() => Ok(EnvEdit::Set(name, value)),
+        _ => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
     }
 }

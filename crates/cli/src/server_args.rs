@@ -26,7 +26,7 @@ pub(crate) struct ServerArgs {
 
     /// Use the server at this URL, like http://127.0.0.1:8722
     #[arg(long, help_heading = HEADING, value_name = "URL", value_parser = parse_url)]
-    server: Option<Port>,
+    server: Option<ServerPort>,
 
     /// Read the server's token from this file
     #[arg(long, help_heading = HEADING, value_name = "PATH", conflicts_with_all = ["socket", "state"])]
@@ -36,13 +36,16 @@ pub(crate) struct ServerArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// A port, on every address that its host may mean.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Port(Vec<SocketAddr>);
+/// A port, and where it is if nothing listens there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ServerPort {
+    address: SocketAddr,
+    otherwise: Option<SocketAddr>,
+}
 
 /// Where a server of this user would be.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerPlace {
     pub(crate) state: PathBuf,
     pub(crate) socket: PathBuf,
 }
@@ -52,38 +55,37 @@ impl ServerArgs {
         if self.server.is_none() && self.token_file.is_some() {
             return Err(usage::Error::TokenForNobody.into());
         }
-        match (&self.server, self.place()?) {
-            (Some(port), _) => Ok(Client::tcp(port.address()?, self.token()?)),
-            (None, Some(place)) => self.client_at(place).await,
-            (None, None) => anyhow::bail!("no socket or URL to find a server at"),
+        match &self.server {
+            Some(port) => Ok(Client::tcp(port.address(), self.token()?)),
+            None => self.client_at(self.own_place()?).await,
         }
     }
 
     /// `None` for a server on a port, which is not ours to start.
-    pub(crate) fn place(&self) -> anyhow::Result<Option<Place>> {
-        if self.server.is_some() {
-            return Ok(None);
-        }
+    pub(crate) fn place(&self) -> anyhow::Result<Option<ServerPlace>> {
+        if self.server.is_some() { Ok(None) } else { self.own_place().map(Some) }
+    }
+
+    fn own_place(&self) -> anyhow::Result<ServerPlace> {
         let state = paths::state_dir(self.state.as_deref())?;
         let socket = paths::socket_path(self.state.as_deref(), self.socket.as_deref())?;
-        Ok(Some(Place { state, socket }))
+        Ok(ServerPlace { state, socket })
     }
 
     /// Where a server of this state directory answers; where one would be, if none does and none is
     /// about to go.
-    async fn client_at(&self, place: Place) -> anyhow::Result<Client> {
-        if let Some(server) = ShuttingDown::look(&place.state, &place.socket) {
-            return Err(server.into());
-        }
-        let elsewhere = instance::read_address(&place.state).filter(|path| *path != place.socket);
-        if let (None, Some(path)) = (&self.socket, elsewhere)
-            && UnixStream::connect(&place.socket).is_err()
-        {
-            if let Some(server) = ShuttingDown::look(&place.state, &path) {
+    async fn client_at(&self, place: ServerPlace) -> anyhow::Result<Client> {
+        let is_meant = |address: &PathBuf| {
+            let unnamed = self.socket.is_none();
+            *address == place.socket || unnamed && UnixStream::connect(&place.socket).is_err()
+        };
+        // One that has no address does not listen yet.
+        if let Some(address) = instance::read_address(&place.state).filter(is_meant) {
+            if let Some(server) = ShuttingDown::look(&place.state, &address) {
                 return Err(server.into());
             }
-            let client = Client::unix(path);
-            if client.health().await.is_ok() {
+            let client = Client::unix(&address);
+            if address == place.socket || client.health().await.is_ok() {
                 return Ok(client);
             }
         }
@@ -112,30 +114,27 @@ pub(crate) fn is_not_running(error: &ClientError) -> bool {
     }
 }
 
-impl Port {
+impl ServerPort {
     /// The first address that accepts connections, else the first.
-    fn address(&self) -> anyhow::Result<SocketAddr> {
-        let Self(addresses) = self;
-        let answers = |address: &&SocketAddr| TcpStream::connect(address).is_ok();
-        let found = match addresses.as_slice() {
-            [only] => Some(only),
-            several => several.iter().find(answers).or(several.first()),
-        };
-        found.copied().context("no address to find a server at")
+    fn address(&self) -> SocketAddr {
+        let answers = |address: &SocketAddr| TcpStream::connect(address).is_ok();
+        let otherwise = self.otherwise.filter(|other| !answers(&self.address) && answers(other));
+        otherwise.unwrap_or(self.address)
     }
 }
 
-fn parse_url(text: &str) -> Result<Port, String> {
+fn parse_url(text: &str) -> Result<ServerPort, String> {
     let address = text.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-    let addresses = address.and_then(|address| match address.strip_prefix("localhost:") {
+    let port = address.and_then(|address| match address.strip_prefix("localhost:") {
         Some(port) => {
             let port = port.parse().ok()?;
-            Some(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()])
+            let otherwise = Some((Ipv6Addr::LOCALHOST, port).into());
+            Some(ServerPort { address: (Ipv4Addr::LOCALHOST, port).into(), otherwise })
         }
-        None => Some(vec![address.parse().ok()?]),
+        None => Some(ServerPort { address: address.parse().ok()?, otherwise: None }),
     });
     let wanted = "expected http://IP:PORT or http://localhost:PORT, like http://127.0.0.1:8722";
-    addresses.map(Port).ok_or_else(|| wanted.into())
+    port.ok_or_else(|| wanted.into())
 }
 
 #[cfg(test)]
@@ -144,11 +143,11 @@ mod tests {
 
     #[test]
     fn a_server_is_an_address_and_a_port() {
-        let addr = |text: &str| Port(vec![text.parse().unwrap()]);
+        let addr = |text: &str| ServerPort { address: text.parse().unwrap(), otherwise: None };
         assert_eq!(parse_url("http://127.0.0.1:80"), Ok(addr("127.0.0.1:80")));
         assert_eq!(parse_url("http://[::1]:7070/"), Ok(addr("[::1]:7070")));
-        let both = ["127.0.0.1:80", "[::1]:80"].map(|text| text.parse().unwrap());
-        assert_eq!(parse_url("http://localhost:80/"), Ok(Port(both.into())));
+        let both = ServerPort { otherwise: "[::1]:80".parse().ok(), ..addr("127.0.0.1:80") };
+        assert_eq!(parse_url("http://localhost:80/"), Ok(both));
         for text in ["127.0.0.1:80", "https://127.0.0.1:80", "http://a:80", "http://1.2.3.4"] {
             assert!(parse_url(text).is_err(), "{text}");
         }

@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use lastbyte_engine::Settings;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
@@ -54,43 +54,36 @@ impl StateFolder {
     }
 
     fn create_in(state_home: Option<&Path>, temp: &Path) -> anyhow::Result<Self> {
+        let shared = temp.join(format!("lastbyte-{}", geteuid().as_raw()));
+        let shared = (shared, require_private as fn(&Path) -> io::Result<()>);
+        let own = state_home.map(|home| (home.join("lastbyte"), make_private as _));
         let mut refusals = Vec::new();
-        if let Some(state_home) = state_home {
-            let base = state_home.join("lastbyte");
-            match make_private(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
+        for (base, make) in own.into_iter().chain([shared]) {
+            match make(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
                 Ok(folder) => return Ok(folder),
                 Err(error) => refusals.push(format!("{}: {error}", base.display())),
             }
-        }
-        let base = temp.join(format!("lastbyte-{}", geteuid().as_raw()));
-        match require_private(&base).and_then(|()| Self::create_under(&base.join("runs"))) {
-            Ok(folder) => return Ok(folder),
-            Err(error) => refusals.push(format!("{}: {error}", base.display())),
         }
         bail!("cannot create a directory for the output: {}", refusals.join("; "))
     }
 
     fn create_under(runs: &Path) -> io::Result<Self> {
         make_private(runs)?;
-        let outer = open_lock(runs)?;
+        let outer = open_lock(&runs.join("lock"))?;
         rustix::io::retry_on_intr(|| flock(&outer, FlockOperation::LockExclusive))?;
         let leftovers = claim_leftovers(runs);
-        let folder = Self::create_locked(runs);
+        let path = runs.join(format!("{}-{}", std::process::id(), timestamp::now()));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        let folder = made.and_then(|()| Self::claim(path));
         // Others need not wait while leftovers are removed.
         drop(outer);
         drop(leftovers);
         folder
     }
 
-    fn create_locked(runs: &Path) -> io::Result<Self> {
-        let path = runs.join(format!("{}-{}", std::process::id(), timestamp::now()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Self::claim(path)
-    }
-
     /// Takes a folder that nobody holds.
     fn claim(path: PathBuf) -> io::Result<Self> {
-        let lock = open_lock(&path)?;
+        let lock = open_lock(&path.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { path, _lock: lock })
     }
@@ -110,18 +103,24 @@ fn claim_leftovers(runs: &Path) -> Vec<StateFolder> {
     folders.filter_map(|entry| StateFolder::claim(entry.path()).ok()).collect()
 }
 
-pub(crate) fn open_lock(folder: &Path) -> io::Result<File> {
-    let path = folder.join("lock");
+fn open_lock(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Opens a file for locks in the state directory of a server, which is made if it is missing.
+pub(crate) fn open_lock_of_server(state: &Path, name: &str) -> anyhow::Result<File> {
+    create_owned(state)
+        .and_then(|()| open_lock(&state.join(name)).map_err(unusable))
+        .with_context(|| format!("cannot use state directory {}", state.display()))
 }
 
 /// Makes the folder if it is missing. One in which others can put a socket or a token of theirs in
 /// the place of ours will not do.
-pub(crate) fn create_owned(folder: &Path) -> io::Result<()> {
+fn create_owned(folder: &Path) -> io::Result<()> {
     make_private(folder).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => unusable("it is not a directory"),
         _ => unusable(error),
@@ -140,7 +139,7 @@ pub(crate) fn create_owned(folder: &Path) -> io::Result<()> {
 }
 
 /// With what to do about a state directory.
-pub(crate) fn unusable(why: impl Display) -> io::Error {
+fn unusable(why: impl Display) -> io::Error {
     io::Error::other(format!("{why}; choose another with --state DIR or LASTBYTE_STATE"))
 }
 

@@ -11,7 +11,7 @@ use lastbyte_engine::WindowSize;
 use lastbyte_sys::readiness::{Interest, watch};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::fstat;
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -89,10 +89,10 @@ fn waiting(
     loop {
         match call() {
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => match poll(&mut [PollFd::from_borrowed_fd(on, until)], None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            },
+            Err(Errno::AGAIN) => {
+                let mut ready = [PollFd::from_borrowed_fd(on, until)];
+                retry_on_intr(|| poll(&mut ready, None))?;
+            }
             answer => return answer,
         }
     }

@@ -1,7 +1,5 @@
 //! Times since 1970 in nanoseconds, as people read and write them: `2026-11-16T07:03:29.123Z`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use jiff::civil::DateTime;
 use jiff::fmt::temporal::Pieces;
 use jiff::{SignedDuration, Timestamp};
@@ -34,8 +32,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
 
 /// The clock of this machine.
 pub(crate) fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+    u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ pub(crate) struct Keys {
 
 /// What came of some input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) struct Typed {
     /// For the process.
-    Input(Vec<u8>),
-    /// The same, and then the detach key.
-    Detach(Vec<u8>),
+    pub(crate) input: Vec<u8>,
+    /// It ended with the detach key.
+    pub(crate) detached: bool,
 }
 
 const ESC: u8 = 0x1b;
@@ -44,10 +44,10 @@ impl Keys {
                 input.extend(self.held.remove(0).1);
             }
             if !wanted.is_empty() && self.held.len() == wanted.len() {
-                return Typed::Detach(input);
+                return Typed { input, detached: true };
             }
         }
-        Typed::Input(input)
+        Typed { input, detached: false }
     }
 }
 
@@ -71,20 +71,18 @@ fn with_ctrl(numbers: &[u8], last: u8) -> Option<u8> {
     const CTRL: u32 = 4;
     const LOCKS: u32 = 64 | 128;
     const RELEASED: u32 = 3;
-    let numbers = std::str::from_utf8(numbers).ok()?;
-    // Behind a colon: another name of the key, and what happened to it.
-    let mut parts = numbers.split(';').map(|part| part.split(':').map(|n| n.parse::<u32>().ok()));
-    let (key, mut modifiers) = match last {
-        b'u' => (parts.next()?.next()??, parts.next()?),
-        b'~' if parts.next()?.next()? == Some(27) => {
-            let modifiers = parts.next()?;
-            (parts.next()?.next()??, modifiers)
-        }
-        _ => return None,
+    let parts: Vec<&str> = std::str::from_utf8(numbers).ok()?.split(';').collect();
+    let ((b'u', [key, modifiers, ..]) | (b'~', ["27", modifiers, key, ..])) = (last, &*parts)
+    else {
+        return None;
     };
+    // Behind a colon: another name of the key, and what happened to it.
+    let [mut key, mut modifiers] =
+        [key, modifiers].map(|part| part.split(':').map(|number| number.parse::<u32>().ok()));
     let held = modifiers.next()??.checked_sub(1)?;
     let happened = modifiers.next().flatten();
-    let key = char::from_u32(key).filter(|_| held & !LOCKS == CTRL && happened != Some(RELEASED));
+    let key = char::from_u32(key.next()??)
+        .filter(|_| held & !LOCKS == CTRL && happened != Some(RELEASED));
     control(key?)
 }
 
@@ -161,11 +159,11 @@ mod tests {
     }
 
     fn input(bytes: &[u8]) -> Typed {
-        Typed::Input(bytes.to_vec())
+        Typed { input: bytes.to_vec(), detached: false }
     }
 
     fn detach(bytes: &[u8]) -> Typed {
-        Typed::Detach(bytes.to_vec())
+        Typed { input: bytes.to_vec(), detached: true }
     }
 
     #[test]

@@ -2,34 +2,19 @@
 
 use std::io;
 
+use lastbyte_engine::Signal;
 use tokio::sync::{mpsc, oneshot};
 
 use super::detach_key::{Keys, Typed};
+use super::session::SessionEnd;
 use crate::stdio;
 
 /// What is for the process.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum StdinPiece {
     Bytes(Vec<u8>),
     /// No more comes.
     End,
-}
-
-/// Why nothing more is read, where that ends more than the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leave {
-    Detached,
-    /// The terminal is gone.
-    HungUp,
-}
-
-/// Where our standard input comes from.
-#[derive(Debug)]
-pub(crate) enum Source {
-    /// A terminal that gives every key.
-    Keys(Keys),
-    /// Anything else, whose end is the end of the input.
-    Stream,
 }
 
 /// Whether the process gets any of it.
@@ -40,55 +25,69 @@ pub(crate) enum Pass {
 }
 
 /// Read at once.
-const PIECE: usize = 64 << 10;
-/// Pieces that may wait: a few keys, or as much of a pipe as keeps it moving.
+const PIECE: usize = 32 << 10;
+/// Pieces that may wait: a few keys, or as much of a pipe as keeps it moving. They are lost if the
+/// process does not want them.
 const MAX_WAITING: usize = 4;
 
-/// Begins to read. The thread may wait for input for ever; it does not keep the program from exiting.
+/// Begins to read the keys of a terminal; without keys, a stream, whose end is the end of the input.
+/// The keys say how they end the session. The thread may wait for input for ever; it does not keep
+/// the program from exiting.
 pub(crate) fn start(
-    source: Source,
+    keys: Option<Keys>,
     pass: Pass,
-) -> io::Result<(mpsc::Receiver<Input>, oneshot::Receiver<Leave>)> {
+) -> io::Result<(mpsc::Receiver<StdinPiece>, oneshot::Receiver<SessionEnd>)> {
     let (input, taken) = mpsc::channel(MAX_WAITING);
     let (left, heard) = oneshot::channel();
-    match (&source, pass) {
+    let read = move || match (keys, pass) {
+        // Nobody waits for it when the program is on its way out.
+        (Some(keys), _) => _ = left.send(read_keys(keys, pass, &input)),
+        (None, Pass::On) => read_stream(&input),
         // Not needed, so it is left for the next program.
-        (Source::Stream, Pass::Nothing) => {}
-        (Source::Stream, Pass::On) | (Source::Keys(_), _) => {
-            let read = move || {
-                if let Some(why) = read(source, pass, &input) {
-                    // Nobody waits for it when the program is on its way out.
-                    _ = left.send(why);
-                }
-            };
-            std::thread::Builder::new().name("standard input".into()).spawn(read)?;
-        }
-    }
+        (None, Pass::Nothing) => {}
+    };
+    std::thread::Builder::new().name("standard input".into()).spawn(read)?;
     Ok((taken, heard))
 }
 
-/// Until the input ends or is no longer taken.
-fn read(mut source: Source, pass: Pass, to: &mpsc::Sender<Input>) -> Option<Leave> {
-    let mut buffer = vec![0; PIECE];
+/// Until the terminal is left.
+fn read_keys(mut keys: Keys, pass: Pass, to: &mpsc::Sender<StdinPiece>) -> SessionEnd {
     loop {
-        // A read error counts as the end of input.
-        let count = stdio::read_stdin(&mut buffer).unwrap_or(0);
-        let (bytes, left) = match &mut source {
-            Source::Keys(_) if count == 0 => return Some(Leave::HungUp),
-            Source::Keys(keys) => match keys.take(&buffer[..count]) {
-                Typed::Input(bytes) => (bytes, None),
-                Typed::Detach(bytes) => (bytes, Some(Leave::Detached)),
-            },
-            Source::Stream => (buffer[..count].to_vec(), None),
-        };
-        let input = if count == 0 { Input::End } else { Input::Bytes(bytes) };
-        let taken = pass == Pass::Nothing || to.blocking_send(input).is_ok();
-        if left.is_some() || count == 0 {
-            return left;
+        let bytes = read();
+        if bytes.is_empty() {
+            // The terminal is gone.
+            return SessionEnd::Interrupted(Signal::HUP);
         }
-        if let (false, Source::Stream) = (taken, &source) {
-            stdio::release_stdin();
-            return None;
+        let Typed { input, detached } = keys.take(&bytes);
+        if pass == Pass::On {
+            // A process that has ended takes none, and its end can still be left.
+            _ = to.blocking_send(StdinPiece::Bytes(input));
+        }
+        if detached {
+            return SessionEnd::Detached;
         }
     }
+}
+
+/// Until the input ends or is no longer taken.
+fn read_stream(to: &mpsc::Sender<StdinPiece>) {
+    loop {
+        let bytes = read();
+        let ended = bytes.is_empty();
+        let input = if ended { StdinPiece::End } else { StdinPiece::Bytes(bytes) };
+        if to.blocking_send(input).is_err() {
+            return stdio::release_stdin();
+        }
+        if ended {
+            return;
+        }
+    }
+}
+
+/// Waits for some; none is the end, and so is an error.
+fn read() -> Vec<u8> {
+    let mut bytes = vec![0; PIECE];
+    let count = stdio::read_stdin(&mut bytes).unwrap_or(0);
+    bytes.truncate(count);
+    bytes
 }

@@ -5,7 +5,7 @@
 //! program believes it is, and brought back when the program is left. Both are written from what
 //! was seen, and nothing else is: leaving a screen that was never entered would move the cursor.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::sequences::Item;
 
@@ -14,28 +14,12 @@ use super::sequences::Item;
 pub(crate) struct Modes {
     /// The mode by which the alternate screen was entered.
     alternate_screen: Option<u16>,
-    /// Of the private modes below, which are not as usual.
-    changed: BTreeSet<u16>,
-    switched: BTreeSet<Switch>,
-    colours: Colours,
-    cursor_style: Option<u16>,
-    /// xterm's way of reporting keys.
-    modify_other_keys: Option<u16>,
-    /// Kitty's, one on the other.
+    /// The sequence that undoes a change, and the one that makes it again.
+    changed: BTreeMap<String, String>,
+    /// Text has a colour, or had one that was not put back with all others at once.
+    coloured: bool,
+    /// Kitty's way of reporting keys, one on the other.
     key_flags: Vec<u16>,
-}
-
-/// Switches that have their own sequences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Switch {
-    /// The keypad sends sequences.
-    Keypad,
-    /// Insert mode: text moves what follows it.
-    Insert,
-    /// The first character set is not the usual one.
-    LineDrawing,
-    /// Not all of the screen scrolls.
-    Region,
 }
 
 /// How a program uses the screen.
@@ -59,13 +43,38 @@ const SYNCHRONISED: u16 = 2026;
 /// As many as Kitty itself keeps, or more.
 const MAX_KEY_FLAGS: usize = 16;
 
+/// The keypad sends characters.
+const KEYPAD_OFF: &str = "\x1b>";
+/// Text does not move what follows it.
+const INSERT_OFF: &str = "\x1b[4l";
+/// The first character set is the usual one.
+const LINE_DRAWING_OFF: &str = "\x1b(B";
+/// All of the screen scrolls. It also moves the cursor, which is put back.
+const REGION_OFF: &str = "\x1b7\x1b[r\x1b8";
+/// What a soft reset undoes: not the screen that is shown, nor how mouse and keys report.
+const SOFT_RESET: [&str; 10] = [
+    KEYPAD_OFF,
+    INSERT_OFF,
+    LINE_DRAWING_OFF,
+    REGION_OFF,
+    "\x1b[?1l",
+    "\x1b[?5l",
+    "\x1b[?6l",
+    "\x1b[?7h",
+    "\x1b[?9l",
+    "\x1b[?25h",
+];
+
 impl Modes {
     pub(crate) fn apply(&mut self, item: Item<'_>) {
         match item {
             Item::Csi(all) => self.apply_csi(&Csi::parse(all)),
-            Item::Escape(b"\x1b=") => self.turn(Switch::Keypad, true),
-            Item::Escape(b"\x1b>") => self.turn(Switch::Keypad, false),
-            Item::Escape([0x1b, b'(', set]) => self.turn(Switch::LineDrawing, *set == b'0'),
+            Item::Escape([0x1b, keypad @ (b'=' | b'>')]) => {
+                self.set(KEYPAD_OFF, (*keypad == b'=').then_some("\x1b="));
+            }
+            Item::Escape([0x1b, b'(', set]) => {
+                self.set(LINE_DRAWING_OFF, (*set == b'0').then_some("\x1b(0"));
+            }
             Item::Escape(b"\x1bc") => *self = Self::default(),
             Item::Escape(_) | Item::Text(_) | Item::Control(_) | Item::String => {}
         }
@@ -82,14 +91,23 @@ impl Modes {
                 csi.numbers().flatten().for_each(|mode| self.switch(mode, on == b'h'));
             }
             (None, b"", on @ (b'h' | b'l')) if csi.numbers().any(|mode| mode == Some(4)) => {
-                self.turn(Switch::Insert, on == b'h');
+                self.set(INSERT_OFF, (on == b'h').then_some("\x1b[4h"));
             }
-            (None, b"", b'm') => self.colours.apply(csi.numbers),
-            (None, b"", b'r') => self.turn(Switch::Region, first.is_some()),
-            (None, b" ", b'q') => self.cursor_style = first.filter(|style| *style > 0),
-            (None, b"!", b'p') => self.soft_reset(),
+            // A reset has no number but 0.
+            (None, b"", b'm') => {
+                self.coloured = csi.numbers.iter().any(|byte| !b"0;".contains(byte))
+            }
+            // It depends on the size, and is the program's to set again.
+            (None, b"", b'r') => self.set(REGION_OFF, first.map(|_| "")),
+            (None, b" ", b'q') => {
+                let style = first.filter(|style| *style > 0);
+                self.set("\x1b[0 q", style.map(|style| format!("\x1b[{style} q")));
+            }
+            (None, b"!", b'p') => self.changed.retain(|off, _| !SOFT_RESET.contains(&off.as_str())),
+            // xterm's way of reporting keys.
             (Some(b'>'), b"", b'm') if first == Some(4) => {
-                self.modify_other_keys = csi.numbers().nth(1).flatten().filter(|level| *level > 0);
+                let level = csi.numbers().nth(1).flatten().filter(|level| *level > 0);
+                self.set("\x1b[>4m", level.map(|level| format!("\x1b[>4;{level}m")));
             }
             (Some(b'>'), b"", b'u') => self.push_key_flags(first.unwrap_or(0)),
             (Some(b'<'), b"", b'u') => {
@@ -105,22 +123,20 @@ impl Modes {
     }
 
     fn switch(&mut self, mode: u16, on: bool) {
+        let default = DEFAULT_ON.contains(&mode);
         if ALTERNATE_SCREEN.contains(&mode) {
             self.alternate_screen = on.then_some(mode);
-        } else if DEFAULT_ON.contains(&mode) || DEFAULT_OFF.contains(&mode) {
-            if on == DEFAULT_ON.contains(&mode) {
-                self.changed.remove(&mode)
-            } else {
-                self.changed.insert(mode)
-            };
+        } else if default || DEFAULT_OFF.contains(&mode) {
+            let again = if mode == SYNCHRONISED { String::new() } else { private(mode, on) };
+            self.set(&private(mode, default), (on != default).then_some(again));
         }
     }
 
-    fn turn(&mut self, switch: Switch, on: bool) {
-        if on {
-            self.switched.insert(switch)
-        } else {
-            self.switched.remove(&switch)
+    /// Notes what makes a change again; `None` when it was undone.
+    fn set(&mut self, off: &str, on: Option<impl Into<String>>) {
+        match on {
+            Some(on) => self.changed.insert(off.into(), on.into()),
+            None => self.changed.remove(off),
         };
     }
 
@@ -130,31 +146,12 @@ impl Modes {
         }
     }
 
-    /// It leaves the screen that is shown, and how mouse and keys report, as they are.
-    fn soft_reset(&mut self) {
-        self.changed.retain(|mode| *mode >= 1000);
-        self.switched.clear();
-    }
-
     /// What brings a terminal as a shell has it to here.
     pub(crate) fn turn_on(&self) -> String {
-        let mut text = String::new();
-        if let Some(mode) = self.alternate_screen {
-            // Not every way to get there clears it.
-            text += &format!("\x1b[?{mode}h\x1b[H\x1b[2J");
-        }
-        for mode in self.changed.iter().filter(|mode| **mode != SYNCHRONISED) {
-            text += &private(*mode, !DEFAULT_ON.contains(mode));
-        }
-        self.switched.iter().for_each(|switch| text += switch.on());
-        if let Some(style) = self.cursor_style {
-            text += &format!("\x1b[{style} q");
-        }
-        if let Some(level) = self.modify_other_keys {
-            text += &format!("\x1b[>4;{level}m");
-        }
-        self.key_flags.iter().for_each(|flags| text += &format!("\x1b[>{flags}u"));
-        text
+        // Not every way to get there clears it.
+        let screen = self.alternate_screen.map(|mode| format!("\x1b[?{mode}h\x1b[H\x1b[2J"));
+        let keys = self.key_flags.iter().map(|flags| format!("\x1b[>{flags}u"));
+        screen.into_iter().chain(self.changed.values().cloned()).chain(keys).collect()
     }
 
     /// What brings it back. The main screen comes with what was saved when it was left, colours and
@@ -167,34 +164,8 @@ impl Modes {
         if let Some(mode) = self.alternate_screen {
             text += &private(mode, false);
         }
-        text += self.modify_other_keys.map_or("", |_| "\x1b[>4m");
-        text += self.cursor_style.map_or("", |_| "\x1b[0 q");
-        self.switched.iter().for_each(|switch| text += switch.off());
-        self.changed.iter().for_each(|mode| text += &private(*mode, DEFAULT_ON.contains(mode)));
-        let usual = self.colours.are_default() && self.alternate_screen.is_none();
-        text + if usual { "" } else { "\x1b[m" }
-    }
-}
-
-impl Switch {
-    fn on(self) -> &'static str {
-        match self {
-            Self::Keypad => "\x1b=",
-            Self::Insert => "\x1b[4h",
-            Self::LineDrawing => "\x1b(0",
-            // It depends on the size, and is the program's to set again.
-            Self::Region => "",
-        }
-    }
-
-    fn off(self) -> &'static str {
-        match self {
-            Self::Keypad => "\x1b>",
-            Self::Insert => "\x1b[4l",
-            Self::LineDrawing => "\x1b(B",
-            // It also moves the cursor, which is put back.
-            Self::Region => "\x1b7\x1b[r\x1b8",
-        }
+        text.extend(self.changed.keys().map(String::as_str));
+        text + if self.coloured || self.alternate_screen.is_some() { "\x1b[m" } else { "" }
     }
 }
 
@@ -230,67 +201,6 @@ impl<'a> Csi<'a> {
     }
 }
 
-/// What is not as usual, each by the number that puts it back.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Colours(BTreeSet<u16>);
-
-impl Colours {
-    pub(crate) fn are_default(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The numbers of one sequence, with what is between them.
-    pub(crate) fn apply(&mut self, numbers: &[u8]) {
-        let mut numbers = numbers.split(|byte| *byte == b';');
-        while let Some(number) = numbers.next() {
-            // Behind a colon: which colour, or which kind of line.
-            let parts: Vec<_> = number.split(|byte| *byte == b':').map(value).collect();
-            self.set(parts[0]);
-            if let ([38 | 48 | 58], Some(form)) = (parts.as_slice(), colour_numbers(&numbers)) {
-                numbers.by_ref().take(form).for_each(drop);
-            }
-        }
-    }
-
-    fn set(&mut self, number: u16) {
-        let put_back_by = match number {
-            0 => return self.0.clear(),
-            22..=25 | 27..=29 | 39 | 49 | 59 => {
-                self.0.remove(&number);
-                return;
-            }
-            1 | 2 => 22,
-            3 => 23,
-            4 | 21 => 24,
-            5 | 6 => 25,
-            7..=9 => number + 20,
-            30..=38 | 90..=97 => 39,
-            40..=48 | 100..=107 => 49,
-            58 => 59,
-            // Only by all at once.
-            _ => 0,
-        };
-        self.0.insert(put_back_by);
-    }
-}
-
-/// One that is left out is 0.
-fn value(number: &[u8]) -> u16 {
-    match number {
-        b"" => 0,
-        _ => std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(u16::MAX),
-    }
-}
-
-/// How many follow that say which colour: of a table, or red, green and blue.
-fn colour_numbers<'a>(rest: &(impl Iterator<Item = &'a [u8]> + Clone)) -> Option<usize> {
-    match rest.clone().next() {
-        Some(b"5") => Some(2),
-        Some(b"2") => Some(4),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,9 +232,9 @@ mod tests {
         let mut busy = after(BUSY);
         assert_eq!(busy.drawing(), Drawing::Screen);
         let again = after(&busy.turn_on());
-        assert!(busy.switched.remove(&Switch::Region));
+        assert!(busy.changed.remove(REGION_OFF).is_some());
         // Colours are the program's, too.
-        assert!(!std::mem::take(&mut busy.colours).are_default());
+        assert!(std::mem::take(&mut busy.coloured));
         assert_eq!(again, busy);
     }
 
@@ -350,27 +260,30 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_back_one_by_one_or_at_once_is_as_usual() {
-        for (sequences, usual) in [
-            ("31 39", true),
-            ("1;31;44 22;39;49", true),
-            ("1;31 39", false),
-            ("31 0;0", true),
-            ("31 ;", true),
-            ("31 ", true),
-            ("0;1", false),
-            ("4:3 24", true),
-            ("38;5;0", false),
-            ("38;5;1 39", true),
-            ("48;2;0;0;0", false),
-            ("38:2::0:0:0", false),
-            ("38:2::0:0:0 39", true),
-            ("53 39", false),
-            ("99999 0", true),
+    fn colours_are_reset_unless_all_of_them_have_been() {
+        for (sequences, want) in [
+            ("31 39", "\x1b[m"),
+            ("0;1", "\x1b[m"),
+            ("4:3", "\x1b[m"),
+            ("38;5;0", "\x1b[m"),
+            ("48;2;0;0;0", "\x1b[m"),
+            ("38:2::0:0:0", "\x1b[m"),
+            ("53 39", "\x1b[m"),
+            ("1;31;44 0", ""),
+            ("31 0;0", ""),
+            ("31 ;", ""),
+            ("31 ", ""),
+            ("99999 00", ""),
         ] {
-            let mut colours = Colours::default();
-            sequences.split(' ').for_each(|numbers| colours.apply(numbers.as_bytes()));
-            assert_eq!(colours.are_default(), usual, "{sequences:?}");
+            let sequences = sequences.split(' ').map(|numbers| format!("\x1b[{numbers}m"));
+            let sequences: String = sequences.collect();
+            assert_eq!(after(&sequences).turn_off(), want, "{sequences:?}");
         }
+    }
+
+    #[test]
+    fn a_soft_reset_leaves_the_screen_and_how_mouse_and_keys_report() {
+        let left = after("\x1b[?1049h\x1b[>4;2m\x1b[2 q\x1b[?1002h\x1b[>1u\x1b[31m");
+        assert_eq!(after(&format!("{BUSY}\x1b[?7l\x1b[!p\x1b[?2004l\x1b[?1004l\x1b[?1006l")), left);
     }
 }

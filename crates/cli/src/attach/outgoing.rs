@@ -5,45 +5,25 @@ use lastbyte_client::{AttachedWriter, ClientError};
 use lastbyte_engine::WindowSize;
 use tokio::sync::{mpsc, watch};
 
-use super::input::Input;
+use super::input::StdinPiece;
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) input: mpsc::Receiver<Input>,
+    pub(super) input: mpsc::Receiver<StdinPiece>,
     /// `None` when the process is not to be told.
-    pub(crate) sizes: Option<watch::Receiver<WindowSize>>,
-    /// How many bytes of input were sent over the current connection.
-    sent: u64,
-    /// The end of the input went over one, and may not have arrived.
-    end: End,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// Not sent yet, or it has arrived.
-    Settled,
-    Sent,
+    pub(super) sizes: Option<watch::Receiver<WindowSize>>,
+    /// How much input the process has if all that was sent has arrived; `None` if it takes none.
+    pub(super) expected: Option<u64>,
+    /// The end of the input went over a connection, and may not have arrived.
+    pub(super) end_sent: bool,
 }
 
 impl Outgoing {
-    pub(crate) fn new(
-        input: mpsc::Receiver<Input>,
-        sizes: Option<watch::Receiver<WindowSize>>,
-    ) -> Self {
-        Self { input, sizes, sent: 0, end: End::Settled }
-    }
-
     /// A new connection, with the input accepted before it; `None` if the process takes no input,
     /// and then its end has arrived.
     pub(crate) fn begin(&mut self, accepted: Option<u64>) {
-        self.sent = 0;
-        if accepted.is_none() {
-            self.end = End::Settled;
-        }
-    }
-
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
+        self.expected = accepted;
+        self.end_sent &= accepted.is_some();
     }
 
     /// Sends until there will be no more of either; waits while the command does not read.
@@ -51,12 +31,11 @@ impl Outgoing {
         &mut self,
         mut to: AttachedWriter,
     ) -> Result<AttachedWriter, ClientError> {
-        if self.end == End::Sent {
+        if self.end_sent {
             // It was sent by a connection that broke; the input is still open, so it did not
             // arrive.
             to.request(AttachRequest::CloseStdin).await?;
         }
-        let mut more_input = true;
         loop {
             let size = async {
                 match &mut self.sizes {
@@ -68,16 +47,15 @@ impl Outgoing {
                 Some(WindowSize { rows, cols }) = size => {
                     to.request(AttachRequest::Resize { rows, cols }).await?;
                 }
-                input = self.input.recv(), if more_input => match input {
-                    Some(Input::Bytes(bytes)) => {
-                        self.sent += bytes.len() as u64;
+                Some(input) = self.input.recv() => match input {
+                    StdinPiece::Bytes(bytes) => {
+                        self.expected = self.expected.map(|before| before + bytes.len() as u64);
                         to.write(bytes).await?;
                     }
-                    Some(Input::End) => {
-                        self.end = End::Sent;
+                    StdinPiece::End => {
+                        self.end_sent = true;
                         to.request(AttachRequest::CloseStdin).await?;
                     }
-                    None => more_input = false,
                 },
                 else => return Ok(to),
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::{Context, bail};
 use lastbyte_client::wire::AttachQuery;
 use lastbyte_client::{Attached, Client, ClientError};
 use tokio::time::Instant;
@@ -9,20 +10,6 @@ use tokio::time::Instant;
 use crate::client_error::ServerGone;
 use crate::process_args::short_id;
 use crate::server_args::is_not_running;
-
-/// The connection is lost, and reconnecting is impossible or unsafe.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LostError {
-    #[error("the connection broke, and reconnecting failed")]
-    Broke(#[source] ClientError),
-    #[error(
-        "the connection broke, and your last input may not have arrived; \
-         continue with `lastbyte attach {} --from {cursor}`", short_id(.id)
-    )]
-    InputUnknown { id: String, cursor: u64 },
-    #[error("the connection keeps breaking; try again with `lastbyte attach {}`", short_id(.id))]
-    Closed { id: String },
-}
 
 /// Makes connections to one process, one when the last has broken.
 #[derive(Debug)]
@@ -52,35 +39,35 @@ impl<'a> Reconnect<'a> {
         cursor: u64,
         expected: Option<u64>,
     ) -> anyhow::Result<Attached> {
+        let id = short_id(self.id);
         let lasted = self.made.elapsed() >= SHORT_LIVED;
         self.short_lived = if lasted { 0 } else { self.short_lived + 1 };
         if self.short_lived > MAX_SHORT_LIVED {
-            return Err(LostError::Closed { id: self.id.into() }.into());
+            bail!("the connection keeps breaking; try again with `lastbyte attach {id}`");
         }
         let from = Some(i64::try_from(cursor)?);
-        let attached = self.connect(&AttachQuery { from, ..AttachQuery::default() }).await?;
-        self.made = Instant::now();
-        match attached.accepted() {
-            Some(accepted) if Some(accepted) != expected => {
-                Err(LostError::InputUnknown { id: self.id.into(), cursor }.into())
-            }
-            // All of it, or the process takes no more and its end says why.
-            Some(_) | None => Ok(attached),
-        }
-    }
-
-    async fn connect(&self, query: &AttachQuery) -> anyhow::Result<Attached> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.client.attach(self.id, query).await {
-                Ok(attached) => return Ok(attached),
+        let query = AttachQuery { from, ..AttachQuery::default() };
+        let mut more_tries = 1..MAX_SHORT_LIVED;
+        let attached = loop {
+            match self.client.attach(self.id, &query).await {
+                Ok(attached) => break attached,
                 Err(error) if is_not_running(&error) => return Err(ServerGone.into()),
                 Err(refused @ ClientError::Refused(_)) => return Err(refused.into()),
                 // A server that is just dying lets a client in and resets it.
-                Err(_) if tries < MAX_SHORT_LIVED => {}
-                Err(error) => return Err(LostError::Broke(error).into()),
+                Err(_) if more_tries.next().is_some() => {}
+                Err(error) => {
+                    return Err(error).context("the connection broke, and reconnecting failed");
+                }
             }
+        };
+        self.made = Instant::now();
+        // If the process takes no more, its end says why.
+        if attached.accepted().is_some_and(|accepted| Some(accepted) != expected) {
+            bail!(
+                "the connection broke, and your last input may not have arrived; \
+                 continue with `lastbyte attach {id} --from {cursor}`"
+            );
         }
+        Ok(attached)
     }
 }

@@ -4,8 +4,6 @@
 //! the terminal would be answered into the program's input, an old title or clipboard would be set
 //! again. What a program drew on the alternate screen is left out, for it draws that itself.
 
-use std::collections::VecDeque;
-
 use lastbyte_client::wire::OutputQuery;
 use lastbyte_client::{Client, ClientError};
 
@@ -13,13 +11,18 @@ use super::modes::{Drawing, Modes};
 use super::sequences::{Item, Sequences};
 use crate::stdio;
 
-/// The last lines of an output, while it is read.
-#[derive(Debug)]
+/// An output from some byte on, while it is read.
+#[derive(Debug, Default)]
 pub(crate) struct Replay {
     sequences: Sequences,
     modes: Modes,
-    lines: VecDeque<Vec<u8>>,
-    most_lines: usize,
+    main_screen: ShownText,
+}
+
+/// Characters to show, colours, and what moves within lines.
+#[derive(Debug, Default)]
+struct ShownText {
+    bytes: Vec<u8>,
     /// How many bytes are missing of a character that is incomplete.
     missing: u8,
 }
@@ -28,17 +31,6 @@ pub(crate) struct Replay {
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 impl Replay {
-    pub(crate) fn new(most_lines: usize) -> Self {
-        let lines = VecDeque::from([Vec::new()]);
-        Self {
-            sequences: Sequences::default(),
-            modes: Modes::default(),
-            lines,
-            most_lines,
-            missing: 0,
-        }
-    }
-
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
         while let Some(first) = bytes.first() {
             let (text, rest) = bytes.split_at(self.sequences.text_len(bytes));
@@ -46,7 +38,9 @@ impl Replay {
                 self.take_byte(*first);
                 bytes = &bytes[1..];
             } else {
-                self.take_text(text);
+                if self.modes.drawing() == Drawing::Lines {
+                    self.main_screen.add(text);
+                }
                 bytes = rest;
             }
         }
@@ -55,98 +49,79 @@ impl Replay {
     /// Bytes are missing here: no line and no sequence continues after them.
     pub(crate) fn gap(&mut self) {
         self.sequences = Sequences::default();
-        self.missing = 0;
-        let in_line = self.lines.back().is_some_and(|line| !line.is_empty());
+        self.main_screen.missing = 0;
+        let in_line = self.main_screen.bytes.last().is_some_and(|byte| *byte != b'\n');
         if in_line && self.modes.drawing() == Drawing::Lines {
-            add_text(&mut self.lines, b"\r\n", self.most_lines, &mut self.missing);
+            self.main_screen.add(b"\r\n");
         }
     }
 
     fn take_byte(&mut self, byte: u8) {
         let Some(item) = self.sequences.take(byte) else { return };
         self.modes.apply(item);
-        if self.modes.drawing() == Drawing::Screen {
-            return;
-        }
-        let lines = &mut self.lines;
         match item {
-            Item::Csi(all) if is_line_edit(all) => {
-                self.missing = 0;
-                add(lines, all, self.most_lines);
-            }
-            Item::Text(all) => add_text(lines, all, self.most_lines, &mut self.missing),
-            Item::Control(byte) => add_text(lines, &[byte], self.most_lines, &mut self.missing),
+            _ if self.modes.drawing() == Drawing::Screen => {}
+            Item::Csi(all) if is_line_edit(all) => self.main_screen.add(all),
+            Item::Text(all) => self.main_screen.add(all),
+            Item::Control(byte) => self.main_screen.add(&[byte]),
             // A character does not continue after one.
-            Item::Csi(_) | Item::Escape(_) | Item::String => self.missing = 0,
+            Item::Csi(_) | Item::Escape(_) | Item::String => self.main_screen.missing = 0,
         }
     }
 
-    /// Bytes that are in no sequence. Of many lines those that cannot be the last are passed over.
-    fn take_text(&mut self, mut text: &[u8]) {
-        if self.modes.drawing() == Drawing::Screen {
-            return;
-        }
-        let mut ends = text.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
-        if let Some((end, _)) = ends.nth(self.most_lines) {
-            text = &text[end + 1..];
-            self.lines = VecDeque::from([Vec::new()]);
-            self.missing = 0;
-        }
-        add_text(&mut self.lines, text, self.most_lines, &mut self.missing);
-    }
-
-    /// The lines, what the program has made of the terminal, and an incomplete sequence that later
-    /// output continues.
-    pub(crate) fn finish(self) -> (Vec<u8>, Modes, Vec<u8>) {
+    /// The last lines, what the program has made of the terminal, and an incomplete sequence that
+    /// later output continues.
+    pub(crate) fn finish(self, most_lines: usize) -> (Vec<u8>, Modes, Vec<u8>) {
         let text = match self.modes.drawing() {
             Drawing::Screen => Vec::new(),
-            Drawing::Lines => self.lines.into_iter().flatten().collect(),
+            Drawing::Lines => last_lines(&self.main_screen.bytes, most_lines),
         };
         (text, self.modes, self.sequences.incomplete().to_vec())
     }
 }
 
-fn add_text(lines: &mut VecDeque<Vec<u8>>, text: &[u8], most_lines: usize, missing: &mut u8) {
-    for byte in text {
-        if is_text(*byte, missing) {
-            add(lines, &[*byte], most_lines);
+impl ShownText {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.is_shown(*byte) {
+                self.bytes.push(*byte);
+            }
         }
     }
-}
 
-/// Whether it is a character to show or of one, or moves within lines. A byte that would be a
-/// control character in another encoding than UTF-8 is only the former within a character.
-fn is_text(byte: u8, missing: &mut u8) -> bool {
-    let within = *missing > 0 && matches!(byte, 0x80..=0xbf);
-    *missing = match byte {
-        0x80..=0xbf => missing.saturating_sub(1),
-        0xc2..=0xdf => 1,
-        0xe0..=0xef => 2,
-        0xf0..=0xf4 => 3,
-        _ => 0,
-    };
-    within || matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0xa0..)
-}
-
-fn add(lines: &mut VecDeque<Vec<u8>>, shown: &[u8], most_lines: usize) {
-    let Some(line) = lines.back_mut() else { return };
-    line.extend_from_slice(shown);
-    if line.len() > MAX_LINE_BYTES {
-        halve(line);
-    }
-    if shown == b"\n" {
-        lines.push_back(Vec::new());
-        if lines.len() > most_lines {
-            lines.pop_front();
-        }
+    /// Whether it is a character to show or of one, or moves within lines; an ESC is of a sequence
+    /// that does. A byte that would be a control character in another encoding than UTF-8 is only
+    /// shown within a character.
+    fn is_shown(&mut self, byte: u8) -> bool {
+        let within = self.missing > 0 && matches!(byte, 0x80..=0xbf);
+        self.missing = match byte {
+            0x80..=0xbf => self.missing.saturating_sub(1),
+            0xc2..=0xdf => 1,
+            0xe0..=0xef => 2,
+            0xf0..=0xf4 => 3,
+            _ => 0,
+        };
+        within || matches!(byte, b'\x08' | b'\t' | b'\n' | b'\r' | 0x1b | b' '..=b'~' | 0xa0..)
     }
 }
 
-/// Leaves its end, from where no sequence and no character is cut.
-fn halve(line: &mut Vec<u8>) {
-    let half = line.len() / 2;
-    let border = line[half..].iter().position(|byte| matches!(byte, b' ' | b'\r' | 0x1b));
-    line.drain(..border.map_or(line.len(), |border| half + border));
+/// The line that is not ended is one of them.
+fn last_lines(text: &[u8], most: usize) -> Vec<u8> {
+    let lines = text.rsplitn(most + 1, |byte| *byte == b'\n').take(most);
+    let mut lines: Vec<&[u8]> = lines.map(end_of).collect();
+    lines.reverse();
+    lines.join(&b'\n')
+}
+
+/// The end of a line that is too long, from where no sequence and no character is cut.
+fn end_of(mut line: &[u8]) -> &[u8] {
+    while line.len() > MAX_LINE_BYTES {
+        let half = MAX_LINE_BYTES / 2;
+        let is_border = |byte: &u8| matches!(byte, b' ' | b'\r' | 0x1b);
+        let border = line[half..MAX_LINE_BYTES].iter().position(is_border);
+        line = &line[border.map_or(MAX_LINE_BYTES, |border| half + border)..];
+    }
+    line
 }
 
 /// Colours, erasing, and moving by so many columns or lines.
@@ -184,7 +159,7 @@ const PIECE: u64 = 1 << 20;
 /// lines, or for a program that has the whole screen the screen that it draws on.
 pub(crate) async fn last_screen(client: &Client, id: &str) -> Result<InitialOutput, ClientError> {
     let rows = stdio::size().rows.saturating_sub(1).max(1);
-    let mut replay = Replay::new(rows.into());
+    let mut replay = Replay::default();
     let mut cursor = -LOOK_BACK;
     let mut end = None;
     loop {
@@ -202,7 +177,7 @@ pub(crate) async fn last_screen(client: &Client, id: &str) -> Result<InitialOutp
             break;
         }
     }
-    let (mut shown, modes, begun) = replay.finish();
+    let (mut shown, modes, begun) = replay.finish(rows.into());
     shown.extend(modes.turn_on().into_bytes());
     shown.extend(begun);
     Ok(InitialOutput { cursor, shown, drawing: modes.drawing() })
@@ -213,9 +188,9 @@ mod tests {
     use super::*;
 
     fn replayed(bytes: &[u8]) -> String {
-        let mut replay = Replay::new(3);
+        let mut replay = Replay::default();
         replay.take(bytes);
-        String::from_utf8(replay.finish().0).unwrap()
+        String::from_utf8(replay.finish(3).0).unwrap()
     }
 
     #[test]
@@ -269,9 +244,9 @@ mod tests {
         assert_eq!(replayed(b"a\xc2\nb"), "a\nb");
         // Nor is it joined to a character that was broken off.
         for between in ["\x07", "\x1b[c", "\x1b[m", "\x1b]0;title\x07"] {
-            let mut replay = Replay::new(3);
+            let mut replay = Replay::default();
             replay.take(&[b"\xe2", between.as_bytes(), b"\x9b6n"].concat());
-            assert!(!replay.finish().0.contains(&0x9b), "{between:?}");
+            assert!(!replay.finish(3).0.contains(&0x9b), "{between:?}");
         }
     }
 
@@ -283,9 +258,9 @@ mod tests {
             // In the middle of other text, which is looked at in one go, and byte by byte.
             let text = format!("a{character}\x18b");
             assert_eq!(replayed(text.as_bytes()), format!("a{want}b"), "{code:#x}");
-            let mut replay = Replay::new(3);
+            let mut replay = Replay::default();
             text.bytes().for_each(|byte| replay.take(&[byte]));
-            assert_eq!(replay.finish().0, format!("a{want}b").into_bytes(), "{code:#x}");
+            assert_eq!(replay.finish(3).0, format!("a{want}b").into_bytes(), "{code:#x}");
         }
         for begins_a_string in ['\u{90}', '\u{98}', '\u{9d}', '\u{9e}', '\u{9f}'] {
             let text = format!("a{begins_a_string}hidden\u{9c}b");
@@ -296,11 +271,11 @@ mod tests {
     #[test]
     fn nothing_goes_on_behind_a_gap() {
         let check = |before: &[u8], after: &[u8], want: &str| {
-            let mut replay = Replay::new(3);
+            let mut replay = Replay::default();
             replay.take(before);
             replay.gap();
             replay.take(after);
-            let (text, _, begun) = replay.finish();
+            let (text, _, begun) = replay.finish(3);
             assert_eq!((String::from_utf8(text).unwrap().as_str(), begun.len()), (want, 0));
         };
         check(b"a", b"b", "a\r\nb");
@@ -320,9 +295,9 @@ mod tests {
 
     #[test]
     fn a_sequence_that_is_not_ended_is_left_to_what_follows() {
-        let mut replay = Replay::new(3);
+        let mut replay = Replay::default();
         replay.take(b"a\x1b[3");
-        let (text, _, begun) = replay.finish();
+        let (text, _, begun) = replay.finish(3);
         assert_eq!((text.as_slice(), begun.as_slice()), (&b"a"[..], &b"\x1b[3"[..]));
     }
 
@@ -331,9 +306,9 @@ mod tests {
         let output = "one\r\n\x1b[31mtwo\x1b[m\r\n\x1b]0;title\x07three\r\n\x1b[?1049hx\r\n\
                       \x1b[?1049lfour\r\n\x07fi\x08ve\u{a9}\u{9b}6n\u{201c}\r\n\x1b[?2004h$ \x1b[3";
         let whole = |pieces: [&[u8]; 2]| {
-            let mut replay = Replay::new(3);
+            let mut replay = Replay::default();
             pieces.into_iter().for_each(|piece| replay.take(piece));
-            replay.finish()
+            replay.finish(3)
         };
         let want = whole([output.as_bytes(), b""]);
         assert_eq!(String::from_utf8_lossy(&want.0), "four\r\nfi\x08ve\u{a9}\u{201c}\r\n$ ");

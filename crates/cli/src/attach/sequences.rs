@@ -19,15 +19,13 @@ pub(crate) enum Item<'a> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
-    state: State,
-    /// The bytes of the sequence that is incomplete.
-    incomplete: Vec<u8>,
-    /// The last one that has.
-    ended: Vec<u8>,
+    state: Within,
+    /// The bytes of the sequence that is incomplete; in text, those of what ended last.
+    bytes: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Within {
     #[default]
     Text,
     Escape,
@@ -56,80 +54,77 @@ const STRING_END: u8 = 0x9c;
 impl Sequences {
     /// What this byte brings to its end.
     pub(crate) fn take(&mut self, byte: u8) -> Option<Item<'_>> {
+        if self.state == Within::Text {
+            self.bytes.clear();
+        }
         match (self.state, byte) {
-            (State::Text, LEAD) => self.go_on(byte, State::Lead),
-            (State::Text, 0x20..=0x7e | 0x80..) => self.end_with(byte, Item::Text),
-            (State::Lead, 0x80..=0x9f) => self.take_after_escape(byte - 0x40),
-            (State::Lead, 0xa0..=0xbf) => self.end_with(byte, Item::Text),
-            (State::String, LEAD) => self.go_on(byte, State::StringLead),
-            (State::StringLead, STRING_END) => self.end(Item::String),
-            (State::StringLead, 0x80..=0xbf) => self.go_on(byte, State::String),
+            (Within::Text, LEAD) => self.go_on(byte, Within::Lead),
+            (Within::Text, 0x20..=0x7e | 0x80..) => self.end_with(byte, Item::Text),
+            (Within::Lead, 0x80..=0x9f) => self.take_after_escape(byte - 0x40),
+            (Within::Lead, 0xa0..=0xbf) => self.end_with(byte, Item::Text),
+            (Within::String, LEAD) => self.go_on(byte, Within::StringLead),
+            (Within::StringLead, STRING_END) => self.end_with(byte, |_| Item::String),
+            (Within::StringLead, 0x80..=0xbf) => self.go_on(byte, Within::String),
             // No character after all.
-            (State::Lead, _) => {
+            (Within::Lead, _) => {
                 self.forget();
                 self.take(byte)
             }
-            (State::StringLead, _) => {
-                self.state = State::String;
+            (Within::StringLead, _) => {
+                self.state = Within::String;
                 self.take(byte)
             }
             (_, CAN | SUB) => self.forget(),
-            (State::String, ESC) => self.go_on(byte, State::StringEscape),
-            (State::StringEscape, b'\\') | (State::String, BEL) => self.end(Item::String),
-            (State::String, _) => self.go_on(byte, State::String),
-            (_, ESC) => {
-                self.incomplete.clear();
-                self.go_on(byte, State::Escape)
+            (Within::String, ESC) => self.go_on(byte, Within::StringEscape),
+            (Within::StringEscape, b'\\') | (Within::String, BEL) => {
+                self.end_with(byte, |_| Item::String)
             }
-            (State::Text | State::Escape | State::Csi, 0..=0x1f | 0x7f) => {
+            (Within::String, _) => self.go_on(byte, Within::String),
+            (_, ESC) => {
+                self.bytes.clear();
+                self.go_on(byte, Within::Escape)
+            }
+            (Within::Text | Within::Escape | Within::Csi, 0..=0x1f | 0x7f) => {
                 Some(Item::Control(byte))
             }
-            (State::Escape, b'[') => self.go_on(byte, State::Csi),
-            (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => self.go_on(byte, State::String),
-            (State::Escape, 0x20..=0x2f) => self.go_on(byte, State::Escape),
-            (State::Csi, 0x20..=0x3f) => self.go_on(byte, State::Csi),
-            (State::Csi, 0x40..=0x7e) => self.end_with(byte, Item::Csi),
-            (State::Escape, 0x30..=0x7e) => self.end_with(byte, Item::Escape),
+            (Within::Escape, b'[') => self.go_on(byte, Within::Csi),
+            (Within::Escape, b']' | b'P' | b'X' | b'^' | b'_') => self.go_on(byte, Within::String),
+            (Within::Escape, 0x20..=0x2f) => self.go_on(byte, Within::Escape),
+            (Within::Csi, 0x20..=0x3f) => self.go_on(byte, Within::Csi),
+            (Within::Csi, 0x40..=0x7e) => self.end_with(byte, Item::Csi),
+            (Within::Escape, 0x30..=0x7e) => self.end_with(byte, Item::Escape),
             // A string that is broken off by another sequence.
-            (State::StringEscape, _) => self.take_after_escape(byte),
-            (State::Escape | State::Csi, 0x80..) => self.forget(),
+            (Within::StringEscape, _) => self.take_after_escape(byte),
+            (Within::Escape | Within::Csi, 0x80..) => self.forget(),
         }
     }
 
     /// How many of these bytes come before the next sequence; none in the middle of one.
     pub(crate) fn text_len(&self, bytes: &[u8]) -> usize {
-        match self.state {
-            State::Text => {
-                let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
-                next.unwrap_or(bytes.len())
-            }
-            State::Escape | State::Csi | State::String | State::StringEscape => 0,
-            State::Lead | State::StringLead => 0,
+        if self.state != Within::Text {
+            return 0;
         }
+        let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
+        next.unwrap_or(bytes.len())
     }
 
     /// The bytes of a sequence that is incomplete.
     pub(crate) fn incomplete(&self) -> &[u8] {
-        &self.incomplete
+        if self.state == Within::Text { &[] } else { &self.bytes }
     }
 
     fn take_after_escape(&mut self, byte: u8) -> Option<Item<'_>> {
-        self.incomplete = vec![ESC];
-        self.state = State::Escape;
+        self.bytes = vec![ESC];
+        self.state = Within::Escape;
         self.take(byte)
     }
 
-    fn go_on(&mut self, byte: u8, state: State) -> Option<Item<'_>> {
+    fn go_on(&mut self, byte: u8, state: Within) -> Option<Item<'_>> {
         self.state = state;
-        if self.incomplete.len() < MAX_INCOMPLETE {
-            self.incomplete.push(byte);
+        if self.bytes.len() < MAX_INCOMPLETE {
+            self.bytes.push(byte);
         }
         None
-    }
-
-    fn end(&mut self, item: Item<'static>) -> Option<Item<'_>> {
-        self.forget();
-        Some(item)
     }
 
     fn end_with<'a>(
@@ -137,17 +132,13 @@ impl Sequences {
         byte: u8,
         item: impl FnOnce(&'a [u8]) -> Item<'a>,
     ) -> Option<Item<'a>> {
-        self.state = State::Text;
-        // Both keep their room, for most of what ends is a byte of text.
-        std::mem::swap(&mut self.incomplete, &mut self.ended);
-        self.incomplete.clear();
-        self.ended.push(byte);
-        Some(item(&self.ended))
+        self.state = Within::Text;
+        self.bytes.push(byte);
+        Some(item(&self.bytes))
     }
 
     fn forget(&mut self) -> Option<Item<'_>> {
-        self.state = State::Text;
-        self.incomplete.clear();
+        self.state = Within::Text;
         None
     }
 }

@@ -2,6 +2,7 @@
 //! ends it.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::detach_key::Keys;
-use super::input::{self, Leave, Pass, Source};
+use super::input::{self, Pass};
 use super::outgoing::Outgoing;
 use super::reconnect::Reconnect;
 use super::replay::InitialOutput;
@@ -28,17 +29,16 @@ use crate::{print, stdio};
 /// This side of it.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) id: &'a str,
-    pub(crate) terminal: TerminalGuard,
-    pub(crate) window: Window,
-    pub(crate) signals: Signals,
-    /// `None` if there is no detach key, or after it was pressed.
-    pub(crate) left: Option<oneshot::Receiver<Leave>>,
+    reconnect: Reconnect<'a>,
+    terminal: TerminalGuard,
+    window: Window,
+    signals: Signals,
+    /// `None` if there is no detach key.
+    left: Option<oneshot::Receiver<SessionEnd>>,
     /// How many bytes were dropped before they could be shown.
-    pub(crate) dropped: u64,
+    dropped: u64,
     /// What the server said last of something that it did not do.
-    pub(crate) refused: Option<String>,
+    refused: Option<String>,
 }
 
 /// How the session ended.
@@ -51,15 +51,6 @@ pub(crate) enum SessionEnd {
     Ended(Box<Ending>),
 }
 
-/// What became of one connection.
-enum ConnectionEnd {
-    Session(SessionEnd),
-    /// It broke with all before this cursor shown.
-    Broken {
-        cursor: u64,
-    },
-}
-
 /// How long to wait on detach until the server has taken the last input.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -70,29 +61,27 @@ impl Session<'_> {
         mut attached: Attached,
         outgoing: &mut Outgoing,
     ) -> anyhow::Result<SessionEnd> {
-        let mut reconnect = Reconnect::new(self.client, self.id);
         loop {
-            let accepted = attached.accepted();
-            outgoing.begin(accepted);
+            outgoing.begin(attached.accepted());
             let cursor = match self.run_connection(attached, outgoing).await? {
-                ConnectionEnd::Session(end) => return Ok(end),
-                ConnectionEnd::Broken { cursor } => cursor,
+                ControlFlow::Break(end) => return Ok(end),
+                ControlFlow::Continue(cursor) => cursor,
             };
-            let expected = accepted.map(|accepted| accepted + outgoing.sent());
             attached = tokio::select! {
                 // A server that does not answer can be left like any other.
-                left = left(&mut self.left) => return Ok(self.leave(left)),
+                end = left(&mut self.left) => return Ok(end),
                 signal = self.signals.next() => return Ok(SessionEnd::Interrupted(signal)),
-                attached = reconnect.attach(cursor, expected) => attached?,
+                attached = self.reconnect.attach(cursor, outgoing.expected) => attached?,
             };
         }
     }
 
+    /// Continues at the cursor before which all is shown, if the connection broke.
     async fn run_connection(
         &mut self,
         attached: Attached,
         outgoing: &mut Outgoing,
-    ) -> anyhow::Result<ConnectionEnd> {
+    ) -> anyhow::Result<ControlFlow<SessionEnd, u64>> {
         let (mut reader, writer) = attached.split();
         let mut sending = pin!(outgoing.send(writer));
         let mut reader_gone = pin!(stdio::stdout_reader_gone());
@@ -101,44 +90,36 @@ impl Session<'_> {
             tokio::select! {
                 // What ends it comes first, however much there is to show.
                 biased;
-                left = left(&mut self.left) => {
-                    let end = self.leave(left);
+                end = left(&mut self.left) => {
+                    // Restores the terminal before waiting for anything.
+                    self.terminal.restore();
+                    self.window.close();
                     if sends {
                         flush_input(sending, reader).await;
                     }
-                    return Ok(ConnectionEnd::Session(end));
+                    return Ok(ControlFlow::Break(end));
                 }
                 signal = self.signals.next() => {
-                    return Ok(ConnectionEnd::Session(SessionEnd::Interrupted(signal)));
+                    return Ok(ControlFlow::Break(SessionEnd::Interrupted(signal)));
                 }
                 event = self.window.next() => self.react(event),
                 () = &mut reader_gone, if !self.terminal.is_terminal() => {
-                    return Ok(ConnectionEnd::Session(SessionEnd::ReaderGone));
+                    return Ok(ControlFlow::Break(SessionEnd::ReaderGone));
                 }
                 // What the server said before it stopped listening is still to be read.
                 _ = &mut sending, if sends => sends = false,
                 shown = self.terminal.show(), if self.terminal.has_output() => {
                     if let Some(end) = end_if_closed(shown)? {
-                        return Ok(ConnectionEnd::Session(end));
+                        return Ok(ControlFlow::Break(end));
                     }
                 }
                 came = reader.next(), if !self.terminal.has_output() => match came {
                     Ok(Some(came)) => if let Some(ending) = self.take(came) {
-                        return Ok(ConnectionEnd::Session(SessionEnd::Ended(ending)));
+                        return Ok(ControlFlow::Break(SessionEnd::Ended(ending)));
                     },
-                    Ok(None) | Err(_) => return Ok(ConnectionEnd::Broken { cursor: reader.cursor() }),
+                    Ok(None) | Err(_) => return Ok(ControlFlow::Continue(reader.cursor())),
                 },
             }
-        }
-    }
-
-    /// Restores the terminal before waiting for anything.
-    fn leave(&mut self, left: Leave) -> SessionEnd {
-        self.terminal.restore();
-        self.window.close();
-        match left {
-            Leave::Detached => SessionEnd::Detached,
-            Leave::HungUp => SessionEnd::Interrupted(Signal::HUP),
         }
     }
 
@@ -177,12 +158,12 @@ impl Session<'_> {
 }
 
 /// Waits for the detach key. Cancel-safe.
-async fn left(by: &mut Option<oneshot::Receiver<Leave>>) -> Leave {
-    let Some(waiting) = by else { return std::future::pending().await };
-    // The thread that reads keys says why it ends; if it panicked, there are no more keys.
-    let left = waiting.await.unwrap_or(Leave::HungUp);
-    *by = None;
-    left
+async fn left(by: &mut Option<oneshot::Receiver<SessionEnd>>) -> SessionEnd {
+    match by {
+        // The thread that reads keys says why it ends; if it panicked, there are no more keys.
+        Some(by) => by.await.unwrap_or(SessionEnd::Interrupted(Signal::HUP)),
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until the server has taken what was typed and has closed the connection.
@@ -231,14 +212,21 @@ impl<'a> Session<'a> {
         // Before anything is changed that a deadly signal would leave so.
         let signals = Signals::listen()?;
         let (window, sizes) = Window::listen().context("cannot listen for signals")?;
-        let terminal = TerminalGuard::new(wanted.keys.is_some());
-        let by_a_key = wanted.keys.is_some();
-        let source = wanted.keys.map_or(Source::Stream, Source::Keys);
-        let (input, left) = input::start(source, wanted.pass)
+        let has_keys = wanted.keys.is_some();
+        let terminal = TerminalGuard::new(has_keys);
+        let (input, left) = input::start(wanted.keys, wanted.pass)
             .context("cannot start a thread for standard input")?;
-        let left = by_a_key.then_some(left);
-        let own = Self { client, id, terminal, window, signals, left, dropped: 0, refused: None };
-        Ok((own, Outgoing::new(input, wanted.send_size.then_some(sizes))))
+        let own = Self {
+            reconnect: Reconnect::new(client, id),
+            terminal,
+            window,
+            signals,
+            left: has_keys.then_some(left),
+            dropped: 0,
+            refused: None,
+        };
+        let sizes = wanted.send_size.then_some(sizes);
+        Ok((own, Outgoing { input, sizes, expected: None, end_sent: false }))
     }
 
     /// Shows what was before, and has the process show what it is at.

@@ -90,21 +90,21 @@ impl TerminalGuard {
 
     /// Queues what restores the terminal after all output, without blocking.
     pub(crate) fn queue_restore(&mut self) {
-        if self.display.is_terminal && !self.restored {
-            self.add(self.restore_sequence());
-        }
+        self.add(self.restore_sequence());
     }
 
     /// Restores the terminal now; one that takes nothing loses what it has not shown yet.
     pub(crate) fn restore(&mut self) {
-        if self.display.is_terminal && !self.restored {
-            self.display.write_now(self.restore_sequence().as_bytes());
-        }
+        self.display.write_now(self.restore_sequence().as_bytes());
         self.restored = true;
         self.raw = None;
     }
 
+    /// Empty for what is no terminal, or was restored.
     fn restore_sequence(&self) -> String {
+        if self.restored || !self.display.is_terminal {
+            return String::new();
+        }
         let cancel = if self.sequences.incomplete().is_empty() { "" } else { CANCEL_SEQUENCE };
         format!("{cancel}{}", self.modes.turn_off())
     }
@@ -119,7 +119,7 @@ impl TerminalGuard {
         }
         if self.display.is_terminal {
             // If we were stopped by SIGSTOP, the terminal was not restored.
-            let before = if self.restored { String::new() } else { self.restore_sequence() };
+            let before = self.restore_sequence();
             let on = self.modes.turn_on();
             // What comes next continues the sequence that was cancelled.
             let all = [before.as_bytes(), on.as_bytes(), self.sequences.incomplete()].concat();
@@ -151,10 +151,9 @@ impl Display {
     /// Must be called on a runtime.
     fn open() -> Self {
         let is_terminal = isatty(stdout());
-        let own = if is_terminal {
-            own_description().or_else(|_| fcntl_dupfd_cloexec(stdout(), 3))
-        } else {
-            fcntl_dupfd_cloexec(stdout(), 3)
+        let own = match is_terminal.then(own_description) {
+            Some(Ok(own)) => Ok(own),
+            Some(Err(_)) | None => fcntl_dupfd_cloexec(stdout(), 3),
         };
         let watched = own.map_err(io::Error::from).and_then(|fd| watch(fd, Interest::WRITABLE));
         Self { watched: watched.ok(), is_terminal }

@@ -1,13 +1,12 @@
 //! Events of our window, and the size that the process is given.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use lastbyte_engine::WindowSize;
 use rustix::process::{Signal as ToSelf, getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::modes::Drawing;
 use crate::stdio;
@@ -20,7 +19,7 @@ pub(crate) struct Window {
     /// `None` when the process is to be told no more.
     sizes: Option<watch::Sender<WindowSize>>,
     /// When a size that was told only to be different is put right.
-    correct_at: Option<Pin<Box<Sleep>>>,
+    correct_at: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +50,8 @@ impl Window {
     /// Waits for what happens. Cancel-safe.
     pub(crate) async fn next(&mut self) -> WindowEvent {
         let correct_at = async {
-            match &mut self.correct_at {
-                Some(time) => time.await,
+            match self.correct_at {
+                Some(time) => sleep_until(time).await,
                 None => std::future::pending().await,
             }
         };
@@ -70,20 +69,17 @@ impl Window {
         self.send(stdio::size());
     }
 
-    /// The same to a program that our window is new to.
+    /// The same to a program that our window is new to. Only a changed size makes every program
+    /// redraw its whole screen, so a wrong size is sent first and then the right one.
     pub(crate) fn resend_size(&mut self, drawing: Drawing) {
         match drawing {
             Drawing::Lines => self.send_size(),
-            Drawing::Screen => self.force_redraw(),
+            Drawing::Screen => {
+                let WindowSize { rows, cols } = stdio::size();
+                self.send(WindowSize { rows: if rows > 1 { rows - 1 } else { 2 }, cols });
+                self.correct_at = Some(Instant::now() + DIFFERENT);
+            }
         }
-    }
-
-    /// Only a changed size makes every program redraw its whole screen, so a wrong size is sent
-    /// first and then the right one.
-    fn force_redraw(&mut self) {
-        let WindowSize { rows, cols } = stdio::size();
-        self.send(WindowSize { rows: if rows > 1 { rows - 1 } else { 2 }, cols });
-        self.correct_at = Some(Box::pin(sleep_until(Instant::now() + DIFFERENT)));
     }
 
     /// Sends no more sizes, and does not leave the process with a wrong one.

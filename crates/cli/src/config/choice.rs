@@ -49,27 +49,19 @@ impl Choice {
 
     /// Without settings that name another server by URL.
     pub(super) fn without_server(mut self) -> Self {
-        self.given.retain(|given| !names_by_url(given));
+        self.given.retain(|given| given.setting.is_for_server());
         self
     }
 }
 
 fn choose(from_variables: Vec<Given>, from_file: Vec<Given>) -> Vec<Given> {
-    let at_all = |list: &[Given], wanted: Setting| list.iter().any(|g| g.setting == wanted);
+    let has = |name: &str| from_variables.iter().any(|given| given.setting.name == name);
     // A server is named by its socket or by its URL: a place that sets one overrides the other.
-    let by_path =
-        from_variables.iter().any(|given| matches!(given.setting.name, "socket" | "state"));
-    let by_url = from_variables.iter().any(|given| given.setting.name == "server");
-    let hidden = |given: &Given| names_by_url(given) && by_path && !by_url;
-    let left = from_file
-        .into_iter()
-        .filter(|given| !at_all(&from_variables, given.setting) && !hidden(given));
-    let left: Vec<Given> = left.collect();
+    let by_path = (has("socket") || has("state")) && !has("server");
+    let hidden =
+        |given: &Given| has(given.setting.name) || (by_path && !given.setting.is_for_server());
+    let left: Vec<Given> = from_file.into_iter().filter(|given| !hidden(given)).collect();
     from_variables.into_iter().chain(left).collect()
-}
-
-fn names_by_url(given: &Given) -> bool {
-    !given.setting.is_for_server()
 }
 
 /// An empty variable counts as not set.

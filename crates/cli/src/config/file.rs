@@ -2,19 +2,20 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::ConfigError;
 use super::choice::{Given, Origin};
 use super::trust;
-use super::{Kind, Setting, from_name};
+use super::{ALL, Kind};
 use crate::paths;
 
 /// The file that was named, else the default one if it exists.
@@ -63,41 +64,41 @@ struct File<'a> {
 
 impl File<'_> {
     fn settings(&self) -> Result<Vec<Given>, ConfigError> {
-        let table = DeTable::parse(self.text).map_err(|error| ConfigError::Syntax {
-            path: self.path.into(),
-            line: self.line(error.span()),
-            what: error.message().to_owned(),
+        let table = DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().unwrap_or_default().start;
+            self.refused(at, format_args!("invalid TOML: {}", error.message()))
         })?;
-        let mut settings = Vec::new();
-        for (key, value) in table.get_ref().iter() {
-            let line = self.line(Some(key.span()));
-            let setting = from_name(key.get_ref()).ok_or_else(|| ConfigError::Unknown {
-                path: self.path.into(),
-                line,
-                key: key.get_ref().to_string(),
-            })?;
-            settings.push(self.setting(setting, value.get_ref(), line)?);
-        }
-        Ok(settings)
+        let settings = table.get_ref().iter();
+        settings.map(|(key, value)| self.setting(key, value.get_ref())).collect()
     }
 
     fn setting(
         &self,
-        setting: Setting,
+        key: &Spanned<DeString<'_>>,
         value: &DeValue<'_>,
-        line: usize,
     ) -> Result<Given, ConfigError> {
-        let values = self.values(setting.kind, value).ok_or_else(|| ConfigError::Type {
-            path: self.path.into(),
-            line,
-            name: setting.name,
-            kind: setting.kind,
-        })?;
+        let (name, at) = (key.get_ref(), key.span().start);
+        let Some(setting) = ALL.into_iter().find(|setting| setting.name == name) else {
+            let names = ALL.map(|setting| setting.name).join(", ");
+            let what = format_args!("unknown setting {name:?}; settings are {names}");
+            return Err(self.refused(at, what));
+        };
+        let Some(values) = self.values(setting.kind, value) else {
+            let wanted = match setting.kind {
+                Kind::Text | Kind::Hidden | Kind::Path => "a quoted string",
+                Kind::List => "a list of strings, like [\"a\", \"b\"]",
+                Kind::Switch => "true or false",
+            };
+            return Err(self.refused(at, format_args!("{name} must be {wanted}")));
+        };
         if value.as_str() == Some("") {
-            let path = self.path.into();
-            return Err(ConfigError::Empty { path, line, name: setting.name });
+            return Err(self.refused(at, format_args!("{name} is empty")));
         }
-        Ok(Given { setting, values, origin: Origin::File { path: self.path.into(), line } })
+        Ok(Given { setting, values, origin: self.origin(at) })
+    }
+
+    fn refused(&self, at: usize, what: impl Display) -> ConfigError {
+        ConfigError::Value { origin: self.origin(at), what: what.to_string() }
     }
 
     /// As the command line would have them; `None` for a value of another type.
@@ -116,10 +117,10 @@ impl File<'_> {
         }
     }
 
-    /// Counted from 1.
-    fn line(&self, span: Option<Range<usize>>) -> usize {
-        let before = span.and_then(|span| self.text.get(..span.start)).unwrap_or_default();
-        before.matches('\n').count() + 1
+    /// The line of a byte, counted from 1.
+    fn origin(&self, at: usize) -> Origin {
+        let before = self.text.get(..at).unwrap_or_default();
+        Origin::File { path: self.path.into(), line: before.matches('\n').count() + 1 }
     }
 }
 

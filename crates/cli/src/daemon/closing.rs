@@ -4,8 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    CloseReport, Engine, Filter, Id, PhaseKind, Process, Signal, StopPolicy, StopProof, Survivors,
-    Verb,
+    CloseReport, Engine, Filter, Id, Process, Signal, StopPolicy, StopProof, Survivors, Verb,
 };
 use tokio::time::timeout;
 
@@ -45,10 +44,7 @@ pub(crate) async fn close(engine: &Engine, second: impl Future<Output = Signal>)
 
 fn alive(engine: &Engine) -> Vec<Process> {
     let page = engine.list(&Filter::default(), None, usize::MAX);
-    let alive = page
-        .processes
-        .into_iter()
-        .filter(|(_, snapshot)| PhaseKind::from(&snapshot.phase) != PhaseKind::Ended);
+    let alive = page.processes.into_iter().filter(|(_, snapshot)| snapshot.ending().is_none());
     alive.map(|(process, _)| process).collect()
 }
 

@@ -10,14 +10,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, fcntl_lock, flock, ftruncate};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, Pid, PidfdFlags, fcntl_getlk, geteuid, pidfd_open};
 
 use crate::client_error::state_flag;
-use crate::state_folder::{create_owned, open_lock, unusable};
+use crate::state_folder::open_lock_of_server;
 
 /// Held for as long as the daemon lives; the kernel lets it go, however it ends.
 #[derive(Debug)]
@@ -25,36 +25,24 @@ pub(crate) struct StateLock {
     _file: File,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LockError {
-    #[error("cannot use state directory {state}", state = state.display())]
-    Unusable { state: PathBuf, source: io::Error },
-    #[error(
-        "a server ({pid}) already uses state directory {state}; stop it with `lastbyte shutdown{flag}`, \
-         or choose another directory with --state DIR",
-        state = state.display(), flag = state_flag(state)
-    )]
-    Taken { state: PathBuf, pid: String },
-}
-
 impl StateLock {
     /// Makes the folder, for this user alone, if it is missing.
-    pub(crate) fn take(state: &Path) -> Result<Self, LockError> {
-        let failed = |source| LockError::Unusable { state: state.into(), source };
-        let file = create_owned(state)
-            .and_then(|()| open_lock(state).map_err(unusable))
-            .map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(LockError::Taken { state: state.into(), pid: holder(&file) });
-            }
-            Err(errno) => return Err(failed(errno.into())),
+    pub(crate) fn take(state: &Path) -> anyhow::Result<Self> {
+        let file = open_lock_of_server(state, "lock")?;
+        // The second lock can be asked about without being taken, which would be in the way of a
+        // daemon that starts.
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        match flock(&file, exclusive).and_then(|()| fcntl_lock(&file, exclusive)) {
+            Err(Errno::WOULDBLOCK) => bail!(
+                "a server ({pid}) already uses state directory {state}; stop it with `lastbyte \
+                 shutdown{flag}`, or choose another directory with --state DIR",
+                pid = holder(&file),
+                state = state.display(),
+                flag = state_flag(state)
+            ),
+            locked => locked.map_err(io::Error::from).and_then(|()| sign(&file)),
         }
-        // Can be asked about without being taken, which would be in the way of a daemon that starts.
-        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|errno| failed(errno.into()))?;
-        sign(&file).map_err(failed)?;
+        .with_context(|| format!("cannot use state directory {}", state.display()))?;
         Ok(Self { _file: file })
     }
 }
@@ -143,22 +131,14 @@ pub(crate) struct ShuttingDown {
 }
 
 impl ShuttingDown {
-    /// The daemon that listened on this socket, if it is about to go.
+    /// The daemon with this state directory and socket, if it is about to go.
     pub(crate) fn look(state: &Path, socket: &Path) -> Option<Self> {
-        // One that has no address does not listen yet.
-        let address = read_address(state)?;
-        if address != socket || socket.exists() {
-            return None;
-        }
-        Some(Self { pid: holder_of(state)? })
+        if socket.exists() { None } else { holder_of(state).map(|pid| Self { pid }) }
     }
 
     /// Blocks until it is gone.
     pub(crate) fn until_gone(self) -> anyhow::Result<()> {
-        match open_pidfd(self.pid) {
-            Some(server) => until_gone(&server, self.pid),
-            None => Ok(()),
-        }
+        open_pidfd(self.pid).map_or(Ok(()), |server| until_gone(&server, self.pid))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -12,7 +13,6 @@ use std::time::Duration;
 
 use rustix::stdio::stderr;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::stdio;
 
@@ -27,11 +27,11 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// The log from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct Log {
-    entries: SyncSender<Entry>,
+    entries: SyncSender<LogEntry>,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum LogEntry {
     Line(Vec<u8>),
     /// Answered when everything before it is written.
     Flush(SyncSender<()>),
@@ -39,21 +39,16 @@ enum Entry {
 
 /// The log level.
 pub(crate) fn parse(given: &str) -> Result<LevelFilter, String> {
-    match given {
-        "off" => Ok(LevelFilter::OFF),
-        "error" => Ok(LevelFilter::ERROR),
-        "warn" => Ok(LevelFilter::WARN),
-        "info" => Ok(LevelFilter::INFO),
-        "debug" => Ok(LevelFilter::DEBUG),
-        _ => Err("expected error, warn, info, debug or off".into()),
-    }
+    let known = ["error", "warn", "info", "debug", "off"].contains(&given);
+    let level = given.parse().ok().filter(|_| known);
+    level.ok_or_else(|| "expected error, warn, info, debug or off".into())
 }
 
 impl Log {
     /// From now on log events go to standard error: as text on a terminal, else as lines of JSON.
     pub(crate) fn start(level: LevelFilter) -> io::Result<Self> {
         let (entries, waiting) = sync_channel(WAITING);
-        let lines = Lines { entries: entries.clone(), lost: AtomicU64::new(0) };
+        let lines = Arc::new(LogLines { entries: entries.clone(), lost: AtomicU64::new(0) });
         thread::Builder::new().name("log".into()).spawn(move || write_all(&waiting))?;
         // It would print its own errors, and printing to a closed stderr panics.
         let log = tracing_subscriber::fmt().with_max_level(level).log_internal_errors(false);
@@ -69,7 +64,7 @@ impl Log {
     /// Waits, not for long, until everything is written.
     pub(crate) fn finish(self) {
         let (done, is_done) = sync_channel(1);
-        if self.entries.try_send(Entry::Flush(done)).is_ok() {
+        if self.entries.try_send(LogEntry::Flush(done)).is_ok() {
             // A reader that is slower than this loses the rest.
             _ = is_done.recv_timeout(PATIENCE);
         }
@@ -77,57 +72,46 @@ impl Log {
 }
 
 #[expect(clippy::disallowed_methods, reason = "time is the subject: what comes is gathered")]
-fn write_all(entries: &Receiver<Entry>) {
+fn write_all(entries: &Receiver<LogEntry>) {
     while let Ok(first) = entries.recv() {
         std::iter::once(first).chain(entries.try_iter()).for_each(write);
         thread::sleep(TOGETHER);
     }
 }
 
-fn write(entry: Entry) {
+fn write(entry: LogEntry) {
     match entry {
         // A failure to log cannot be logged.
-        Entry::Line(line) => _ = stdio::write_all(stderr(), &line),
-        Entry::Flush(done) => _ = done.send(()), // it may have stopped waiting
+        LogEntry::Line(line) => _ = stdio::write_all(stderr(), &line),
+        LogEntry::Flush(done) => _ = done.send(()), // it may have stopped waiting
     }
 }
 
 /// Takes lines without ever waiting.
 #[derive(Debug)]
-struct Lines {
-    entries: SyncSender<Entry>,
+struct LogLines {
+    entries: SyncSender<LogEntry>,
     lost: AtomicU64,
 }
 
-impl Lines {
+impl LogLines {
     fn take(&self, line: &[u8]) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        if self.entries.try_send(Entry::Line(line.to_vec())).is_err() {
+        if self.entries.try_send(LogEntry::Line(line.to_vec())).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         } else if lost > 0 {
             let text = format!("{{\"level\":\"WARN\",\"lost_lines\":{lost}}}\n");
-            if self.entries.try_send(Entry::Line(text.into_bytes())).is_err() {
+            if self.entries.try_send(LogEntry::Line(text.into_bytes())).is_err() {
                 self.lost.fetch_add(lost, Ordering::Relaxed);
             }
         }
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = LineWriter<'a>;
-
-    fn make_writer(&'a self) -> LineWriter<'a> {
-        LineWriter(self)
-    }
-}
-
 /// A line comes in one write.
-#[derive(Debug)]
-struct LineWriter<'a>(&'a Lines);
-
-impl Write for LineWriter<'_> {
+impl Write for &LogLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.take(line);
+        self.take(line);
         Ok(line.len())
     }
 
@@ -150,13 +134,13 @@ mod tests {
     #[test]
     fn lines_that_nobody_takes_are_counted_and_told_of() {
         let (entries, waiting) = sync_channel(2);
-        let lines = Lines { entries, lost: AtomicU64::new(0) };
+        let lines = LogLines { entries, lost: AtomicU64::new(0) };
         for line in [b"1", b"2", b"3", b"4"] {
             lines.take(line);
         }
         let next = || match waiting.try_recv() {
-            Ok(Entry::Line(line)) => String::from_utf8(line).unwrap(),
-            Ok(Entry::Flush(_)) | Err(_) => String::new(),
+            Ok(LogEntry::Line(line)) => String::from_utf8(line).unwrap(),
+            Ok(LogEntry::Flush(_)) | Err(_) => String::new(),
         };
         assert_eq!([next(), next(), next()], ["1", "2", ""]);
         lines.take(b"5");

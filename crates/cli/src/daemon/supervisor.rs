@@ -4,7 +4,6 @@
 use std::env;
 use std::ffi::OsStr;
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 
@@ -42,23 +41,18 @@ impl HandedOver {
         let count = count.context("invalid LISTEN_FDS: not a number of sockets")?;
         let sockets = lastbyte_sys::listen_fds::take(count);
         for socket in sockets.context("invalid LISTEN_FDS: not a listening socket")? {
-            taken.add(socket)?;
+            match (socket_domain(&socket)?, socket_type(&socket)?) {
+                (AddressFamily::UNIX, SocketType::STREAM) => taken.unix.push(socket.into()),
+                (AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM) => {
+                    taken.tcp.push(socket.into());
+                }
+                (family, kind) => bail!(
+                    "cannot use inherited socket ({family:?}, {kind:?}): only unix and TCP stream \
+                     sockets work (ListenStream= in a socket unit)"
+                ),
+            }
         }
         Ok(taken)
-    }
-
-    fn add(&mut self, socket: OwnedFd) -> anyhow::Result<()> {
-        match (socket_domain(&socket)?, socket_type(&socket)?) {
-            (AddressFamily::UNIX, SocketType::STREAM) => self.unix.push(socket.into()),
-            (AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM) => {
-                self.tcp.push(socket.into());
-            }
-            (family, kind) => bail!(
-                "cannot use inherited socket ({family:?}, {kind:?}): only unix and TCP stream sockets \
-                 work (ListenStream= in a socket unit)"
-            ),
-        }
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::harness::send;
 
 /// What an editor makes of a terminal, and what undoes it.
 const BUSY: &str = r"print \x1b[?1049h\x1b[?1h\x1b=\x1b[?1000h\x1b[?2004h\x1b[?25l\x1b[>4;2mtext";
-const UNDONE: &str = "\x1b[?1049l\x1b[>4m\x1b>\x1b[?1l\x1b[?25h\x1b[?1000l\x1b[?2004l\x1b[m";
+const UNDONE: &str = "\x1b[?1049l\x1b>\x1b[>4m\x1b[?1000l\x1b[?1l\x1b[?2004l\x1b[?25h\x1b[m";
 
 #[test]
 fn a_server_that_is_killed_leaves_the_terminal_in_order() {
@@ -52,7 +52,7 @@ fn a_program_that_has_the_screen_finds_it_again_and_draws_it() {
     daemon.result(&["wait", &id, "--pattern", "ready", "--timeout", "60s"]);
     // Of the size that the process has: it would not notice that somebody is there.
     let (mut pty, child) = attached(&daemon, &id);
-    pty.shows("\x1b[?1049h\x1b[H\x1b[2J\x1b[?1h\x1b[?25l\x1b[?1000h\x1b[?2004h\x1b=\x1b[>4;2m");
+    pty.shows("\x1b[?1049h\x1b[H\x1b[2J\x1b=\x1b[>4;2m\x1b[?1000h\x1b[?1h\x1b[?2004h\x1b[?25l");
     pty.shows(" 80\r\n");
     // The key as a terminal reports it that was asked to tell keys apart.
     pty.types("\x1b[27;5;92~");
