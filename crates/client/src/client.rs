@@ -12,9 +12,8 @@ use hyper::http::response::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Unanswered};
-use crate::error::{excerpt, refused};
 use crate::request::{ApiRequest, Retry};
-use crate::{Address, ClientError, Problem};
+use crate::{Address, ClientError};
 
 /// A client of one server. Concurrent requests have a connection each.
 #[derive(Debug)]
@@ -48,8 +47,7 @@ impl Client {
         ask: &ApiRequest,
     ) -> Result<T, ClientError> {
         let (_, body) = self.answer(ask).await?;
-        serde_json::from_slice(&body)
-            .map_err(|source| ask.failed(Problem::Json { text: excerpt(&body), source }))
+        ask.parsed(&body)
     }
 
     /// The whole of an answer that is no error.
@@ -72,12 +70,7 @@ impl Client {
                 Err(Unanswered::MaybeSent(error)) => return Err(error),
             }
         }
-        let mut connection = Connection::open(&self.address, ask).await?;
-        match connection.send(&self.address, ask).await {
-            Ok(response) => Ok((connection, response)),
-            Err(Unanswered::MaybeSent(error)) => Err(error),
-            Err(Unanswered::NotSent) => Err(ask.failed(Problem::Ended)),
-        }
+        Connection::open(&self.address, ask).await
     }
 
     async fn take_idle(&self) -> Option<Connection> {
@@ -97,8 +90,5 @@ pub(crate) async fn read(
     if parts.status.is_success() {
         return Ok((parts, body));
     }
-    Err(refused(&body).unwrap_or_else(|| {
-        let status = parts.status.as_u16();
-        ask.failed(Problem::Status { status, text: excerpt(&body) })
-    }))
+    Err(ask.refusal(parts.status.as_u16(), &body))
 }

@@ -5,7 +5,7 @@ use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 
 use crate::client::read;
-use crate::connection::{Connection, Unanswered};
+use crate::connection::Connection;
 use crate::request::ApiRequest;
 use crate::sse::{Message, Messages};
 use crate::{Address, ClientError, Problem};
@@ -88,12 +88,7 @@ impl Subscription {
             Some(last) => self.ask.clone().header("last-event-id", last),
             None => self.ask.clone(),
         };
-        let mut connection = Connection::open(&self.address, &ask).await?;
-        let response = connection.send(&self.address, &ask).await;
-        let response = response.map_err(|unanswered| match unanswered {
-            Unanswered::NotSent => ask.failed(Problem::Ended),
-            Unanswered::MaybeSent(error) => error,
-        })?;
+        let (connection, response) = Connection::open(&self.address, &ask).await?;
         if !response.status().is_success() {
             read(&ask, response).await?;
             return Err(ask.failed(Problem::Ended));
