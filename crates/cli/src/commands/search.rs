@@ -5,8 +5,7 @@ use std::fmt::Write;
 use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use crate::exit_code::help::{self, Code};
-use crate::process_args::OutputArgs;
-use crate::process_args::ProcessArgs;
+use crate::process_args::{OutputArgs, ProcessArgs};
 use crate::{exit_code, format, print, units};
 
 /// Print the lines of a process's output that match a regular expression
@@ -66,11 +65,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         max_matches: Some(args.max),
     };
     let answer = client.search(&id, &query).await?;
-    if args.json {
-        print::json_result(&answer)?
-    } else {
-        print::result(page(&answer))?
-    }
+    print::answer(args.json, &answer, page)?;
     report_stopped(&answer);
     Ok(if answer.matches.is_empty() { exit_code::NOT_MET } else { 0 })
 }

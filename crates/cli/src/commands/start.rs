@@ -111,8 +111,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         return how.attach(&client, &answer.process).await;
     }
     let id = &answer.process.id;
-    let told =
-        if args.json { print::json_result(&answer) } else { print::result(format!("{id}\n")) };
+    let told = print::answer(args.json, &answer, |answer| format!("{}\n", answer.process.id));
     // It runs, and its id is needed to find it.
     told.with_context(|| format!("process {id} was started"))?;
     if args.terminal.is_interactive() && isatty(stderr()) {

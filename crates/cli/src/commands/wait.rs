@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Met, Process, Wait, WaitAnswer};
+use lastbyte_client::wire::{Met, Process, Wait};
 use rustix::stdio::stderr;
 use tokio::time::{Instant, sleep_until};
 
@@ -78,7 +78,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         silence_ms: args.silence.map(units::ms),
         timeout_ms: args.timeout.map(units::ms),
     };
-    let answer = args.until_met(&client, &id, &wait).await?;
+    // Without another condition the exit code is that of the command.
+    let only_end = Wait { exit: wait.exit, timeout_ms: wait.timeout_ms, ..Wait::default() } == wait;
+    let waiting = client.wait(&id, &wait);
+    let answer =
+        if args.json { waiting.await } else { with_progress(&client, &id, waiting).await? };
+    let answer = answer.map_err(client_error::after_contact)?;
     if args.json {
         print::json_result(&answer)?;
     }
@@ -86,7 +91,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         print::message(format_args!("recorded: {}", format::NOT_RECORDED));
     }
     match answer.wait {
-        Met::Exit if args.waits_for_the_end_alone() => code_of(&answer.process),
+        Met::Exit if only_end => code_of(&answer.process),
         Met::Exit => {
             let ending = answer.process.ending.as_ref().map(format::ending).unwrap_or_default();
             print::message(format_args!("the process ended first: {ending}"));
@@ -103,27 +108,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
             Ok(0)
         }
         Met::OutputPast { .. } | Met::Port { .. } | Met::Silence => Ok(0),
-    }
-}
-
-impl Args {
-    async fn until_met(
-        &self,
-        client: &Client,
-        id: &str,
-        wait: &Wait,
-    ) -> anyhow::Result<WaitAnswer> {
-        let waiting = client.wait(id, wait);
-        let answer =
-            if self.json { waiting.await } else { with_progress(client, id, waiting).await? };
-        answer.map_err(client_error::after_contact)
-    }
-
-    fn waits_for_the_end_alone(&self) -> bool {
-        self.pattern.is_none()
-            && self.output_past.is_none()
-            && self.port.is_none()
-            && self.silence.is_none()
     }
 }
 
