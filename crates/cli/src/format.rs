@@ -41,6 +41,11 @@ pub(crate) fn lines(text: &str) -> String {
     UNSAFE.replace_all(text, escaped).into_owned()
 }
 
+/// A process chooses its name; it does not get to write to the terminal.
+pub(crate) fn name_and_pid(name: &str, pid: i32) -> String {
+    format!("{} (pid {pid})", one_line(name))
+}
+
 /// Said of a process whose records are not on disk.
 pub(crate) const NOT_RECORDED: &str =
     "no: the server cannot write to disk and loses this process if it is killed";

@@ -97,7 +97,7 @@ impl Diagnosis {
             // One that is not there has none.
             set_aside: state.and_then(|state| set_aside_folders(state).ok()).unwrap_or_default(),
             most_processes: checks::most_processes(),
-            findings: checks::all(folder, leaf, &tried),
+            findings: checks::all(folder, leaf, tried),
         }
     }
 

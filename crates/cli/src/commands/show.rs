@@ -73,7 +73,7 @@ fn page(process: &Process, survivors: Option<&[Survivor]>) -> String {
     }
     for survivor in survivors.unwrap_or_default() {
         let unclear = if survivor.unattributed { ", may belong to another process" } else { "" };
-        page.line("survivor", who(survivor.pid, &survivor.name) + unclear);
+        page.line("survivor", format::name_and_pid(&survivor.name, survivor.pid) + unclear);
     }
     page.0
 }
@@ -95,27 +95,18 @@ impl Page {
             Closing::Held { holders: None } => self.line("held by", "an unknown process"),
             Closing::Held { holders: Some(holders) } => {
                 for holder in holders {
-                    self.line("held by", who(holder.pid, &holder.name));
+                    self.line("held by", format::name_and_pid(&holder.name, holder.pid));
                 }
             }
         }
         match &ending.kept {
             Kept::Whole | Kept::Dropped { .. } => {}
             Kept::Failed { errno, at, .. } => {
-                self.line(
-                    "disk",
-                    format_args!(
-                        "write failed at byte {at}, {}",
-                        io::Error::from_raw_os_error(*errno)
-                    ),
-                );
+                let error = io::Error::from_raw_os_error(*errno);
+                self.line("disk", format_args!("write failed at byte {at}, {error}"));
             }
         }
     }
-}
-
-fn who(pid: i32, name: &str) -> String {
-    format!("{} (pid {pid})", format::one_line(name))
 }
 
 fn ranges(ranges: &[Range]) -> String {
