@@ -55,8 +55,9 @@ enum Command {
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
     Man(generate::ManArgs),
+    /// Print the help of all commands as one page
     #[command(hide = true)]
-    CliDoc(generate::CliDocArgs),
+    CliDoc,
 }
 
 /// Runs the command that was called; returns the exit code.
@@ -99,7 +100,7 @@ fn dispatch(command: Command) -> anyhow::Result<u8> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => generate::completions(&args, Cli::command()),
         Command::Man(args) => generate::man(&args, Cli::command()),
-        Command::CliDoc(args) => generate::cli_doc(&args, Cli::command()),
+        Command::CliDoc => generate::cli_doc(Cli::command()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! `lastbyte app-server`: the protocol of Codex's app-server, without a daemon.
 
 use std::env;
-use std::fmt;
 use std::fs;
 use std::future::ready;
 use std::io::{self, Read, Write};
@@ -36,7 +35,7 @@ use crate::{exit_code, print, stdio};
 pub(crate) struct Args {
     /// Listen here: stdio://, ws://IP:PORT (loopback addresses only), ws://localhost:PORT (127.0.0.1)
     /// or unix://PATH
-    #[arg(long, value_name = "URL", default_value_t = Listen::Stdio)]
+    #[arg(long, value_name = "URL", default_value = "stdio://")]
     listen: Listen,
 
     /// Same as --listen stdio://
@@ -182,16 +181,6 @@ impl FromStr for Listen {
     }
 }
 
-impl fmt::Display for Listen {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stdio => write!(out, "stdio://"),
-            Self::WebSocket(address) => write!(out, "ws://{address}"),
-            Self::Unix(path) => write!(out, "unix://{}", path.display()),
-        }
-    }
-}
-
 struct StandardInput;
 struct StandardOutput;
 
@@ -216,12 +205,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_as_it_is_shown() {
-        for text in ["stdio://", "ws://127.0.0.1:4500", "ws://[::1]:0", "unix:///run/a b/s"] {
-            assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
+    fn an_address_is_read() {
+        let web_socket = |address: &str| Listen::WebSocket(address.parse().unwrap());
+        for (text, want) in [
+            ("stdio://", Listen::Stdio),
+            ("ws://127.0.0.1:4500", web_socket("127.0.0.1:4500")),
+            ("ws://[::1]:0", web_socket("[::1]:0")),
+            ("ws://localhost:1", web_socket("127.0.0.1:1")),
+            ("unix:///run/a b/s", Listen::Unix("/run/a b/s".into())),
+        ] {
+            assert_eq!(text.parse::<Listen>().unwrap(), want);
         }
-        let localhost = "ws://localhost:1".parse::<Listen>().unwrap();
-        assert_eq!(localhost.to_string(), "ws://127.0.0.1:1");
     }
 
     #[test]

@@ -53,10 +53,6 @@ pub(crate) fn man(args: &ManArgs, program: Command) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Print the help of all commands as one page
-#[derive(Debug, clap::Args)]
-pub(crate) struct CliDocArgs {}
-
 const BEGINNING: &str = "\
 # The command line
 
@@ -65,7 +61,7 @@ flag is in [configuration.md](configuration.md).
 ";
 
 /// Returns the exit code.
-pub(crate) fn cli_doc(_: &CliDocArgs, mut program: Command) -> anyhow::Result<u8> {
+pub(crate) fn cli_doc(mut program: Command) -> anyhow::Result<u8> {
     // Gives each command its full name.
     program.build();
     let mut page = BEGINNING.to_owned();

@@ -186,7 +186,10 @@ impl Args {
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         supervisor::notify(supervisor::READY);
-        until_shutdown(signals, &app).await;
+        tokio::select! {
+            signal = signals.next() => tracing::info!(%signal, "shutting down"),
+            () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
+        }
         supervisor::notify(supervisor::STOPPING);
         drop::<oneshot::Sender<()>>(shutdown);
         let cut_short = closing::close(&engine, signals.next()).await;
@@ -277,12 +280,5 @@ fn log_restored(restored: &Restored) {
     if let Some((folder, files)) = set_aside {
         let folder = folder.display();
         tracing::warn!(files, %folder, "set aside files that the journal does not name");
-    }
-}
-
-async fn until_shutdown(signals: &mut Signals, app: &App) {
-    tokio::select! {
-        signal = signals.next() => tracing::info!(%signal, "shutting down"),
-        () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
     }
 }

@@ -87,13 +87,17 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     if args.json {
         print::json_result(&answer)?;
     }
-    if answer.process.ending.is_some() && answer.process.recorded == Some(false) {
+    let ending = answer.process.ending.as_ref();
+    if ending.is_some() && answer.process.recorded == Some(false) {
         print::message(format_args!("recorded: {}", format::NOT_RECORDED));
     }
     match answer.wait {
-        Met::Exit if only_end => code_of(&answer.process),
+        Met::Exit if only_end => {
+            let ending = ending.context("the server did not say how the process ended")?;
+            exit_code::from_ending(ending)
+        }
         Met::Exit => {
-            let ending = answer.process.ending.as_ref().map(format::ending).unwrap_or_default();
+            let ending = ending.map(format::ending).unwrap_or_default();
             print::message(format_args!("the process ended first: {ending}"));
             Ok(exit_code::NOT_MET)
         }
@@ -111,11 +115,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
 }
 
-fn code_of(process: &Process) -> anyhow::Result<u8> {
-    let ending = process.ending.as_ref().context("the server did not say how the process ended")?;
-    exit_code::from_ending(ending)
-}
-
 /// Often enough for a clock of seconds.
 const EVERY: Duration = Duration::from_millis(500);
 const CLEAR: &str = "\r\x1b[K";
@@ -130,7 +129,7 @@ async fn with_progress<T>(
         return Ok(waiting.await);
     }
     let mut signals = Signals::listen()?;
-    let _line = Line;
+    let _line = StatusLine;
     tokio::select! {
         answer = waiting => Ok(answer),
         signal = signals.next() => Err(Interrupted::while_running(signal).into()),
@@ -162,9 +161,9 @@ fn in_one_line(process: &Process) -> String {
 }
 
 /// Cleared when dropped.
-struct Line;
+struct StatusLine;
 
-impl Drop for Line {
+impl Drop for StatusLine {
     fn drop(&mut self) {
         write(CLEAR);
     }
