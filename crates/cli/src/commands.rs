@@ -30,11 +30,11 @@ use crate::{client_error, exit_code, print, usage};
 #[command(name = "lastbyte", version, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Subcommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum Subcommand {
     Run(Box<run::Args>),
     Serve(serve::Args),
     Start(Box<start::Args>),
@@ -73,34 +73,34 @@ pub(crate) fn run() -> u8 {
     })
 }
 
-fn with_settings(call: ArgMatches) -> anyhow::Result<Command> {
+fn with_settings(call: ArgMatches) -> anyhow::Result<Subcommand> {
     let call = crate::config::fill(Cli::command(), call)?;
     Ok(Cli::from_arg_matches(&call)?.command)
 }
 
-fn dispatch(command: Command) -> anyhow::Result<u8> {
+fn dispatch(command: Subcommand) -> anyhow::Result<u8> {
     match command {
-        Command::Run(args) => run::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Start(args) => asking(start::run(&args)),
-        Command::Ps(args) => asking(ps::run(&args)),
-        Command::Show(args) => asking(show::run(&args)),
-        Command::Logs(args) => asking(logs::run(&args)),
-        Command::Search(args) => asking(search::run(&args)),
-        Command::Wait(args) => asking(wait::run(&args)),
-        Command::Attach(args) => asking(attach::run(&args)),
-        Command::Write(args) => asking(write::run(&args)),
-        Command::Signal(args) => asking(signal::run(&args)),
-        Command::Stop(args) => asking(stop::run(&args)),
-        Command::Forget(args) => asking(forget::run(&args)),
-        Command::Events(args) => asking(events::run(&args)),
-        Command::Shutdown(args) => asking(shutdown::run(&args)),
-        Command::AppServer(args) => app_server::run(&args),
-        Command::Config(args) => config::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Completions(args) => generate::completions(&args, Cli::command()),
-        Command::Man(args) => generate::man(&args, Cli::command()),
-        Command::CliDoc => generate::cli_doc(Cli::command()),
+        Subcommand::Run(args) => run::run(&args),
+        Subcommand::Serve(args) => serve::run(&args),
+        Subcommand::Start(args) => asking(start::run(&args)),
+        Subcommand::Ps(args) => asking(ps::run(&args)),
+        Subcommand::Show(args) => asking(show::run(&args)),
+        Subcommand::Logs(args) => asking(logs::run(&args)),
+        Subcommand::Search(args) => asking(search::run(&args)),
+        Subcommand::Wait(args) => asking(wait::run(&args)),
+        Subcommand::Attach(args) => asking(attach::run(&args)),
+        Subcommand::Write(args) => asking(write::run(&args)),
+        Subcommand::Signal(args) => asking(signal::run(&args)),
+        Subcommand::Stop(args) => asking(stop::run(&args)),
+        Subcommand::Forget(args) => asking(forget::run(&args)),
+        Subcommand::Events(args) => asking(events::run(&args)),
+        Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
+        Subcommand::AppServer(args) => app_server::run(&args),
+        Subcommand::Config(args) => config::run(&args),
+        Subcommand::Doctor(args) => doctor::run(&args),
+        Subcommand::Completions(args) => generate::completions(&args, Cli::command()),
+        Subcommand::Man(args) => generate::man(&args, Cli::command()),
+        Subcommand::CliDoc => generate::cli_doc(Cli::command()),
     }
 }
 

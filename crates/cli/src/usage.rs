@@ -74,7 +74,9 @@ fn example(verb: &str) -> String {
 pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     let words = words_to_run(program);
     match (error.kind(), words) {
-        (ErrorKind::UnknownArgument, Some((verb, words))) if suggestion(error).is_none() => {
+        (ErrorKind::UnknownArgument, Some((verb, words)))
+            if text_of(error, ContextKind::SuggestedArg).is_none() =>
+        {
             let option = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
             let is_it = |word: &OsString| word.to_string_lossy().starts_with(&option);
             print::message(if words.iter().any(is_it) {
@@ -136,10 +138,6 @@ fn words_to_run(program: &clap::Command) -> Option<(&'static str, Vec<OsString>)
 pub(crate) fn program_is_shell_text() -> bool {
     let words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     matches!(words.as_slice(), [word] if word.as_encoded_bytes().contains(&b' '))
-}
-
-fn suggestion(error: &clap::Error) -> Option<String> {
-    text_of(error, ContextKind::SuggestedArg)
 }
 
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {

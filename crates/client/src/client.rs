@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::http::response::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::connection::{Connection, Unanswered};
+use crate::connection::{HttpConnection, Unanswered};
 use crate::request::{ApiRequest, Retry};
 use crate::{Address, ClientError};
 
@@ -19,7 +19,7 @@ use crate::{Address, ClientError};
 #[derive(Debug)]
 pub struct Client {
     address: Address,
-    idle: Mutex<Option<Connection>>,
+    idle: Mutex<Option<HttpConnection>>,
 }
 
 impl Client {
@@ -61,7 +61,7 @@ impl Client {
     async fn response(
         &self,
         ask: &ApiRequest,
-    ) -> Result<(Connection, Response<Incoming>), ClientError> {
+    ) -> Result<(HttpConnection, Response<Incoming>), ClientError> {
         if let Some(mut connection) = self.take_idle().await {
             match connection.send(&self.address, ask).await {
                 Ok(response) => return Ok((connection, response)),
@@ -70,10 +70,10 @@ impl Client {
                 Err(Unanswered::MaybeSent(error)) => return Err(error),
             }
         }
-        Connection::open(&self.address, ask).await
+        HttpConnection::open(&self.address, ask).await
     }
 
-    async fn take_idle(&self) -> Option<Connection> {
+    async fn take_idle(&self) -> Option<HttpConnection> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut connection = idle?;
         connection.is_open().await.then_some(connection)

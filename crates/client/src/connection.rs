@@ -14,7 +14,7 @@ use crate::{Address, ClientError, Problem};
 
 /// Our end of a connection; dropping it closes the connection.
 #[derive(Debug)]
-pub(crate) struct Connection(SendRequest<Full<Bytes>>);
+pub(crate) struct HttpConnection(SendRequest<Full<Bytes>>);
 
 /// A request has no answer.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) async fn connect(address: &Address) -> Result<Box<dyn Stream>, Client
     })
 }
 
-impl Connection {
+impl HttpConnection {
     /// A new connection, and the answer to its first request.
     pub(crate) async fn open(
         address: &Address,

@@ -1,7 +1,5 @@
 //! `lastbyte search`: the lines of an output that match.
 
-use std::fmt::Write;
-
 use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use crate::exit_code::help::{self, Code};
@@ -72,19 +70,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 /// Like grep: a colon after the offset of a match, a dash after that of its context.
 fn page(answer: &SearchAnswer) -> String {
+    let shown = |line: &SearchLine, mark| {
+        format!("{}{mark}{}\n", line.range.start, format::one_line(&line.text))
+    };
     let mut page = String::new();
     for SearchMatch { line, before, after, .. } in &answer.matches {
-        before.iter().for_each(|line| add(&mut page, line, '-'));
-        add(&mut page, line, ':');
-        after.iter().for_each(|line| add(&mut page, line, '-'));
+        page.extend(before.iter().map(|line| shown(line, '-')));
+        page.push_str(&shown(line, ':'));
+        page.extend(after.iter().map(|line| shown(line, '-')));
     }
     page
-}
-
-fn add(page: &mut String, line: &SearchLine, mark: char) {
-    let text = format::one_line(&line.text);
-    // A string takes whatever is written to it.
-    _ = writeln!(page, "{}{mark}{text}", line.range.start);
 }
 
 fn report_stopped(answer: &SearchAnswer) {
