@@ -22,7 +22,9 @@ mod write;
 
 use anyhow::Context;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use tokio::runtime::Builder;
 
+use crate::signals::Signals;
 use crate::{client_error, exit_code, print, usage};
 
 /// Process server for coding agents: when lastbyte says a process has ended, you have all its output
@@ -104,7 +106,21 @@ fn dispatch(command: Subcommand) -> anyhow::Result<u8> {
     }
 }
 
+/// Runs a command that has an engine of its own. Signals are heard before anything exists that a deadly
+/// one would leave behind.
+fn with_signals<T>(
+    mut runtime: Builder,
+    command: impl AsyncFnOnce(&mut Signals) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
+    let result = runtime.block_on(async { command(&mut Signals::listen()?).await });
+    // Does not wait for a scan of /proc or a read of standard input in progress.
+    runtime.shutdown_background();
+    result
+}
+
+/// Runs a command that asks a server.
 fn asking(command: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(command)
 }

@@ -16,6 +16,7 @@ use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
 use tokio::runtime::Builder;
 
+use super::with_signals;
 use crate::daemon::listen;
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
@@ -71,26 +72,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::prepare_for_children();
     // Each command takes some.
     lastbyte_sys::descriptor_limit::raise();
-    let runtime =
-        Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-    // Before anything exists that a deadly signal would leave behind.
-    let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let folder = StateFolder::create()?;
-    let code = runtime.block_on(args.execute(&folder, &mut signals));
-    // Does not wait for a read of standard input in progress.
-    runtime.shutdown_background();
-    code
+    with_signals(Builder::new_multi_thread(), async |signals| args.execute(signals).await)
 }
 
 impl Args {
-    async fn execute(&self, folder: &StateFolder, signals: &mut Signals) -> anyhow::Result<u8> {
+    async fn execute(&self, signals: &mut Signals) -> anyhow::Result<u8> {
+        let folder = StateFolder::create()?;
         let engine = Engine::new(folder.settings()).context("cannot prepare to run commands")?;
         // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         // A directory that was removed has no name any more, but is still the current one.
         let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let sandboxing = self.sandboxing();
-        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(folder)) };
+        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(&folder)) };
         let door = Door::new(engine.clone(), settings);
         let code = self.serve_until_signalled(&door, signals).await;
         engine.close(Survivors::Stop).await;

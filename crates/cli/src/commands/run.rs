@@ -12,6 +12,7 @@ use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
 use tokio::runtime::Builder;
 
+use super::with_signals;
 use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::warn_if_external;
@@ -84,24 +85,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     warn_if_external(Some(&launch.sandbox));
     lastbyte_sys::own_signals::prepare_for_children();
     // One thread is enough for the engine's tasks; blocking work has its own threads.
-    let runtime =
-        Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
-    // Before anything exists that a deadly signal would leave behind.
-    let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let folder = StateFolder::create()?;
-    let code = runtime.block_on(args.execute(launch, &folder, &mut signals));
-    // Does not wait for a scan of /proc in progress.
-    runtime.shutdown_background();
-    code
+    with_signals(Builder::new_current_thread(), async |signals| args.execute(launch, signals).await)
 }
 
 impl Args {
-    async fn execute(
-        &self,
-        launch: Launch,
-        folder: &StateFolder,
-        signals: &mut Signals,
-    ) -> anyhow::Result<u8> {
+    async fn execute(&self, launch: Launch, signals: &mut Signals) -> anyhow::Result<u8> {
+        let folder = StateFolder::create()?;
         let settings = Settings { spawners: 1, ..folder.settings() };
         let engine = Engine::new(settings).context("cannot prepare to run commands")?;
         // Adopts orphans, so that nothing the command starts leaves its tree or stays a zombie.

@@ -151,24 +151,14 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// A query has no null: what is not said is absent.
+/// A query has no null: what is not said is absent. An option has a type or a reference, then null.
 fn without_null(mut schema: Value) -> Value {
-    if let Some(kind) = before(&schema["type"], &json!("null")) {
-        schema["type"] = kind;
+    let Some(members) = schema.as_object_mut() else { return schema };
+    if let Some(kind) = members.get("type").and_then(|kinds| kinds.get(0)).cloned() {
+        members.insert("type".into(), kind);
     }
-    if let Some(reference) = before(&schema["anyOf"], &json!({ "type": "null" }))
-        && let Some(members) = schema.as_object_mut()
-    {
-        members.remove("anyOf");
-        members.insert("$ref".into(), reference["$ref"].clone());
+    if let Some(choice) = members.remove("anyOf") {
+        members.insert("$ref".into(), choice[0]["$ref"].clone());
     }
     schema
-}
-
-/// The one before `last` in a list of two.
-fn before(list: &Value, last: &Value) -> Option<Value> {
-    match list.as_array()?.as_slice() {
-        [first, second] if second == last => Some(first.clone()),
-        _ => None,
-    }
 }
