@@ -9,7 +9,6 @@ use lastbyte_server::listen::UnixError;
 use rustix::io::Errno;
 
 use crate::paths;
-use crate::process_args::FindError;
 use crate::server_args::is_not_running;
 use crate::usage::{self, quoted};
 
@@ -21,7 +20,7 @@ pub(crate) fn to_text(error: &anyhow::Error) -> String {
             None => refusal.to_string(),
         };
     }
-    match client_error(error) {
+    match error.downcast_ref() {
         Some(client @ ClientError::Connect { address, .. }) if is_not_running(client) => {
             let start = match address {
                 Address::Unix(path) => format!("start{} 'COMMAND'", server_flag(path)),
@@ -52,7 +51,7 @@ pub(crate) struct ServerGone;
 /// An error of a request that followed others to the same server.
 pub(crate) fn after_contact(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
-    if client_error(&error).is_some_and(is_not_running) { ServerGone.into() } else { error }
+    if error.downcast_ref().is_some_and(is_not_running) { ServerGone.into() } else { error }
 }
 
 pub(crate) fn not_running(address: &Address) -> String {
@@ -85,7 +84,7 @@ fn path_flag(name: &str, path: &Path) -> String {
 
 /// What the server, or the engine in its place, answered instead of doing it.
 pub(crate) fn refusal(error: &anyhow::Error) -> Option<&Error> {
-    match client_error(error) {
+    match error.downcast_ref() {
         Some(ClientError::Refused(refusal)) => Some(refusal),
         _ => error.downcast_ref(),
     }
@@ -109,14 +108,6 @@ fn advice(refusal: &Error) -> Option<&str> {
         (ErrorCode::StdinGap, _) => Some("continue with --offset and that number"),
         (ErrorCode::BadCwd, _) => Some("--cwd needs a directory that you can enter"),
         (_, hint) => hint,
-    }
-}
-
-/// The client's error in this one, if it is one.
-pub(crate) fn client_error(error: &anyhow::Error) -> Option<&ClientError> {
-    match error.downcast_ref() {
-        Some(FindError::Client(client)) => Some(client),
-        _ => error.downcast_ref(),
     }
 }
 

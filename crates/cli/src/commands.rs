@@ -22,7 +22,9 @@ mod write;
 
 use anyhow::Context;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use tokio::runtime::Builder;
 
+use crate::signals::Signals;
 use crate::{client_error, exit_code, print, usage};
 
 /// Process server for coding agents: when lastbyte says a process has ended, you have all its output
@@ -30,11 +32,11 @@ use crate::{client_error, exit_code, print, usage};
 #[command(name = "lastbyte", version, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Subcommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum Subcommand {
     Run(Box<run::Args>),
     Serve(serve::Args),
     Start(Box<start::Args>),
@@ -55,8 +57,9 @@ enum Command {
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
     Man(generate::ManArgs),
+    /// Print the help of all commands as one page
     #[command(hide = true)]
-    CliDoc(generate::CliDocArgs),
+    CliDoc,
 }
 
 /// Runs the command that was called; returns the exit code.
@@ -72,38 +75,52 @@ pub(crate) fn run() -> u8 {
     })
 }
 
-fn with_settings(call: ArgMatches) -> anyhow::Result<Command> {
+fn with_settings(call: ArgMatches) -> anyhow::Result<Subcommand> {
     let call = crate::config::fill(Cli::command(), call)?;
     Ok(Cli::from_arg_matches(&call)?.command)
 }
 
-fn dispatch(command: Command) -> anyhow::Result<u8> {
+fn dispatch(command: Subcommand) -> anyhow::Result<u8> {
     match command {
-        Command::Run(args) => run::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Start(args) => asking(start::run(&args)),
-        Command::Ps(args) => asking(ps::run(&args)),
-        Command::Show(args) => asking(show::run(&args)),
-        Command::Logs(args) => asking(logs::run(&args)),
-        Command::Search(args) => asking(search::run(&args)),
-        Command::Wait(args) => asking(wait::run(&args)),
-        Command::Attach(args) => asking(attach::run(&args)),
-        Command::Write(args) => asking(write::run(&args)),
-        Command::Signal(args) => asking(signal::run(&args)),
-        Command::Stop(args) => asking(stop::run(&args)),
-        Command::Forget(args) => asking(forget::run(&args)),
-        Command::Events(args) => asking(events::run(&args)),
-        Command::Shutdown(args) => asking(shutdown::run(&args)),
-        Command::AppServer(args) => app_server::run(&args),
-        Command::Config(args) => config::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Completions(args) => generate::completions(&args, Cli::command()),
-        Command::Man(args) => generate::man(&args, Cli::command()),
-        Command::CliDoc(args) => generate::cli_doc(&args, Cli::command()),
+        Subcommand::Run(args) => run::run(&args),
+        Subcommand::Serve(args) => serve::run(&args),
+        Subcommand::Start(args) => asking(start::run(&args)),
+        Subcommand::Ps(args) => asking(ps::run(&args)),
+        Subcommand::Show(args) => asking(show::run(&args)),
+        Subcommand::Logs(args) => asking(logs::run(&args)),
+        Subcommand::Search(args) => asking(search::run(&args)),
+        Subcommand::Wait(args) => asking(wait::run(&args)),
+        Subcommand::Attach(args) => asking(attach::run(&args)),
+        Subcommand::Write(args) => asking(write::run(&args)),
+        Subcommand::Signal(args) => asking(signal::run(&args)),
+        Subcommand::Stop(args) => asking(stop::run(&args)),
+        Subcommand::Forget(args) => asking(forget::run(&args)),
+        Subcommand::Events(args) => asking(events::run(&args)),
+        Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
+        Subcommand::AppServer(args) => app_server::run(&args),
+        Subcommand::Config(args) => config::run(&args),
+        Subcommand::Doctor(args) => doctor::run(&args),
+        Subcommand::Completions(args) => generate::completions(&args, Cli::command()),
+        Subcommand::Man(args) => generate::man(&args, Cli::command()),
+        Subcommand::CliDoc => generate::cli_doc(Cli::command()),
     }
 }
 
+/// Runs a command that has an engine of its own. Signals are heard before anything exists that a deadly
+/// one would leave behind.
+fn with_signals<T>(
+    mut runtime: Builder,
+    command: impl AsyncFnOnce(&mut Signals) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
+    let result = runtime.block_on(async { command(&mut Signals::listen()?).await });
+    // Does not wait for a scan of /proc or a read of standard input in progress.
+    runtime.shutdown_background();
+    result
+}
+
+/// Runs a command that asks a server.
 fn asking(command: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(command)
 }

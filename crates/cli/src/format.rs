@@ -1,6 +1,5 @@
 //! A process in words, for people: what it runs, how old and how large it is, how it ended.
 
-use std::fmt::Write;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -39,6 +38,11 @@ pub(crate) fn lines(text: &str) -> String {
     });
     let escaped = |found: &Captures<'_>| found[0].escape_default().to_string();
     UNSAFE.replace_all(text, escaped).into_owned()
+}
+
+/// A process chooses its name; it does not get to write to the terminal.
+pub(crate) fn name_and_pid(name: &str, pid: i32) -> String {
+    format!("{} (pid {pid})", one_line(name))
 }
 
 /// Said of a process whose records are not on disk.
@@ -171,29 +175,17 @@ pub(crate) fn table<const N: usize>(
     rows: &[[String; N]],
     width: Option<usize>,
 ) -> String {
-    let heading = heading.map(str::to_owned);
-    let mut widths = [0; N];
-    for row in std::iter::once(&heading).chain(rows) {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for row in std::iter::once(&heading).chain(rows) {
-        text.push_str(&cut(&table_line(row, &widths), width));
-        text.push('\n');
-    }
-    text
+    let heading = [heading.map(str::to_owned)];
+    let rows = || heading.iter().chain(rows);
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    rows().map(|row| cut(&table_line(row, &widths), width) + "\n").collect()
 }
 
 fn table_line(row: &[String], widths: &[usize]) -> String {
-    let mut line = String::new();
-    for (cell, width) in row.iter().zip(widths) {
-        // A string takes whatever is written to it.
-        _ = write!(line, "{cell:width$}  ");
-    }
-    line.truncate(line.trim_end().len());
-    line
+    let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
+    cells.collect::<String>().trim_end().to_owned()
 }
 
 fn cut(line: &str, width: Option<usize>) -> String {

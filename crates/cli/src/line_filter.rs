@@ -1,10 +1,8 @@
 //! Filters lines of output that arrives in pieces.
 
-use std::borrow::Cow;
-
 use regex::bytes::Regex;
 
-/// Lines that match, up to a number of them. Without either it lets everything pass as it comes.
+/// Lines that match, up to a number of them.
 #[derive(Debug)]
 pub(crate) struct LineFilter {
     pattern: Option<Regex>,
@@ -37,50 +35,7 @@ impl LineFilter {
 
     /// What of these bytes is to be shown, as far as that is known; each line that begins in them
     /// behind `stamp`, at which no pattern looks.
-    pub(crate) fn pass<'a>(&mut self, bytes: &'a [u8], stamp: &str) -> Cow<'a, [u8]> {
-        let shown = match self.pattern {
-            None if stamp.is_empty() => Cow::Borrowed(bytes),
-            None => Cow::Owned(self.stamped(bytes, stamp)),
-            Some(_) => Cow::Owned(self.matching(bytes, stamp)),
-        };
-        self.counted(shown)
-    }
-
-    /// The last line, if it has no end and matches.
-    pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let last = self.begun_line();
-        self.counted(Cow::Owned(last)).into_owned()
-    }
-
-    /// Bytes are missing after those so far: their line ends here, and what follows starts
-    /// another. What is to be shown of it, with the end that it lost.
-    pub(crate) fn gap(&mut self) -> Vec<u8> {
-        let mut last = self.begun_line();
-        if !last.is_empty() || self.shown_in_line {
-            last.push(b'\n');
-        }
-        self.in_line = false;
-        self.counted(Cow::Owned(last)).into_owned()
-    }
-
-    /// Nothing more can pass.
-    pub(crate) fn is_full(&self) -> bool {
-        self.left == Some(0)
-    }
-
-    fn stamped(&mut self, bytes: &[u8], stamp: &str) -> Vec<u8> {
-        let mut shown = Vec::new();
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if !self.in_line {
-                shown.extend_from_slice(stamp.as_bytes());
-            }
-            shown.extend_from_slice(part);
-            self.in_line = !part.ends_with(b"\n");
-        }
-        shown
-    }
-
-    fn matching(&mut self, bytes: &[u8], stamp: &str) -> Vec<u8> {
+    pub(crate) fn pass(&mut self, bytes: &[u8], stamp: &str) -> Vec<u8> {
         let mut shown = Vec::new();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             if !self.in_line {
@@ -88,29 +43,45 @@ impl LineFilter {
             }
             self.begun.extend_from_slice(part);
             self.in_line = !part.ends_with(b"\n");
-            if !self.in_line || self.begun.len() >= LONGEST {
+            if self.pattern.is_none() || !self.in_line || self.begun.len() >= LONGEST {
                 self.take_line(&mut shown);
             }
         }
         shown
     }
 
-    /// The incomplete line, if it matches.
-    fn begun_line(&mut self) -> Vec<u8> {
-        let mut line = Vec::new();
+    /// The last line, if it has no end and matches.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        let mut shown = Vec::new();
         if !self.begun.is_empty() {
-            self.take_line(&mut line);
+            self.take_line(&mut shown);
         }
-        line
+        shown
+    }
+
+    /// Bytes are missing after those so far: their line ends here, and what follows starts
+    /// another. What is to be shown of it, with the end that it lost.
+    pub(crate) fn gap(&mut self) -> Vec<u8> {
+        let mut shown = self.finish();
+        if self.shown_in_line {
+            self.show(b"\n", &mut shown);
+        }
+        self.in_line = false;
+        shown
+    }
+
+    /// Nothing more can pass.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left == Some(0)
     }
 
     /// The line that has begun, or a piece of it, if it matches.
     fn take_line(&mut self, shown: &mut Vec<u8>) {
         let line = std::mem::take(&mut self.begun);
-        if self.matches(&line) {
+        if !self.is_full() && self.matches(&line) {
             // With the first piece of a line that is shown.
             shown.extend_from_slice(std::mem::take(&mut self.begun_stamp).as_bytes());
-            shown.extend_from_slice(&line);
+            self.show(&line, shown);
         }
     }
 
@@ -119,32 +90,11 @@ impl LineFilter {
         self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
     }
 
-    /// What may pass of these bytes, which is then shown.
-    fn counted<'a>(&mut self, bytes: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
-        let shown = self.first_lines(bytes);
-        if let Some(last) = shown.last() {
-            self.shown_in_line = *last != b'\n';
-        }
-        shown
-    }
-
-    /// Up to the end of the last line that may pass.
-    fn first_lines<'a>(&mut self, bytes: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
-        let Some(left) = &mut self.left else { return bytes };
-        let mut end = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if *left == 0 {
-                break;
-            }
-            end += line.len();
-            *left -= u64::from(line.ends_with(b"\n"));
-        }
-        match bytes {
-            Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[..end]),
-            Cow::Owned(mut bytes) => {
-                bytes.truncate(end);
-                Cow::Owned(bytes)
-            }
+    fn show(&mut self, line: &[u8], shown: &mut Vec<u8>) {
+        shown.extend_from_slice(line);
+        self.shown_in_line = !line.ends_with(b"\n");
+        if let Some(left) = &mut self.left {
+            *left -= u64::from(!self.shown_in_line);
         }
     }
 }

@@ -30,6 +30,15 @@ pub(crate) fn json_result(value: &impl serde::Serialize) -> anyhow::Result<()> {
     result(format!("{}\n", serde_json::to_string(value)?))
 }
 
+/// An answer: as a line of JSON if that is wanted, else in words.
+pub(crate) fn answer<T: serde::Serialize>(
+    json: bool,
+    answer: &T,
+    words: impl FnOnce(&T) -> String,
+) -> anyhow::Result<()> {
+    if json { json_result(answer) } else { result(words(answer)) }
+}
+
 /// A value as one line of JSON.
 pub(crate) fn json_message(value: &impl serde::Serialize) {
     match serde_json::to_string(value) {

@@ -16,15 +16,13 @@ const ID_HELP: &str =
 
 /// No process can be meant.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FindError {
+enum FindError {
     #[error("there are no processes yet; start one with `lastbyte start`")]
     NoneYet,
     #[error("no process id starts or ends with {given:?}; `lastbyte ps` lists processes")]
     Unknown { given: String },
     #[error("{count} process ids start or end with {given:?}: {}{}; give more characters", ids.join(", "), and_more(*count, ids))]
     Several { given: String, count: usize, ids: Vec<String> },
-    #[error(transparent)]
-    Client(#[from] ClientError),
 }
 
 fn and_more(count: usize, named: &[String]) -> String {
@@ -38,28 +36,26 @@ fn and_more(count: usize, named: &[String]) -> String {
 const WHOLE: usize = 36;
 /// How many ids an error names.
 const NAMED: usize = 5;
-/// As many as one answer may have.
-const PAGE: u64 = 1000;
 
 /// The whole id of the process that is meant.
-async fn find_id(client: &Client, given: &str) -> Result<String, FindError> {
+async fn find_id(client: &Client, given: &str) -> anyhow::Result<String> {
     match given {
         "last" => newest(client).await,
         // Whether it is there, the server says better.
         whole if whole.len() == WHOLE => Ok(whole.to_owned()),
-        part => choose(part, all(client).await?),
+        part => Ok(choose(part, all(client).await?)?),
     }
 }
 
-async fn newest(client: &Client) -> Result<String, FindError> {
+async fn newest(client: &Client) -> anyhow::Result<String> {
     let query = ListQuery { limit: Some(1), ..ListQuery::default() };
     let newest = client.list(&query).await?.processes.into_iter().next();
-    newest.map(|process| process.id).ok_or(FindError::NoneYet)
+    Ok(newest.ok_or(FindError::NoneYet)?.id)
 }
 
 async fn all(client: &Client) -> Result<Vec<String>, ClientError> {
     let mut ids = Vec::new();
-    let mut query = ListQuery { limit: Some(PAGE), ..ListQuery::default() };
+    let mut query = ListQuery { limit: Some(ListQuery::MOST), ..ListQuery::default() };
     loop {
         let page = client.list(&query).await?;
         ids.extend(page.processes.into_iter().map(|process| process.id));

@@ -1,7 +1,6 @@
 //! Calls that make no sense, answered with the line that does.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
@@ -15,20 +14,20 @@ const VERBS: [&str; 2] = ["run", "start"];
 /// What is wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("no command given\n\n{}", Example(.0))]
+    #[error("no command given\n\n{}", example(.0))]
     NoCommand(&'static str),
-    #[error("the command is empty\n\n{}", Example(.0))]
+    #[error("the command is empty\n\n{}", example(.0))]
     EmptyText(&'static str),
-    #[error("the program name is empty\n\n{}", Example(.0))]
+    #[error("the program name is empty\n\n{}", example(.0))]
     EmptyProgram(&'static str),
     #[error(
         "got both a shell command and a program after `--`; give only one\n\n{}",
-        Example(.0)
+        example(.0)
     )]
     TwoCommands(&'static str),
-    #[error("pass the shell command as one quoted argument (got {count})\n\n{fix}", count = words.len(), fix = Fix(verb, words))]
+    #[error("pass the shell command as one quoted argument (got {count})\n\n{fix}", count = words.len(), fix = fix(verb, words))]
     NotQuoted { verb: &'static str, words: Vec<OsString> },
-    #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = Fix(verb, words))]
+    #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = fix(verb, words))]
     ForeignOption { verb: &'static str, option: String, words: Vec<OsString> },
     #[error("{option} is not an option of `lastbyte {verb}`; see `lastbyte {verb} --help`")]
     UnknownOption { verb: &'static str, option: String },
@@ -63,22 +62,21 @@ pub(crate) enum Error {
     WatchNeedsTerminal,
 }
 
-struct Example<'a>(&'a str);
-
-impl fmt::Display for Example<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(verb) = self;
-        writeln!(out, "Pass one quoted shell command, or a program and its arguments after `--`:")?;
-        writeln!(out, "  lastbyte {verb} 'make test | tail -5'")?;
-        write!(out, "  lastbyte {verb} -- make test")
-    }
+fn example(verb: &str) -> String {
+    format!(
+        "Pass one quoted shell command, or a program and its arguments after `--`:\n  \
+         lastbyte {verb} 'make test | tail -5'\n  \
+         lastbyte {verb} -- make test"
+    )
 }
 
 /// Prints the error that clap found, or the help that was requested; returns the exit code.
 pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     let words = words_to_run(program);
     match (error.kind(), words) {
-        (ErrorKind::UnknownArgument, Some((verb, words))) if suggestion(error).is_none() => {
+        (ErrorKind::UnknownArgument, Some((verb, words)))
+            if text_of(error, ContextKind::SuggestedArg).is_none() =>
+        {
             let option = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
             let is_it = |word: &OsString| word.to_string_lossy().starts_with(&option);
             print::message(if words.iter().any(is_it) {
@@ -142,10 +140,6 @@ pub(crate) fn program_is_shell_text() -> bool {
     matches!(words.as_slice(), [word] if word.as_encoded_bytes().contains(&b' '))
 }
 
-fn suggestion(error: &clap::Error) -> Option<String> {
-    text_of(error, ContextKind::SuggestedArg)
-}
-
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -154,17 +148,14 @@ fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// The two ways to run these words.
-struct Fix<'a>(&'a str, &'a [OsString]);
-
-impl fmt::Display for Fix<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(verb, words) = self;
-        let words: Vec<String> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-        let words = words.join(" ");
-        writeln!(out, "Quote the command, or put it after `--`:")?;
-        writeln!(out, "  lastbyte {verb} {}", in_quotes(&words))?;
-        write!(out, "  lastbyte {verb} -- {words}")
-    }
+fn fix(verb: &str, words: &[OsString]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+    let (words, quoted) = (words.join(" "), in_quotes(&words.join(" ")));
+    format!(
+        "Quote the command, or put it after `--`:\n  \
+         lastbyte {verb} {quoted}\n  \
+         lastbyte {verb} -- {words}"
+    )
 }
 
 /// As a shell takes it for one word.

@@ -11,9 +11,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::connection::{Stream, connect};
-use crate::error::{excerpt, refused};
-use crate::query::query;
-use crate::request::process_path;
+use crate::request::{ApiRequest, process_path};
 use crate::wire::{AttachNotice, AttachQuery, AttachRequest};
 use crate::{Address, ClientError, Problem};
 
@@ -30,7 +28,7 @@ pub struct Attached {
 #[derive(Debug)]
 pub struct AttachedReader {
     stream: SplitStream<Socket>,
-    asked: String,
+    ask: ApiRequest,
     cursor: u64,
 }
 
@@ -38,7 +36,7 @@ pub struct AttachedReader {
 #[derive(Debug)]
 pub struct AttachedWriter {
     sink: SplitSink<Socket, Message>,
-    asked: String,
+    ask: ApiRequest,
 }
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
@@ -57,29 +55,21 @@ impl Attached {
     pub(crate) async fn open(
         address: &Address,
         id: &str,
-        asked: &AttachQuery,
+        query: &AttachQuery,
     ) -> Result<Self, ClientError> {
-        let path = format!("{}{}", process_path(id, "/attach"), query(asked));
-        let asked = format!("GET {path}");
-        let request = request(address, &path).map_err(|error| failed(&asked, error))?;
+        let ask = ApiRequest::get(process_path(id, "/attach")).query(query);
+        let request = request(address, &ask.target).map_err(|error| failed(&ask, error))?;
         let stream = connect(address).await?;
         let opened = client_async(request, stream).await;
-        let (socket, _) = opened.map_err(|error| refused_or_failed(&asked, error))?;
-        let (sink, stream) = socket.split();
-        let mut reader = AttachedReader { stream, asked: asked.clone(), cursor: 0 };
-        let writer = AttachedWriter { sink, asked };
+        let (sink, stream) = opened.map_err(|error| refused_or_failed(&ask, error))?.0.split();
+        let mut reader = AttachedReader { stream, ask: ask.clone(), cursor: 0 };
         match reader.next().await? {
             Some(FromProcess::Notice(AttachNotice::Attached { cursor, accepted })) => {
                 reader.cursor = cursor;
-                Ok(Self { reader, writer, accepted })
+                Ok(Self { reader, writer: AttachedWriter { sink, ask }, accepted })
             }
-            _ => Err(reader.failed(Problem::Ended)),
+            _ => Err(ask.failed(Problem::Ended)),
         }
-    }
-
-    /// Behind the last byte that came: where to attach again.
-    pub fn cursor(&self) -> u64 {
-        self.reader.cursor()
     }
 
     /// How many bytes of input had been accepted when this attached; `None` when none is taken.
@@ -87,36 +77,22 @@ impl Attached {
         self.accepted
     }
 
-    /// Waits for what comes next; `None` when that is nothing. Cancel-safe.
-    pub async fn next(&mut self) -> Result<Option<FromProcess>, ClientError> {
-        self.reader.next().await
-    }
-
-    /// Bytes for standard input. Waits while the command does not read.
-    pub async fn write(&mut self, bytes: impl Into<Bytes>) -> Result<(), ClientError> {
-        self.writer.write(bytes).await
-    }
-
-    pub async fn request(&mut self, request: AttachRequest) -> Result<(), ClientError> {
-        self.writer.request(request).await
-    }
-
-    /// Both directions apart, so that neither waits for the other.
+    /// Both directions, of which neither waits for the other.
     pub fn split(self) -> (AttachedReader, AttachedWriter) {
         (self.reader, self.writer)
     }
 }
 
 impl AttachedReader {
-    /// As [`Attached::cursor`].
+    /// Behind the last byte that came: where to attach again.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// As [`Attached::next`].
+    /// Waits for what comes next; `None` when that is nothing. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<FromProcess>, ClientError> {
         while let Some(message) = self.stream.next().await {
-            match message.map_err(|error| failed(&self.asked, error))? {
+            match message.map_err(|error| failed(&self.ask, error))? {
                 Message::Binary(bytes) => {
                     self.cursor += bytes.len() as u64;
                     return Ok(Some(FromProcess::Output(bytes)));
@@ -130,21 +106,16 @@ impl AttachedReader {
     }
 
     fn notice(&mut self, text: &str) -> Result<FromProcess, ClientError> {
-        let json = |source| Problem::Json { text: excerpt(text.as_bytes()), source };
-        let notice = serde_json::from_str(text).map_err(|error| self.failed(json(error)))?;
+        let notice = self.ask.parsed(text.as_bytes())?;
         if let AttachNotice::Dropped { range } = &notice {
             self.cursor = range.end;
         }
         Ok(FromProcess::Notice(notice))
     }
-
-    fn failed(&self, source: Problem) -> ClientError {
-        ClientError::Protocol { asked: self.asked.clone(), source }
-    }
 }
 
 impl AttachedWriter {
-    /// As [`Attached::write`].
+    /// Bytes for standard input. Waits while the command does not read.
     pub async fn write(&mut self, bytes: impl Into<Bytes>) -> Result<(), ClientError> {
         let mut bytes = bytes.into();
         while !bytes.is_empty() {
@@ -155,21 +126,16 @@ impl AttachedWriter {
     }
 
     pub async fn request(&mut self, request: AttachRequest) -> Result<(), ClientError> {
-        let json = |source| ClientError::Protocol {
-            asked: self.asked.clone(),
-            source: Problem::Json { text: "the request itself".into(), source },
-        };
-        let text = serde_json::to_string(&request).map_err(json)?;
-        self.send(Message::text(text)).await
+        self.send(Message::text(self.ask.written(&request)?)).await
     }
 
     /// Says that no more comes. The server has taken all of it when the reader is at its end.
     pub async fn close(mut self) -> Result<(), ClientError> {
-        self.sink.close().await.map_err(|error| failed(&self.asked, error))
+        self.sink.close().await.map_err(|error| failed(&self.ask, error))
     }
 
     async fn send(&mut self, message: Message) -> Result<(), ClientError> {
-        self.sink.send(message).await.map_err(|error| failed(&self.asked, error))
+        self.sink.send(message).await.map_err(|error| failed(&self.ask, error))
     }
 }
 
@@ -182,20 +148,16 @@ fn request(address: &Address, path: &str) -> Result<Request, tungstenite::Error>
     Ok(request)
 }
 
-fn refused_or_failed(asked: &str, error: tungstenite::Error) -> ClientError {
+fn refused_or_failed(ask: &ApiRequest, error: tungstenite::Error) -> ClientError {
     match error {
         tungstenite::Error::Http(response) => {
             let status = response.status().as_u16();
-            let body = response.into_body().unwrap_or_default();
-            refused(&body).unwrap_or_else(|| ClientError::Protocol {
-                asked: asked.to_owned(),
-                source: Problem::Status { status, text: excerpt(&body) },
-            })
+            ask.refusal(status, &response.into_body().unwrap_or_default())
         }
-        error => failed(asked, error),
+        error => failed(ask, error),
     }
 }
 
-fn failed(asked: &str, error: tungstenite::Error) -> ClientError {
-    ClientError::Protocol { asked: asked.to_owned(), source: Problem::WebSocket(Box::new(error)) }
+fn failed(ask: &ApiRequest, error: tungstenite::Error) -> ClientError {
+    ask.failed(Box::new(error))
 }

@@ -11,16 +11,15 @@ use hyper::body::Incoming;
 use hyper::http::response::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::connection::{Connection, Unanswered};
-use crate::error::{excerpt, refused};
+use crate::connection::{HttpConnection, Unanswered};
 use crate::request::{ApiRequest, Retry};
-use crate::{Address, ClientError, Problem};
+use crate::{Address, ClientError};
 
 /// A client of one server. Concurrent requests have a connection each.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
-    idle: Mutex<Option<Connection>>,
+    idle: Mutex<Option<HttpConnection>>,
 }
 
 impl Client {
@@ -48,8 +47,7 @@ impl Client {
         ask: &ApiRequest,
     ) -> Result<T, ClientError> {
         let (_, body) = self.answer(ask).await?;
-        serde_json::from_slice(&body)
-            .map_err(|source| ask.failed(Problem::Json { text: excerpt(&body), source }))
+        ask.parsed(&body)
     }
 
     /// The whole of an answer that is no error.
@@ -63,7 +61,7 @@ impl Client {
     async fn response(
         &self,
         ask: &ApiRequest,
-    ) -> Result<(Connection, Response<Incoming>), ClientError> {
+    ) -> Result<(HttpConnection, Response<Incoming>), ClientError> {
         if let Some(mut connection) = self.take_idle().await {
             match connection.send(&self.address, ask).await {
                 Ok(response) => return Ok((connection, response)),
@@ -72,15 +70,10 @@ impl Client {
                 Err(Unanswered::MaybeSent(error)) => return Err(error),
             }
         }
-        let mut connection = Connection::open(&self.address, ask).await?;
-        match connection.send(&self.address, ask).await {
-            Ok(response) => Ok((connection, response)),
-            Err(Unanswered::MaybeSent(error)) => Err(error),
-            Err(Unanswered::NotSent) => Err(ask.failed(Problem::Ended)),
-        }
+        HttpConnection::open(&self.address, ask).await
     }
 
-    async fn take_idle(&self) -> Option<Connection> {
+    async fn take_idle(&self) -> Option<HttpConnection> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut connection = idle?;
         connection.is_open().await.then_some(connection)
@@ -97,8 +90,5 @@ pub(crate) async fn read(
     if parts.status.is_success() {
         return Ok((parts, body));
     }
-    Err(refused(&body).unwrap_or_else(|| {
-        let status = parts.status.as_u16();
-        ask.failed(Problem::Status { status, text: excerpt(&body) })
-    }))
+    Err(ask.refusal(parts.status.as_u16(), &body))
 }

@@ -10,11 +10,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::request::ApiRequest;
-use crate::{Address, ClientError};
+use crate::{Address, ClientError, Problem};
 
 /// Our end of a connection; dropping it closes the connection.
 #[derive(Debug)]
-pub(crate) struct Connection(SendRequest<Full<Bytes>>);
+pub(crate) struct HttpConnection(SendRequest<Full<Bytes>>);
 
 /// A request has no answer.
 #[derive(Debug)]
@@ -43,13 +43,22 @@ pub(crate) async fn connect(address: &Address) -> Result<Box<dyn Stream>, Client
     })
 }
 
-impl Connection {
-    pub(crate) async fn open(address: &Address, ask: &ApiRequest) -> Result<Self, ClientError> {
+impl HttpConnection {
+    /// A new connection, and the answer to its first request.
+    pub(crate) async fn open(
+        address: &Address,
+        ask: &ApiRequest,
+    ) -> Result<(Self, Response<Incoming>), ClientError> {
         let stream = TokioIo::new(connect(address).await?);
         let (sender, connection) = handshake(stream).await.map_err(|error| ask.failed(error))?;
         // Ends with the connection; the caller that waits for an answer gets its errors.
         tokio::spawn(async move { _ = connection.await });
-        Ok(Self(sender))
+        let mut own = Self(sender);
+        match own.send(address, ask).await {
+            Ok(response) => Ok((own, response)),
+            Err(Unanswered::MaybeSent(error)) => Err(error),
+            Err(Unanswered::NotSent) => Err(ask.failed(Problem::Ended)),
+        }
     }
 
     /// Whether the server has not closed it, as far as is known here.

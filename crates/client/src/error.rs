@@ -33,19 +33,13 @@ pub enum Problem {
     #[error("the answer has no header {name}")]
     Head { name: &'static str },
     #[error("the WebSocket broke")]
-    WebSocket(#[source] Box<tokio_tungstenite::tungstenite::Error>),
+    WebSocket(#[from] Box<tokio_tungstenite::tungstenite::Error>),
     #[error("unknown event {name:?}")]
     Event { name: String },
     #[error("invalid base64")]
     Base64,
     #[error("the connection was closed before the answer")]
     Ended,
-}
-
-/// The server's own word, if that is what it says.
-pub(crate) fn refused(body: &[u8]) -> Option<ClientError> {
-    let body = serde_json::from_slice::<wire::ErrorBody>(body).ok()?;
-    Some(ClientError::Refused(body.error))
 }
 
 /// The beginning of something that may be long, for people.

@@ -1,6 +1,5 @@
 //! The feed: what happens to processes, in one order.
 
-use crate::error::excerpt;
 use crate::request::ApiRequest;
 use crate::sse::Message;
 use crate::subscription::{Received, Subscription};
@@ -52,9 +51,7 @@ impl Events {
         if event == "gap" {
             return Ok(News::Gap);
         }
-        let problem = |source| Problem::Json { text: excerpt(data.as_bytes()), source };
-        let event =
-            serde_json::from_str(&data).map_err(|source| self.feed.ask.failed(problem(source)))?;
+        let event = self.feed.ask.parsed(data.as_bytes())?;
         Ok(News::Event { id: id.unwrap_or_default(), event })
     }
 }

@@ -1,8 +1,5 @@
 //! The output of one process as it comes, every byte once.
 
-use serde::de::DeserializeOwned;
-
-use crate::error::excerpt;
 use crate::request::{ApiRequest, process_path};
 use crate::sse::Message;
 use crate::subscription::{Received, Subscription};
@@ -55,7 +52,7 @@ impl Following {
     pub async fn next(&mut self) -> Result<Option<Followed>, ClientError> {
         while !self.over {
             match self.log.next().await? {
-                Received::Message(message) => return self.followed(&message).map(Some),
+                Received::Message(message) => return self.followed(message).map(Some),
                 Received::Reconnected => {}
                 Received::End => self.over = true,
             }
@@ -63,24 +60,23 @@ impl Following {
         Ok(None)
     }
 
-    fn followed(&mut self, message: &Message) -> Result<Followed, ClientError> {
-        match message.event.as_str() {
-            follow_events::OUTPUT => Ok(Followed::Output(self.piece(message)?)),
-            follow_events::LATE => Ok(Followed::Late(self.piece(message)?)),
-            follow_events::DROPPED => {
-                self.data::<FollowDropped>(message).map(|dropped| Followed::Dropped(dropped.range))
-            }
-            follow_events::ENDING => Ok(Followed::Ending(Box::new(self.data(message)?))),
+    fn followed(&mut self, message: Message) -> Result<Followed, ClientError> {
+        let (ask, data) = (&self.log.ask, message.data.as_bytes());
+        Ok(match message.event.as_str() {
+            follow_events::OUTPUT => Followed::Output(self.piece(data)?),
+            follow_events::LATE => Followed::Late(self.piece(data)?),
+            follow_events::DROPPED => Followed::Dropped(ask.parsed::<FollowDropped>(data)?.range),
+            follow_events::ENDING => Followed::Ending(Box::new(ask.parsed(data)?)),
             follow_events::FAILED => {
                 self.over = true;
-                Err(ClientError::Refused(self.data::<ErrorBody>(message)?.error))
+                return Err(ClientError::Refused(ask.parsed::<ErrorBody>(data)?.error));
             }
-            _ => Err(self.log.ask.failed(Problem::Event { name: message.event.clone() })),
-        }
+            _ => return Err(ask.failed(Problem::Event { name: message.event })),
+        })
     }
 
-    fn piece(&self, message: &Message) -> Result<Piece, ClientError> {
-        let FollowOutput { range, stream, at_unix_ns, content } = self.data(message)?;
+    fn piece(&self, data: &[u8]) -> Result<Piece, ClientError> {
+        let FollowOutput { range, stream, at_unix_ns, content } = self.log.ask.parsed(data)?;
         let bytes = match content {
             wire::Bytes::Text(text) => text.into_bytes(),
             wire::Bytes::Base64(text) => base64_simd::STANDARD
@@ -88,11 +84,5 @@ impl Following {
                 .map_err(|_| self.log.ask.failed(Problem::Base64))?,
         };
         Ok(Piece { range, stream, at_unix_ns, bytes })
-    }
-
-    fn data<T: DeserializeOwned>(&self, message: &Message) -> Result<T, ClientError> {
-        let data = message.data.as_str();
-        let problem = |source| Problem::Json { text: excerpt(data.as_bytes()), source };
-        serde_json::from_str(data).map_err(|source| self.log.ask.failed(problem(source)))
     }
 }

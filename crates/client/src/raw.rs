@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use hyper::HeaderMap;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::Problem;
 use crate::wire::{Ending, Phase, Range, head};
@@ -30,7 +29,7 @@ impl RawOutput {
             next: head.required(head::NEXT)?,
             total: head.required(head::TOTAL)?,
             dropped: head.ranges(head::DROPPED)?,
-            phase: head.word(head::PHASE)?,
+            phase: head.required(head::PHASE)?,
             log_open: head.required(head::LOG_OPEN)?,
             final_len: head.optional(head::FINAL_LEN)?,
             ending: head.optional(head::ENDING)?,
@@ -47,19 +46,15 @@ impl Head<'_> {
         value.transpose().map_err(|_| Problem::Head { name })
     }
 
-    /// Numbers, truth values and objects are JSON already.
+    /// Numbers, truth values and objects are JSON already; a word is not.
     fn optional<T: DeserializeOwned>(&self, name: &'static str) -> Result<Option<T>, Problem> {
-        let value = self.text(name)?.map(serde_json::from_str);
-        value.transpose().map_err(|_| Problem::Head { name })
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let value = serde_json::from_str(text).or_else(|_| serde_json::from_value(text.into()));
+        value.map(Some).map_err(|_| Problem::Head { name })
     }
 
     fn required<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, Problem> {
         self.optional(name)?.ok_or(Problem::Head { name })
-    }
-
-    fn word<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, Problem> {
-        let word = self.text(name)?.ok_or(Problem::Head { name })?;
-        serde_json::from_value(Value::from(word)).map_err(|_| Problem::Head { name })
     }
 
     fn ranges(&self, name: &'static str) -> Result<Vec<Range>, Problem> {

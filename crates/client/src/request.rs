@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Method, Request};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use crate::error::excerpt;
 use crate::query::{part, query};
+use crate::wire::ErrorBody;
 use crate::{Address, ClientError, Problem};
 
 /// One request, which can be sent more than once.
@@ -14,8 +17,7 @@ use crate::{Address, ClientError, Problem};
 pub(crate) struct ApiRequest {
     method: Method,
     /// Path and query.
-    target: String,
-    content_type: Option<&'static str>,
+    pub(crate) target: String,
     body: Bytes,
     headers: Vec<(&'static str, String)>,
     pub(crate) repeat: Retry,
@@ -43,7 +45,7 @@ impl ApiRequest {
     }
 
     fn new(method: Method, target: String, repeat: Retry) -> Self {
-        Self { method, target, content_type: None, body: Bytes::new(), headers: vec![], repeat }
+        Self { method, target, body: Bytes::new(), headers: vec![], repeat }
     }
 
     pub(crate) fn query(mut self, fields: &impl Serialize) -> Self {
@@ -51,24 +53,38 @@ impl ApiRequest {
         self
     }
 
-    pub(crate) fn json(mut self, value: &impl Serialize) -> Result<Self, ClientError> {
-        let json = serde_json::to_vec(value).map_err(|source| {
-            self.failed(Problem::Json { text: "the request itself".into(), source })
-        })?;
-        self.content_type = Some("application/json");
-        self.body = json.into();
-        Ok(self)
+    pub(crate) fn json(self, value: &impl Serialize) -> Result<Self, ClientError> {
+        let body = self.written(value)?.into();
+        Ok(Self { body, ..self }.header("content-type", "application/json"))
     }
 
-    pub(crate) fn bytes(mut self, bytes: Bytes) -> Self {
-        self.content_type = Some("application/octet-stream");
-        self.body = bytes;
-        self
+    pub(crate) fn bytes(self, body: Bytes) -> Self {
+        Self { body, ..self }.header("content-type", "application/octet-stream")
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// A value of it as JSON.
+    pub(crate) fn written(&self, value: &impl Serialize) -> Result<String, ClientError> {
+        let problem = |source| Problem::Json { text: "the request itself".into(), source };
+        serde_json::to_string(value).map_err(|source| self.failed(problem(source)))
+    }
+
+    /// The value that JSON of its answer has.
+    pub(crate) fn parsed<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, ClientError> {
+        let problem = |source| Problem::Json { text: excerpt(json), source };
+        serde_json::from_slice(json).map_err(|source| self.failed(problem(source)))
+    }
+
+    /// An answer with this status, which is no success: the server's own word, if it says one.
+    pub(crate) fn refusal(&self, status: u16, body: &[u8]) -> ClientError {
+        match serde_json::from_slice::<ErrorBody>(body) {
+            Ok(body) => ClientError::Refused(body.error),
+            Err(_) => self.failed(Problem::Status { status, text: excerpt(body) }),
+        }
     }
 
     pub(crate) fn failed(&self, source: impl Into<Problem>) -> ClientError {
@@ -81,9 +97,6 @@ impl ApiRequest {
             Request::builder().method(&self.method).uri(&self.target).header(HOST, "localhost");
         if let Some(token) = address.token() {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
-        }
-        if let Some(content_type) = self.content_type {
-            request = request.header(CONTENT_TYPE, content_type);
         }
         for (name, value) in &self.headers {
             request = request.header(*name, value);

@@ -10,12 +10,12 @@ pub(crate) struct Message {
 
 /// Gathers bytes until they are messages.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
+pub(crate) struct MessageBuffer {
     bytes: Vec<u8>,
     message: Message,
 }
 
-impl Messages {
+impl MessageBuffer {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn messages_are_the_same_in_whatever_pieces_they_come() {
         for size in 1..STREAM.len() {
-            let mut messages = Messages::default();
+            let mut messages = MessageBuffer::default();
             let mut found = Vec::new();
             for piece in STREAM.as_bytes().chunks(size) {
                 messages.push(piece);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_not_whole_is_not_given() {
-        let mut messages = Messages::default();
+        let mut messages = MessageBuffer::default();
         messages.push(b"id: 1-1\nevent: ended\ndata: {}\n");
         assert_eq!(messages.next(), None);
     }

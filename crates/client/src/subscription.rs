@@ -5,9 +5,9 @@ use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 
 use crate::client::read;
-use crate::connection::{Connection, Unanswered};
+use crate::connection::HttpConnection;
 use crate::request::ApiRequest;
-use crate::sse::{Message, Messages};
+use crate::sse::{Message, MessageBuffer};
 use crate::{Address, ClientError, Problem};
 
 /// What is asked for again and again, and how far it has come.
@@ -35,9 +35,9 @@ pub(crate) enum Received {
 #[derive(Debug)]
 struct Open {
     /// Held so that the connection stays.
-    _connection: Connection,
+    _connection: HttpConnection,
     response: Response<Incoming>,
-    messages: Messages,
+    messages: MessageBuffer,
 }
 
 impl Subscription {
@@ -88,16 +88,11 @@ impl Subscription {
             Some(last) => self.ask.clone().header("last-event-id", last),
             None => self.ask.clone(),
         };
-        let mut connection = Connection::open(&self.address, &ask).await?;
-        let response = connection.send(&self.address, &ask).await;
-        let response = response.map_err(|unanswered| match unanswered {
-            Unanswered::NotSent => ask.failed(Problem::Ended),
-            Unanswered::MaybeSent(error) => error,
-        })?;
+        let (connection, response) = HttpConnection::open(&self.address, &ask).await?;
         if !response.status().is_success() {
             read(&ask, response).await?;
             return Err(ask.failed(Problem::Ended));
         }
-        Ok(Open { _connection: connection, response, messages: Messages::default() })
+        Ok(Open { _connection: connection, response, messages: MessageBuffer::default() })
     }
 }

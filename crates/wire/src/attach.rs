@@ -10,17 +10,14 @@ use crate::{Ending, Error, Range};
 
 /// Where the output starts, and when it stops.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct AttachQuery {
     /// The cursor to start at; a negative one counts from the end. The default is 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
     /// Continue after the ending, with output of surviving processes, until the log closes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// No other client writes: input continues at offset `accepted`, and bytes that an earlier
     /// connection sent are not written twice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub only_writer: Option<bool>,
 }
 

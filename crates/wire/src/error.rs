@@ -10,7 +10,8 @@ pub struct ErrorBody {
 }
 
 /// What failed, and what to do next.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     pub code: ErrorCode,
     /// What failed, on what and why.
@@ -30,14 +31,6 @@ impl Error {
         self
     }
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}", self.message)
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Declares the codes and their table in one place.
 macro_rules! codes {

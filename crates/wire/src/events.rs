@@ -9,16 +9,13 @@ use crate::{Ending, TimeoutKind};
 
 /// Which events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct EventsQuery {
     /// Only events of processes of this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Only events that name this chat of Coder's agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
     /// Only events after this one, for clients that cannot send the header `Last-Event-ID`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<String>,
 }
 

@@ -10,16 +10,13 @@ use crate::{Range, Stream};
 
 /// Where to start, and when to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct FollowQuery {
     /// The cursor to start at; a negative one counts from the end. The default is 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
     /// Continue after the ending, with output of surviving processes, until the log closes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// Add the time of each piece of output. Pieces then end where the time changes, even inside a character.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<bool>,
 }
 

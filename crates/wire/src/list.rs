@@ -7,22 +7,17 @@ use crate::{Phase, Process};
 
 /// Which processes to list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// `name=value`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "="))]
     pub label: Option<String>,
     /// Only processes started before the one with this id: `next` of the previous page.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uuid"))]
     pub before: Option<String>,
     /// How many processes to list. The default is 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MOST))]
     pub limit: Option<u64>,
 }

@@ -3,8 +3,11 @@
 mod operation;
 mod refusals;
 
+use std::cell::RefCell;
+
+use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ErrorCode::{
     BadCwd, Failed, InvalidPattern, KeyConflict, NoTerminal, NotEnded, OutputHeld, ProcessExited,
@@ -28,12 +31,12 @@ pub fn openapi() -> Value {
     let settings = SchemaSettings::draft2020_12();
     let settings =
         settings.with(|settings| settings.definitions_path = "/components/schemas".into());
-    let mut schemas = settings.into_generator();
-    schemas.subschema_for::<ErrorBody>();
-    let mut paths = Map::new();
-    for operation in operations() {
-        let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
-        methods[operation.method] = operation.document(&mut schemas);
+    let schemas = RefCell::new(settings.into_generator());
+    schemas.borrow_mut().subschema_for::<ErrorBody>();
+    let mut paths = json!({});
+    for operation in operations(&schemas) {
+        let (path, method) = (operation.path, operation.method);
+        paths[path][method] = operation.into_document();
     }
     with_ends(json!({
         "openapi": "3.1.0",
@@ -44,7 +47,7 @@ pub fn openapi() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schemas.take_definitions(true),
+            "schemas": schemas.into_inner().take_definitions(true),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
         // A unix socket requires none.
@@ -52,45 +55,39 @@ pub fn openapi() -> Value {
     }))
 }
 
-fn operations() -> Vec<Operation> {
-    const PROCESSES: &str = "/v1/processes";
-    const PROCESS: &str = "/v1/processes/{id}";
+fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
+    let get = |path, id, summary| Operation::new(schemas, "get", path, id, summary);
+    let post = |path, id, summary| Operation::new(schemas, "post", path, id, summary);
+    let delete = |path, id, summary| Operation::new(schemas, "delete", path, id, summary);
     vec![
-        Operation::get("/v1", "tellVersion", "Name and version of the server").json::<Root>(200),
-        Operation::get("/healthz", "tellHealth", "Health of the server")
-            .json::<Health>(200)
-            .for_anybody(),
-        Operation::get("/metrics", "tellMetrics", "Metrics in the Prometheus text format")
+        get("/v1", "tellVersion", "Name and version of the server").json::<Root>(200),
+        get("/healthz", "tellHealth", "Health of the server").json::<Health>(200).for_anybody(),
+        get("/metrics", "tellMetrics", "Metrics in the Prometheus text format")
             .content(200, "text/plain; version=0.0.4; charset=utf-8"),
-        Operation::get("/openapi.json", "tellApi", "This document")
-            .content(200, "application/json"),
-        Operation::post("/v1/shutdown", "shutDown", "Stop all processes and shut down").empty(202),
-        Operation::get(PROCESSES, "listProcesses", "List processes, newest first")
+        get("/openapi.json", "tellApi", "This document").content(200, "application/json"),
+        post("/v1/shutdown", "shutDown", "Stop all processes and shut down").empty(202),
+        get("/v1/processes", "listProcesses", "List processes, newest first")
             .query::<ListQuery>()
             .json::<ListAnswer>(200),
-        Operation::post(PROCESSES, "startProcess", "Start a command, and optionally wait for it")
+        post("/v1/processes", "startProcess", "Start a command, and optionally wait for it")
             .body::<StartRequest>()
             .json::<StartAnswer>(200)
             .json::<StartAnswer>(201)
             .refused(&[InvalidPattern, KeyConflict, BadCwd, SandboxUnavailable])
             .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
-        Operation::get("/v1/events", "readEvents", "Events of all processes, as they happen")
+        get("/v1/events", "readEvents", "Events of all processes, as they happen")
             .query::<EventsQuery>()
             .head(&[LAST_EVENT_ID])
             .content(200, "text/event-stream")
             .refused(&[TooManyWaits]),
-        Operation::get(PROCESS, "showProcess", "Show a process").json::<Process>(200),
-        Operation::delete(PROCESS, "forgetProcess", "Forget an ended process and its output")
+        get("/v1/processes/{id}", "showProcess", "Show a process").json::<Process>(200),
+        delete("/v1/processes/{id}", "forgetProcess", "Forget an ended process and its output")
             .query::<ForgetQuery>()
             .empty(204)
             .refused(&[NotEnded, OutputHeld, Failed]),
-        Operation::get(
-            "/v1/processes/{id}/survivors",
-            "listSurvivors",
-            "List the live processes of its tree",
-        )
-        .json::<Vec<Survivor>>(200),
-        Operation::post(
+        get("/v1/processes/{id}/survivors", "listSurvivors", "List the live processes of its tree")
+            .json::<Vec<Survivor>>(200),
+        post(
             "/v1/processes/{id}/wait",
             "waitForProcess",
             "Wait for the first of several conditions",
@@ -98,39 +95,23 @@ fn operations() -> Vec<Operation> {
         .body::<Wait>()
         .json::<WaitAnswer>(200)
         .refused(&[InvalidPattern, TooManyWaits, Failed]),
-        Operation::post(
-            "/v1/processes/{id}/stdin",
-            "writeToProcess",
-            "Write to its standard input",
-        )
-        .query::<WriteQuery>()
-        .bytes()
-        .json::<WriteAnswer>(200)
-        .refused(&[ProcessExited, StdinNotOpen, StdinGap, StdinFull]),
-        Operation::post(
-            "/v1/processes/{id}/signal",
-            "signalProcess",
-            "Send a signal to its process group",
-        )
-        .body::<SignalRequest>()
-        .json::<SignalAnswer>(200)
-        .refused(&[Failed]),
-        Operation::post(
-            "/v1/processes/{id}/stop",
-            "stopProcess",
-            "Stop its whole tree, with proof",
-        )
-        .optional_body::<StopRequest>()
-        .json::<StopProof>(200),
-        Operation::post(
-            "/v1/processes/{id}/resize",
-            "resizeTerminal",
-            "Change the size of its terminal",
-        )
-        .body::<ResizeRequest>()
-        .empty(204)
-        .refused(&[NoTerminal, ProcessExited, Failed]),
-        Operation::get(
+        post("/v1/processes/{id}/stdin", "writeToProcess", "Write to its standard input")
+            .query::<WriteQuery>()
+            .bytes()
+            .json::<WriteAnswer>(200)
+            .refused(&[ProcessExited, StdinNotOpen, StdinGap, StdinFull]),
+        post("/v1/processes/{id}/signal", "signalProcess", "Send a signal to its process group")
+            .body::<SignalRequest>()
+            .json::<SignalAnswer>(200)
+            .refused(&[Failed]),
+        post("/v1/processes/{id}/stop", "stopProcess", "Stop its whole tree, with proof")
+            .optional_body::<StopRequest>()
+            .json::<StopProof>(200),
+        post("/v1/processes/{id}/resize", "resizeTerminal", "Change the size of its terminal")
+            .body::<ResizeRequest>()
+            .empty(204)
+            .refused(&[NoTerminal, ProcessExited, Failed]),
+        get(
             "/v1/processes/{id}/output",
             "readOutput",
             "Read its output, as a view or as raw bytes",
@@ -144,29 +125,21 @@ fn operations() -> Vec<Operation> {
         .answer_head(200, &RAW)
         .answer_head(206, &RAW)
         .refused(&[RangeNotSatisfiable, TooManyWaits, Failed]),
-        Operation::get("/v1/processes/{id}/output/search", "searchOutput", "Search its output")
+        get("/v1/processes/{id}/output/search", "searchOutput", "Search its output")
             .query::<SearchQuery>()
             .json::<SearchAnswer>(200)
             .refused(&[InvalidPattern, TooManyWaits, Failed]),
-        Operation::get(
-            "/v1/processes/{id}/output/times",
-            "tellTimes",
-            "When its output was written",
-        )
-        .query::<TimesQuery>()
-        .json::<TimesAnswer>(200)
-        .refused(&[Failed]),
-        Operation::get(
-            "/v1/processes/{id}/follow",
-            "followOutput",
-            "Follow its output as server-sent events",
-        )
-        .query::<FollowQuery>()
-        .head(&[LAST_EVENT_ID])
-        .content(200, "text/event-stream")
-        .empty(204)
-        .refused(&[TooManyWaits]),
-        Operation::get(
+        get("/v1/processes/{id}/output/times", "tellTimes", "When its output was written")
+            .query::<TimesQuery>()
+            .json::<TimesAnswer>(200)
+            .refused(&[Failed]),
+        get("/v1/processes/{id}/follow", "followOutput", "Follow its output as server-sent events")
+            .query::<FollowQuery>()
+            .head(&[LAST_EVENT_ID])
+            .content(200, "text/event-stream")
+            .empty(204)
+            .refused(&[TooManyWaits]),
+        get(
             "/v1/processes/{id}/attach",
             "attachToProcess",
             "Its input and output over a WebSocket",

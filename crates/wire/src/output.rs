@@ -7,32 +7,24 @@ use crate::{Ending, Phase};
 
 /// What to show of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct OutputQuery {
     /// The default is `raw`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,
     /// The cursor to start at; a negative one counts from the end. Not for `lines`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_bytes: Option<u64>,
     /// Only this stream, if the streams are split.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
     /// Include late output: what surviving processes wrote after the ending.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// Wait up to this long for output past `from`, or until no more can come: until the ending, or
     /// with `late` until the log closes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// For `lines`: how many lines to show from the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
     /// For `lines`: how many lines to show from the end. The default is 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
 }
 

@@ -3,19 +3,11 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::{
-    AttachNotice, AttachQuery, AttachRequest, ErrorBody, Event, EventsQuery, FollowDropped,
-    FollowOutput, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, OutputQuery,
-    ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
-    StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, WaitAnswer,
-    WriteAnswer, WriteQuery,
-};
-
 /// All of it, under `$defs`.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     macro_rules! add {
-        ($($type:ident)*) => { $(generator.subschema_for::<$type>();)* };
+        ($($type:ident)*) => { $(generator.subschema_for::<crate::$type>();)* };
     }
     add! {
         StartRequest StartAnswer WaitAnswer ListQuery ListAnswer OutputQuery WriteQuery

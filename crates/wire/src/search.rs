@@ -12,22 +12,16 @@ pub struct SearchQuery {
     /// A regular expression; a match lies within one line.
     pub pattern: String,
     /// The cursor to start at: `next` of the previous search. The default is 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// Only in this stream, if the streams are split.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
     /// Include late output: what surviving processes wrote after the ending.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// How many lines to show before a matching line. The default is 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u8>,
     /// How many lines to show after a matching line. The default is 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u8>,
     /// How many matching lines to show. The default is 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MOST_MATCHES))]
     pub max_matches: Option<u64>,
 }

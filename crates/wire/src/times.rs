@@ -7,22 +7,17 @@ use crate::{Phase, Stream};
 
 /// Which bytes to show the times of.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct TimesQuery {
     /// The cursor to start at: `next` of the previous answer. The default is 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// The cursor to stop at. The default is the end of the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
     /// Start at the first byte that may have been written at this time or later, if that is after `from`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since_unix_ns: Option<u64>,
     /// Include late output: what surviving processes wrote after the ending.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// How many stamps to show. The default is 1000, the most is 10000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = Self::MOST_STAMPS))]
     pub max_stamps: Option<u64>,
 }

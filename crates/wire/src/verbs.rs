@@ -8,13 +8,11 @@ use crate::object::object_or_null;
 
 /// `POST …/stdin`, beside the bytes in the body.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct WriteQuery {
     /// The offset of the bytes in the input: bytes accepted before are not written again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Close standard input after the bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub close: Option<bool>,
 }
 
@@ -115,10 +113,9 @@ pub struct ResizeRequest {
 
 /// `DELETE /v1/processes/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct ForgetQuery {
     /// Stop it first, with its whole tree.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<bool>,
 }
 

@@ -1,7 +1,6 @@
 //! `lastbyte app-server`: the protocol of Codex's app-server, without a daemon.
 
 use std::env;
-use std::fmt;
 use std::fs;
 use std::future::ready;
 use std::io::{self, Read, Write};
@@ -17,6 +16,7 @@ use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
 use tokio::runtime::Builder;
 
+use super::with_signals;
 use crate::daemon::listen;
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
@@ -36,7 +36,7 @@ use crate::{exit_code, print, stdio};
 pub(crate) struct Args {
     /// Listen here: stdio://, ws://IP:PORT (loopback addresses only), ws://localhost:PORT (127.0.0.1)
     /// or unix://PATH
-    #[arg(long, value_name = "URL", default_value_t = Listen::Stdio)]
+    #[arg(long, value_name = "URL", default_value = "stdio://")]
     listen: Listen,
 
     /// Same as --listen stdio://
@@ -72,26 +72,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::prepare_for_children();
     // Each command takes some.
     lastbyte_sys::descriptor_limit::raise();
-    let runtime =
-        Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-    // Before anything exists that a deadly signal would leave behind.
-    let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let folder = StateFolder::create()?;
-    let code = runtime.block_on(args.execute(&folder, &mut signals));
-    // Does not wait for a read of standard input in progress.
-    runtime.shutdown_background();
-    code
+    with_signals(Builder::new_multi_thread(), async |signals| args.execute(signals).await)
 }
 
 impl Args {
-    async fn execute(&self, folder: &StateFolder, signals: &mut Signals) -> anyhow::Result<u8> {
+    async fn execute(&self, signals: &mut Signals) -> anyhow::Result<u8> {
+        let folder = StateFolder::create()?;
         let engine = Engine::new(folder.settings()).context("cannot prepare to run commands")?;
         // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         // A directory that was removed has no name any more, but is still the current one.
         let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let sandboxing = self.sandboxing();
-        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(folder)) };
+        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(&folder)) };
         let door = Door::new(engine.clone(), settings);
         let code = self.serve_until_signalled(&door, signals).await;
         engine.close(Survivors::Stop).await;
@@ -182,16 +175,6 @@ impl FromStr for Listen {
     }
 }
 
-impl fmt::Display for Listen {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stdio => write!(out, "stdio://"),
-            Self::WebSocket(address) => write!(out, "ws://{address}"),
-            Self::Unix(path) => write!(out, "unix://{}", path.display()),
-        }
-    }
-}
-
 struct StandardInput;
 struct StandardOutput;
 
@@ -216,12 +199,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_as_it_is_shown() {
-        for text in ["stdio://", "ws://127.0.0.1:4500", "ws://[::1]:0", "unix:///run/a b/s"] {
-            assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
+    fn an_address_is_read() {
+        let web_socket = |address: &str| Listen::WebSocket(address.parse().unwrap());
+        for (text, want) in [
+            ("stdio://", Listen::Stdio),
+            ("ws://127.0.0.1:4500", web_socket("127.0.0.1:4500")),
+            ("ws://[::1]:0", web_socket("[::1]:0")),
+            ("ws://localhost:1", web_socket("127.0.0.1:1")),
+            ("unix:///run/a b/s", Listen::Unix("/run/a b/s".into())),
+        ] {
+            assert_eq!(text.parse::<Listen>().unwrap(), want);
         }
-        let localhost = "ws://localhost:1".parse::<Listen>().unwrap();
-        assert_eq!(localhost.to_string(), "ws://127.0.0.1:1");
     }
 
     #[test]

@@ -8,8 +8,7 @@ use rustix::termios::isatty;
 use crate::attach::detach_key::{DetachKey, Keys};
 use crate::attach::input::Pass;
 use crate::attach::replay::{InitialOutput, last_screen};
-use crate::attach::session::SessionOptions;
-use crate::attach::session::{Session, SessionEnd};
+use crate::attach::session::{Session, SessionEnd, SessionOptions};
 use crate::exit_code::help::{self, Code};
 use crate::process_args::{ProcessArgs, short_id};
 use crate::signals::Interrupted;
@@ -44,16 +43,16 @@ pub(crate) struct AttachArgs {
     /// Start at exactly this byte of the output; a negative number counts from the end. A terminal gets
     /// the bytes unchanged, including old queries and titles
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
-    from: Option<i64>,
+    pub(super) from: Option<i64>,
 
     /// Detach with these keys, like ctrl-] or ctrl-p,ctrl-q (the first with ctrl); `none` for no detach
     /// key. They do not reach the process; send them with `lastbyte write`
     #[arg(long, value_name = "KEYS", default_value_t)]
-    detach_key: DetachKey,
+    pub(super) detach_key: DetachKey,
 
     /// Send neither input nor window size
     #[arg(long)]
-    read_only: bool,
+    pub(super) read_only: bool,
 }
 
 fn exit_codes() -> String {
@@ -79,11 +78,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 impl AttachArgs {
-    /// For a process whose output was not shown yet.
-    pub(crate) fn from_first_byte() -> Self {
-        Self { from: Some(0), ..Self::default() }
-    }
-
     pub(crate) async fn attach(&self, client: &Client, process: &Process) -> anyhow::Result<u8> {
         let begin = self.begin(client, &process.id).await?;
         let query = AttachQuery { from: Some(begin.cursor), ..AttachQuery::default() };

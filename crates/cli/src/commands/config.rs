@@ -50,11 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let ConfigCommand::Show(args) = &args.command;
     let choice = Choice::load(args.config.as_deref())?;
     check(&choice)?;
-    if args.json {
-        print::json_result(&in_json(&choice))
-    } else {
-        print::result(in_words(&choice))
-    }?;
+    print::answer(args.json, &in_json(&choice), |_| in_words(&choice))?;
     Ok(0)
 }
 

@@ -97,7 +97,7 @@ impl Diagnosis {
             // One that is not there has none.
             set_aside: state.and_then(|state| set_aside_folders(state).ok()).unwrap_or_default(),
             most_processes: checks::most_processes(),
-            findings: checks::all(folder, leaf, &tried),
+            findings: checks::all(folder, leaf, tried),
         }
     }
 
@@ -121,27 +121,18 @@ impl fmt::Display for Diagnosis {
         if !self.can_run() {
             return writeln!(out, "Commands cannot run here: see MISSING above.");
         }
-        match self.stops_by {
-            "leaf" => {
-                writeln!(out, "A stop ends a command and everything it started, and proves it.")?
-            }
-            _ => writeln!(
-                out,
-                "A stop searches for everything a command started and ends what it finds."
-            )?,
-        }
-        match self.sandboxes_by {
-            Some(_) => writeln!(out, "A sandbox applies to a command and everything it starts.")?,
-            None => {
-                writeln!(out, "Sandboxes are not available: commands that need one are refused.")?
-            }
-        }
+        let stop = match self.stops_by {
+            "leaf" => "A stop ends a command and everything it started, and proves it.",
+            _ => "A stop searches for everything a command started and ends what it finds.",
+        };
+        let sandbox = match self.sandboxes_by {
+            Some(_) => "A sandbox applies to a command and everything it starts.",
+            None => "Sandboxes are not available: commands that need one are refused.",
+        };
+        writeln!(out, "{stop}\n{sandbox}")?;
         for folder in &self.set_aside {
-            let folder = folder.display();
-            writeln!(
-                out,
-                "Output that the server's journal does not name was set aside in {folder}."
-            )?;
+            let output = "Output that the server's journal does not name";
+            writeln!(out, "{output} was set aside in {}.", folder.display())?;
         }
         match self.most_processes {
             Some(most) => writeln!(out, "About {most} commands can run at once."),

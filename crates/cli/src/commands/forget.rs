@@ -35,15 +35,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 /// With the call that would succeed.
 fn advised(error: ClientError, id: &str) -> ClientError {
+    let ClientError::Refused(refusal) = error else { return error };
     let stop = format!("`lastbyte forget --stop {id}` stops it first");
-    match error {
-        ClientError::Refused(refusal) if refusal.code == ErrorCode::NotEnded => {
-            ClientError::Refused(refusal.hint(stop))
-        }
-        ClientError::Refused(refusal) if refusal.code == ErrorCode::OutputHeld => {
-            let show = format!("`lastbyte show {id}` says which process holds it, and {stop}");
-            ClientError::Refused(refusal.hint(show))
-        }
-        other => other,
-    }
+    let show = format!("`lastbyte show {id}` says which process holds it, and {stop}");
+    ClientError::Refused(match refusal.code {
+        ErrorCode::NotEnded => refusal.hint(stop),
+        ErrorCode::OutputHeld => refusal.hint(show),
+        _ => refusal,
+    })
 }

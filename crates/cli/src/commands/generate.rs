@@ -19,24 +19,14 @@ use crate::print;
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = help::generator_codes())]
 pub(crate) struct CompletionsArgs {
-    shell: Kind,
-}
-
-/// Of those that clap knows, the ones in use where lastbyte runs.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Kind {
-    Bash,
-    Zsh,
-    Fish,
+    // Of those that clap knows, the ones in use where lastbyte runs.
+    #[arg(value_parser = ["bash", "zsh", "fish"])]
+    shell: String,
 }
 
 /// Returns the exit code.
 pub(crate) fn completions(args: &CompletionsArgs, mut program: Command) -> anyhow::Result<u8> {
-    let shell = match args.shell {
-        Kind::Bash => Shell::Bash,
-        Kind::Zsh => Shell::Zsh,
-        Kind::Fish => Shell::Fish,
-    };
+    let shell: Shell = args.shell.parse().map_err(anyhow::Error::msg)?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "lastbyte", &mut script);
     print::result(script)?;
@@ -63,10 +53,6 @@ pub(crate) fn man(args: &ManArgs, program: Command) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Print the help of all commands as one page
-#[derive(Debug, clap::Args)]
-pub(crate) struct CliDocArgs {}
-
 const BEGINNING: &str = "\
 # The command line
 
@@ -75,7 +61,7 @@ flag is in [configuration.md](configuration.md).
 ";
 
 /// Returns the exit code.
-pub(crate) fn cli_doc(_: &CliDocArgs, mut program: Command) -> anyhow::Result<u8> {
+pub(crate) fn cli_doc(mut program: Command) -> anyhow::Result<u8> {
     // Gives each command its full name.
     program.build();
     let mut page = BEGINNING.to_owned();

@@ -10,15 +10,11 @@ use lastbyte_client::wire::{Content, OutputQuery, Range, TimesQuery, View};
 use regex::bytes::Regex;
 
 use self::source::Source;
-
-use crate::client_error;
 use crate::exit_code::help::{self, Code};
 use crate::line_filter::LineFilter;
-use crate::print;
-use crate::process_args::OutputArgs;
-use crate::process_args::ProcessArgs;
+use crate::process_args::{OutputArgs, ProcessArgs};
 use crate::stdio::{self, Reader};
-use crate::units;
+use crate::{client_error, print, units};
 
 /// Print the output of a process, byte for byte
 ///
@@ -105,8 +101,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
                 print::message(format_args!("{} bytes were dropped: {start}-{end}", end - start));
             }
         }
-        let shown = filter.pass(&part.bytes, &part.stamp);
-        if stdio::write_stdout(&shown)? == Reader::Gone || filter.is_full() {
+        let reader = if args.is_by_line() {
+            stdio::write_stdout(&filter.pass(&part.bytes, &part.stamp))?
+        } else {
+            stdio::write_stdout(&part.bytes)?
+        };
+        if reader == Reader::Gone || filter.is_full() {
             return Ok(0);
         }
     }

@@ -1,6 +1,5 @@
 //! `lastbyte run`: a command in the foreground, without a daemon.
 
-use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use lastbyte_output::log::Quota;
 use lastbyte_server::to_wire;
 use tokio::runtime::Builder;
 
+use super::with_signals;
 use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::warn_if_external;
@@ -85,24 +85,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     warn_if_external(Some(&launch.sandbox));
     lastbyte_sys::own_signals::prepare_for_children();
     // One thread is enough for the engine's tasks; blocking work has its own threads.
-    let runtime =
-        Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
-    // Before anything exists that a deadly signal would leave behind.
-    let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let folder = StateFolder::create()?;
-    let code = runtime.block_on(args.execute(launch, &folder, &mut signals));
-    // Does not wait for a scan of /proc in progress.
-    runtime.shutdown_background();
-    code
+    with_signals(Builder::new_current_thread(), async |signals| args.execute(launch, signals).await)
 }
 
 impl Args {
-    async fn execute(
-        &self,
-        launch: Launch,
-        folder: &StateFolder,
-        signals: &mut Signals,
-    ) -> anyhow::Result<u8> {
+    async fn execute(&self, launch: Launch, signals: &mut Signals) -> anyhow::Result<u8> {
+        let folder = StateFolder::create()?;
         let settings = Settings { spawners: 1, ..folder.settings() };
         let engine = Engine::new(settings).context("cannot prepare to run commands")?;
         // Adopts orphans, so that nothing the command starts leaves its tree or stays a zombie.
@@ -134,11 +122,11 @@ impl Args {
         if ending.sandbox_denied {
             print::message("the sandbox killed the command");
         }
-        if let Some(left) = find_holders(process, ending).await {
+        if let Some(left) = still_running(process, ending).await {
             print::message(left);
         }
         if self.summary {
-            print::message(Summary { ending });
+            print::message(summary(ending));
         }
         if self.json {
             print::json_message(&to_wire::process(process, &process.snapshot()));
@@ -173,74 +161,33 @@ impl Args {
     }
 }
 
-/// Processes that outlive the command and hold its output open; empty if none was found.
-#[derive(Debug)]
-struct Holders(Vec<Named>);
-
-#[derive(Debug)]
-struct Named {
-    pid: i32,
-    name: String,
-}
-
-/// Searches for processes only if something holds the output open, which is rare.
-async fn find_holders(process: &Process, ending: &Ending) -> Option<Holders> {
-    match &ending.closing {
-        Closing::Eof => None,
-        // They were there at the ending, but a stop has ended them since, or they went by themselves.
-        Closing::Held { .. } if !process.snapshot().log_open => None,
-        Closing::Held { .. } => {
-            let survivors = process.survivors().await.into_iter();
-            Some(Holders(survivors.map(|left| Named { pid: left.pid, name: left.name }).collect()))
-        }
+/// Says which processes outlive the command and hold its output open. Searches for them only if
+/// something does, which is rare.
+async fn still_running(process: &Process, ending: &Ending) -> Option<String> {
+    // If it was held at the ending only, a stop has ended them since, or they went by themselves.
+    if ending.closing == Closing::Eof || !process.snapshot().log_open {
+        return None;
     }
-}
-
-impl Holders {
-    fn who(&self) -> String {
-        if self.0.is_empty() {
-            return "an unknown process that holds the output open".into();
-        }
-        // A process chooses its name; it does not get to write to the terminal.
-        let named = |left: &Named| format!("{} (pid {})", format::one_line(&left.name), left.pid);
-        self.0.iter().map(named).collect::<Vec<_>>().join(", ")
-    }
-}
-
-impl fmt::Display for Holders {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (who, whose) = (self.who(), if self.0.len() > 1 { "their" } else { "its" });
-        write!(
-            out,
-            "still running: {who}; {whose} output is closed; {whose} next write will fail (use \
-             `lastbyte start`)"
-        )
-    }
+    let left = process.survivors().await;
+    let names: Vec<_> =
+        left.iter().map(|left| format::name_and_pid(&left.name, left.pid)).collect();
+    let who = match names.as_slice() {
+        [] => "an unknown process that holds the output open".into(),
+        names => names.join(", "),
+    };
+    let whose = if names.len() > 1 { "their" } else { "its" };
+    Some(format!(
+        "still running: {who}; {whose} output is closed; {whose} next write will fail (use \
+         `lastbyte start`)"
+    ))
 }
 
 /// How it went, in one line.
-#[derive(Debug)]
-struct Summary<'a> {
-    ending: &'a Ending,
-}
-
-impl fmt::Display for Summary<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ending { final_len, times, usage, .. } = self.ending;
-        let (ending, ran) = (format::ending(self.ending), Seconds(times.ran_ns));
-        write!(out, "{ending}, after {ran}; {final_len} bytes of output")?;
-        if let Some(usage) = usage {
-            let (user, system) = (Seconds(usage.user_ns), Seconds(usage.system_ns));
-            write!(out, "; cpu {user} user, {system} system")?;
-        }
-        Ok(())
-    }
-}
-
-struct Seconds(u64);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:.3}s", Duration::from_nanos(self.0).as_secs_f64())
-    }
+fn summary(ending: &Ending) -> String {
+    let seconds = |ns| format!("{:.3}s", Duration::from_nanos(ns).as_secs_f64());
+    let (how, ran) = (format::ending(ending), seconds(ending.times.ran_ns));
+    let line = format!("{how}, after {ran}; {} bytes of output", ending.final_len);
+    let Some(usage) = ending.usage else { return line };
+    let (user, system) = (seconds(usage.user_ns), seconds(usage.system_ns));
+    format!("{line}; cpu {user} user, {system} system")
 }

@@ -1,12 +1,9 @@
 //! `lastbyte search`: the lines of an output that match.
 
-use std::fmt::Write;
-
 use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use crate::exit_code::help::{self, Code};
-use crate::process_args::OutputArgs;
-use crate::process_args::ProcessArgs;
+use crate::process_args::{OutputArgs, ProcessArgs};
 use crate::{exit_code, format, print, units};
 
 /// Print the lines of a process's output that match a regular expression
@@ -66,30 +63,23 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         max_matches: Some(args.max),
     };
     let answer = client.search(&id, &query).await?;
-    if args.json {
-        print::json_result(&answer)?
-    } else {
-        print::result(page(&answer))?
-    }
+    print::answer(args.json, &answer, page)?;
     report_stopped(&answer);
     Ok(if answer.matches.is_empty() { exit_code::NOT_MET } else { 0 })
 }
 
 /// Like grep: a colon after the offset of a match, a dash after that of its context.
 fn page(answer: &SearchAnswer) -> String {
+    let shown = |line: &SearchLine, mark| {
+        format!("{}{mark}{}\n", line.range.start, format::one_line(&line.text))
+    };
     let mut page = String::new();
     for SearchMatch { line, before, after, .. } in &answer.matches {
-        before.iter().for_each(|line| add(&mut page, line, '-'));
-        add(&mut page, line, ':');
-        after.iter().for_each(|line| add(&mut page, line, '-'));
+        page.extend(before.iter().map(|line| shown(line, '-')));
+        page.push_str(&shown(line, ':'));
+        page.extend(after.iter().map(|line| shown(line, '-')));
     }
     page
-}
-
-fn add(page: &mut String, line: &SearchLine, mark: char) {
-    let text = format::one_line(&line.text);
-    // A string takes whatever is written to it.
-    _ = writeln!(page, "{}{mark}{text}", line.range.start);
 }
 
 fn report_stopped(answer: &SearchAnswer) {

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing_subscriber::filter::LevelFilter;
 
+use super::with_signals;
 use crate::daemon::closing;
 use crate::daemon::instance::{self, AddressFile, StateLock};
 use crate::daemon::journal_watch;
@@ -112,21 +113,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     lastbyte_sys::own_signals::prepare_for_children();
     // Each process and each connection takes some.
     lastbyte_sys::descriptor_limit::raise();
-    let runtime =
-        Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let state = paths::state_dir(args.state.as_deref())?;
-    let code = runtime.block_on(async {
-        // Before anything exists that a deadly signal would leave behind.
-        let mut signals = Signals::listen()?;
+    let cut_short = with_signals(Builder::new_multi_thread(), async |signals| {
         let _lock = StateLock::take(&state)?;
         let log = Log::start(args.log).context("cannot start a thread for the log")?;
-        let cut_short = args.serve(&state, handed_over, &mut signals).await;
+        let cut_short = args.serve(&state, handed_over, signals).await;
         log.finish();
         cut_short
-    });
-    // Does not wait for a scan of /proc in progress.
-    runtime.shutdown_background();
-    Ok(code?.map_or(0, exit_code::from_signal))
+    })?;
+    Ok(cut_short.map_or(0, exit_code::from_signal))
 }
 
 impl Args {
@@ -186,7 +181,10 @@ impl Args {
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         supervisor::notify(supervisor::READY);
-        until_shutdown(signals, &app).await;
+        tokio::select! {
+            signal = signals.next() => tracing::info!(%signal, "shutting down"),
+            () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
+        }
         supervisor::notify(supervisor::STOPPING);
         drop::<oneshot::Sender<()>>(shutdown);
         let cut_short = closing::close(&engine, signals.next()).await;
@@ -277,12 +275,5 @@ fn log_restored(restored: &Restored) {
     if let Some((folder, files)) = set_aside {
         let folder = folder.display();
         tracing::warn!(files, %folder, "set aside files that the journal does not name");
-    }
-}
-
-async fn until_shutdown(signals: &mut Signals, app: &App) {
-    tokio::select! {
-        signal = signals.next() => tracing::info!(%signal, "shutting down"),
-        () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
     }
 }

@@ -1,9 +1,8 @@
 //! `lastbyte show`: all that is known of one process.
 
-use std::fmt::{Display, Write};
 use std::io;
 
-use lastbyte_client::wire::{Closing, Ending, Kept, Phase, Process, Range, Survivor};
+use lastbyte_client::wire::{Closing, Ending, Holder, Kept, Phase, Process, Range, Survivor};
 
 use crate::process_args::ProcessArgs;
 use crate::{exit_code, format, print, timestamp};
@@ -32,90 +31,65 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         return Ok(0);
     }
     let survivors = match process.phase {
-        Phase::Running => None,
-        Phase::Draining | Phase::Ended => Some(client.survivors(&id).await?),
+        Phase::Running => Vec::new(),
+        Phase::Draining | Phase::Ended => client.survivors(&id).await?,
     };
-    print::result(page(&process, survivors.as_deref()))?;
+    print::result(page(&process, &survivors))?;
     Ok(0)
 }
 
-fn page(process: &Process, survivors: Option<&[Survivor]>) -> String {
-    let mut page = Page(String::new());
-    page.line("id", &process.id);
-    page.line("command", format::command(process));
-    page.line("directory", format::one_line(&process.cwd));
-    page.line("pid", process.pid);
-    page.line("sandbox", format::sandbox(&process.sandbox));
-    page.line("started", timestamp::seconds(process.started_unix_ns));
-    if let Some(at) = process.timed_out_at_unix_ns {
-        page.line("timed out", timestamp::seconds(at));
-    }
-    page.line("phase", format::phase(process.phase));
-    if let Some(ending) = &process.ending {
-        page.ending(ending);
-    }
+/// A line of the page.
+type Row = (&'static str, String);
+
+fn page(process: &Process, survivors: &[Survivor]) -> String {
+    let row = |name, text: &Option<String>| Some((name, format::one_line(text.as_ref()?)));
+    let mut rows: Vec<Row> = vec![
+        ("id", process.id.clone()),
+        ("command", format::command(process)),
+        ("directory", format::one_line(&process.cwd)),
+        ("pid", process.pid.to_string()),
+        ("sandbox", format::sandbox(&process.sandbox)),
+        ("started", timestamp::seconds(process.started_unix_ns)),
+    ];
+    rows.extend(process.timed_out_at_unix_ns.map(|at| ("timed out", timestamp::seconds(at))));
+    rows.push(("phase", format::phase(process.phase).into()));
+    rows.extend(process.ending.iter().flat_map(ending_rows));
     if process.recorded == Some(false) {
-        page.line("recorded", format::NOT_RECORDED);
+        rows.push(("recorded", format::NOT_RECORDED.into()));
     }
-    page.line("output", format_args!("{} bytes", process.total));
-    if let Some(path) = &process.log_file {
-        page.line("log file", format::one_line(path));
-    }
+    rows.push(("output", format!("{} bytes", process.total)));
+    rows.extend(row("log file", &process.log_file));
     if !process.dropped.is_empty() {
-        page.line("dropped", ranges(&process.dropped));
+        rows.push(("dropped", ranges(&process.dropped)));
     }
-    let named = [("session", &process.session), ("key", &process.key)];
-    for (name, value) in named.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
-        page.line(name, format::one_line(value));
-    }
+    rows.extend(row("session", &process.session));
+    rows.extend(row("key", &process.key));
     for (name, value) in &process.labels {
-        page.line("label", format::one_line(&format!("{name}={value}")));
+        rows.push(("label", format::one_line(&format!("{name}={value}"))));
     }
-    for survivor in survivors.unwrap_or_default() {
+    for survivor in survivors {
         let unclear = if survivor.unattributed { ", may belong to another process" } else { "" };
-        page.line("survivor", who(survivor.pid, &survivor.name) + unclear);
+        rows.push(("survivor", format::name_and_pid(&survivor.name, survivor.pid) + unclear));
     }
-    page.0
+    rows.iter().map(|(name, value)| format!("{name:10} {value}\n")).collect()
 }
 
-struct Page(String);
-
-impl Page {
-    fn line(&mut self, name: &str, value: impl Display) {
-        // A string takes whatever is written to it.
-        _ = writeln!(self.0, "{name:10} {value}");
-    }
-
-    fn ending(&mut self, ending: &Ending) {
-        self.line("ending", format::ending(ending));
-        let seconds = ending.times.ran_ns as f64 / 1e9;
-        self.line("ran", format_args!("{seconds:.3} s"));
-        match &ending.closing {
-            Closing::Eof => {}
-            Closing::Held { holders: None } => self.line("held by", "an unknown process"),
-            Closing::Held { holders: Some(holders) } => {
-                for holder in holders {
-                    self.line("held by", who(holder.pid, &holder.name));
-                }
-            }
-        }
-        match &ending.kept {
-            Kept::Whole | Kept::Dropped { .. } => {}
-            Kept::Failed { errno, at, .. } => {
-                self.line(
-                    "disk",
-                    format_args!(
-                        "write failed at byte {at}, {}",
-                        io::Error::from_raw_os_error(*errno)
-                    ),
-                );
-            }
+fn ending_rows(ending: &Ending) -> Vec<Row> {
+    let seconds = ending.times.ran_ns as f64 / 1e9;
+    let mut rows = vec![("ending", format::ending(ending)), ("ran", format!("{seconds:.3} s"))];
+    match &ending.closing {
+        Closing::Eof => {}
+        Closing::Held { holders: None } => rows.push(("held by", "an unknown process".into())),
+        Closing::Held { holders: Some(holders) } => {
+            let name = |holder: &Holder| format::name_and_pid(&holder.name, holder.pid);
+            rows.extend(holders.iter().map(|holder| ("held by", name(holder))));
         }
     }
-}
-
-fn who(pid: i32, name: &str) -> String {
-    format!("{} (pid {pid})", format::one_line(name))
+    if let Kept::Failed { errno, at, .. } = &ending.kept {
+        let error = io::Error::from_raw_os_error(*errno);
+        rows.push(("disk", format!("write failed at byte {at}, {error}")));
+    }
+    rows
 }
 
 fn ranges(ranges: &[Range]) -> String {

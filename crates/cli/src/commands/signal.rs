@@ -33,16 +33,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find().await?;
     let request = SignalRequest { signal: units::signal_text(args.signal) };
     let answer = client.signal(&id, &request).await?;
-    if args.json {
-        print::json_result(&answer)?;
-        return Ok(0);
-    }
-    print::result(match answer.delivered {
-        Delivered::Group => format!("sent {} to the process and its group\n", args.signal),
-        Delivered::Survivors { count } => {
-            format!("sent {} to {count} processes that it left\n", args.signal)
-        }
-        Delivered::Nobody => format!("{} was not sent: the process has ended\n", args.signal),
-    })?;
+    print::answer(args.json, &answer, |answer| in_words(args.signal, answer.delivered))?;
     Ok(0)
+}
+
+fn in_words(signal: Signal, delivered: Delivered) -> String {
+    match delivered {
+        Delivered::Group => format!("sent {signal} to the process and its group\n"),
+        Delivered::Survivors { count } => {
+            format!("sent {signal} to {count} processes that it left\n")
+        }
+        Delivered::Nobody => format!("{signal} was not sent: the process has ended\n"),
+    }
 }

@@ -13,14 +13,14 @@ use lastbyte_server::to_wire;
 use rustix::stdio::stderr;
 use rustix::termios::isatty;
 
-use super::attach;
+use super::attach::AttachArgs;
 use crate::daemon::instance::ShuttingDown;
 use crate::exit_code::help::{self, Code};
 use crate::launch_args::LaunchArgs;
 use crate::process_args::short_id;
 use crate::sandbox_args::warn_if_external;
 use crate::server_args::{ServerArgs, is_not_running};
-use crate::{autostart, client_error, format, print, stdio, units, usage};
+use crate::{autostart, format, print, stdio, units, usage};
 
 /// Start a command in the background and print its id
 ///
@@ -103,16 +103,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     if args.terminal.attach {
         let client = args.server.client().await?;
         // An earlier start with this key may have shown much of the output already.
-        let how = if answer.attached {
-            attach::AttachArgs::default()
-        } else {
-            attach::AttachArgs::from_first_byte()
-        };
+        let from = (!answer.attached).then_some(0);
+        let how = AttachArgs { from, ..AttachArgs::default() };
         return how.attach(&client, &answer.process).await;
     }
     let id = &answer.process.id;
-    let told =
-        if args.json { print::json_result(&answer) } else { print::result(format!("{id}\n")) };
+    let told = print::answer(args.json, &answer, |answer| format!("{}\n", answer.process.id));
     // It runs, and its id is needed to find it.
     told.with_context(|| format!("process {id} was started"))?;
     if args.terminal.is_interactive() && isatty(stderr()) {
@@ -208,7 +204,7 @@ impl Args {
 }
 
 fn needs_server(error: &anyhow::Error) -> bool {
-    error.is::<ShuttingDown>() || client_error::client_error(error).is_some_and(is_not_running)
+    error.is::<ShuttingDown>() || error.downcast_ref().is_some_and(is_not_running)
 }
 
 fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {

@@ -51,11 +51,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     // What is wrong with it, the stop says.
     let before = if args.json { None } else { client.show(&id).await.ok() };
     let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
-    if args.json {
-        print::json_result(&proof)?
-    } else {
-        print::result(already_ended(before.as_ref()) + &page(&proof))?
-    }
+    print::answer(args.json, &proof, |proof| already_ended(before.as_ref()) + &page(proof))?;
     Ok(if proof.left.is_empty() { 0 } else { exit_code::NOT_MET })
 }
 

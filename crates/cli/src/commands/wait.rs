@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Met, Process, Wait, WaitAnswer};
+use lastbyte_client::wire::{Met, Process, Wait};
 use rustix::stdio::stderr;
 use tokio::time::{Instant, sleep_until};
 
@@ -78,17 +78,26 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         silence_ms: args.silence.map(units::ms),
         timeout_ms: args.timeout.map(units::ms),
     };
-    let answer = args.until_met(&client, &id, &wait).await?;
+    // Without another condition the exit code is that of the command.
+    let only_end = Wait { exit: wait.exit, timeout_ms: wait.timeout_ms, ..Wait::default() } == wait;
+    let waiting = client.wait(&id, &wait);
+    let answer =
+        if args.json { waiting.await } else { with_progress(&client, &id, waiting).await? };
+    let answer = answer.map_err(client_error::after_contact)?;
     if args.json {
         print::json_result(&answer)?;
     }
-    if answer.process.ending.is_some() && answer.process.recorded == Some(false) {
+    let ending = answer.process.ending.as_ref();
+    if ending.is_some() && answer.process.recorded == Some(false) {
         print::message(format_args!("recorded: {}", format::NOT_RECORDED));
     }
     match answer.wait {
-        Met::Exit if args.waits_for_the_end_alone() => code_of(&answer.process),
+        Met::Exit if only_end => {
+            let ending = ending.context("the server did not say how the process ended")?;
+            exit_code::from_ending(ending)
+        }
         Met::Exit => {
-            let ending = answer.process.ending.as_ref().map(format::ending).unwrap_or_default();
+            let ending = ending.map(format::ending).unwrap_or_default();
             print::message(format_args!("the process ended first: {ending}"));
             Ok(exit_code::NOT_MET)
         }
@@ -106,32 +115,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
 }
 
-impl Args {
-    async fn until_met(
-        &self,
-        client: &Client,
-        id: &str,
-        wait: &Wait,
-    ) -> anyhow::Result<WaitAnswer> {
-        let waiting = client.wait(id, wait);
-        let answer =
-            if self.json { waiting.await } else { with_progress(client, id, waiting).await? };
-        answer.map_err(client_error::after_contact)
-    }
-
-    fn waits_for_the_end_alone(&self) -> bool {
-        self.pattern.is_none()
-            && self.output_past.is_none()
-            && self.port.is_none()
-            && self.silence.is_none()
-    }
-}
-
-fn code_of(process: &Process) -> anyhow::Result<u8> {
-    let ending = process.ending.as_ref().context("the server did not say how the process ended")?;
-    exit_code::from_ending(ending)
-}
-
 /// Often enough for a clock of seconds.
 const EVERY: Duration = Duration::from_millis(500);
 const CLEAR: &str = "\r\x1b[K";
@@ -146,7 +129,7 @@ async fn with_progress<T>(
         return Ok(waiting.await);
     }
     let mut signals = Signals::listen()?;
-    let _line = Line;
+    let _line = StatusLine;
     tokio::select! {
         answer = waiting => Ok(answer),
         signal = signals.next() => Err(Interrupted::while_running(signal).into()),
@@ -178,9 +161,9 @@ fn in_one_line(process: &Process) -> String {
 }
 
 /// Cleared when dropped.
-struct Line;
+struct StatusLine;
 
-impl Drop for Line {
+impl Drop for StatusLine {
     fn drop(&mut self) {
         write(CLEAR);
     }

@@ -2,8 +2,6 @@
 //!
 //! Each command says which and what they mean to it; the numbers are those that it returns.
 
-use std::fmt;
-
 use super::{NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, USAGE};
 
 /// An exit code, in the order of the list.
@@ -46,7 +44,11 @@ pub(crate) const NOT_WRITTEN: Row = (Code::FAILURE, "cannot write the output");
 /// The list of a command with these codes.
 pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
     rows.sort_unstable_by_key(|(code, _)| *code);
-    let lines = rows.map(|(code, meaning)| format!("  {:7}{meaning}", code.to_string()));
+    let lines = rows.map(|(code, meaning)| match code {
+        Code::Command => format!("  N      {meaning}"),
+        Code::Is(code) => format!("  {code:<7}{meaning}"),
+        Code::Signal => format!("  128+N  {meaning}"),
+    });
     format!("Exit codes:\n{}", lines.join("\n"))
 }
 
@@ -63,16 +65,6 @@ pub(crate) fn process_query_codes() -> String {
 /// The list of a command that writes something about itself.
 pub(crate) fn generator_codes() -> String {
     list([SUCCESS, INVALID_ARGS, NOT_WRITTEN])
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Command => write!(out, "N"),
-            Self::Is(code) => write!(out, "{code}"),
-            Self::Signal => write!(out, "128+N"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ fn start_until_heard(
 #[test]
 fn the_end_of_the_server_is_the_end_of_the_feed() {
     let daemon = Daemon::start();
-    let events = start(daemon.lastbyte(&["events"]));
+    let mut events = start(daemon.lastbyte(&["events", "--json"]));
+    let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
+    start_until_heard(&daemon, &mut lines);
     daemon.check(&["shutdown"], 0, "", "");
     let output = events.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");

@@ -27,13 +27,15 @@ async fn the_cursor_counts_what_came_and_what_was_dropped() {
         heard
     });
     let query = AttachQuery { from: Some(-3), ..AttachQuery::default() };
-    let mut attached = client.attach("p", &query).await.unwrap();
-    assert_eq!((attached.cursor(), attached.accepted()), (5, Some(2)));
-    attached.write(&b"in"[..]).await.unwrap();
-    attached.request(AttachRequest::Resize { rows: 2, cols: 3 }).await.unwrap();
+    let attached = client.attach("p", &query).await.unwrap();
+    let accepted = attached.accepted();
+    let (mut reader, mut writer) = attached.split();
+    assert_eq!((reader.cursor(), accepted), (5, Some(2)));
+    writer.write(&b"in"[..]).await.unwrap();
+    writer.request(AttachRequest::Resize { rows: 2, cols: 3 }).await.unwrap();
     let mut came = Vec::new();
-    while let Some(message) = attached.next().await.unwrap() {
-        came.push((message, attached.cursor()));
+    while let Some(message) = reader.next().await.unwrap() {
+        came.push((message, reader.cursor()));
     }
     let dropped = AttachNotice::Dropped { range: Range { start: 8, end: 20 } };
     let output = |bytes: &'static [u8]| FromProcess::Output(bytes.into());

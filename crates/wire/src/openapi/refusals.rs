@@ -8,7 +8,7 @@ use crate::ErrorCode;
 
 /// What any request can be refused for before a route is looked for. A head that is too large is
 /// answered by its status alone.
-const OF_ALL: [ErrorCode; 10] = [
+pub(super) const OF_ALL: [ErrorCode; 10] = [
     ErrorCode::InvalidRequest,
     ErrorCode::Unauthorized,
     ErrorCode::ForbiddenPeer,
@@ -29,13 +29,13 @@ pub(super) const OF_A_BODY: [ErrorCode; 4] = [
     ErrorCode::OutOfMemory,
 ];
 
-/// The answers that tell one of these errors, or one of those that any operation has.
-pub(super) fn answers(own: &[ErrorCode]) -> Map<String, Value> {
-    let mut codes: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
-    for code in ErrorCode::ALL.iter().filter(|code| OF_ALL.contains(code) || own.contains(code)) {
-        codes.entry(code.http_status()).or_default().push(*code);
+/// The answers that tell one of these errors.
+pub(super) fn answers(codes: &[ErrorCode]) -> Map<String, Value> {
+    let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
+    for code in ErrorCode::ALL.iter().filter(|code| codes.contains(code)) {
+        by_status.entry(code.http_status()).or_default().push(*code);
     }
-    codes.iter().map(|(status, codes)| (status.to_string(), answer(codes))).collect()
+    by_status.iter().map(|(status, codes)| (status.to_string(), answer(codes))).collect()
 }
 
 fn answer(codes: &[ErrorCode]) -> Value {
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn an_error_stands_at_its_status_beside_those_that_all_have() {
-        let answers = answers(&[ErrorCode::NotEnded, ErrorCode::OutputHeld]);
+        let own = [ErrorCode::NotEnded, ErrorCode::OutputHeld];
+        let answers = answers(&[&OF_ALL[..], &own].concat());
         let statuses: Vec<_> = answers.keys().map(String::as_str).collect();
         assert_eq!(statuses, ["400", "401", "403", "409", "421", "431", "503"]);
         assert_eq!(answers["409"]["description"], "`not_ended`, `output_held`");

@@ -1,6 +1,5 @@
 //! The checks, in the order of a command's life. Each says in words what its outcome means.
 
-use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,11 @@ const DESCRIPTORS_EACH: u64 = 2;
 /// What is there and what that means, or what its absence means.
 type Check = Result<String, String>;
 
-pub(super) fn all(folder: &Path, leaf: Result<PathBuf, NoCgroup>, tried: &[Tried]) -> Vec<Finding> {
+pub(super) fn all(
+    folder: &Path,
+    leaf: Result<PathBuf, NoCgroup>,
+    tried: Vec<Tried>,
+) -> Vec<Finding> {
     let mut findings = vec![
         finding("pidfd", Verdict::Needed, pidfd()),
         finding("clone3", Verdict::No, clone3()),
@@ -34,7 +37,7 @@ pub(super) fn all(folder: &Path, leaf: Result<PathBuf, NoCgroup>, tried: &[Tried
         finding("landlock", Verdict::No, landlock()),
         finding("namespaces", Verdict::No, namespaces()),
     ];
-    findings.extend(tried.iter().map(sandbox_finding));
+    findings.extend(tried.into_iter().map(sandbox_finding));
     findings
 }
 
@@ -116,7 +119,7 @@ fn descriptors() -> Check {
 
 fn cgroup_leaf(leaf: Result<PathBuf, NoCgroup>) -> Check {
     let searched = "a stop searches /proc for what a command started";
-    let folder = leaf.map_err(|why| format!("{}: {searched}{}", chain(&why), way_to_a_cgroup()))?;
+    let folder = leaf.map_err(|why| format!("{}: {searched}{}", chain(why), way_to_a_cgroup()))?;
     let own = "each command and everything it starts get their own cgroup";
     Ok(format!("{own}, below {}", folder.display()))
 }
@@ -141,14 +144,9 @@ fn namespaces() -> Check {
     Ok("this user may create them, for a sandbox's own mounts".into())
 }
 
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+/// An error and what caused it.
+fn chain(error: impl Into<anyhow::Error>) -> String {
+    format!("{:#}", error.into())
 }
 
 /// A way to enforce policies, and what it lacks here.
@@ -170,7 +168,7 @@ pub(super) fn enforced_by(tried: &[Tried]) -> Option<&'static str> {
     })
 }
 
-fn sandbox_finding((way, tried): &Tried) -> Finding {
+fn sandbox_finding((way, tried): Tried) -> Finding {
     let (name, meaning) = match way {
         Enforcement::Mounts => (
             "mount sandbox",
@@ -185,6 +183,6 @@ fn sandbox_finding((way, tried): &Tried) -> Finding {
              changed",
         ),
     };
-    let check = tried.as_ref().map(|()| meaning.to_owned()).map_err(|missing| chain(missing));
+    let check = tried.map(|()| meaning.to_owned()).map_err(chain);
     finding(name, Verdict::No, check)
 }

@@ -61,8 +61,6 @@ pub(super) struct Polled<'a> {
 const PIECE: u64 = 1 << 20;
 /// How long the server holds a request for output that has not arrived yet.
 const WAIT_MS: u64 = 30_000;
-/// The server's limit of stamps in one answer.
-const MAX_STAMPS: u64 = 10_000;
 
 impl Polled<'_> {
     async fn next(&mut self) -> anyhow::Result<Option<Part>> {
@@ -72,8 +70,13 @@ impl Polled<'_> {
         let piece = self.client.raw(self.id, &self.query()).await?;
         let before = u64::try_from(self.cursor).ok().filter(|cursor| piece.from > *cursor);
         let gap = before.map(|cursor| dropped_from(&piece, cursor));
-        let end = *self.end.get_or_insert(self.end_at(&piece));
-        self.over = self.is_over(&piece, end);
+        let end_now = self.args.end(piece.total, piece.final_len);
+        let end_at_first = *self.end.get_or_insert(end_now);
+        self.over = match (self.args.follow, self.args.output.late) {
+            (false, _) => piece.next >= end_at_first,
+            (true, false) => piece.phase == Phase::Ended && piece.next >= end_now,
+            (true, true) => !piece.log_open && piece.next >= end_now,
+        };
         self.cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
         let bytes = if self.args.json { self.json_line(&piece).await? } else { piece.bytes };
         Ok(Some(Part { gap, bytes, stamp: String::new() }))
@@ -89,20 +92,6 @@ impl Polled<'_> {
             late: Some(self.args.output.late),
             wait_ms: self.args.follow.then_some(WAIT_MS),
             ..OutputQuery::default()
-        }
-    }
-
-    /// Where the output ends at the instant of this piece.
-    fn end_at(&self, piece: &RawOutput) -> u64 {
-        let proper = piece.final_len.unwrap_or(piece.total);
-        if self.args.output.late { piece.total } else { proper }
-    }
-
-    fn is_over(&self, piece: &RawOutput, end_at_first: u64) -> bool {
-        match (self.args.follow, self.args.output.late) {
-            (false, _) => piece.next >= end_at_first,
-            (true, false) => piece.phase == Phase::Ended && piece.next >= self.end_at(piece),
-            (true, true) => !piece.log_open && piece.next >= piece.total,
         }
     }
 
@@ -122,7 +111,7 @@ impl Polled<'_> {
                 from: Some(from),
                 to: Some(piece.next),
                 late: Some(self.args.output.late),
-                max_stamps: Some(MAX_STAMPS),
+                max_stamps: Some(TimesQuery::MOST_STAMPS),
                 since_unix_ns: None,
             };
             let answer = self.client.times(self.id, &query).await?;
@@ -144,7 +133,12 @@ pub(super) struct Stamped<'a> {
 
 impl<'a> Stamped<'a> {
     async fn open(args: &'a Args, client: &Client, id: &str) -> anyhow::Result<Self> {
-        let end = if args.follow { None } else { Some(args.end_of(&client.show(id).await?)) };
+        let end = if args.follow {
+            None
+        } else {
+            let Process { total, ending, .. } = client.show(id).await?;
+            Some(args.end(total, ending.map(|ending| ending.final_len)))
+        };
         let from = args.begin(client, id).await?;
         let is_past = |end: u64| u64::try_from(from).is_ok_and(|from| from >= end) || end == 0;
         if end.is_some_and(is_past) {
@@ -179,10 +173,9 @@ impl<'a> Stamped<'a> {
 }
 
 impl Args {
-    /// Where the output ends that is there now.
-    fn end_of(&self, process: &Process) -> u64 {
-        let proper = process.ending.as_ref().map_or(process.total, |ending| ending.final_len);
-        if self.output.late { process.total } else { proper }
+    /// Where the output ends that is wanted, of that which is there.
+    fn end(&self, total: u64, final_len: Option<u64>) -> u64 {
+        final_len.filter(|_| !self.output.late).unwrap_or(total)
     }
 
     /// Empty for a stream that is not wanted.

@@ -24,42 +24,36 @@ pub(super) async fn watch(args: &Args) -> anyhow::Result<u8> {
     let mut signals = Signals::listen()?;
     let resized = stdio::size_changes()?;
     let screen = Screen::enter()?;
-    let mut watching = Watching { args, client, events, resized, screen };
     tokio::select! {
         signal = signals.next() => Ok(exit_code::from_signal(signal)),
-        failed = watching.draw_for_ever() => match failed? {},
+        failed = draw_for_ever(args, &client, (events, resized), &screen) => match failed? {},
     }
 }
 
-struct Watching<'a> {
-    args: &'a Args,
-    client: Client,
-    events: Events,
-    resized: Signal,
-    screen: Screen,
-}
-
-impl Watching<'_> {
-    async fn draw_for_ever(&mut self) -> anyhow::Result<Infallible> {
-        loop {
-            let page = self.client.list(&self.args.query()).await?;
-            self.screen.draw(&super::listing(&page))?;
-            // What runs grows older, and writes without telling anybody.
-            if let Ok(news) = timeout(self.args.interval, self.until_news()).await {
-                news?;
-            }
+async fn draw_for_ever(
+    args: &Args,
+    client: &Client,
+    (mut events, mut resized): (Events, Signal),
+    screen: &Screen,
+) -> anyhow::Result<Infallible> {
+    loop {
+        let page = client.list(&args.query()).await?;
+        screen.draw(&super::listing(&page))?;
+        // What runs grows older, and writes without telling anybody.
+        if let Ok(news) = timeout(args.interval, until_news(&mut events, &mut resized)).await {
+            news?;
         }
     }
+}
 
-    async fn until_news(&mut self) -> anyhow::Result<()> {
-        tokio::select! {
-            news = self.events.next() => { news?; }
-            _ = self.resized.recv() => return Ok(()),
-        }
-        match timeout(TOGETHER, all(&mut self.events)).await {
-            Ok(failed) => match failed? {},
-            Err(_) => Ok(()),
-        }
+async fn until_news(events: &mut Events, resized: &mut Signal) -> anyhow::Result<()> {
+    tokio::select! {
+        news = events.next() => { news?; }
+        _ = resized.recv() => return Ok(()),
+    }
+    match timeout(TOGETHER, all(events)).await {
+        Ok(failed) => match failed? {},
+        Err(_) => Ok(()),
     }
 }
 
