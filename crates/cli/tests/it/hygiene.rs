@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Fixture, finish};
 
-/// What a command prints whose starter ignores and blocks signals and leaks a descriptor.
+/// The output of a command whose parent ignores and blocks signals and leaks a descriptor.
 fn started_badly(command: &str) -> String {
     let script = format!(
         r#"exec env --ignore-signal=INT,HUP,PIPE,USR2,CHLD,RTMIN,RTMAX --block-signal=TERM sh -c 'exec 9</dev/null; exec "$LASTBYTE" run -- {command}'"#
@@ -24,7 +24,7 @@ fn a_command_inherits_nothing_it_was_not_given() {
 }
 
 #[test]
-fn a_command_inherits_no_signal_sets() {
+fn a_command_inherits_no_ignored_or_blocked_signals() {
     let status = started_badly("cat /proc/self/status");
     assert!(status.contains("SigIgn:"), "{status}");
     assert_eq!(SignalSets::from_status(&status), SignalSets::default());
