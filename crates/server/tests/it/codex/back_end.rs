@@ -1,4 +1,4 @@
-//! A back-end that gives only whole results refuses the rest, in the order of Codex.
+//! A back end without streaming refuses the rest, in the order of Codex.
 
 use lastbyte_server::doors::codex::Streaming;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn run(actions: &str, more: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_it_cannot_do_is_refused_in_order() {
+async fn unsupported_requests_are_refused_in_the_order_of_codex() {
     let fixture = Fixture::with(|settings| settings.streaming = Streaming::Unsupported);
     let mut client = fixture.client().await;
     let streaming = "streaming command/exec is not supported with windows sandbox";
@@ -42,7 +42,7 @@ async fn what_it_cannot_do_is_refused_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_is_only_a_name_there() {
+async fn a_process_without_streaming_cannot_be_controlled() {
     let fixture = Fixture::with(|settings| settings.streaming = Streaming::Unsupported);
     let mut client = fixture.client().await;
     let begun =
