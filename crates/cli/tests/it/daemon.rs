@@ -47,12 +47,12 @@ impl Daemon {
         self.server.wait().unwrap();
     }
 
-    /// Suspends it until `go_on`.
+    /// Suspends it until `resume`.
     pub fn stop(&self) {
         send(&self.server, Signal::STOP);
     }
 
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         send(&self.server, Signal::CONT);
     }
 
@@ -126,7 +126,7 @@ impl Drop for Daemon {
         }
         send(&self.server, Signal::TERM);
         // A failed test may have left it suspended.
-        self.go_on();
+        self.resume();
         self.server.wait().unwrap();
     }
 }

@@ -121,7 +121,7 @@ impl FullDisk {
         while file.write_all(&[1; 4096]).is_ok() {}
     }
 
-    fn make_room(&self) {
+    fn free_space(&self) {
         fs::remove_file(self.folder.join("filler")).unwrap();
     }
 }
@@ -182,7 +182,7 @@ fn a_full_disk_is_reported_everywhere_until_it_has_space() {
     // This time there is space again before the server ends.
     let waiting = server.run();
     assert_eq!(server.health()["status"], "degraded");
-    disk.make_room();
+    disk.free_space();
     eventually("it is well again", || server.health()["status"] == "ok");
     assert_eq!(server.number("lastbyte_journal_ok"), "1");
     assert_eq!(server.number("lastbyte_journal_waiting_bytes"), "0");

@@ -77,7 +77,7 @@ impl Pty {
 
     /// Reads until this many bytes were shown.
     #[track_caller]
-    pub fn shows_so_much(&mut self, bytes: usize) {
+    pub fn shows_bytes(&mut self, bytes: usize) {
         while self.seen.len() < bytes {
             assert!(self.read(), "only {} bytes", self.seen.len());
         }

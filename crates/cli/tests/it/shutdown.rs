@@ -18,7 +18,7 @@ fn a_shutdown_ends_the_server_and_everything_it_ran() {
 }
 
 /// A home whose server is shutting down and waits for its process; the server's pid.
-fn departing() -> (Home, String, std::process::Child) {
+fn shutting_down() -> (Home, String, std::process::Child) {
     let home = Home::new();
     let child = testchild();
     let hold = ["trap", "15", "print", "told", "then", "hold"];
@@ -45,7 +45,7 @@ fn until_it_waits(program: &std::process::Child) {
 
 #[test]
 fn a_server_that_is_shutting_down_is_reported_as_such() {
-    let (home, pid, mut first) = departing();
+    let (home, pid, mut first) = shutting_down();
     let want = format!(
         "lastbyte: the server (pid {pid}) is shutting down and still stopping its processes\n"
     );
@@ -63,7 +63,7 @@ fn a_server_that_is_shutting_down_is_reported_as_such() {
 
 #[test]
 fn a_start_waits_for_a_server_that_is_shutting_down() {
-    let (home, pid, mut first) = departing();
+    let (home, pid, mut first) = shutting_down();
     let next = start(home.fixture.lastbyte(&["start", "true"]));
     until_it_waits(&next);
     home.fixture.anchor.tell("exit 0");

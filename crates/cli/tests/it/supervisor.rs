@@ -109,7 +109,7 @@ fn sockets_for_another_process_are_ignored() {
 }
 
 /// The next message of the daemon.
-fn said(supervisor: &UnixDatagram) -> String {
+fn next_message(supervisor: &UnixDatagram) -> String {
     let mut text = [0; 100];
     let count = supervisor.recv(&mut text).unwrap();
     String::from_utf8_lossy(&text[..count]).into_owned()
@@ -124,11 +124,11 @@ fn the_supervisor_is_notified_when_the_daemon_is_ready_and_stops() {
     let mut command = serve(&fixture, &[]);
     command.env("NOTIFY_SOCKET", &path);
     let daemon = Daemon::start(command);
-    assert_eq!(said(&supervisor), "READY=1\n");
+    assert_eq!(next_message(&supervisor), "READY=1\n");
     let socket = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
     assert_eq!(get_unix(socket), "HTTP/1.1 200 OK");
     assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
-    assert_eq!(said(&supervisor), "STOPPING=1\n");
+    assert_eq!(next_message(&supervisor), "STOPPING=1\n");
 }
 
 #[test]

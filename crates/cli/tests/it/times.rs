@@ -14,7 +14,7 @@ use crate::harness::{Finished, expect, finish, start};
 const STAMP: usize = 25;
 
 /// Waits until new output gets a new time.
-fn the_clock_goes_on() {
+fn until_next_stamp() {
     let then = SystemTime::now();
     let resolution = Duration::from_millis(100);
     eventually("the clock goes on", || SystemTime::now() > then + resolution);
@@ -46,7 +46,7 @@ fn old_and_new(daemon: &Daemon, arguments: &[&str]) -> String {
     for text in ["old", "new"] {
         daemon.fixture.anchor.tell(&format!(r"print {text}\n"));
         eventually(text, || daemon.result(&["logs", &id]).contains(text));
-        the_clock_goes_on();
+        until_next_stamp();
     }
     id
 }
@@ -146,7 +146,7 @@ fn a_follower_stamps_a_line_in_pieces_once() {
             stamp
         });
         expect(follower.stdout.as_mut().unwrap(), rest);
-        the_clock_goes_on();
+        until_next_stamp();
         at
     };
     let first = said("ab", "ab", "").unwrap();
@@ -183,7 +183,7 @@ fn late_output_has_its_time() {
     let id = daemon.testchild(&[], r"print early\n then leave-silent-holder");
     daemon.result(&["wait", &id]);
     daemon.fixture.anchor.wait_for(1);
-    the_clock_goes_on();
+    until_next_stamp();
     daemon.fixture.anchor.tell(r"print late\n");
     eventually("late output", || daemon.result(&["logs", "--late", &id]).contains("late"));
     let (times, lines) = split(&daemon.result(&["logs", "-t", "--late", &id]));

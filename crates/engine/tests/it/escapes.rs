@@ -68,7 +68,7 @@ fn one(pids: &[u32]) -> i32 {
     pid.cast_signed()
 }
 
-async fn nothing_of_a_detached_tree_is_left() {
+async fn check_detached_trees() {
     for reach in reaches() {
         for escape in [DETACHED, DAEMON] {
             let program = Adopting::by(reach);
@@ -89,13 +89,13 @@ async fn nothing_of_a_detached_tree_is_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_without_environment_and_streams_is_stopped_with_its_tree() {
-    nothing_of_a_detached_tree_is_left().await;
+    check_detached_trees().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_of_an_ordinary_user_is_stopped_with_its_tree() {
     if as_nobody("escapes::a_daemon_of_an_ordinary_user_is_stopped_with_its_tree") {
-        nothing_of_a_detached_tree_is_left().await;
+        check_detached_trees().await;
     }
 }
 
@@ -246,7 +246,7 @@ async fn a_chain_of_an_ordinary_user_that_outlives_its_leader_is_stopped_by_the_
     }
 }
 
-async fn unattributed_processes_are_named_and_stopped_by_the_close(reaches: Vec<Reach>) {
+async fn check_unattributed(reaches: Vec<Reach>) {
     for reach in reaches {
         let program = Adopting::by(reach);
         let older = program.run("exec sleep 60").await;
@@ -284,14 +284,14 @@ fn leave_cgroup(pid: i32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unattributed_processes_are_reported_and_stopped_by_the_close() {
-    unattributed_processes_are_named_and_stopped_by_the_close(reaches()).await;
+    check_unattributed(reaches()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unattributed_processes_of_an_ordinary_user_are_stopped_by_the_close() {
     let name = "escapes::unattributed_processes_of_an_ordinary_user_are_stopped_by_the_close";
     if as_nobody(name) {
-        unattributed_processes_are_named_and_stopped_by_the_close(reaches()).await;
+        check_unattributed(reaches()).await;
     }
 }
 
@@ -330,7 +330,7 @@ async fn orphans_are_found_by_a_program_whose_session_began_outside_its_pid_name
     let own = procfs::read_stat(std::process::id().cast_signed()).unwrap();
     assert_eq!(own.session, 0, "the session began outside");
     // In a user namespace an ordinary user looks like root, but cannot create cgroups.
-    unattributed_processes_are_named_and_stopped_by_the_close(vec![Reach::Scan]).await;
+    check_unattributed(vec![Reach::Scan]).await;
 }
 
 /// Root leaves the cgroup and drops the environment, in the foreground and in the background.

@@ -11,7 +11,7 @@ use crate::fixture::{finish, patiently, read, read_stream};
 use crate::full_disk::{MOUNTS, SmallDisk};
 use crate::home::{Home, close, empty_files, facts, open};
 
-async fn said(process: &Process, bytes: u64) {
+async fn until_written(process: &Process, bytes: u64) {
     patiently("it says that much", process.wait_for(|now| now.extent.len == bytes)).await;
 }
 
@@ -73,11 +73,11 @@ async fn longer_output_stays_in_its_file() {
     let process = engine.start(home.launch("write-bytes 3000 then hold")).await.unwrap().process;
     let file = process.log_file().unwrap().to_owned();
     let len = || fs::metadata(&file).unwrap().len();
-    said(&process, 3000).await;
+    until_written(&process, 3000).await;
     assert_eq!(len(), 3000);
     home.anchor.wait_for(1);
     home.anchor.tell("write-bytes 3000");
-    said(&process, 6000).await;
+    until_written(&process, 6000).await;
     assert_eq!(len(), 6000);
     home.anchor.tell("exit 0");
     let (_, bytes) = finish(&process).await;
@@ -118,7 +118,7 @@ async fn a_reused_file_never_mixes_outputs() {
     let running = loop {
         let launch = home.launch("print running then hold");
         let running = engine.start(launch).await.unwrap().process;
-        said(&running, 7).await;
+        until_written(&running, 7).await;
         if files.iter().any(|file| running.log_file() == Some(file)) {
             break running;
         }
@@ -165,7 +165,7 @@ async fn a_file_is_kept_while_the_record_of_the_ending_waits_for_the_disk() {
     let (journal, away) = (home.state.path().join("journal"), home.state.path().join("away"));
     let launch = home.launch("print precious then hold");
     let process = engine.start(launch).await.unwrap().process;
-    said(&process, 8).await;
+    until_written(&process, 8).await;
     let file = process.log_file().unwrap().to_owned();
     fs::rename(&journal, &away).unwrap();
     fs::write(&journal, "of a backup").unwrap();
@@ -214,7 +214,7 @@ async fn after_damage_in_the_journal_running_processes_have_no_file() {
     let (long, long_file) = run(&engine, &home, "write-bytes 6000").await;
     let launch = home.launch("print whose then hold");
     let process = engine.start(launch).await.unwrap().process;
-    said(&process, 5).await;
+    until_written(&process, 5).await;
     let damaged = home.journal().len() + 30;
     let later = engine.start(home.launch("print later")).await.unwrap().process;
     finish(&later).await;
@@ -254,11 +254,11 @@ async fn output_of_a_running_command_outlives_the_server() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("write-bytes 700 then hold")).await.unwrap().process;
-    said(&process, 700).await;
+    until_written(&process, 700).await;
     let first = copy_of(home.state.path());
     home.anchor.wait_for(1);
     home.anchor.tell("write-bytes 5000");
-    said(&process, 5700).await;
+    until_written(&process, 5700).await;
     let second = copy_of(home.state.path());
     home.anchor.tell("exit 0");
     finish(&process).await;
@@ -281,7 +281,7 @@ async fn a_pipe_with_packets_is_read_while_the_command_runs() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("packets 9 then hold")).await.unwrap().process;
-    said(&process, 90).await;
+    until_written(&process, 90).await;
     home.anchor.wait_for(1);
     home.anchor.tell("exit 0");
     let (_, bytes) = finish(&process).await;
@@ -333,7 +333,7 @@ async fn output_that_is_held_open_stays_in_its_file() {
     let file = process.log_file().unwrap().to_owned();
     home.anchor.wait_for(1);
     home.anchor.tell("write-bytes 30");
-    said(&process, 50).await;
+    until_written(&process, 50).await;
     assert_eq!(fs::metadata(&file).unwrap().len(), 50);
     home.anchor.tell("exit 0");
     patiently("closed", process.wait_for(|_| false)).await;

@@ -328,7 +328,7 @@ fn numbered(home: &Home, number: i32) -> Launch {
 }
 
 /// How many of the ten run when they are repeated; the others are lost.
-async fn tried_again(engine: &Engine, home: &Home) -> usize {
+async fn retry_all(engine: &Engine, home: &Home) -> usize {
     let mut ran = 0;
     for number in 0..10 {
         let started = engine.start(numbered(home, number)).await.unwrap();
@@ -349,7 +349,7 @@ async fn a_key_whose_command_never_ran_starts_it_after_the_server_was_killed() {
     let state = killed_while_starting(&home, false).await;
     let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
     assert_eq!(engine.restored().lost, 0);
-    assert_eq!(tried_again(&engine, &home).await, 10);
+    assert_eq!(retry_all(&engine, &home).await, 10);
     close(engine).await;
     let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
     assert_eq!((engine.restored().ended, engine.restored().lost), (10, 0));
@@ -363,6 +363,6 @@ async fn a_key_whose_command_may_have_run_never_starts_it_again() {
     let state = killed_while_starting(&home, true).await;
     let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
     assert_eq!(engine.restored().lost, 2);
-    assert_eq!(tried_again(&engine, &home).await, 8);
+    assert_eq!(retry_all(&engine, &home).await, 8);
     close(engine).await;
 }

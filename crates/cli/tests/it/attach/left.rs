@@ -72,7 +72,7 @@ fn the_detach_key_works_while_output_floods() {
     let id = daemon.testchild(&TTY, "flood");
     let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
     until_raw(&pty);
-    pty.shows_so_much(200_000);
+    pty.shows_bytes(200_000);
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
     assert!(pty.seen.ends_with(&returns_with(&id)) && pty.is_as_before());

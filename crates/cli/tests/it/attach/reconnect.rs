@@ -166,7 +166,7 @@ fn the_detach_key_works_while_it_reconnects() {
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
     assert!(pty.is_as_before());
-    daemon.go_on();
+    daemon.resume();
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Ground {
     }
 }
 
-async fn links_lead_nowhere() {
+async fn links_are_refused() {
     let attacks = [
         ("mv work old && ln -s ../target work", "area/work", "area/work"),
         ("mv work old && ln -s ../target work", "area/work/.", "area/work"),
@@ -88,13 +88,13 @@ async fn links_lead_nowhere() {
 
 #[tokio::test]
 async fn a_link_that_a_command_made_is_refused_as_a_workspace() {
-    links_lead_nowhere().await;
+    links_are_refused().await;
 }
 
 #[tokio::test]
 async fn an_unprivileged_server_refuses_a_link_that_a_command_made() {
     if as_nobody("sandbox::replaced::an_unprivileged_server_refuses_a_link_that_a_command_made") {
-        links_lead_nowhere().await;
+        links_are_refused().await;
     }
 }
 

@@ -75,7 +75,7 @@ const ATTEMPTS: &str = "
     fails mv $AREA/home $AREA/moved
     touch made && mkdir -p project .cache .local/share && echo done";
 
-async fn nothing_is_planted(prepare: impl Fn(&Home)) {
+async fn startup_files_are_protected(prepare: impl Fn(&Home)) {
     for enforcement in with_mounts() {
         // The home itself, and a folder that contains it.
         for root in ["", ".."] {
@@ -94,19 +94,19 @@ async fn nothing_is_planted(prepare: impl Fn(&Home)) {
 /// Missing files are created with harmless contents.
 #[tokio::test]
 async fn missing_startup_files_cannot_be_created() {
-    nothing_is_planted(|_| {}).await;
+    startup_files_are_protected(|_| {}).await;
 }
 
 #[tokio::test]
 async fn an_unprivileged_server_protects_missing_startup_files() {
     if as_nobody("sandbox::startup_files::an_unprivileged_server_protects_missing_startup_files") {
-        nothing_is_planted(|_| {}).await;
+        startup_files_are_protected(|_| {}).await;
     }
 }
 
 #[tokio::test]
 async fn existing_startup_files_cannot_be_written() {
-    nothing_is_planted(|home| {
+    startup_files_are_protected(|home| {
         for name in [".bashrc", ".profile", ".bash_profile", ".gitconfig"] {
             fs::write(home.at(name), "own\n").unwrap();
         }
@@ -120,7 +120,7 @@ async fn existing_startup_files_cannot_be_written() {
 /// As for users who keep these files in a repository.
 #[tokio::test]
 async fn neither_a_linked_startup_file_nor_its_target_can_be_written() {
-    nothing_is_planted(|home| {
+    startup_files_are_protected(|home| {
         fs::create_dir_all(home.at("dotfiles/config")).unwrap();
         fs::write(home.at("dotfiles/bashrc"), "own\n").unwrap();
         symlink("dotfiles/bashrc", home.at(".bashrc")).unwrap();

@@ -15,7 +15,7 @@ fn now_ns() -> u64 {
 }
 
 /// Waits until a new byte would get a new stamp; returns the time.
-async fn the_clock_goes_on() -> u64 {
+async fn until_next_stamp() -> u64 {
     let then = SystemTime::now();
     let gone_on = move || SystemTime::now() > then + RESOLUTION;
     tokio::task::spawn_blocking(move || eventually("the clock goes on", gone_on)).await.unwrap();
@@ -35,7 +35,7 @@ async fn two_times(
     let (anchor, path) = server.told(more).await;
     anchor.tell("print a");
     past(server, &path, 1).await;
-    let between = the_clock_goes_on().await;
+    let between = until_next_stamp().await;
     anchor.tell("print b");
     past(server, &path, 2).await;
     (anchor, path, between)
@@ -109,7 +109,7 @@ async fn times_of_late_output_are_sent_on_request() {
     let more = json!({ "env": crate::harness::env(&anchor), "wait": { "exit": true } });
     let path = server.path_of("print early then leave-silent-holder", more).await;
     held(&anchor, 1).await;
-    let late = the_clock_goes_on().await;
+    let late = until_next_stamp().await;
     anchor.tell("print late");
     past(&server, &path, 9).await;
     let proper = times(&server, &path, &format!("?since_unix_ns={late}")).await;
@@ -151,7 +151,7 @@ async fn a_piece_ends_where_the_time_changes() {
     let (anchor, path) = server.told(json!({})).await;
     anchor.tell(r"print \xc3");
     past(&server, &path, 1).await;
-    the_clock_goes_on().await;
+    until_next_stamp().await;
     anchor.tell(r"print \xa9");
     past(&server, &path, 2).await;
     anchor.tell("exit 0");
