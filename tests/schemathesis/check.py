@@ -1,14 +1,14 @@
-"""The native API against the document that it serves, by Schemathesis.
+"""Tests the native API against its own OpenAPI document with Schemathesis.
 
-Requests are generated from the document and sent to a daemon of our own; every answer must be one that
-the document has. Only calls of `testchild` are ever run, as an unprivileged user where we are root:
-narrow.py has them, guard.py looks at what is sent. Usage: check.py FOLDER-OF-PROGRAMS.
+Requests are generated from the document and sent to a daemon that only the tests use; every answer must
+be in the document. Only the calls of `testchild` in narrow.py are ever run, as an unprivileged user if we
+are root; guard.py checks every request. Usage: check.py FOLDER-OF-PROGRAMS.
 """
 
 import os
 
-# First of all, since others look there: our requests go to our own daemon, by no proxy, which would see
-# its token, and with no other token.
+# First, because libraries read these: our requests go to our own daemon, without a proxy, which would see
+# its token, and without any other token.
 for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[name]
 os.environ["NO_PROXY"] = "*"
@@ -28,12 +28,12 @@ from schemathesis.cli import schemathesis
 from trial import Trial
 
 HERE = Path(__file__).absolute().parent
-# For a long run: more of them, and others.
+# A longer run sets these: more requests, and other ones.
 EXAMPLES = int(os.environ.get("LASTBYTE_TEST_API_EXAMPLES", "20"))
 SEED = os.environ.get("LASTBYTE_TEST_API_SEED", "1")
-# Only to fail: nothing here takes nearly as long.
+# Only to fail: nothing here takes that long.
 LIMIT_SECONDS = 600 + 30 * EXAMPLES
-# An operation that was asked less often was not tried.
+# An operation with fewer requests counts as untested.
 LEAST_REQUESTS = 5
 
 
@@ -42,7 +42,7 @@ def main():
         signal.signal(number, lambda number, _: sys.exit(f"ended by signal {number}"))
     signal.alarm(LIMIT_SECONDS)
     daemon = Daemon(Path(sys.argv[1]).absolute())
-    # What Schemathesis notes for itself goes with the folder.
+    # Files that Schemathesis writes are removed with the folder.
     os.chdir(daemon.folder)
     try:
         faults = tried(daemon)
@@ -54,15 +54,15 @@ def main():
 
 
 def tried(daemon) -> list[str]:
-    """Tries all of it, and gives what is wrong."""
+    """Runs all tests and returns the problems."""
     _, document = daemon.ask("GET", "/openapi.json")
     document = narrow.narrowed(document, daemon.testchild, str(daemon.workdir), processes.WORDS)
     trial = Trial(daemon)
     trial.watch()
     code = run(daemon, document)
     tell(trial)
-    faults = [] if code == 0 else [f"Schemathesis ended with {code}"]
-    faults += [f"kept back at the last moment: {breach}" for breach in trial.breaches]
+    faults = [] if code == 0 else [f"Schemathesis exited with {code}"]
+    faults += [f"blocked by the guard: {breach}" for breach in trial.breaches]
     faults += untried(trial, document)
     return faults + ended(daemon)
 
@@ -85,7 +85,7 @@ def run(daemon, document: dict) -> int:
 
 @contextmanager
 def quiet_unless_it_fails():
-    """Shows what was printed only if the code that is left in the outcome is none of success."""
+    """Shows what was printed only if the exit code is not 0."""
     outcome = {"code": 1}
     with tempfile.TemporaryFile() as printed:
         sys.stdout.flush()
@@ -110,12 +110,12 @@ def tell(trial):
         print(f"{operation}: {statuses}")
     for operation, why in narrow.EXCLUDED.items():
         print(f"{operation}: left out: {why}")
-    for why, count in trial.kept_back.most_common():
+    for why, count in trial.blocked.most_common():
         print(f"not sent: {count} x {why}")
 
 
 def untried(trial, document: dict) -> list[str]:
-    """What was asked too little to say anything about."""
+    """The operations with too few requests."""
     faults = []
     for operation in narrow.operations(document):
         name = operation["operationId"]
@@ -123,24 +123,24 @@ def untried(trial, document: dict) -> list[str]:
         if name in narrow.EXCLUDED:
             continue
         if answers.total() < LEAST_REQUESTS:
-            faults.append(f"{name} was asked only {answers.total()} times")
+            faults.append(f"{name} got only {answers.total()} requests")
         for status in operation["responses"]:
-            # Only a WebSocket is attached, and this is none.
+            # `attach` needs a WebSocket, which this is not.
             if "101" < status < "400" and int(status) not in answers:
                 faults.append(f"{name} never answered with {status}")
     return faults
 
 
 def ended(daemon) -> list[str]:
-    """Whether the daemon is as well as before, ends when asked to, and leaves nobody."""
+    """Checks that the daemon still works, shuts down, and leaves no process."""
     if not daemon.alive():
-        return ["the daemon did not live through it"]
+        return ["the daemon died"]
     if daemon.ask("GET", "/healthz")[0] != 200:
-        return ["the daemon is not well"]
+        return ["the daemon is unhealthy"]
     faults = []
     code = daemon.shut_down()
     if code != 0:
-        faults.append(f"the daemon ended with {code}")
+        faults.append(f"the daemon exited with {code}")
     left = daemon.left()
     if left:
         faults.append(f"processes are left: {left}")

@@ -1,4 +1,4 @@
-"""A daemon of our own: an unprivileged one, in a folder of its own, that ends with us."""
+"""A daemon for the tests: unprivileged, in its own folder, and ended with them."""
 
 import errno
 import http.client
@@ -10,15 +10,15 @@ import tempfile
 from pathlib import Path
 
 NOBODY = 65534
-# Only to fail: a daemon that says or does nothing for so long is broken.
+# Only to fail: a daemon that does nothing for this long is broken.
 PATIENCE = 30
 
 
 class Daemon:
-    """`lastbyte serve` on a free port of the loopback, with a token, and `testchild` beside it."""
+    """`lastbyte serve` on a free loopback port, with a token, and a copy of `testchild`."""
 
     def __init__(self, programs: Path):
-        # A folder of root's own, if that is where temporary ones go, is closed to others.
+        # Temporary folders of root may be closed to other users.
         place = "/tmp" if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="lastbyte-schemathesis-", dir=place))
         self.log = self.folder / "log"
@@ -33,7 +33,7 @@ class Daemon:
 
     def _furnish(self, programs: Path):
         for name in ("lastbyte", "testchild"):
-            # Copied: where they were built may be closed to the user who runs them.
+            # Copied, because the build folder may be closed to the user who runs them.
             shutil.copy2(programs / name, self.folder / name)
         self.folder.chmod(0o711)
         self._user = unprivileged()
@@ -64,7 +64,7 @@ class Daemon:
         return str(self.folder / "testchild")
 
     def ask(self, method: str, path: str, body=None):
-        """Status and JSON of a request of ours, which nobody generated."""
+        """Status and JSON of a hand-written request."""
         connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE)
         try:
             text = None if body is None else json.dumps(body)
@@ -82,25 +82,25 @@ class Daemon:
         return "".join(self.log.open().readlines()[-40:])
 
     def shut_down(self) -> int:
-        """Asks it to end, and gives its exit code."""
+        """Shuts it down and returns its exit code."""
         status, _ = self.ask("POST", "/v1/shutdown")
         if status != 202:
             raise RuntimeError(f"a shutdown was answered with {status}")
         return self._process.wait(PATIENCE)
 
     def left(self) -> list[int]:
-        """Who runs a program of this daemon's folder."""
+        """The processes that run a program from this daemon's folder."""
         found = []
         for process in Path("/proc").iterdir():
             try:
                 if process.name.isdigit() and os.readlink(process / "exe").startswith(f"{self.folder}/"):
                     found.append(int(process.name))
             except OSError:
-                pass  # It has ended, or is a user's whom we may not look at.
+                pass  # It has ended, or belongs to another user.
         return found
 
     def end(self):
-        """Whatever happened: no process, no file."""
+        """Leaves no process and no file, whatever happened."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -112,14 +112,14 @@ class Daemon:
 
 
 def unprivileged() -> dict:
-    """What makes a child of ours run as nobody; nothing where we are no root, or root of ourselves alone."""
+    """Options that run a child as nobody; none if we are not root, or only root of our own user namespace."""
     if os.geteuid() != 0:
         return {}
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     try:
         subprocess.run(["/bin/true"], check=True, **user)
     except OSError as error:
-        # A user namespace may have no other user, or may not let us become one.
+        # A user namespace may have no other user, or may not let us switch to one.
         if error.errno not in (errno.EINVAL, errno.EPERM):
             raise
         print(f"the daemon runs as we do: root cannot become user {NOBODY} here ({error.strerror})")

@@ -1,7 +1,7 @@
-"""The last look at every request, at the bytes that are about to be sent.
+"""Checks the bytes of every request before they are sent.
 
-It relies on nothing that generated them. What could run anything but the calls of narrow.py is not
-sent, and neither is what leaves the paths of the document.
+It does not rely on the generator. A request is not sent if it could run anything but the calls of
+narrow.py, or if its path is not in the document.
 """
 
 import json
@@ -10,17 +10,17 @@ from urllib.parse import unquote, urlsplit
 
 import narrow
 
-# Below one process nothing is started.
+# Requests below one process start nothing.
 BELOW = re.compile(
     r"/v1/processes/[^/]+/(output|output/(search|times)|follow|attach|survivors|wait|stdin|signal"
     r"|stop|resize)"
 )
 OTHERS = re.compile(r"/healthz|/metrics|/openapi\.json|/v1|/v1/events|/v1/processes|/v1/processes/[^/]*")
-# What Schemathesis asks to learn whom it talks to.
+# Schemathesis probes the server with these.
 PROBES = re.compile(r"/(schemathesis-probe[^/]*)?")
 
 
-class KeptBack(Exception):
+class Blocked(Exception):
     """A request that is not sent."""
 
 
@@ -36,39 +36,39 @@ class Guard:
         if method == "GET" and PROBES.fullmatch(path):
             return
         if not OTHERS.fullmatch(path) or ".." in path:
-            raise KeptBack(f"no path of the document: {method} {path!r}")
-        # Whatever the method and the type of content: the server may look at neither.
+            raise Blocked(f"a path that is not in the document: {method} {path!r}")
+        # For every method and content type, because the server may ignore both.
         self._check_launch(parsed(body))
 
     def _check_launch(self, launch):
         if isinstance(launch, list):
-            raise KeptBack("a list in the place of a launch")
+            raise Blocked("a list in place of a launch")
         if not isinstance(launch, dict):
-            return  # Neither a number nor a text names a command.
+            return  # A number or a string cannot name a command.
         if launch.get("shell") is not None:
-            raise KeptBack("text for a shell")
+            raise Blocked("a shell command")
         if launch.get("command") is not None and launch["command"] not in self._calls:
-            raise KeptBack("another command")
+            raise Blocked("another command")
         if launch.get("cwd") not in (None, self._workdir):
-            raise KeptBack("another directory")
+            raise Blocked("another directory")
         env = launch.get("env", {})
         if isinstance(env, list) or isinstance(env, dict) and not set(env) <= set(narrow.VARIABLES):
-            raise KeptBack("another environment")
+            raise Blocked("another environment")
 
 
 def parsed(body):
-    """The body as the one thing that it can mean."""
+    """The parsed body, if it can have only one meaning."""
     text = body.encode() if isinstance(body, str) else body
     if not text or is_noise(text):
         return None
     try:
         return json.loads(text.decode("utf-8"), object_pairs_hook=without_doubles)
     except (AttributeError, ValueError, RecursionError) as error:
-        raise KeptBack("a body that is not plainly JSON") from error
+        raise Blocked("a body that may not be JSON") from error
 
 
 def is_noise(text) -> bool:
-    """Bytes that are no text, and would hold nothing if they were."""
+    """Whether this is not UTF-8, and has no byte that could start an object or a list."""
     try:
         text.decode("utf-8")
         return False
@@ -81,5 +81,5 @@ def is_noise(text) -> bool:
 def without_doubles(pairs):
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise KeptBack("a name that comes twice")
+        raise Blocked("a duplicate member")
     return members

@@ -1,8 +1,8 @@
-"""The guard by itself: what it lets out, and what it keeps back. Run before anything is sent."""
+"""Tests of the guard: what it allows and what it blocks. Run before anything is sent."""
 
 import unittest
 
-from guard import Guard, KeptBack
+from guard import Guard, Blocked
 
 ALLOWED = '{"command": ["/t/testchild", "sleep-ms", "300"], "cwd": "/w", "env": {"LASTBYTE_ONE": "1"}}'
 
@@ -11,16 +11,16 @@ class GuardTest(unittest.TestCase):
     def setUp(self):
         self.guard = Guard("/t/testchild", "/w")
 
-    def keeps_back(self, method, path, body=b""):
-        with self.assertRaises(KeptBack, msg=f"{method} {path} {body!r}"):
+    def blocks(self, method, path, body=b""):
+        with self.assertRaises(Blocked, msg=f"{method} {path} {body!r}"):
             self.guard.check(method, f"http://127.0.0.1:1{path}", body)
 
-    def lets_out(self, method, path, body=b""):
+    def allows(self, method, path, body=b""):
         self.guard.check(method, f"http://127.0.0.1:1{path}", body)
 
-    def test_a_launch_is_one_of_the_calls_or_none(self):
+    def test_a_launch_must_be_one_of_the_calls(self):
         for body in (ALLOWED, ALLOWED.encode(), b"", b"7", b'"sh"', b"{}", b"\xc0", b'{"command": null, "env": 1}'):
-            self.lets_out("POST", "/v1/processes", body)
+            self.allows("POST", "/v1/processes", body)
         for body in (
             '{"shell": "true"}',
             '{"shell": 1}',
@@ -37,14 +37,14 @@ class GuardTest(unittest.TestCase):
             b'\xff["true"]',
             iter([b"{}"]),
         ):
-            self.keeps_back("POST", "/v1/processes", body)
+            self.blocks("POST", "/v1/processes", body)
 
-    def test_it_is_looked_at_whatever_the_method_and_the_spelling_of_the_path(self):
+    def test_every_method_and_spelling_of_the_path_is_checked(self):
         for path in ("/v1/processes", "/v1/processes/", "/v1/process%65s", "/v1/processes?a=b", "/v1"):
-            self.keeps_back("POST", path, '{"shell": "true"}')
-            self.keeps_back("PUT", path, '{"shell": "true"}')
+            self.blocks("POST", path, '{"shell": "true"}')
+            self.blocks("PUT", path, '{"shell": "true"}')
 
-    def test_nothing_but_the_paths_of_the_document_is_asked_for(self):
+    def test_only_paths_of_the_document_are_allowed(self):
         for path in (
             "/v1/shutdown",
             "/v1/processes/../shutdown",
@@ -54,15 +54,15 @@ class GuardTest(unittest.TestCase):
             "/codex",
             "//v1/processes",
         ):
-            self.keeps_back("POST", path)
-            self.keeps_back("GET", path)
+            self.blocks("POST", path)
+            self.blocks("GET", path)
         for path in ("/", "/schemathesis-probe"):
-            self.lets_out("GET", path)
-            self.keeps_back("POST", path)
+            self.allows("GET", path)
+            self.blocks("POST", path)
 
-    def test_below_a_process_any_body_is_let_out(self):
-        self.lets_out("POST", "/v1/processes/x/stdin", b"\xff")
-        self.lets_out("POST", "/v1/processes/%C3%93/wait", b'{"shell": 1}')
+    def test_below_a_process_any_body_is_allowed(self):
+        self.allows("POST", "/v1/processes/x/stdin", b"\xff")
+        self.allows("POST", "/v1/processes/%C3%93/wait", b'{"shell": 1}')
 
 
 if __name__ == "__main__":

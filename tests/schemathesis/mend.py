@@ -1,4 +1,4 @@
-"""Changes to a generated request that leave it as valid as it was, and of more use."""
+"""Makes generated requests more useful without changing whether they are valid."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ LONGEST = 2**64 - 1
 
 
 def shorten(operation: str, query, body):
-    """A wait of a year is as valid as one of a moment. What makes no sense is left, to be refused."""
+    """Replaces long waits by short ones, which are as valid. Invalid values stay, to be refused."""
     match operation:
         case "waitForProcess":
             shorten_wait(body)
@@ -22,7 +22,7 @@ def shorten(operation: str, query, body):
 
 
 def shorten_wait(wait):
-    # An empty one is refused, and waits for nothing.
+    # An empty wait is refused, so it takes no time.
     if isinstance(wait, dict) and wait:
         wait.setdefault("timeout_ms", MOMENT_MS)
         shorten_member(wait, "timeout_ms")
@@ -42,15 +42,15 @@ def shorten_member(members, name: str):
 
 
 def agree(case, operation: str):
-    """Makes a request that the document allows one that the server can do something about."""
+    """Changes a valid request so that the server can act on it."""
     match operation:
         case "readOutput":
             keep_what_goes_together(case.query)
         case "readEvents" if "last-event-id" not in (case.headers or {}):
-            # From the beginning, since nobody knows when something happens next.
+            # From the beginning, because the next event may not come for a long time.
             case.query = {**(case.query or {}), "last_event_id": "0-0"}
         case "startProcess" if isinstance(case.body, dict) and case.body.get("key") == "":
-            # The shortest key is tried most, and would stand for the first launch that has it.
+            # The shortest key is generated most often, and would always return its first launch.
             launch = json.dumps(case.body, sort_keys=True)
             case.body["key"] = hashlib.sha256(launch.encode()).hexdigest()
 

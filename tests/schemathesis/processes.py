@@ -1,6 +1,6 @@
-"""Processes to ask about: words that stand for one that is there, whatever became of the last."""
+"""Processes for requests: each placeholder stands for an existing process, started again if needed."""
 
-# What each starts, beside its program, and whether it has to run on.
+# The members of each start, and whether the process must keep running.
 KINDS = {
     "running": (["print", "ready", "then", "cat"], {"stdin": "open", "streams": "split"}, True),
     "terminal": (["print", "ready", "then", "cat"], {"stdin": "open", "tty": {"rows": 24, "cols": 80}}, True),
@@ -8,7 +8,7 @@ KINDS = {
     "split": (["print", "out", "then", "eprint", "err"], {"streams": "split", "wait": {"exit": True}}, False),
 }
 WORDS = list(KINDS)
-# What is followed has an end.
+# A followed process must end.
 ENDED = "ended"
 
 
@@ -18,7 +18,7 @@ class Processes:
         self._ids = {}
 
     def id_of(self, word: str) -> str:
-        """The id of a process of this kind, started if there is none."""
+        """The id of a process of this kind; starts one if there is none."""
         if not self._is_there(word):
             self._ids[word] = self._start(word)
         return self._ids[word]

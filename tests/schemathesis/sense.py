@@ -1,29 +1,29 @@
-"""A request that the document allows is refused only for what a schema cannot say."""
+"""A valid request is refused only for reasons that a schema cannot express."""
 
 import re
 
 from schemathesis.core.failures import Failure
 
-# What this machine cannot do, and the grammar of patterns.
+# Things this machine cannot do, and the syntax of patterns.
 CODES = ["sandbox_unavailable", "invalid_pattern"]
 REASONS = [
-    # Two words of one request.
+    # Two members that contradict each other.
     r"cannot be combined",
     r"need `view=lines`",
     r"`max_bytes` must be at most \d+ for this view",
     r"no condition to wait for",
-    # What is there, or is not.
+    # Whether something exists.
     r"lies past them",
     r"past the end",
-    # A bound on bytes, where a schema counts characters.
+    # A limit in bytes; a schema counts characters.
     r"is longer than \d+ bytes",
     r"too many labels: at most \d+ labels with \d+ bytes in all",
-    # A grammar of its own.
+    # Its own syntax.
     r"base64",
     r"NUL",
     r"invalid event id",
     r"is not the id of an event",
-    # To a schema it is an integer.
+    # A schema only knows that it is an integer.
     r"floating point `\d+\.0`, expected u",
     r"this route needs a WebSocket request",
 ]

@@ -1,4 +1,4 @@
-"""What Schemathesis does, watched: what it sends, what it is kept from, what it got."""
+"""Watches Schemathesis: the requests sent, the ones blocked, and the answers."""
 
 from collections import Counter, defaultdict
 
@@ -8,7 +8,7 @@ import schemathesis
 import mend
 import processes
 import sense
-from guard import Guard, KeptBack
+from guard import Guard, Blocked
 
 
 def operation_id(case) -> str:
@@ -20,15 +20,15 @@ class Trial:
         self._url = daemon.url
         self._guard = Guard(daemon.testchild, str(daemon.workdir))
         self._processes = processes.Processes(daemon)
-        # How often which operation was answered with which status.
+        # The number of answers for each operation and status.
         self.answers = defaultdict(Counter)
-        # Why how many were not made into requests.
-        self.kept_back = Counter()
-        # What came as far as the guard, which is a mistake here.
+        # The number of cases that were not sent, by reason.
+        self.blocked = Counter()
+        # Requests that the guard had to block, which is a bug in these tests.
         self.breaches = []
 
     def watch(self):
-        """From here on every request of this program passes the guard."""
+        """From now on every request of this program goes through the guard."""
         trial, send = self, requests.adapters.HTTPAdapter.send
 
         def guarded(adapter, request, *args, **options):
@@ -56,19 +56,19 @@ class Trial:
     def _stand_guard(self, request):
         try:
             self._guard.check(request.method, request.url, request.body)
-        except KeptBack as why:
+        except Blocked as why:
             self.breaches.append(f"{request.method} {request.url}: {why}")
             raise
 
     def _may_be_sent(self, case) -> bool:
-        """Whether the guard would let it out."""
+        """Whether the guard would allow it."""
         parts = case.as_transport_kwargs(base_url=self._url)
         wanted = ("method", "url", "headers", "data", "json", "params", "files", "cookies")
         request = requests.Request(**{name: parts[name] for name in wanted if name in parts}).prepare()
         try:
             self._guard.check(request.method, request.url, request.body)
-        except KeptBack as why:
-            self.kept_back[str(why)] += 1
+        except Blocked as why:
+            self.blocked[str(why)] += 1
             return False
         return True
 

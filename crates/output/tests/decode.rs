@@ -16,7 +16,7 @@ fn nearly_text() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_chunking_decodes_like_the_whole(
+    fn the_chunks_do_not_change_the_text(
         bytes in nearly_text(),
         sizes in prop::collection::vec(1..6_usize, 1..20),
     ) {

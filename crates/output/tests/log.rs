@@ -13,7 +13,7 @@ use lastbyte_output::log::{
 };
 use proptest::prelude::*;
 
-/// What is published, as an owner would.
+/// The published extent, as from an owner.
 struct Published(RefCell<Extent>);
 
 impl Horizon for Published {
@@ -78,7 +78,7 @@ impl Fixture {
         self.writer.give_back(&self.published.extent());
     }
 
-    /// Everything that is there, with its runs, read in chunks of this size.
+    /// The whole log with its runs, read in chunks of this size.
     fn read_all(&self, chunk: usize) -> (Vec<u8>, Vec<Run>) {
         let (reader, extent) = (self.writer.reader(), self.writer.extent());
         let (mut at, mut into) = (0, vec![0; chunk]);
@@ -126,8 +126,8 @@ proptest! {
     }
 }
 
-/// The kernel can report the end of a pipe with a byte still in it, when a writer writes and
-/// closes at that instant. About one in several thousand tries.
+/// The kernel can report the end of a pipe that still has a byte, if the writer writes and closes
+/// at that moment. This happens about once in several thousand tries.
 #[test]
 fn a_byte_written_just_before_the_end_is_never_missed() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn a_byte_written_just_before_the_end_is_never_missed() {
 }
 
 #[test]
-fn the_file_is_plain_bytes_for_this_user_alone() {
+fn the_file_has_plain_bytes_and_only_this_user_can_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     fixture.append(Stream::Out, b"just bytes\n");
@@ -174,7 +174,7 @@ fn the_file_is_plain_bytes_for_this_user_alone() {
 }
 
 #[test]
-fn a_file_that_somebody_made_shorter_is_an_error_and_not_the_end() {
+fn reading_a_truncated_file_is_an_error() {
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     fixture.append(Stream::Out, &[b'x'; 20_000]);
     fixture.publish();
@@ -207,7 +207,7 @@ fn streams_whose_index_was_removed_are_an_error_and_not_guessed() {
 }
 
 #[test]
-fn a_disk_that_fails_leaves_the_newest_bytes_and_their_streams() {
+fn after_a_disk_failure_the_newest_bytes_and_their_streams_are_kept() {
     let mut fixture = Fixture::without_a_disk(Streams::Split);
     fixture.append(Stream::Out, b"01234");
     fixture.append(Stream::Err, b"56789");
@@ -223,9 +223,9 @@ fn a_disk_that_fails_leaves_the_newest_bytes_and_their_streams() {
     assert_eq!(fixture.writer.failed().map(|failed| failed.at), Some(0));
 }
 
-/// What newer bytes push out of memory is told as dropped, even before that is published.
+/// Bytes that newer ones displace in memory are reported as dropped, even before this is published.
 #[test]
-fn bytes_pushed_out_of_memory_are_told_as_dropped_at_once() {
+fn bytes_displaced_in_memory_are_reported_as_dropped_at_once() {
     let mut fixture = Fixture::without_a_disk(Streams::One);
     fixture.append(Stream::Out, &[b'a'; 256 << 10]);
     fixture.publish();
@@ -236,9 +236,9 @@ fn bytes_pushed_out_of_memory_are_told_as_dropped_at_once() {
     assert_eq!(piece, Piece::Dropped(0..1000));
 }
 
-/// Bytes that were dropped after they were copied must not be given a stream of others.
+/// Bytes that were dropped after they were copied must not get the stream of others.
 #[test]
-fn runs_of_bytes_that_were_dropped_meanwhile_are_not_told() {
+fn bytes_dropped_during_a_read_have_no_runs() {
     let mut fixture = Fixture::new(Streams::Split, Quota::LEAST);
     let step = |fixture: &mut Fixture, count: usize| {
         for _ in 0..count {
@@ -260,9 +260,9 @@ fn runs_of_bytes_that_were_dropped_meanwhile_are_not_told() {
     assert_eq!(runs, []);
 }
 
-/// Short runs make the index larger than the bytes; the newest bytes stay all the same.
+/// Short runs make the index larger than the bytes, but the newest bytes are kept.
 #[test]
-fn short_runs_do_not_cost_the_newest_bytes() {
+fn short_runs_do_not_displace_the_newest_bytes() {
     for quota in [Quota::LEAST, 400 << 10] {
         let mut fixture = Fixture::new(Streams::Split, quota);
         for number in 0..300_000 {

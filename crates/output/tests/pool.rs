@@ -1,4 +1,4 @@
-//! Files that one log has after the other: nobody can tell but by looking for the file.
+//! Files that several logs use in turn, which readers cannot notice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 use std::fs::{self, File};
@@ -24,10 +24,10 @@ impl Horizon for Fixed {
     }
 }
 
-/// A byte with the stream it came on and the time.
+/// A byte with its stream and time.
 type Byte = (u8, Stream, u64);
 
-/// A log that is being written, and what came.
+/// A log that is being written, and its expected contents.
 struct Log {
     writer: Writer,
     streams: Streams,
@@ -44,7 +44,7 @@ impl Log {
         Self { writer, streams, pipe: (read, write.into()), came: Vec::new(), now_ms: STARTED }
     }
 
-    /// These bytes come now.
+    /// Appends these bytes now.
     fn say(&mut self, stream: Stream, bytes: &[u8]) {
         self.pipe.1.write_all(bytes).unwrap();
         let mut left = bytes.len();
@@ -57,7 +57,7 @@ impl Log {
         self.came.extend(bytes.iter().map(|byte| (*byte, stream, self.now_ms)));
     }
 
-    /// So many bytes come now, no two neighbours alike.
+    /// Appends `count` bytes now, no two neighbours equal.
     fn append(&mut self, stream: Stream, count: usize) {
         let next = self.came.len();
         let bytes: Vec<u8> = (next..next + count).map(|number| (number % 251) as u8).collect();
@@ -89,9 +89,9 @@ fn pool(folder: &Path) -> Pool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// From the file, from what is left of it after a crash, and from memory after another log got it.
+    /// From the file, from a recovered file, and from memory after another log got the file.
     #[test]
-    fn a_log_reads_alike_wherever_it_is(
+    fn a_log_reads_the_same_wherever_it_is(
         split in any::<bool>(),
         appends in prop::collection::vec((any::<bool>(), 1usize..700, 0u64..300), 0..14),
     ) {
@@ -142,9 +142,9 @@ fn a_log_of_many_stamps_stays_in_its_file() {
     }
 }
 
-/// Nobody else has these bytes.
+/// The file is the only copy of these bytes.
 #[test]
-fn a_file_that_readers_need_is_not_taken_back() {
+fn a_file_that_readers_need_is_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool(folder.path());
     let mut log = Log::new(&pool, Streams::One);
@@ -154,9 +154,9 @@ fn a_file_that_readers_need_is_not_taken_back() {
     assert_eq!(fs::metadata(folder.path().join("1.log")).unwrap().len(), 100);
 }
 
-/// Whoever comes first gets rid of the file, and the other one leaves it alone.
+/// The first of the two handles the file, and the other leaves it alone.
 #[test]
-fn a_file_is_removed_or_given_back_and_never_both() {
+fn a_file_is_removed_or_reused_and_never_both() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool(folder.path());
     for forgotten_first in [true, false] {
@@ -177,10 +177,10 @@ fn a_file_is_removed_or_given_back_and_never_both() {
     }
 }
 
-/// A file that was open before its folder was removed is made again where readers look for it, and one
-/// that another engine has made there is left to that one.
+/// If the folder of an open file was removed, the file is created again where readers look for it.
+/// A file that another engine created there is left alone.
 #[test]
-fn a_file_is_where_readers_look_for_it_or_the_log_is_in_memory() {
+fn if_its_file_is_gone_a_log_gets_a_new_one_or_stays_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let logs = folder.path().join("logs");
     fs::create_dir(&logs).unwrap();
@@ -205,14 +205,14 @@ fn a_file_is_where_readers_look_for_it_or_the_log_is_in_memory() {
     }
 }
 
-/// What readers of one log got is of that log, while its file goes from one log to the next.
+/// Readers of a log get only its bytes, while its file goes from one log to the next.
 #[test]
 fn no_reader_reads_bytes_of_the_next_log() {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::new(folder.path().to_owned(), 1, 0);
     for round in 0..400 {
         let mut log = Log::new(&pool, Streams::Split);
-        // Another length, other runs and other times than those of the log before.
+        // Other lengths, runs and times than in the previous log.
         log.now_ms += round * 1000;
         let half = 100 + round % 1900;
         let bytes = vec![b'a' + (round % 26) as u8; half as usize];

@@ -1,4 +1,4 @@
-//! A log whose writer is gone says of itself what the writer said of it.
+//! A recovered log has the same extent as its writer published.
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 use std::fs::{self, File};
@@ -35,7 +35,7 @@ impl Fixture {
         Self { place, writer, pipe: (read, write.into()), _folder: folder }
     }
 
-    /// Appends so many bytes, none of them a zero, and gives back what that drops.
+    /// Appends `count` bytes, none of them zero, and frees what this drops.
     fn append(&mut self, stream: Stream, count: usize) {
         for _ in 0..count / 1000 {
             self.pipe.1.write_all(&[b'x'; 1000]).unwrap();
@@ -44,7 +44,7 @@ impl Fixture {
         }
     }
 
-    /// How many bytes a reader gets, every one of them checked.
+    /// The number of bytes that a reader gets; checks each of them.
     fn readable(&self, extent: &Extent, streams: Streams) -> u64 {
         let reader = Reader::of_files(self.place.clone(), streams, 5);
         let live = Fixed(extent.clone());
@@ -65,7 +65,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_lost_log_goes_as_far_as_its_file_and_its_holes_are_what_was_dropped() {
+fn the_length_and_holes_of_a_file_are_the_extent_of_a_lost_log() {
     for streams in [Streams::One, Streams::Split] {
         let mut fixture = Fixture::new(streams);
         assert_eq!(fixture.place.recover(&Extent::default()).unwrap().extent, Extent::default());
@@ -82,7 +82,7 @@ fn a_lost_log_goes_as_far_as_its_file_and_its_holes_are_what_was_dropped() {
 }
 
 #[test]
-fn late_output_counts_with_what_was_dropped_of_it() {
+fn late_output_and_its_dropped_ranges_are_recovered() {
     let mut fixture = Fixture::new(Streams::One);
     fixture.append(Stream::Out, 400_000);
     fixture.writer.finish();
@@ -95,7 +95,7 @@ fn late_output_counts_with_what_was_dropped_of_it() {
 }
 
 #[test]
-fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
+fn bytes_missing_from_the_file_are_reported_as_dropped() {
     let mut fixture = Fixture::new(Streams::One);
     fixture.append(Stream::Out, 10_000);
     let ended = fixture.writer.extent();
@@ -114,9 +114,9 @@ fn bytes_that_the_file_does_not_have_are_told_as_dropped() {
     assert_eq!(fixture.place.recover(&Extent::default()).unwrap().extent, Extent::default());
 }
 
-/// So nobody is told that all was standard output.
+/// So that not everything is reported as standard output.
 #[test]
-fn without_its_index_a_log_has_its_bytes_and_says_nothing_of_their_streams() {
+fn without_its_index_a_log_has_its_bytes_but_no_streams() {
     let mut fixture = Fixture::new(Streams::Split);
     fixture.append(Stream::Out, 5_000);
     fixture.append(Stream::Err, 5_000);

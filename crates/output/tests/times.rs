@@ -1,4 +1,4 @@
-//! Every byte is told with the time at which it came, give or take the resolution.
+//! Every byte has the time at which it arrived, within the resolution.
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 const STARTED: u64 = 1_000_000;
 const RESOLUTION_MS: u64 = RESOLUTION.as_millis() as u64;
 
-/// What is published, as an owner would.
+/// The published extent, as from an owner.
 struct Published(RefCell<Extent>);
 
 impl Horizon for Published {
@@ -25,16 +25,16 @@ impl Horizon for Published {
     }
 }
 
-/// A byte as it came.
+/// The stream and time of a byte.
 #[derive(Debug, Clone, Copy)]
 struct Came {
     stream: Stream,
     at_ms: u64,
-    /// The highest that the clock has shown so far.
+    /// The latest time that the clock has shown so far.
     high_ms: u64,
 }
 
-/// A log, and what is true of its bytes.
+/// A log, and the expected facts about its bytes.
 struct Fixture {
     writer: Writer,
     published: Published,
@@ -67,7 +67,7 @@ impl Fixture {
         }
     }
 
-    /// So many bytes of a stream come now.
+    /// Appends `count` bytes of a stream now.
     fn append(&mut self, stream: Stream, count: usize) {
         self.pipe.1.write_all(&vec![b'x'; count]).unwrap();
         let mut left = count;
@@ -83,7 +83,7 @@ impl Fixture {
         self.writer.give_back(&self.published.extent());
     }
 
-    /// So many bytes come at the end of each of so many steps of the resolution.
+    /// For each of `steps`, advances the clock by the resolution and appends `count` bytes.
     fn trickle(&mut self, steps: usize, count: usize) {
         for _ in 0..steps {
             self.now_ms += RESOLUTION_MS;
@@ -130,7 +130,7 @@ impl Fixture {
         assert!(came.at_ms < stamp.at_ms + RESOLUTION_MS, "{stamp:?} is too early for {came:?}");
     }
 
-    /// A stamp for each byte of the log, so many at once.
+    /// A stamp for each byte of the log, read `most` at a time.
     fn in_parts(&self, reader: &Reader, most: usize) -> Vec<Stamp> {
         let (mut at, end, mut bytes) = (0, self.published.extent().len, Vec::new());
         while at < end {
@@ -142,7 +142,7 @@ impl Fixture {
         bytes
     }
 
-    /// No byte of this time or later lies before the cursor for it.
+    /// No byte of this time or later is before the cursor for it.
     fn check_since(&self, reader: &Reader, at_ms: u64) {
         let cursor = reader.since(&self.published.extent(), at_ms).unwrap();
         let first = self.came.iter().position(|came| came.at_ms >= at_ms);
@@ -165,7 +165,7 @@ fn each(stamps: &[Stamp], end: u64) -> impl Iterator<Item = Stamp> {
     stamps.iter().zip(ends).flat_map(of_bytes)
 }
 
-/// What happens next: bytes of a stream, after the clock went on, or back.
+/// Steps: bytes of a stream, after the clock moved forward or back.
 fn steps() -> impl Strategy<Value = Vec<(bool, usize, i64)>> {
     let clock =
         prop_oneof![4 => 0i64..60, 4 => 60i64..300, 1 => 1000i64..100_000, 1 => -5000i64..0];
@@ -176,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_byte_is_told_with_its_time_and_stream(
+    fn every_byte_has_its_time_and_stream(
         steps in steps(),
         split in any::<bool>(),
         quota in prop_oneof![Just(Quota::LEAST), Just(1 << 20)],
@@ -205,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn what_comes_within_the_resolution_of_the_start_needs_no_index() {
+fn bytes_within_the_resolution_of_the_start_need_no_index() {
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     fixture.now_ms += RESOLUTION_MS - 1;
     fixture.append(Stream::Out, 10);
@@ -218,7 +218,7 @@ fn what_comes_within_the_resolution_of_the_start_needs_no_index() {
 }
 
 #[test]
-fn a_reader_of_before_the_first_stamp_finds_it() {
+fn a_reader_created_before_the_first_stamp_finds_it() {
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     let reader = fixture.writer.reader();
     fixture.append(Stream::Out, 10);
@@ -228,7 +228,7 @@ fn a_reader_of_before_the_first_stamp_finds_it() {
 }
 
 #[test]
-fn bytes_since_a_time_begin_less_than_the_resolution_before_it() {
+fn bytes_since_a_time_start_less_than_the_resolution_before_it() {
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     fixture.append(Stream::Out, 10);
     fixture.trickle(10_000, 3);
@@ -245,9 +245,9 @@ fn bytes_since_a_time_begin_less_than_the_resolution_before_it() {
 
 /// The head keeps its times, the tail too, and the index stays within the quota.
 #[test]
-fn times_of_what_is_kept_are_kept_and_those_of_the_rest_go() {
+fn the_times_of_kept_bytes_are_kept_within_the_quota() {
     let mut fixture = Fixture::new(Streams::One, Quota::LEAST);
-    // Stamps take more room here than the bytes that they are of.
+    // Stamps take more space here than their bytes.
     for _ in 0..50_000 {
         fixture.trickle(1, 2);
         assert!(fixture.writer.kept() <= Quota::LEAST + Quota::LEAST / 8);
@@ -263,9 +263,9 @@ fn times_of_what_is_kept_are_kept_and_those_of_the_rest_go() {
     fixture.check_since(&reader, of_gone.at_ms);
 }
 
-/// Bytes of a time before the first stamp of the index, all of whose blocks are gone.
+/// Bytes from before the first stamp of the index, all of whose blocks were dropped.
 #[test]
-fn a_head_without_stamps_of_its_own_has_the_time_of_the_start() {
+fn a_head_without_stamps_has_the_time_of_the_start() {
     let mut fixture = Fixture::new(Streams::One, Quota::LEAST);
     (0..20).for_each(|_| fixture.append(Stream::Out, 10_000));
     fixture.trickle(30_000, 5);
@@ -273,7 +273,7 @@ fn a_head_without_stamps_of_its_own_has_the_time_of_the_start() {
 }
 
 #[test]
-fn times_that_the_disk_does_not_take_cost_no_byte_and_are_known_all_the_same() {
+fn times_that_cannot_be_written_are_still_known_and_cost_no_byte() {
     let mut fixture = Fixture::new(Streams::One, 1 << 20);
     fs::create_dir(fixture.place.index()).unwrap();
     fixture.append(Stream::Out, 10);
@@ -290,7 +290,7 @@ fn times_that_the_disk_does_not_take_cost_no_byte_and_are_known_all_the_same() {
 }
 
 #[test]
-fn a_log_in_memory_knows_its_times_and_streams() {
+fn a_log_in_memory_has_times_and_streams() {
     for streams in [Streams::One, Streams::Split] {
         let place = Place::new(Path::new("/no/such/folder"), 1);
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Cgroups below our own cgroup, where this user can make any.
+//! Cgroups below our own cgroup, if this user can create any.
 
 use std::ffi::CString;
 use std::fs;
@@ -16,11 +16,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cgroup for this test alone: whoever starts elsewhere sweeps our own one.
+/// A cgroup for this test only, because other programs sweep our own cgroup when they start.
 struct Ground(PathBuf);
 
 impl Ground {
-    /// `None` where this user cannot make cgroups, after saying so.
+    /// Reports it and returns `None` if this user cannot create cgroups.
     fn new() -> Option<Self> {
         if !lastbyte_testkit::has_cgroups("cgroups") {
             return None;
@@ -70,12 +70,12 @@ fn state(populated: bool) -> CgroupState {
 }
 
 #[test]
-fn a_child_is_born_in_its_cgroup_and_killed_with_it() {
+fn a_child_starts_in_its_cgroup_and_is_killed_with_it() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
     assert_eq!(cgroup.state().unwrap(), state(false));
-    // A session of its own does not take anybody out of a cgroup.
+    // A new session does not leave the cgroup.
     let script = "setsid sleep 60 & exec sleep 60";
     let child = spawn(&["/bin/sh", "-c", script], &cgroup, Mechanism::Clone3).unwrap();
     lastbyte_testkit::eventually("both are there", || cgroup.members().unwrap().len() == 2);
@@ -84,14 +84,14 @@ fn a_child_is_born_in_its_cgroup_and_killed_with_it() {
     assert_eq!(read_state(&events).unwrap(), state(true));
     cgroup.kill().unwrap();
     assert!(wait_until_empty(cgroup.events().unwrap(), PATIENCE).unwrap());
-    // The leader is an unreaped zombie, which counts for nothing.
+    // The leader is an unreaped zombie, which does not count.
     assert_eq!((read_state(&events).unwrap(), cgroup.members().unwrap()), (state(false), vec![]));
     cgroup.remove().unwrap();
     assert!(!cgroup.folder().exists());
 }
 
 #[test]
-fn a_cgroup_in_which_somebody_lives_is_not_removed_nor_reused() {
+fn a_populated_cgroup_is_neither_removed_nor_reused() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
@@ -105,7 +105,7 @@ fn a_cgroup_in_which_somebody_lives_is_not_removed_nor_reused() {
 }
 
 #[test]
-fn what_a_tree_made_of_its_cgroup_goes_with_it() {
+fn cgroups_that_a_tree_created_inside_are_removed_with_it() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
@@ -133,7 +133,7 @@ fn a_frozen_cgroup_is_not_reused() {
 }
 
 #[test]
-fn what_cannot_be_born_in_its_cgroup_is_not_born_elsewhere() {
+fn a_child_that_cannot_start_in_its_cgroup_does_not_start() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
@@ -145,7 +145,7 @@ fn what_cannot_be_born_in_its_cgroup_is_not_born_elsewhere() {
 }
 
 #[test]
-fn what_a_dead_run_left_is_swept_and_what_a_live_one_has_is_not() {
+fn a_sweep_removes_cgroups_of_dead_runs_and_keeps_those_of_live_ones() {
     let Some(ground) = Ground::new() else { return };
     let own = &ground.0;
     let live = ParentCgroup::make(own).unwrap();
@@ -167,7 +167,7 @@ fn what_a_dead_run_left_is_swept_and_what_a_live_one_has_is_not() {
 }
 
 #[test]
-fn a_dead_run_in_which_somebody_lives_is_swept_when_he_is_gone() {
+fn a_populated_cgroup_of_a_dead_run_is_swept_when_it_is_empty() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let own = &ground.0;
@@ -182,10 +182,10 @@ fn a_dead_run_in_which_somebody_lives_is_swept_when_he_is_gone() {
     assert!(!cgroup.folder().exists());
 }
 
-/// The kernel kills whoever is born in a cgroup that was killed before: that must not look like
+/// The kernel kills a process that is created in a cgroup that was killed. This must not look like
 /// the end of a command.
 #[test]
-fn a_cgroup_that_was_killed_is_not_used_again() {
+fn a_killed_cgroup_is_not_reused() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
@@ -200,7 +200,7 @@ fn a_cgroup_that_was_killed_is_not_used_again() {
 }
 
 #[test]
-fn a_cgroup_of_a_dead_run_is_claimed_only_while_somebody_lives_in_it() {
+fn a_cgroup_of_a_dead_run_is_claimed_only_if_it_is_populated() {
     let Some(ground) = Ground::new() else { return };
     let own = &ground.0;
     let parent = ParentCgroup::make(own).unwrap();
@@ -213,7 +213,7 @@ fn a_cgroup_of_a_dead_run_is_claimed_only_while_somebody_lives_in_it() {
     let claimed = claim(&used).expect("left behind with somebody in it");
     assert!(claim(&used).is_none(), "it has an owner again");
     assert!(!claimed.reusable(claimed.state().unwrap()));
-    // A sweep of others leaves a parent alone that was claimed, so that its name is not used again.
+    // Other sweeps leave a claimed parent alone, so that its name is not reused.
     drop(child);
     assert!(wait_until_empty(claimed.events().unwrap(), PATIENCE).unwrap());
     cgroup::sweep(own).unwrap();

@@ -1,4 +1,4 @@
-//! A daemon has nothing of whoever started it.
+//! A daemon inherits nothing from its starter.
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 use std::ffi::CString;
@@ -23,7 +23,7 @@ fn read(daemon: Daemon) -> String {
 }
 
 #[test]
-fn a_daemon_has_a_session_and_none_of_our_descriptors() {
+fn a_daemon_has_its_own_session_and_none_of_our_descriptors() {
     let inherited = tempfile::tempfile().unwrap();
     fcntl_setfd(&inherited, FdFlags::empty()).unwrap();
     let daemon = start(&tempfile::tempfile().unwrap(), "report");
@@ -40,7 +40,7 @@ fn a_daemon_has_a_session_and_none_of_our_descriptors() {
 }
 
 #[test]
-fn a_daemon_reads_nothing_and_complains_where_it_was_told() {
+fn a_daemon_has_an_empty_stdin_and_writes_errors_to_the_given_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let daemon = start(&File::create(&path).unwrap(), "await-eof then eprint oh then print done");
@@ -49,7 +49,7 @@ fn a_daemon_reads_nothing_and_complains_where_it_was_told() {
 }
 
 #[test]
-fn a_daemon_that_cannot_be_executed_is_a_failure() {
+fn a_daemon_that_cannot_be_executed_is_an_error() {
     let stderr = tempfile::tempfile().unwrap();
     let failure =
         start_daemon(c"/proc/nowhere".into(), vec![c"x".into()], vec![], &stderr).unwrap_err();

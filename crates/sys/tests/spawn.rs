@@ -1,4 +1,4 @@
-//! Spawning real programs, by both system calls that can make a process.
+//! Spawning real programs with both system calls, clone and clone3.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -94,7 +94,7 @@ fn merged(output: OutputEnds) -> OwnedFd {
 }
 
 #[test]
-fn a_child_writes_into_our_pipe_and_its_status_waits_for_us() {
+fn a_child_writes_into_our_pipe_and_its_status_is_kept_for_us() {
     for mechanism in BOTH {
         let request = request(&["/bin/sh", "-c", "echo out; echo err >&2; exit 7"]);
         let spawned = spawn(request, mechanism).expect("sh starts");
@@ -108,10 +108,10 @@ fn a_child_writes_into_our_pipe_and_its_status_waits_for_us() {
     }
 }
 
-/// Rust's own start-up ignores SIGPIPE, so there is something to inherit; a program that says that
-/// it will ignore nothing else has children that reset no more than that.
+/// Rust's startup ignores SIGPIPE, so there is something to inherit. In a program that promises to
+/// ignore nothing else, children reset only that.
 #[test]
-fn a_child_ignores_blocks_and_catches_nothing() {
+fn a_child_starts_with_default_signals() {
     let signal_sets = |mechanism| {
         let spawned = spawn(request(&["/bin/cat", "/proc/self/status"]), mechanism);
         SignalSets::from_status(&read_all(merged(spawned.expect("cat starts").output)))
@@ -128,7 +128,7 @@ fn a_child_ignores_blocks_and_catches_nothing() {
 }
 
 #[test]
-fn split_output_keeps_the_streams_apart() {
+fn split_output_has_a_pipe_for_each_stream() {
     let mut request = request(&["/bin/sh", "-c", "echo out; echo err >&2"]);
     request.output = Output::Split;
     let spawned = spawn(request, Mechanism::Clone3).expect("sh starts");
@@ -146,7 +146,7 @@ fn a_killed_child_names_its_signal() {
 }
 
 #[test]
-fn what_cannot_start_names_its_step() {
+fn a_failed_start_names_its_step() {
     for mechanism in BOTH {
         let missing = spawn(request(&["/no/such/program"]), mechanism).expect_err("missing");
         assert_eq!(missing, Failure { step: Step::Program, errno: Errno::NOENT });
@@ -179,17 +179,17 @@ fn a_dropped_child_is_killed_and_leaves_no_zombie() {
 }
 
 #[test]
-fn a_status_that_somebody_else_took_is_still_known_or_said_to_be_lost() {
+fn a_status_that_was_taken_is_still_known_or_reported_as_lost() {
     let spawned = spawn(request(&["/bin/sh", "-c", "exit 9"]), Mechanism::Clone3).expect("sh");
     let pid = rustix::process::Pid::from_raw(spawned.child.pid());
     rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).expect("taken");
-    // Linux 6.15 and later remember it for whoever holds the pidfd.
+    // Linux 6.15 and later keep it for holders of the pidfd.
     let known = spawned.child.peek();
     assert!(matches!(known, Ok(Some(Status::Exited(9))) | Err(lastbyte_sys::Lost)), "{known:?}");
 }
 
 #[test]
-fn a_child_whose_answer_nobody_takes_is_killed() {
+fn a_child_is_killed_if_nobody_receives_its_answer() {
     let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
     submit(&spawners, request(&["/bin/sleep", "60"]));
     wait_for(&answers, PollFlags::IN);
@@ -200,7 +200,7 @@ fn a_child_whose_answer_nobody_takes_is_killed() {
 }
 
 #[test]
-fn a_child_that_somebody_else_reaped_is_not_signalled_by_its_number() {
+fn a_child_that_was_reaped_elsewhere_is_not_signalled_by_pid() {
     let spawned = spawn(request(&["/bin/true"]), Mechanism::Clone3).expect("it starts");
     wait_for(&spawned.child, PollFlags::IN);
     assert!(spawned.child.signal_group(Signal::TERM), "the zombie is ours, and so is the number");
@@ -222,7 +222,7 @@ fn confined_by(filter: &Arc<Filter>) -> Request {
 }
 
 #[test]
-fn a_confined_child_is_born_with_its_filter() {
+fn a_confined_child_starts_with_its_filter() {
     let filter = Filter::get(Network::Off, MetadataChanges::Barred);
     for mechanism in BOTH {
         let made = Spawners::start(1, mechanism, Some(Arc::clone(&filter)));
@@ -233,9 +233,9 @@ fn a_confined_child_is_born_with_its_filter() {
     }
 }
 
-/// A spawner that took whatever comes would start a command without its filter.
+/// Otherwise a spawner could start a command without its filter.
 #[test]
-fn a_spawner_makes_only_children_that_want_its_own_filter() {
+fn a_spawner_starts_only_children_with_its_own_filter() {
     let own = Filter::get(Network::Off, MetadataChanges::Barred);
     let other = Filter::get(Network::On, MetadataChanges::Barred);
     let refused = Some(Failure { step: Step::Filter, errno: Errno::INVAL });
@@ -250,16 +250,16 @@ fn a_spawner_makes_only_children_that_want_its_own_filter() {
     check(Some(&own), request(&["/bin/true"]));
 }
 
-/// Of the 64 that this program may have from now on.
+/// Lowers the limit to 64 and takes all descriptors.
 fn take_all_descriptors() -> Vec<File> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..limit }).expect("fewer");
     std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
 }
 
-/// The child's own ends keep a place for its pidfd although everything else is taken.
+/// The child's own ends reserve a descriptor for its pidfd while all others are taken.
 #[test]
-fn a_child_is_held_in_the_place_of_its_ends() {
+fn a_pidfd_can_take_the_descriptor_of_the_childs_ends() {
     let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
     let (ours, childs) = open_ends(Stdin::Null, Output::Merged).expect("there is room");
     spawners.submit(7, request(&["/bin/sleep", "60"]), &childs).expect("a spawner lives");
@@ -276,7 +276,7 @@ fn a_child_is_held_in_the_place_of_its_ends() {
 }
 
 #[test]
-fn a_child_that_is_never_held_is_killed() {
+fn a_child_without_a_pidfd_is_killed() {
     let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).expect("threads");
     let (_ours, childs) = open_ends(Stdin::Null, Output::Merged).expect("there is room");
     spawners.submit(7, request(&["/bin/sleep", "60"]), &childs).expect("a spawner lives");
@@ -289,10 +289,10 @@ fn a_child_that_is_never_held_is_killed() {
     });
 }
 
-/// What was there is told by a number, and another file by the same name is not touched: somebody
-/// may put one there between the look and the start.
+/// Files are identified by device and inode, and another file with the same path is not touched: it
+/// may have been put there between the check and the start.
 #[test]
-fn a_child_acts_on_no_other_file_than_the_one_that_was_found() {
+fn a_child_uses_only_the_file_that_was_checked() {
     let folder = tempfile::tempdir().expect("folder");
     let path = CString::new(folder.path().as_os_str().as_bytes()).expect("no NUL");
     let right = FilePlace { path, file: resolve(folder.path()).expect("there").file };

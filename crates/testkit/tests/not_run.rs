@@ -5,28 +5,28 @@
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
-/// Runs this program again, as `./test` does, with the one test that is not run.
+/// Runs this program again, as `./test` does, with only the test that is not run.
 fn run_again(not_run_file: &Path) -> ExitStatus {
     let mut test = Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", "one_that_is_not_run", "--nocapture"]);
+    test.args(["--exact", "a_test_that_is_not_run", "--nocapture"]);
     test.env("LASTBYTE_TEST_NOT_RUN", not_run_file).env("LASTBYTE_TEST_INSIDE", "1");
-    test.env("NEXTEST_BINARY_ID", "crate::it").env("NEXTEST_TEST_NAME", "one_that_is_not_run");
+    test.env("NEXTEST_BINARY_ID", "crate::it").env("NEXTEST_TEST_NAME", "a_test_that_is_not_run");
     test.status().unwrap()
 }
 
 #[test]
-fn one_that_is_not_run() {
+fn a_test_that_is_not_run() {
     if std::env::var_os("LASTBYTE_TEST_INSIDE").is_some() {
         lastbyte_testkit::not_run("this machine has no such thing");
     }
 }
 
 #[test]
-fn its_line_is_appended() {
+fn the_line_of_a_test_that_is_not_run_is_appended() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "not run: another\n").unwrap();
     assert!(run_again(file.path()).success());
-    let line = "not run: crate::it one_that_is_not_run: this machine has no such thing";
+    let line = "not run: crate::it a_test_that_is_not_run: this machine has no such thing";
     let collected = std::fs::read_to_string(file.path()).unwrap();
     assert_eq!(collected, format!("not run: another\n{line}\n"));
 }

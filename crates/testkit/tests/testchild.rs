@@ -51,7 +51,7 @@ fn actions_run_in_order_and_exit_sets_the_exit_code() {
 }
 
 #[test]
-fn written_bytes_are_the_pattern_on_each_stream_in_any_writes() {
+fn written_bytes_are_the_pattern_on_each_stream() {
     let output = run("write-bytes 70000 then alternate 3 then write-bytes 100 err");
     assert_eq!(output.stdout, pattern_bytes(0..70_003));
     assert_eq!(output.stderr, pattern_bytes(0..103));
@@ -148,7 +148,7 @@ fn a_fork_bomb_stops_at_its_limit() {
     child.wait().unwrap();
     let bombs = anchor.wait_for(10);
     assert_eq!(bombs.len(), 10);
-    // Each of the ten started its children before it connected, so no more can come.
+    // Each of the ten started its children before it connected, so there are no more.
     assert!(bombs.iter().flat_map(|bomb| children_of(*bomb)).all(|pid| bombs.contains(&pid)));
 }
 

@@ -58,7 +58,7 @@ fn through_shell() -> Result<()> {
 fn polls(daemon: &Daemon) -> Result<()> {
     let (floor, mut coder) = (EmptyRoute::start()?, Coder::open(&daemon.tcp())?);
     let small = coder.start("echo hello")?;
-    // In short lines, because longer ones are cut.
+    // In short lines, because longer ones are shortened.
     let large = coder.start(&format!("yes {} | head -c 32768", "x".repeat(63)))?;
     coder.wait(&small)?;
     coder.wait(&large)?;

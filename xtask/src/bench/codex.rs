@@ -1,4 +1,4 @@
-//! The Codex door over standard input and output: a command in one call, and 1 GiB of output.
+//! The Codex API over standard input and output: a command in one call, and 1 GiB of output.
 
 mod floor;
 mod server;

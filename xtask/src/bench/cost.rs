@@ -1,9 +1,9 @@
-//! `cargo xtask cost`: what one command costs lastbyte, counted and not timed.
+//! `cargo xtask cost`: counts what one command costs lastbyte.
 //!
-//! System calls, context switches and allocations of the server for each command, not of the
-//! command: a guard against a little more with every change. Start-up counts for `lastbyte run`
-//! alone. What depends on the machine and not on the command does not count: switches that are not
-//! voluntary, and the thread that works by a timer.
+//! It counts the system calls, context switches and allocations of the server for each command, not
+//! of the command itself, so that the cost does not grow a little with every change. Startup counts
+//! only for `lastbyte run`. What depends on the machine does not count: involuntary switches, and
+//! the thread that works by a timer.
 
 mod door;
 mod own_cgroup;
@@ -26,14 +26,14 @@ use own_cgroup::OwnCgroup;
 use record::{Changes, Row};
 use trace::Trace;
 
-/// Reaps orphans, at most ten times a second, however many commands there are.
+/// The thread that reaps orphans, at most ten times a second for any number of commands.
 const TIMER_THREAD: &str = "orphans";
 
 /// What one command costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     system_calls: f64,
-    /// Voluntary ones: the others say how busy the machine is.
+    /// Only voluntary ones; the others depend on how busy the machine is.
     context_switches: f64,
     allocations: f64,
 }
@@ -84,7 +84,8 @@ fn measure(program: &Path) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let cgroup = OwnCgroup::enter();
     let has_cgroups = cgroup.is_ok();
-    // At its start a program looks up its user, for instance, and how depends on the user.
+    // At its start a program looks up its user, for instance, which takes a different path for each
+    // user.
     let with_start = has_cgroups && geteuid().is_root();
     let doors = if with_start { &Door::ALL[..] } else { &Door::SERVERS[..] };
     let meters = Meters::new(program, folder.path())?;
@@ -98,7 +99,7 @@ fn measure(program: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A server has threads for each processor: the same number on every machine.
+/// A server has threads for each core, so this sets the same number on every machine.
 fn on_two_processors() -> Result<()> {
     let may_use = sched_getaffinity(None)?;
     let mut two = CpuSet::new();
@@ -108,7 +109,7 @@ fn on_two_processors() -> Result<()> {
     Ok(sched_setaffinity(None, &two)?)
 }
 
-/// Tells what changed, and fails if something grew.
+/// Prints what changed, and fails if something grew.
 fn report(Changes { grown, fallen }: &Changes) -> ExitCode {
     if !fallen.is_empty() {
         println!("cost: less than recorded; lower the record with `cargo xtask cost --record`:");
@@ -125,7 +126,7 @@ fn report(Changes { grown, fallen }: &Changes) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Says so to a person and to `./test`.
+/// Reports it to the user and to `./test`.
 fn not_run(why: &str) -> Result<()> {
     let line = format!("not run: cost of a command: {why}");
     println!("{line}");

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures what lastbyte costs, compared with a floor in the same run.
+//! `cargo xtask bench`: measures lastbyte, compared with a floor in the same run.
 //!
 //! The machines are noisy, so no time is asserted: a figure is a ratio of two medians whose samples
 //! were taken in turn.

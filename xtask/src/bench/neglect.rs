@@ -84,7 +84,7 @@ fn print_writer(alone: Vec<Duration>, neglected: Vec<Duration>) {
     println!("    ratio           {:.2} (aim: 1)", 1.0 / neglected.ratio_to(&alone));
 }
 
-/// Lets a process write while `followers` of each kind never read and other clients ask.
+/// Lets a process write while `followers` of each kind never read and other clients send requests.
 fn round(daemon: &Daemon, seen: &mut Measured, followers: usize) -> Result<()> {
     let mut control = Connection::open(&daemon.tcp())?;
     let small = control.start(r#"{"shell":"echo hello","wait":{"exit":true}}"#)?;
@@ -120,7 +120,7 @@ fn round(daemon: &Daemon, seen: &mut Measured, followers: usize) -> Result<()> {
 fn follow(daemon: &Daemon, id: &str, count: usize) -> Result<Vec<Connection>> {
     let mut idle = Vec::new();
     for _ in 0..count {
-        // The process has written nothing yet, but the answer begins with a head.
+        // The process has written nothing yet, but the answer starts with a head.
         for (below, fields) in [("follow", ""), ("attach", UPGRADE)] {
             let mut connection = Connection::open(&daemon.tcp())?;
             connection.send_with("GET", &format!("/v1/processes/{id}/{below}"), fields, "")?;

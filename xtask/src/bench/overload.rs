@@ -17,7 +17,7 @@ const STALLED: usize = 4000;
 const FLOODING: usize = 1000;
 const PINGS: usize = 10_000_000;
 const BODIES: usize = 4000;
-/// Longer than the server waits for a client that reads nothing of its answer.
+/// Longer than the server waits for a client that does not read its answer.
 const HOLD: Duration = Duration::from_secs(25);
 /// An empty ping frame, masked with zeros.
 const PING: &[u8] = b"\x89\x80\0\0\0\0";

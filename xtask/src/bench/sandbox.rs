@@ -1,4 +1,4 @@
-//! What a sandbox policy adds to a start, by each enforcement, in turn with none.
+//! The time that a sandbox policy adds to a start, with each enforcement, in turn with no sandbox.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) fn run() -> Result<()> {
     std::fs::create_dir(&cwd)?;
     let mut cases = cases(&runtime, &state, &cwd)?;
     for round in 0..WARM_UP + ROUNDS {
-        // The order changes, because a start also pays for the cleanup after the one before.
+        // The order changes, because a start also pays for the cleanup of the previous one.
         let count = cases.len();
         for case in (0..count).map(|turn| (turn * 3 + round) % count) {
             let case = &mut cases[case];

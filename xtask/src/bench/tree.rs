@@ -1,4 +1,4 @@
-//! Killing a tree of a thousand processes by each reach; and what a leaf cgroup costs each start.
+//! Killing a tree of a thousand processes with each reach, and the cost of a cgroup for each start.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a process uses at one instant.
+//! The resources that a process uses at one moment.
 
 use std::fmt;
 use std::fs;

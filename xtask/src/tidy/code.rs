@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_alone_become_blank() {
+    fn only_comments_become_blank() {
         assert_eq!(
             without_comments("f(\"// a\"); // b\n'/' /* c */"),
             "f(\"// a\");     \n'/'        "

@@ -1,6 +1,6 @@
-//! `cargo xtask tree-size`: how large the tree is, in numbers that a cleanup should lower.
+//! `cargo xtask tree-size`: the size of the tree, in numbers that a cleanup should lower.
 //!
-//! All but the last rows count the code that is shipped: every crate but `testkit` and `xtask`,
+//! All but the last rows count shipped code: every crate except `testkit` and `xtask`,
 //! without tests. Tests are `#[cfg(test)]` items with the files they name, `tests` folders and
 //! `*_tests.rs`.
 
@@ -106,7 +106,7 @@ impl Size {
     fn table_beside(&self, base: &Self) -> String {
         let counts: BTreeMap<&String, usize> = self.rows.iter().map(|(n, c)| (n, *c)).collect();
         let counts_before: BTreeMap<_, _> = base.rows.iter().map(|(n, c)| (n, *c)).collect();
-        // A crate may be in one of them only.
+        // A crate may be in only one of them.
         let more = base.rows.iter().filter(|(name, _)| !counts.contains_key(name));
         let names = self.rows.iter().chain(more).map(|(name, _)| name);
         let mut table = format!("{:<28}{:>8}{:>8}{:>8}\n", "", "base", "tree", "change");
@@ -147,7 +147,7 @@ fn is_test(path: &str, test_files: &BTreeSet<String>) -> bool {
     in_folder || path.ends_with("_tests.rs") || test_files.contains(path)
 }
 
-/// The files that a `#[cfg(test)] mod name;` somewhere names.
+/// The files that a `#[cfg(test)] mod name;` refers to.
 fn test_files(workspace: &Workspace) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
     for (path, text) in workspace.texts_ending(".rs") {
@@ -166,7 +166,7 @@ fn test_files(workspace: &Workspace) -> BTreeSet<String> {
     files
 }
 
-/// The lines of items that are compiled for tests only, counted from 0.
+/// The lines of items that are compiled only for tests, counted from 0.
 fn lines_of_tests(text: &str) -> BTreeSet<usize> {
     let code = code_of(text);
     let mut found = BTreeSet::new();
@@ -192,7 +192,7 @@ fn lines_of_tests(text: &str) -> BTreeSet<usize> {
     found
 }
 
-/// The name of the type that a line declares; an associated type is none.
+/// The name of the type that a line declares. Associated types do not count.
 fn declared_type(line: &str) -> Option<&str> {
     let mut words = line.split(|c| !is_of_a_word(c)).filter(|word| !word.is_empty());
     let mut word = words.next()?;
@@ -206,7 +206,7 @@ fn declared_type(line: &str) -> Option<&str> {
     }
 }
 
-/// Whether a line says that something of its own is a lock, and not that it is given or made.
+/// Whether a line declares a lock, rather than borrowing or creating one.
 fn declares_lock(line: &str) -> bool {
     let owned = |lock: &str| {
         let mut before = line.match_indices(lock).map(|(at, _)| line[..at].chars().next_back());
@@ -216,7 +216,7 @@ fn declares_lock(line: &str) -> bool {
     is_declaration && (owned("Mutex<") || owned("RwLock<"))
 }
 
-/// The rows of the tables of a glossary and its bullets.
+/// The number of table rows and bullets in a glossary.
 fn terms_in(glossary: &str) -> usize {
     let is_ruler = |line: &&str| line.starts_with("|--") || line.starts_with("| --");
     let rows = glossary.lines().filter(|line| line.starts_with('|') && !is_ruler(line)).count();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_blank_lines_and_tests_are_no_code() {
+    fn comments_blank_lines_and_tests_do_not_count() {
         let text = "//! A.\n\nfn f() {\n    \"\n{\n\"; // b\n}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\nfn h() {}\n";
         check(&[("crates/sys/src/a.rs", text)], "code lines", 6);
         check(&[("crates/sys/src/a.rs", text), ("crates/cli/src/b.rs", "a\n")], "code lines", 7);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_only_tests_use_is_no_code() {
+    fn a_file_that_only_tests_use_does_not_count() {
         let parent = ("crates/sys/src/lib.rs", "mod b;\n#[cfg(test)]\nmod a;\nmod c;\n");
         check(
             &[parent, ("crates/sys/src/a.rs", "a\n"), ("crates/sys/src/b.rs", "b\n")],
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn short_files_are_those_under_forty_lines() {
+    fn files_under_forty_lines_are_short() {
         let files = [("crates/a/b.rs", &*"a\n".repeat(39)), ("crates/a/c.rs", &*"a\n".repeat(40))];
         check(&files, "files under 40 lines", 1);
     }
 
     #[test]
-    fn types_are_declared_and_not_mentioned() {
+    fn types_count_only_where_they_are_declared() {
         let text =
             "pub(crate) struct A;\nenum B {}\ntype C = A;\nimpl D for A {\n    type E = B;\n}\n";
         check(&[("crates/a/src/b.rs", text)], "types", 3);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_declared_and_not_borrowed() {
+    fn locks_count_only_where_they_are_declared() {
         let text = "use std::sync::Mutex;\na: Mutex<u8>,\nstatic B: RwLock<u8> = RwLock::new(0);\n\
                     fn c(d: Mutex<u8>) {}\n    e: &Mutex<u8>,\nf: MutexGuard<u8>,\n";
         check(&[("crates/engine/src/a.rs", text)], "locks in the engine", 2);

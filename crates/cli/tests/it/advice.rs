@@ -1,9 +1,9 @@
-//! What a refusal advises can be typed.
+//! The hint of an error can be typed as it stands.
 
 use crate::daemon::Daemon;
 
 #[test]
-fn the_advice_is_in_the_words_of_the_command_line() {
+fn hints_name_commands_and_options() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     daemon.fixture.anchor.wait_for(1);

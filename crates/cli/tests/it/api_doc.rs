@@ -1,4 +1,4 @@
-//! What docs/api.md shows works as it stands.
+//! The examples in docs/api.md work as written.
 
 use std::fmt::Write as _;
 
@@ -11,20 +11,20 @@ const PAGE: &str = include_str!("../../../../docs/api.md");
 const OPENAPI: &str = include_str!("../../../wire/openapi.json");
 const SCHEMA: &str = include_str!("../../../wire/schema.json");
 
-/// A block of the page: its kind and its text.
+/// The blocks of the page, each with its kind and text.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let inner = PAGE.split("```").skip(1).step_by(2);
     inner.map(|block| block.split_once('\n').unwrap()).collect()
 }
 
 #[test]
-fn the_examples_of_the_api_print_what_is_shown() {
+fn the_examples_print_what_the_page_shows() {
     let daemon = Daemon::start();
     let mut script = String::from("set -eu; cd \"$HOME\"\n");
     let mut expected: Vec<Vec<&str>> = Vec::new();
     for (kind, text) in blocks() {
         match kind {
-            // The server is there already.
+            // The server is already running.
             "sh" if text.contains("lastbyte serve") => {}
             "sh" => {
                 writeln!(script, "echo; echo '=== {}'\n{text}", expected.len()).unwrap();
@@ -69,7 +69,7 @@ fn every_query_parameter_is_named() {
     let document: Value = serde_json::from_str(OPENAPI).unwrap();
     let (mut named, mut missing) = (0, Vec::new());
     for (path, operations) in document["paths"].as_object().unwrap() {
-        // The feed has a list of its own.
+        // The feed has its own list.
         let text = if path == "/v1/events" { section("Events") } else { PAGE };
         for operation in operations.as_object().unwrap().values() {
             let parameters = operation["parameters"].as_array().into_iter().flatten();

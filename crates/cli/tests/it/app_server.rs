@@ -32,7 +32,7 @@ impl Server {
         Self::shake_hands(command).0
     }
 
-    /// With its answer to the handshake.
+    /// Returns the server and its answer to the handshake.
     fn shake_hands(command: Command) -> (Self, Value) {
         let mut child = start(command);
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -66,7 +66,7 @@ impl Server {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// What else it writes, and its exit code.
+    /// Returns the rest of its output, and its exit code.
     fn finish(mut self) -> (String, Option<i32>) {
         drop(self.to);
         let mut rest = String::new();
@@ -76,7 +76,7 @@ impl Server {
 }
 
 #[test]
-fn the_end_of_input_stops_what_runs_and_is_no_failure() {
+fn the_end_of_input_stops_all_commands_and_exits_with_0() {
     let fixture = Fixture::new();
     let mut server = Server::start(&fixture);
     server.exec(1, "print before then exit 3");
@@ -90,7 +90,7 @@ fn the_end_of_input_stops_what_runs_and_is_no_failure() {
 }
 
 #[test]
-fn a_signal_ends_it_with_all_that_it_has_started() {
+fn a_signal_ends_the_server_and_everything_it_started() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let fixture = Fixture::new();
         let mut server = Server::start(&fixture);
@@ -106,7 +106,7 @@ fn a_signal_ends_it_with_all_that_it_has_started() {
 }
 
 #[test]
-fn commands_do_not_inherit_what_the_server_ignores() {
+fn commands_do_not_inherit_ignored_signals() {
     let fixture = Fixture::new();
     let script = r#"exec env --ignore-signal=HUP,INT,QUIT,PIPE "$LASTBYTE" app-server"#;
     let mut command = fixture.shell(script);
@@ -116,7 +116,7 @@ fn commands_do_not_inherit_what_the_server_ignores() {
     let report: Value =
         serde_json::from_str(server.next()["result"]["stdout"].as_str().unwrap()).unwrap();
     assert_eq!((&report["not_default"], &report["blocked"]), (&json!([]), &json!([])));
-    // They end by such a signal, with pipes and on a terminal.
+    // The signal kills them, on pipes and on a terminal.
     for (id, tty) in [(2, false), (3, true)] {
         server.exec_with(id, "kill-self 2", json!({"tty": tty, "processId": "p"}));
         let answer = server.next();
@@ -133,14 +133,14 @@ fn a_client_that_closes_our_output_ends_the_server() {
     fixture.anchor.wait_for(1);
     let Server { mut child, mut to, from } = server;
     drop(from);
-    // The server notices when it has something to say.
+    // The server notices it at its next write.
     _ = writeln!(to, "{}", json!({"id": 2, "method": "no/such", "params": {}}));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     fixture.anchor.wait_for_at_most(0);
 }
 
 #[test]
-fn it_listens_on_a_socket_of_its_user_and_takes_it_along() {
+fn it_removes_its_unix_socket_when_it_ends() {
     let fixture = Fixture::new();
     let path = fixture.home.path().join("socket");
     let mut child =
@@ -159,7 +159,7 @@ fn it_listens_on_a_socket_of_its_user_and_takes_it_along() {
 }
 
 #[test]
-fn it_tells_where_it_listens() {
+fn it_prints_its_address() {
     let fixture = Fixture::new();
     let mut child = start(app_server(&fixture, &["--listen", "ws://127.0.0.1:0"]));
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -174,7 +174,7 @@ fn it_tells_where_it_listens() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_refused() {
+fn an_address_that_is_not_loopback_is_refused() {
     let fixture = Fixture::new();
     let finished = finish(app_server(&fixture, &["--listen", "ws://0.0.0.0:0"]));
     let refusal = "lastbyte: refusing to start non-loopback websocket listener 0.0.0.0:0 without \
@@ -183,7 +183,7 @@ fn an_address_that_others_can_reach_is_refused() {
 }
 
 #[test]
-fn commands_are_refused_where_the_variable_of_codex_says_so() {
+fn codex_exec_server_url_makes_it_refuse_commands() {
     for (value, refused) in [("none", true), ("ws://127.0.0.1:1", true), (" ", false)] {
         let fixture = Fixture::new();
         let mut command = app_server(&fixture, &[]);
@@ -199,7 +199,7 @@ fn commands_are_refused_where_the_variable_of_codex_says_so() {
 }
 
 #[test]
-fn the_home_of_codex_is_the_one_that_was_chosen_or_a_folder_of_its_own() {
+fn codex_home_is_the_one_in_the_environment_or_a_folder_of_its_own() {
     let fixture = Fixture::new();
     let chosen = tempfile::tempdir().unwrap();
     let home = |value: Option<&str>| {

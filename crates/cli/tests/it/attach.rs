@@ -23,7 +23,7 @@ fn attach(daemon: &Daemon, id: &str, options: &[&str]) -> (Pty, Child) {
     (pty, child)
 }
 
-/// The same, when it can be typed on.
+/// The same, once it accepts keys.
 fn attached(daemon: &Daemon, id: &str) -> (Pty, Child) {
     let (mut pty, child) = attach(daemon, id, &[]);
     pty.shows(&format!("attached to {}; Ctrl-\\ detaches\r\n", &id[28..]));
@@ -41,7 +41,7 @@ fn keys_reach_the_process_and_what_it_writes_is_shown() {
     let id = daemon.testchild(&TTY, "cat then print last then exit 7");
     let (mut pty, child) = attached(&daemon, &id);
     pty.types("hello\r");
-    // Echoed once, by the terminal of the process: ours would have done it a second time.
+    // Echoed once, by the terminal of the process; ours would echo it again.
     pty.shows("hello\r\nhello\r\n");
     pty.types("\x04");
     assert_eq!(pty.ends(child), Some(7));
@@ -51,7 +51,7 @@ fn keys_reach_the_process_and_what_it_writes_is_shown() {
 }
 
 #[test]
-fn the_size_is_told_at_once_and_at_each_change() {
+fn the_process_gets_the_size_at_once_and_at_each_change() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, "print-winsize-on-winch then print-winsize-on-winch");
     daemon.result(&["wait", &id, "--pattern", "ready"]);
@@ -66,13 +66,13 @@ fn the_size_is_told_at_once_and_at_each_change() {
 }
 
 #[test]
-fn a_detached_process_runs_on_and_is_there_again() {
+fn a_detached_process_keeps_running_and_can_be_attached_to_again() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, "cat");
     let (mut pty, child) = attached(&daemon, &id);
     pty.types("one\r");
     pty.shows("one\r\none\r\n");
-    // What is typed in the same breath is still sent.
+    // Keys typed just before the detach key are still sent.
     pty.types("two\r\x1c");
     assert_eq!(pty.ends(child), Some(0));
     let again = format!(
@@ -91,7 +91,7 @@ fn a_detached_process_runs_on_and_is_there_again() {
 }
 
 #[test]
-fn another_key_detaches_if_it_is_named_and_the_usual_one_is_a_key_like_any() {
+fn with_another_detach_key_the_default_one_is_sent_to_the_process() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, "print up then hold");
     let (mut pty, child) = attach(&daemon, &id, &["--detach-key", "ctrl-p,ctrl-q"]);
@@ -103,13 +103,13 @@ fn another_key_detaches_if_it_is_named_and_the_usual_one_is_a_key_like_any() {
     let (mut pty, child) = attach(&daemon, &id, &["--detach-key", "none"]);
     pty.shows(" until it ends\r\n");
     until_raw(&pty);
-    // The terminal of the process makes it SIGQUIT.
+    // The terminal of the process turns it into SIGQUIT.
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(131));
 }
 
 #[test]
-fn a_key_that_cannot_detach_is_refused_before_anything_is_shown_or_asked() {
+fn an_invalid_detach_key_is_refused_before_a_connection_is_made() {
     let daemon = Daemon::start();
     for (key, why) in [
         ("alt-x", "expected ctrl- and a letter"),
@@ -117,16 +117,16 @@ fn a_key_that_cannot_detach_is_refused_before_anything_is_shown_or_asked() {
         ("ctrl-[", "ctrl-[ is Escape"),
         ("ctrl-a,ctrl-[", "ctrl-[ is Escape"),
     ] {
-        // Not even whether there is such a process.
+        // It does not even look for the process.
         let refused = daemon.finish(&["attach", "nobody", "--detach-key", key]);
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
         assert!(refused.stderr.contains(why), "{refused:?}");
     }
 }
 
-/// Sequences in the form of one character each, as UTF-8 has them.
+/// The control sequences come in both forms: 7-bit, and 8-bit encoded as UTF-8.
 #[test]
-fn a_replay_asks_our_terminal_nothing_and_sets_nothing_in_either_form() {
+fn a_replay_sends_our_terminal_no_queries_and_no_settings() {
     let daemon = Daemon::start();
     let questions = r"a\xc2\x9b6nb\xc2\x9d0;title\xc2\x9cc\xc2\x9fapc\xc2\x9cd\xc2\xa9e\x1b[6nf";
     let id = daemon.testchild(&TTY, &format!("print {questions} then hold"));
@@ -138,7 +138,7 @@ fn a_replay_asks_our_terminal_nothing_and_sets_nothing_in_either_form() {
 }
 
 #[test]
-fn who_only_looks_sends_neither_keys_nor_a_size() {
+fn a_read_only_client_sends_neither_keys_nor_a_size() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, "print up then hold");
     let mut pty = Pty::new(30, 100);
@@ -154,7 +154,7 @@ fn who_only_looks_sends_neither_keys_nor_a_size() {
 }
 
 #[test]
-fn a_process_that_takes_no_input_is_shown_and_can_be_left() {
+fn a_process_without_input_is_shown_and_can_be_detached_from() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--tty", "24x80"], "print up then hold");
     let (mut pty, child) = attach(&daemon, &id, &[]);
@@ -165,7 +165,7 @@ fn a_process_that_takes_no_input_is_shown_and_can_be_left() {
 }
 
 #[test]
-fn a_process_that_has_ended_is_shown_with_its_end() {
+fn an_ended_process_is_shown_with_its_exit_status() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, r"print first\n then print last\n then exit 3");
     daemon.finish(&["wait", &id]);
@@ -190,7 +190,7 @@ fn a_process_without_a_terminal_is_sent_lines() {
 }
 
 #[test]
-fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
+fn an_interactive_start_can_be_attached_to_at_once_or_later() {
     let daemon = Daemon::start();
     let size = "stty size; read line; exit 8";
     let mut pty = Pty::new(31, 91);
@@ -217,9 +217,9 @@ fn what_is_started_to_be_typed_on_can_be_attached_to_at_once_or_later() {
     assert_eq!(pty.ends(child), Some(8));
 }
 
-/// A title whose end was dropped with much else does not hide what came after.
+/// A title sequence whose end was dropped does not hide the text after the gap.
 #[test]
-fn what_was_dropped_ends_what_had_begun_before_it() {
+fn a_gap_ends_an_unfinished_control_sequence() {
     let daemon = Daemon::start();
     let child = lastbyte_testkit::testchild();
     let text = format!(

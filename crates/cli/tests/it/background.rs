@@ -24,7 +24,7 @@ fn what_a_background_child_writes_at_once_is_still_delivered() {
 }
 
 #[test]
-fn a_background_child_that_holds_no_output_is_not_spoken_of() {
+fn a_background_child_that_holds_no_output_is_not_mentioned() {
     let fixture = Fixture::new();
     let actions = "background close-stdout then close-stderr then hold end then exit 0";
     let finished = finish(fixture.run_testchild(actions));
@@ -33,15 +33,15 @@ fn a_background_child_that_holds_no_output_is_not_spoken_of() {
 }
 
 #[test]
-fn the_line_about_a_background_child_has_a_line_of_its_own() {
+fn the_message_about_a_background_child_starts_a_new_line() {
     let fixture = Fixture::new();
     let finished = finish(fixture.run_testchild("eprint unfinished then leave-silent-holder"));
     assert!(finished.stderr.starts_with("unfinished\nlastbyte: still running: "), "{finished:?}");
 }
 
-/// An orphan that ends while the command runs is ours to bury.
+/// We have to reap orphans that end while the command runs.
 #[test]
-fn no_zombie_of_an_orphan_stays_while_the_command_runs() {
+fn orphans_are_reaped_while_the_command_runs() {
     let fixture = Fixture::new();
     let child = start(fixture.run_testchild("double-fork-background exit 0 end then hold"));
     fixture.anchor.wait_for(1);

@@ -1,4 +1,4 @@
-//! A daemon started by hand, and those who ask it by bare sockets.
+//! A daemon started by hand, and clients on bare sockets.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +23,7 @@ pub struct Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -37,7 +37,7 @@ impl Daemon {
         Self { child, stdout, stderr }
     }
 
-    /// Where it says that it listens next.
+    /// The next address that it prints.
     pub fn address(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
@@ -45,7 +45,7 @@ impl Daemon {
         address.trim_end().to_owned()
     }
 
-    /// Sends the signal and waits for the end.
+    /// Sends the signal and waits until it has ended.
     pub fn stop(mut self, signal: Signal) -> Finished {
         send(&self.child, signal);
         let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -64,7 +64,7 @@ pub fn serve(fixture: &Fixture, arguments: &[&str]) -> Command {
     command
 }
 
-/// A folder for sockets that is there.
+/// Creates the folder for sockets.
 pub fn runtime(fixture: &Fixture) -> PathBuf {
     let folder = fixture.home.path().join("run");
     fs::create_dir_all(&folder).unwrap();
@@ -79,7 +79,7 @@ pub fn mode(path: impl AsRef<Path>) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// The first line of the answer to a GET with these further fields.
+/// The status line of the answer to a GET with these additional header fields.
 fn status_of(mut stream: impl Read + Write, path: &str, fields: &str) -> String {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
@@ -119,7 +119,7 @@ pub fn get(stream: &UnixStream, path: &str) {
     ask(stream, "GET", path, "");
 }
 
-/// As above, with a body.
+/// The same, with a body.
 pub fn post(stream: &UnixStream, path: &str, body: &Value) {
     ask(stream, "POST", path, &body.to_string());
 }

@@ -3,7 +3,7 @@ use std::io::Read;
 use crate::harness::{Fixture, expect, finish, start};
 
 #[test]
-fn a_reader_that_goes_away_ends_the_command_without_a_word() {
+fn a_reader_that_goes_away_ends_the_command_silently() {
     let fixture = Fixture::new();
     let mut child = start(fixture.run(&["exec yes"]));
     expect(child.stdout.as_mut().unwrap(), "y\ny\n");
@@ -29,7 +29,7 @@ fn a_command_that_ignores_broken_pipes_is_killed_when_its_reader_goes() {
 }
 
 #[test]
-fn a_reader_of_standard_error_that_goes_away_is_not_missed() {
+fn the_command_survives_a_closed_standard_error() {
     let fixture = Fixture::new();
     let mut command = fixture.run(&["--summary", "--json", "--"]);
     command.arg(lastbyte_testkit::testchild()).arg("hold");
@@ -45,9 +45,9 @@ fn a_reader_of_standard_error_that_goes_away_is_not_missed() {
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }
 
-/// The kernel signals whoever writes; who is in a group of its own and writes nothing lives on.
+/// The kernel signals only a process that writes.
 #[test]
-fn a_reader_that_goes_away_costs_a_detached_child_nothing() {
+fn a_detached_child_survives_a_reader_that_goes_away() {
     let fixture = Fixture::new();
     let script = r#""$LASTBYTE" run -- "$TESTCHILD" setsid-background close-stdout then \
         close-stderr then hold end then flood | head -c 10 >/dev/null"#;

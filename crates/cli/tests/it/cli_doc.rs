@@ -1,4 +1,4 @@
-//! docs/cli.md is the help as it is.
+//! docs/cli.md has the help of every command, unchanged.
 
 use crate::harness::{Fixture, finish};
 
@@ -16,7 +16,7 @@ fn the_page_has_the_help_of_every_command() {
 }
 
 #[test]
-fn what_the_page_shows_is_what_help_prints() {
+fn the_page_is_up_to_date() {
     for command in ["serve", "ps", "logs"] {
         let help = finish(Fixture::new().lastbyte(&[command, "--help"])).stdout;
         let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();

@@ -1,9 +1,9 @@
 use crate::daemon::Daemon;
 use crate::harness::finish;
 
-/// There is none anywhere, so nobody has to turn it off.
+/// Nothing is ever coloured, so there is nothing to turn off.
 #[test]
-fn nothing_is_coloured_with_or_without_no_color_not_even_on_a_terminal() {
+fn nothing_is_coloured_even_on_a_terminal() {
     let daemon = Daemon::start();
     daemon.result(&["start", "true"]);
     for no_color in ["", "NO_COLOR=1 "] {

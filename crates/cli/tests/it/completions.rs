@@ -25,7 +25,7 @@ fn bash_completes_commands_options_and_values() {
 }
 
 #[test]
-fn every_shell_is_told_of_every_command() {
+fn completions_of_every_shell_have_every_command() {
     let fixture = Fixture::new();
     let help = finish(fixture.lastbyte(&["--help"])).stdout;
     let (_, commands) = help.split_once("Commands:\n").unwrap();

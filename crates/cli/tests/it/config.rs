@@ -1,4 +1,4 @@
-//! Settings: a flag wins over a variable, a variable over the file, the file over what is usual.
+//! Settings: a flag wins over a variable, a variable over the file, the file over the default.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,13 +12,13 @@ use crate::bare_daemon::{Daemon, serve, state};
 use crate::daemon::{self, Home};
 use crate::harness::{Finished, Fixture, finish};
 
-/// The file in its usual place.
+/// Writes the file in its default place.
 fn write_config(fixture: &Fixture, text: &str) -> PathBuf {
     let folder = fixture.home.path().join("config/lastbyte");
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("config.toml");
     fs::write(&path, text).unwrap();
-    // Whatever umask the tests are run with.
+    // Independent of the umask of the tests.
     for folder in [folder.parent().unwrap(), &folder] {
         fs::set_permissions(folder, Permissions::from_mode(0o700)).unwrap();
     }
@@ -26,7 +26,7 @@ fn write_config(fixture: &Fixture, text: &str) -> PathBuf {
     path
 }
 
-/// What a setting is, and where it is from.
+/// A setting's value and source.
 fn shown(fixture: &Fixture, name: &str, variables: &[(&str, &str)]) -> (Value, Value) {
     let mut command = fixture.lastbyte(&["config", "show", "--json"]);
     command.env_remove("LASTBYTE_LOG").envs(variables.iter().copied());
@@ -39,7 +39,7 @@ fn shown(fixture: &Fixture, name: &str, variables: &[(&str, &str)]) -> (Value, V
 }
 
 #[test]
-fn a_variable_wins_over_the_file_and_the_file_over_what_is_usual() {
+fn a_variable_wins_over_the_file_and_the_file_over_the_default() {
     let fixture = Fixture::new();
     let usual = json!({ "source": "default" });
     assert_eq!(shown(&fixture, "log", &[]), ("info".into(), usual.clone()));
@@ -61,7 +61,7 @@ fn a_variable_wins_over_the_file_and_the_file_over_what_is_usual() {
     assert_eq!(empty, ("warn".into(), in_file(2)), "an empty variable is as good as none");
 }
 
-/// The socket tells which of four places was listened to.
+/// The path of the socket shows which of four places was used.
 #[test]
 fn a_server_takes_each_setting_from_the_first_place_that_has_it() {
     let fixture = Fixture::new();
@@ -112,7 +112,7 @@ fn a_client_finds_the_server_that_its_settings_name() {
     write_config(&daemon.fixture, &format!("server = {url:?}\ntoken-file = {token:?}"));
     let list = |arguments: &[&str], variable: &str, value: &str| {
         let mut command = daemon.lastbyte(&[&["ps", "--json"], arguments].concat());
-        // Only what is set here can find it.
+        // The client can find it only by this setting.
         command.env_remove("XDG_RUNTIME_DIR").env("XDG_STATE_HOME", &elsewhere);
         command.env(variable, value);
         finish(command)
@@ -129,7 +129,7 @@ fn a_client_finds_the_server_that_its_settings_name() {
 }
 
 #[test]
-fn a_server_that_a_first_use_starts_has_the_same_settings() {
+fn a_server_that_start_starts_gets_the_same_settings() {
     let home = Home::new();
     let folder = home.fixture.home.path().to_owned();
     write_config(&home.fixture, "log = \"error\"\n");
@@ -148,7 +148,7 @@ fn a_server_that_a_first_use_starts_has_the_same_settings() {
     assert!(of_server("cmdline").contains("--config"), "{}", of_server("cmdline"));
 }
 
-/// A call that is refused for its configuration.
+/// Checks that the call is refused because of its configuration.
 #[track_caller]
 fn refused(fixture: &Fixture, arguments: &[&str], want: &str) {
     let finished = finish(fixture.lastbyte(arguments));
@@ -157,7 +157,7 @@ fn refused(fixture: &Fixture, arguments: &[&str], want: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_the_file_is_told_with_its_line() {
+fn an_error_in_the_file_names_its_line() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "log = \"warn\"\nlisen = []\n");
     for command in [vec!["serve"], vec!["ps"], vec!["config", "show"]] {
@@ -172,7 +172,7 @@ fn what_is_wrong_with_the_file_is_told_with_its_line() {
 }
 
 #[test]
-fn a_file_that_was_asked_for_must_be_there() {
+fn a_config_file_given_by_name_must_exist() {
     let fixture = Fixture::new();
     refused(&fixture, &["ps", "--config", "/no/such"], "cannot read config file /no/such");
     let finished = finish({
@@ -184,7 +184,7 @@ fn a_file_that_was_asked_for_must_be_there() {
 }
 
 #[test]
-fn a_usual_file_that_cannot_be_looked_at_is_not_taken_for_none() {
+fn an_unreadable_default_file_is_an_error() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "");
     let want = format!("cannot read config file {}", path.display());
@@ -195,13 +195,13 @@ fn a_usual_file_that_cannot_be_looked_at_is_not_taken_for_none() {
     fs::remove_dir_all(folder).unwrap();
     symlink(folder, folder).unwrap();
     refused(&fixture, &["config", "show"], &want);
-    // Below what is no folder there is nothing.
+    // A path below a file means that there is no config file.
     fs::remove_file(folder).unwrap();
     fs::write(folder, "").unwrap();
     assert_eq!(finish(fixture.lastbyte(&["config", "show"])).code, Some(0));
 }
 
-/// It may name a command that the server runs.
+/// The file can name a command that the server runs.
 #[test]
 fn a_file_that_others_can_change_is_refused() {
     let fixture = Fixture::new();
@@ -218,7 +218,7 @@ fn a_file_that_others_can_change_is_refused() {
             "cannot use config file {file}: other users could change what is run; \
              run `chmod go-w {open}`, or copy it to a directory of your own\n"
         );
-        // A server that is not refused would stay, so it is asked last.
+        // A server that is not refused would keep running, so it is tried last.
         for call in [["config", "show"].as_slice(), &["ps"], &["start", "true"], &["serve"]] {
             refused(&fixture, call, &want);
         }
@@ -229,9 +229,9 @@ fn a_file_that_others_can_change_is_refused() {
     assert_eq!(finish(fixture.lastbyte(&["config", "show"])).code, Some(0));
 }
 
-/// Where a link leads, and whatever is above, another file could be put as well.
+/// The file could also be replaced through a link's target, or through a folder above.
 #[test]
-fn a_way_to_the_file_on_which_others_can_change_it_is_refused() {
+fn a_file_that_others_can_replace_is_refused() {
     let fixture = Fixture::new();
     let home = fixture.home.path();
     let link = write_config(&fixture, "");
@@ -256,9 +256,9 @@ fn a_way_to_the_file_on_which_others_can_change_it_is_refused() {
     }
 }
 
-/// Nobody writes to it, and nobody waits for that.
+/// The call must not wait for a writer.
 #[test]
-fn a_pipe_is_no_configuration() {
+fn a_pipe_is_refused() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "");
     fs::remove_file(&path).unwrap();
@@ -268,7 +268,7 @@ fn a_pipe_is_no_configuration() {
 }
 
 #[test]
-fn what_may_be_a_secret_is_not_shown() {
+fn secrets_are_not_shown() {
     let fixture = Fixture::new();
     let token = fixture.home.path().join("token");
     fs::write(&token, "the-token").unwrap();
@@ -282,7 +282,7 @@ fn what_may_be_a_secret_is_not_shown() {
 }
 
 #[test]
-fn people_see_each_setting_with_where_it_is_from() {
+fn each_setting_is_shown_with_its_source() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "default-sandbox = \"read-only\"\n");
     let shown = finish(fixture.lastbyte(&["config", "show"])).stdout;
@@ -292,9 +292,9 @@ fn people_see_each_setting_with_where_it_is_from() {
     assert_eq!(words, ["default-sandbox", &format!("{}:1", path.display()), "read-only"]);
 }
 
-/// What a server refuses, `config show` refuses.
+/// `config show` refuses what a server refuses.
 #[test]
-fn settings_that_do_not_go_together_are_refused() {
+fn contradictory_settings_are_refused() {
     let fixture = Fixture::new();
     write_config(&fixture, "no-auth = true\nlisten = [\"0.0.0.0:1\"]\n");
     for command in [vec!["serve"], vec!["config", "show"]] {

@@ -1,4 +1,4 @@
-//! kill -9 of the server under load: nothing is invented, and what had ended is as it was.
+//! kill -9 of the server under load: ended processes are unchanged, and nothing is made up.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,12 +17,12 @@ fn rounds() -> u64 {
     std::env::var("LASTBYTE_TEST_CRASHES").map_or(4, |count| count.parse().unwrap())
 }
 
-/// What a command is to write and to exit with, by its number.
+/// The output length and exit code of the command with this number.
 fn wanted(number: u64) -> (u64, i32) {
     (1 + number * 7919 % 300_000, (number % 5) as i32)
 }
 
-/// One call that runs the command with this number. Its key is its number.
+/// A start of the command with this number, which is also its key.
 fn request(number: u64) -> StartRequest {
     let (length, code) = wanted(number);
     let actions = format!("write-bytes {length} then exit {code}");
@@ -41,7 +41,7 @@ async fn output(client: &Client, id: &str) -> Vec<u8> {
     client.raw(id, &all).await.unwrap().bytes.to_vec()
 }
 
-/// Runs one command after the other until the server is gone; returns what it was told of.
+/// Runs commands one after the other until the server is gone; returns the answers.
 async fn work(client: Client, numbers: impl Iterator<Item = u64>) -> Vec<(u64, Process)> {
     let mut told = Vec::new();
     for number in numbers {
@@ -54,7 +54,7 @@ async fn work(client: Client, numbers: impl Iterator<Item = u64>) -> Vec<(u64, P
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_server_comes_back_with_what_had_ended_and_nothing_else() {
+async fn a_restarted_server_has_exactly_the_processes_that_had_ended() {
     let mut daemon = Daemon::start();
     let mut told: HashMap<u64, Process> = HashMap::new();
     let (mut lost, mut ended) = (0, 0);
@@ -82,7 +82,7 @@ async fn a_killed_server_comes_back_with_what_had_ended_and_nothing_else() {
     eprintln!("{} kills, {} answers kept, {lost} lost, {ended} ended", rounds(), told.len());
 }
 
-/// Whatever else is there has ended as it should, or is lost with the bytes that it wrote.
+/// Every other process has ended correctly, or is lost with the bytes that it wrote.
 async fn nothing_is_invented(client: &Client, told: &HashMap<u64, Process>) -> (usize, usize) {
     let (mut lost, mut ended) = (0, 0);
     let mut query = lastbyte_client::wire::ListQuery::default();
@@ -103,7 +103,7 @@ async fn nothing_is_invented(client: &Client, told: &HashMap<u64, Process>) -> (
                 Status::Signalled { .. } => panic!("nobody sent a signal: {process:?}"),
             }
             assert!(output(client, &process.id).await == pattern_bytes(0..process.total));
-            // The key still means this process.
+            // The key still belongs to this process.
             let again = client.start(&request(number)).await.unwrap();
             assert!(again.attached && again.process.id == process.id);
         }

@@ -1,4 +1,4 @@
-//! A server in a home of its own, and the commands that talk to it.
+//! A server in its own home, and the commands that talk to it.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub struct Daemon {
     server: Child,
 }
 
-/// A home in which the first start may leave a server, which is ended when this is dropped.
+/// A home in which a start may leave a server; the server is ended when this is dropped.
 pub struct Home {
     pub fixture: Fixture,
 }
@@ -25,12 +25,12 @@ impl Daemon {
         Self::listening(&[]).0
     }
 
-    /// With these options.
+    /// Starts it with these options.
     pub fn with(options: &[&str]) -> Self {
         Self::listening(options).0
     }
 
-    /// On a port too; where.
+    /// Starts it on a port as well; also returns the address.
     pub fn on_a_port() -> (Self, String) {
         let (daemon, mut lines) = Self::listening(&["--listen", "127.0.0.1:0"]);
         let line = lines.next().expect("a line for the port").unwrap();
@@ -41,27 +41,27 @@ impl Daemon {
         self.server.id()
     }
 
-    /// Killed, without a chance to put anything in order.
+    /// Kills it without a chance to clean up.
     pub fn kill(&mut self) {
         self.server.kill().unwrap();
         self.server.wait().unwrap();
     }
 
-    /// It does nothing, until it is to go on.
+    /// Suspends it until `resume`.
     pub fn stop(&self) {
         send(&self.server, Signal::STOP);
     }
 
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         send(&self.server, Signal::CONT);
     }
 
-    /// Another server in the home of the one that was killed.
+    /// Starts another server in the same home, after a kill.
     pub fn start_again(&mut self) {
         self.server = serve(&self.fixture, &[]).0;
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn socket(&self) -> PathBuf {
         self.fixture.home.path().join("runtime/lastbyte/socket")
     }
@@ -72,17 +72,17 @@ impl Daemon {
         (Self { fixture, server }, lines)
     }
 
-    /// Some other command of the program.
+    /// Another command in the same home.
     pub fn lastbyte(&self, arguments: &[&str]) -> Command {
         self.fixture.lastbyte(arguments)
     }
 
-    /// What it comes to.
+    /// Runs the command to its end.
     pub fn finish(&self, arguments: &[&str]) -> Finished {
         finish(self.lastbyte(arguments))
     }
 
-    /// What it prints, if it does so without a word and without a failure.
+    /// What it prints; it must succeed and print nothing on standard error.
     #[track_caller]
     pub fn result(&self, arguments: &[&str]) -> String {
         let Finished { code, stdout, stderr } = self.finish(arguments);
@@ -90,7 +90,7 @@ impl Daemon {
         stdout
     }
 
-    /// The id of a `testchild` that was started to do this.
+    /// Starts a `testchild` with these actions; returns its id.
     #[track_caller]
     pub fn testchild(&self, options: &[&str], actions: &str) -> String {
         let testchild = testchild();
@@ -108,7 +108,7 @@ impl Daemon {
     }
 }
 
-/// A server in this home that listens, and what else it says.
+/// Starts a server in this home and waits until it listens; also returns the rest of its output.
 fn serve(fixture: &Fixture, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut command = fixture.lastbyte(&["serve"]);
     command.args(options).stderr(Stdio::null());
@@ -125,8 +125,8 @@ impl Drop for Daemon {
             return;
         }
         send(&self.server, Signal::TERM);
-        // One that a failed test has left stopped.
-        self.go_on();
+        // A failed test may have left it suspended.
+        self.resume();
         self.server.wait().unwrap();
     }
 }
@@ -143,7 +143,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // There may be none, and that it ends is what is wanted.
+        // There may be no server.
         _ = finish(self.fixture.lastbyte(&["shutdown"]));
     }
 }

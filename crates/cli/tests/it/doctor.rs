@@ -9,7 +9,7 @@ fn doctor(fixture: &Fixture, arguments: &[&str]) -> std::process::Command {
 }
 
 #[test]
-fn it_says_in_words_that_commands_can_be_run_here() {
+fn it_reports_that_commands_can_run_here() {
     let fixture = Fixture::new();
     let finished = finish(doctor(&fixture, &[]));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
@@ -23,7 +23,7 @@ fn it_says_in_words_that_commands_can_be_run_here() {
 }
 
 #[test]
-fn too_few_descriptors_for_a_command_are_missing() {
+fn it_fails_if_there_are_too_few_descriptors_for_a_command() {
     let fixture = Fixture::new();
     for (limit, code) in [("12", 1), ("30", 0)] {
         let script = format!(r#"ulimit -n {limit}; "$LASTBYTE" run true"#);
@@ -51,7 +51,7 @@ fn it_says_where_output_was_set_aside() {
 }
 
 #[test]
-fn it_says_the_same_as_json() {
+fn it_reports_the_same_as_json() {
     let fixture = Fixture::new();
     let finished = finish(doctor(&fixture, &["--json"]));
     let json: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");
@@ -62,7 +62,7 @@ fn it_says_the_same_as_json() {
     assert!(json["stops_by"] == "leaf" || json["stops_by"] == "scan");
 }
 
-/// What it says can be done is what is done, and what it says cannot be is refused.
+/// `run --sandbox` works if doctor says so, and is refused otherwise.
 #[test]
 fn it_says_whether_commands_can_be_sandboxed() {
     let fixture = Fixture::new();
@@ -73,9 +73,9 @@ fn it_says_whether_commands_can_be_sandboxed() {
     assert_eq!(code, Some(want), "{json}");
 }
 
-/// With few descriptors there are few commands: the figure is of this machine, as it is now.
+/// Few descriptors allow few commands: the number depends on the current limits.
 #[test]
-fn it_counts_what_the_limit_is_enough_for() {
+fn it_counts_how_many_commands_can_run_at_once() {
     let fixture = Fixture::new();
     let finished = finish(fixture.shell("ulimit -n 300; exec $LASTBYTE doctor --json"));
     let json: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");

@@ -11,7 +11,7 @@ fn a_command_runs_where_its_caller_is() {
 }
 
 #[test]
-fn a_relative_directory_is_seen_from_the_callers() {
+fn a_relative_directory_starts_at_the_callers() {
     let fixture = Fixture::new();
     std::fs::create_dir_all(fixture.home.path().join("a/b")).unwrap();
     let mut command = fixture.run(&["--cwd", "b", "pwd"]);
@@ -23,7 +23,7 @@ fn a_relative_directory_is_seen_from_the_callers() {
 }
 
 #[test]
-fn a_directory_that_was_removed_can_still_be_run_in() {
+fn a_command_can_run_in_a_removed_directory() {
     let fixture = Fixture::new();
     let script = r#"mkdir "$HOME/gone" && cd "$HOME/gone" && rmdir "$HOME/gone" && exec "$LASTBYTE" run 'echo ran'"#;
     let finished = finish(fixture.shell(script));
@@ -31,7 +31,7 @@ fn a_directory_that_was_removed_can_still_be_run_in() {
 }
 
 #[test]
-fn variables_are_set_and_removed_and_setting_wins() {
+fn variables_can_be_set_and_removed_and_setting_wins() {
     let print = r#"echo "$A,${HOME-unset},$B""#;
     let arguments = [
         "--env", "A=1=2", "--env", "A=x=y", "--unset", "HOME", "--unset", "B", "--env", "B=", print,

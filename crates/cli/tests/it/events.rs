@@ -7,11 +7,11 @@ use crate::daemon::Daemon;
 use crate::harness::start;
 
 #[test]
-fn events_come_as_they_happen_until_nobody_reads() {
+fn events_are_printed_as_they_happen_until_nobody_reads() {
     let daemon = Daemon::start();
     let mut events = start(daemon.lastbyte(&["events", "--json"]));
     let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
-    // The feed begins when it is listened to, which only an event shows.
+    // The feed starts when the server has the request, which only an event shows.
     let id = start_until_heard(&daemon, &mut lines);
     let mut kinds = Vec::new();
     while kinds.last().is_none_or(|kind| kind != "ended") {
@@ -25,7 +25,7 @@ fn events_come_as_they_happen_until_nobody_reads() {
     assert_eq!(events.wait().unwrap().code(), Some(0));
 }
 
-/// Starts processes until the start of one is told; its id.
+/// Starts processes until the feed reports one; returns its id.
 fn start_until_heard(
     daemon: &Daemon,
     lines: &mut impl Iterator<Item = std::io::Result<String>>,
@@ -46,7 +46,7 @@ fn start_until_heard(
 }
 
 #[test]
-fn the_end_of_the_server_is_the_end_of_the_feed() {
+fn the_feed_ends_with_the_server() {
     let daemon = Daemon::start();
     let mut events = start(daemon.lastbyte(&["events", "--json"]));
     let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();

@@ -4,21 +4,21 @@ use std::os::unix::fs::PermissionsExt;
 use crate::harness::{Fixture, check, finish};
 
 #[test]
-fn the_exit_code_is_the_commands() {
+fn the_exit_code_is_the_commands_own() {
     for code in [0, 1, 3, 124, 125, 126, 127, 255] {
         check(&[&format!("exit {code}")], code, "", "");
     }
 }
 
 #[test]
-fn a_signal_is_told_as_128_and_its_number() {
+fn a_signal_is_reported_as_128_plus_its_number() {
     for signal in [1, 2, 9, 13, 15] {
         check(&[&format!("kill -{signal} $$")], 128 + signal, "", "");
     }
 }
 
 #[test]
-fn a_program_that_is_missing_is_127() {
+fn a_missing_program_is_127() {
     let text = "No such file or directory (os error 2)\n";
     for program in ["no-such-program", "./no-such-program", "/dev/null/no-such-program"] {
         check(&["--", program], 127, "", &format!("lastbyte: cannot run {program:?}: {text}"));
@@ -26,7 +26,7 @@ fn a_program_that_is_missing_is_127() {
 }
 
 #[test]
-fn a_program_that_cannot_be_run_is_126() {
+fn a_program_that_cannot_be_executed_is_126() {
     let fixture = Fixture::new();
     for (name, content, mode, why) in [
         ("not-executable", "#!/bin/sh\n", 0o644, ": Permission denied (os error 13)"),
@@ -49,7 +49,7 @@ fn a_program_that_cannot_be_run_is_126() {
 }
 
 #[test]
-fn a_directory_that_is_missing_is_125_and_named() {
+fn a_missing_directory_is_125_and_named() {
     let advice = "; --cwd needs a directory that you can enter\n";
     let why = format!("No such file or directory (os error 2){advice}");
     let text = format!("lastbyte: cannot use the working directory /no/such/folder: {why}");

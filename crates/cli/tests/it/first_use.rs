@@ -23,7 +23,7 @@ fn the_first_start_starts_the_server_and_says_so_once() {
 }
 
 #[test]
-fn a_start_in_a_substitution_returns_while_the_process_runs_on() {
+fn a_start_in_a_command_substitution_does_not_wait_for_the_process() {
     let home = Home::new();
     let script = r#"id=$("$LASTBYTE" start -- "$TESTCHILD" hold 2>&1); echo "got $id""#;
     let Finished { code, stdout, stderr } = finish(home.fixture.shell(script));
@@ -33,7 +33,7 @@ fn a_start_in_a_substitution_returns_while_the_process_runs_on() {
 }
 
 #[test]
-fn of_ten_first_starts_at_once_one_starts_the_server() {
+fn ten_first_starts_at_once_start_one_server() {
     let home = Home::new();
     let starts = std::thread::scope(|scope| {
         let start = || scope.spawn(|| home.finish(&["start", "--", &LASTBYTE, "--version"]));
@@ -47,7 +47,7 @@ fn of_ten_first_starts_at_once_one_starts_the_server() {
 }
 
 #[test]
-fn a_server_that_cannot_start_is_quoted() {
+fn the_error_of_a_server_that_cannot_start_is_shown() {
     let home = Home::new();
     let finished = home.finish(&["start", "--socket", "/proc/nowhere/socket", "true"]);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
@@ -55,7 +55,7 @@ fn a_server_that_cannot_start_is_quoted() {
     assert!(finished.stderr.contains("/proc/nowhere"), "{finished:?}");
 }
 
-/// What a server before this one has left as its log.
+/// Writes a log as an earlier server would have left it.
 fn leave_log(home: &Home, text: &str) -> PathBuf {
     let state = home.fixture.home.path().join("state/lastbyte");
     fs::create_dir_all(&state).unwrap();
@@ -65,7 +65,7 @@ fn leave_log(home: &Home, text: &str) -> PathBuf {
 }
 
 #[test]
-fn a_large_log_is_put_aside_by_the_next_start() {
+fn a_large_log_is_renamed_by_the_next_start() {
     let home = Home::new();
     let large = "x".repeat((1 << 20) + 1);
     let state = leave_log(&home, &large);
@@ -76,7 +76,7 @@ fn a_large_log_is_put_aside_by_the_next_start() {
 }
 
 #[test]
-fn a_small_log_is_gone_on_with() {
+fn a_small_log_is_continued() {
     let home = Home::new();
     let small = "x".repeat(1 << 20);
     let state = leave_log(&home, &small);
@@ -86,7 +86,7 @@ fn a_small_log_is_gone_on_with() {
 }
 
 #[test]
-fn the_server_has_few_of_the_callers_variables() {
+fn the_server_gets_few_of_the_callers_variables() {
     let home = Home::new();
     let mut command = home.fixture.lastbyte(&["start", "true"]);
     command.env("SECRET_OF_CALLER", "x");
@@ -99,7 +99,7 @@ fn the_server_has_few_of_the_callers_variables() {
     assert!(!environ.contains("SECRET_OF_CALLER"), "{environ}");
 }
 
-/// The socket's usual place depends on a variable that a service or `sudo` does not have.
+/// The default path of the socket depends on a variable that a service or `sudo` does not have.
 #[test]
 fn a_server_is_found_without_the_variable_that_placed_its_socket() {
     let home = Home::new();
@@ -118,9 +118,9 @@ fn a_server_is_found_without_the_variable_that_placed_its_socket() {
     assert!(!home.fixture.home.path().join("state/lastbyte/address").exists());
 }
 
-/// Where a user has no home of its own, as in many containers.
+/// For users without a home directory, as in many containers.
 #[test]
-fn a_state_folder_that_cannot_be_made_is_told_with_the_way_out() {
+fn the_error_about_a_state_folder_names_the_options_to_change_it() {
     let home = Home::new();
     for arguments in [["start", "true"].as_slice(), &["serve"]] {
         let mut command = home.fixture.lastbyte(arguments);

@@ -10,7 +10,7 @@ fn a_forgotten_process_is_not_listed() {
 }
 
 #[test]
-fn a_running_process_is_forgotten_only_when_it_may_be_stopped() {
+fn a_running_process_is_forgotten_only_with_stop() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     daemon.fixture.anchor.wait_for(1);

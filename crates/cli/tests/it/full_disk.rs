@@ -3,13 +3,13 @@ use std::fs::File;
 use crate::daemon::Daemon;
 use crate::harness::{Fixture, finish};
 
-/// A place where nothing can be written.
+/// A device that is always full.
 fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_a_failure_of_every_command() {
+fn every_command_fails_if_its_result_cannot_be_written() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "hold");
     daemon.fixture.anchor.wait_for(1);
@@ -40,7 +40,7 @@ fn a_result_that_cannot_be_written_is_a_failure_of_every_command() {
 }
 
 #[test]
-fn a_start_whose_id_cannot_be_written_tells_it_to_people() {
+fn a_start_whose_id_cannot_be_written_reports_it_on_standard_error() {
     let daemon = Daemon::start();
     for options in [["start", "true"].as_slice(), &["start", "--json", "true"]] {
         let mut command = daemon.lastbyte(options);
@@ -59,7 +59,7 @@ fn a_start_whose_id_cannot_be_written_tells_it_to_people() {
 }
 
 #[test]
-fn a_result_that_nobody_reads_is_no_failure() {
+fn a_result_that_nobody_reads_is_not_an_error() {
     let script = r#"{ "$LASTBYTE" doctor; echo $? >&2; } | true"#;
     assert_eq!(finish(Fixture::new().shell(script)).stderr, "0\n");
 }

@@ -1,4 +1,4 @@
-//! The program in a home of its own, with an anchor for the helpers it starts.
+//! The program in its own home, with an anchor for the helpers it starts.
 #![expect(clippy::disallowed_methods, reason = "the program is started as its users start it")]
 
 use std::ffi::OsString;
@@ -40,14 +40,14 @@ impl Fixture {
         self.home.path().join("state/lastbyte/runs")
     }
 
-    /// The names of those folders.
+    /// The names in that folder.
     pub fn folders(&self) -> Vec<OsString> {
         let entries = std::fs::read_dir(self.runs()).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.path().is_dir());
         folders.map(|entry| entry.file_name()).collect()
     }
 
-    /// Some program with nothing to read, in a home of its own.
+    /// A program with an empty standard input, in its own home.
     pub fn program(&self, program: &str) -> Command {
         let (name, anchor) = self.anchor.env();
         let mut command = Command::new(program);
@@ -101,7 +101,7 @@ pub fn finish(mut command: Command) -> Finished {
     }
 }
 
-/// What `lastbyte run` with these arguments comes to.
+/// Checks the result of `lastbyte run` with these arguments.
 #[track_caller]
 pub fn check(arguments: &[&str], code: i32, stdout: &str, stderr: &str) {
     let finished = finish(Fixture::new().run(arguments));

@@ -40,13 +40,13 @@ fn listed(command: &str) -> Vec<String> {
     let Finished { code, stdout, stderr } = finish(Fixture::new().lastbyte(&arguments));
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{command}");
     let (_, list) = stdout.split_once("\nExit codes:\n").expect("a list of exit codes");
-    // A meaning may take a second line.
+    // A description may continue on a second line.
     let rows = list.lines().filter(|line| !line.starts_with("     "));
     rows.filter_map(|row| row.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 #[test]
-fn a_command_lists_the_exit_codes_that_it_can_give_and_no_others() {
+fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
     for (commands, want) in [
         ("show write signal forget shutdown", "0 2 125"),
         ("man completions config-show", "0 2 125"),
@@ -64,7 +64,7 @@ fn a_command_lists_the_exit_codes_that_it_can_give_and_no_others() {
 }
 
 #[test]
-fn what_goes_on_until_it_is_interrupted_is_ended_by_the_signal() {
+fn endless_commands_are_ended_by_an_interrupt() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     for call in [["events"].as_slice(), &["logs", "-f", &id]] {
@@ -77,7 +77,7 @@ fn what_goes_on_until_it_is_interrupted_is_ended_by_the_signal() {
 }
 
 #[test]
-fn what_a_failure_may_mean_is_of_the_command() {
+fn exit_code_125_is_explained_for_each_command() {
     for (command, want) in [
         ("show", "no server is running, no such process, or the server refused the request"),
         ("ps", "no server is running, or it refused the request"),
@@ -89,7 +89,7 @@ fn what_a_failure_may_mean_is_of_the_command() {
 }
 
 #[test]
-fn what_a_command_ends_with_is_in_its_list() {
+fn the_exit_code_of_a_command_is_in_its_list() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "exit 0");
     for (call, want) in [

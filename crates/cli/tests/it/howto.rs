@@ -1,4 +1,4 @@
-//! What the pages in docs/howto show can be typed as it stands, and prints what is shown.
+//! The examples in docs/howto work as written and print what the pages show.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,10 +8,10 @@ use lastbyte_testkit::free_port;
 use crate::daemon::Home;
 use crate::harness::{Finished, LASTBYTE, finish};
 
-/// What a page has a server listen on: one at a time can.
+/// The port of the server on one of the pages; only one server at a time can use it.
 const PORT: &str = "17070";
 
-/// The blocks of a page as one script, and what each is to print.
+/// The blocks of a page as one script, and the output expected of each.
 fn script(page: &str) -> (String, Vec<Vec<&str>>) {
     let folder = Path::new(&*LASTBYTE).parent().unwrap().display();
     let mut script = format!("set -eu; PATH={folder}:$PATH; cd \"$HOME\"\n");
@@ -29,7 +29,7 @@ fn script(page: &str) -> (String, Vec<Vec<&str>>) {
     (script, expected)
 }
 
-/// In a home where lastbyte was never used.
+/// Runs a page in a new home.
 fn check(page: &str) {
     let home = Home::new();
     let (script, expected) = script(page);
@@ -78,7 +78,7 @@ fn stop_for_sure() {
 
 #[test]
 fn every_page_is_run() {
-    // Tests begin in the folder of their crate.
+    // Tests run in the folder of their crate.
     let pages = std::fs::read_dir("../../docs/howto").unwrap().count();
     let run = include_str!("howto.rs").matches("include_str!(\"../../../../docs/howto/").count();
     assert_eq!(pages, run);

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Fixture, finish};
 
-/// What a command prints whose starter ignores and blocks signals and leaks a descriptor.
-fn started_badly(command: &str) -> String {
+/// The output of a command whose parent ignores and blocks signals and leaks a descriptor.
+fn output_of(command: &str) -> String {
     let script = format!(
         r#"exec env --ignore-signal=INT,HUP,PIPE,USR2,CHLD,RTMIN,RTMAX --block-signal=TERM sh -c 'exec 9</dev/null; exec "$LASTBYTE" run -- {command}'"#
     );
@@ -15,7 +15,7 @@ fn started_badly(command: &str) -> String {
 
 #[test]
 fn a_command_inherits_nothing_it_was_not_given() {
-    let report: Value = serde_json::from_str(&started_badly(r#""$TESTCHILD" report"#)).unwrap();
+    let report: Value = serde_json::from_str(&output_of(r#""$TESTCHILD" report"#)).unwrap();
     assert_eq!(report["not_default"], json!([]));
     assert_eq!(report["blocked"], json!([]));
     assert_eq!(report["fds"], json!([0, 1, 2]));
@@ -24,8 +24,8 @@ fn a_command_inherits_nothing_it_was_not_given() {
 }
 
 #[test]
-fn a_command_inherits_no_signal_sets() {
-    let status = started_badly("cat /proc/self/status");
+fn a_command_inherits_no_ignored_or_blocked_signals() {
+    let status = output_of("cat /proc/self/status");
     assert!(status.contains("SigIgn:"), "{status}");
     assert_eq!(SignalSets::from_status(&status), SignalSets::default());
 }

@@ -2,7 +2,7 @@ use crate::daemon::Daemon;
 use crate::harness::{Finished, Fixture, finish};
 
 #[test]
-fn a_process_is_found_by_any_part_that_only_it_has() {
+fn a_process_is_found_by_a_unique_prefix_or_suffix() {
     let daemon = Daemon::start();
     daemon.check(
         &["show", "last"],
@@ -32,9 +32,9 @@ fn a_process_is_found_by_any_part_that_only_it_has() {
     daemon.check(&["logs", "zzz"], 125, "", nobody);
 }
 
-/// What a variable that is not set makes of a script.
+/// As from a script with an unset variable.
 #[test]
-fn an_empty_id_is_told_as_such_and_nobody_is_asked() {
+fn an_empty_id_is_refused_without_asking_the_server() {
     let fixture = Fixture::new();
     let want = "lastbyte: the process id is empty; `lastbyte ps` lists processes, and `last` is \
                 the newest\n";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::daemon::Daemon;
 use crate::harness::{expect, start};
 
-/// What a command writes, as bytes.
+/// The output of a command, as bytes.
 fn bytes(daemon: &Daemon, arguments: &[&str]) -> Vec<u8> {
     let output = start(daemon.lastbyte(arguments)).wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
@@ -14,7 +14,7 @@ fn bytes(daemon: &Daemon, arguments: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn a_follower_has_every_byte_of_a_flood() {
+fn a_follower_gets_every_byte_of_a_flood() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "write-bytes 30000000");
     assert!(bytes(&daemon, &["logs", "-f", &id]) == pattern_bytes(0..30_000_000));
@@ -36,7 +36,7 @@ fn a_follower_sees_output_as_it_comes_and_ends_with_the_process() {
 }
 
 #[test]
-fn without_following_it_is_what_there_is_now() {
+fn without_follow_it_prints_the_output_so_far() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print 0123456789 then hold");
     daemon.fixture.anchor.wait_for(1);
@@ -47,7 +47,7 @@ fn without_following_it_is_what_there_is_now() {
 }
 
 #[test]
-fn streams_that_are_kept_apart_can_be_read_apart() {
+fn split_streams_can_be_read_separately() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--split"], "alternate 100000");
     assert_eq!(bytes(&daemon, &["logs", "-f", "--stream", "stdout", &id]).len(), 100_000);
@@ -56,7 +56,7 @@ fn streams_that_are_kept_apart_can_be_read_apart() {
 }
 
 #[test]
-fn what_was_dropped_is_told_and_the_rest_is_exact() {
+fn dropped_bytes_are_reported_and_the_rest_is_exact() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--quota", "1MiB"], "write-bytes 5000000");
     daemon.result(&["wait", &id]);
@@ -75,7 +75,7 @@ fn what_was_dropped_is_told_and_the_rest_is_exact() {
 }
 
 #[test]
-fn late_output_is_shown_only_to_who_asks() {
+fn late_output_is_shown_only_on_request() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print early then leave-silent-holder");
     daemon.result(&["wait", &id]);
@@ -90,7 +90,7 @@ fn late_output_is_shown_only_to_who_asks() {
 }
 
 #[test]
-fn a_follower_of_silence_notices_that_its_reader_is_gone() {
+fn a_follower_without_output_notices_that_its_reader_is_gone() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print x then hold");
     let mut follower = start(daemon.lastbyte(&["logs", "-f", &id]));
@@ -100,7 +100,7 @@ fn a_follower_of_silence_notices_that_its_reader_is_gone() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_goes_away_is_not_an_error() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "join then flood");
     let mut follower = start(daemon.lastbyte(&["logs", "-f", &id]));
@@ -111,7 +111,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn as_json_each_piece_is_a_line_with_all_that_is_known() {
+fn json_prints_a_line_for_each_piece() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print hi");
     let lines = daemon.result(&["logs", "-f", "--json", &id]);
@@ -130,7 +130,7 @@ fn as_json_each_piece_is_a_line_with_all_that_is_known() {
 }
 
 #[test]
-fn the_first_and_the_last_lines_can_be_had_byte_for_byte() {
+fn head_tail_and_grep_print_exact_lines() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print a\n\xff\nb\nc then hold");
     daemon.fixture.anchor.wait_for(1);
@@ -153,7 +153,7 @@ fn the_first_and_the_last_lines_can_be_had_byte_for_byte() {
 }
 
 #[test]
-fn a_follower_of_lines_goes_on_and_ends_behind_its_last() {
+fn head_tail_and_grep_can_follow() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print old\nnew\n then hold");
     daemon.fixture.anchor.wait_for(1);
@@ -164,7 +164,7 @@ fn a_follower_of_lines_goes_on_and_ends_behind_its_last() {
     daemon.fixture.anchor.tell(r"print newer\nnewest");
     expect(tail.stdout.as_mut().unwrap(), "newer\nnewest");
     expect(grep.stdout.as_mut().unwrap(), "newer\n");
-    // The process is still there: it is the third line that ends this one.
+    // The process still runs: the third line ends this one.
     assert_eq!(head.wait().unwrap().code(), Some(0));
     expect(head.stdout.as_mut().unwrap(), "old\nnew\nnewer\n");
     daemon.fixture.anchor.tell("exit 0");
@@ -173,7 +173,7 @@ fn a_follower_of_lines_goes_on_and_ends_behind_its_last() {
 }
 
 #[test]
-fn lines_of_one_stream_are_counted_apart() {
+fn lines_of_each_stream_are_counted_separately() {
     let daemon = Daemon::start();
     let id = daemon.result(&["start", "--split", "echo a; echo x >&2; echo b; echo y >&2"]);
     daemon.result(&["wait", id.trim()]);
@@ -189,7 +189,7 @@ fn lines_of_one_stream_are_counted_apart() {
 }
 
 #[test]
-fn last_lines_that_are_too_long_to_be_found_are_told_of() {
+fn a_tail_that_is_too_long_is_reported() {
     let daemon = Daemon::start();
     let flood = "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end";
     let id = daemon.result(&["start", flood]);
@@ -199,7 +199,7 @@ fn last_lines_that_are_too_long_to_be_found_are_told_of() {
 }
 
 #[test]
-fn a_gap_in_a_line_makes_two_of_it() {
+fn a_gap_splits_a_line_in_two() {
     let daemon = Daemon::start();
     let flood = "printf begun; head -c 5000000 /dev/zero | tr '\\0' x; echo ended";
     let id = daemon.result(&["start", "--quota", "256KiB", flood]);

@@ -1,4 +1,4 @@
-//! The program as its users run it, one file for each thing it promises.
+//! The program as users run it, one file for each promise.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

@@ -1,9 +1,9 @@
-//! `GET /metrics` of a real server: who may read it, and what is true after a crash.
+//! `GET /metrics` of a real server: authorization, and counts after a crash.
 
 use crate::daemon::Daemon;
 use crate::harness::{Finished, finish};
 
-/// What curl prints: the body, and behind it the status.
+/// What curl prints: the body, then the status.
 fn curl(daemon: &Daemon, arguments: &[&str]) -> String {
     let mut curl = daemon.fixture.program("curl");
     curl.args(["-sS", "-w", "%{http_code}\n"]).args(arguments);
@@ -12,7 +12,7 @@ fn curl(daemon: &Daemon, arguments: &[&str]) -> String {
     stdout
 }
 
-/// By the unix socket.
+/// Over the unix socket.
 fn scrape(daemon: &Daemon) -> String {
     let socket = daemon.socket();
     curl(daemon, &["--unix-socket", socket.to_str().unwrap(), "http://localhost/metrics"])
@@ -26,7 +26,7 @@ fn check(page: &str, lines: &[&str]) {
 }
 
 #[test]
-fn after_a_crash_the_phases_are_true_and_the_counters_begin_at_0() {
+fn after_a_crash_phases_are_correct_and_counters_start_at_0() {
     let mut daemon = Daemon::start();
     for actions in ["exit 0", "print x"] {
         let id = daemon.testchild(&[], actions);
@@ -48,7 +48,7 @@ fn after_a_crash_the_phases_are_true_and_the_counters_begin_at_0() {
 }
 
 #[test]
-fn a_port_asks_whoever_reads_the_numbers_for_the_token() {
+fn metrics_on_a_port_need_the_token() {
     let (daemon, address) = Daemon::on_a_port();
     let url = format!("{address}/metrics");
     let refused = curl(&daemon, &[&url]);

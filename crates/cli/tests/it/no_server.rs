@@ -1,7 +1,7 @@
 use crate::harness::{Finished, Fixture, finish};
 
 #[test]
-fn a_command_that_only_looks_starts_no_server() {
+fn a_command_that_only_reads_starts_no_server() {
     let fixture = Fixture::new();
     let socket = fixture.home.path().join("runtime/lastbyte/socket");
     let no_server = format!("lastbyte: no server is running at {}; ", socket.display());
@@ -21,7 +21,7 @@ fn a_command_that_only_looks_starts_no_server() {
 }
 
 #[test]
-fn the_advice_is_for_the_server_that_was_named() {
+fn the_hint_names_the_server_that_was_given() {
     for (option, place, socket) in
         [("--state", "/no/such", "/no/such/socket"), ("--socket", "/no/such.sock", "/no/such.sock")]
     {
@@ -37,7 +37,7 @@ fn the_advice_is_for_the_server_that_was_named() {
 #[test]
 fn a_server_on_a_port_is_never_started() {
     let fixture = Fixture::new();
-    // A port that was free a moment ago, and that nobody else is given soon.
+    // A port that was free a moment ago, and that nobody else gets soon.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", taken.local_addr().unwrap());
     drop(taken);

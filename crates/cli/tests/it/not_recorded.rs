@@ -1,5 +1,5 @@
-//! What the server knows and its disk does not: told in the log, by health, by numbers and in every
-//! answer.
+//! What the server knows and could not write to disk is reported in the log, in `/healthz`, in the
+//! metrics and in every answer.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ impl Server {
         serde_json::from_str(&self.try_get("healthz").unwrap()).unwrap()
     }
 
-    /// The value of a number.
+    /// The value of a metric.
     fn number(&self, name: &str) -> String {
         let page = self.try_get("metrics").unwrap();
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -53,7 +53,7 @@ impl Server {
         finish(self.fixture.lastbyte(arguments))
     }
 
-    /// Starts something that ends, and waits for it.
+    /// Runs a command to its end; returns its id.
     fn run(&self) -> String {
         let started = self.finish(&["start", "echo x"]);
         let id = started.stdout.trim().to_owned();
@@ -61,7 +61,7 @@ impl Server {
         id
     }
 
-    /// How many lines of the log have this message.
+    /// The number of log lines with this message.
     fn told(&self, message: &str) -> usize {
         let log = fs::read_to_string(log(&self.fixture)).unwrap();
         log.lines().filter(|line| line.contains(message)).count()
@@ -71,7 +71,7 @@ impl Server {
         self.fixture.home.path().join("state/lastbyte")
     }
 
-    /// Killed, and another one in its place.
+    /// Kills it and starts another one.
     fn crash(&mut self) {
         self.server.kill().unwrap();
         self.server.wait().unwrap();
@@ -102,7 +102,7 @@ fn serve(fixture: &Fixture) -> Child {
     start(command)
 }
 
-/// 4 MiB of which nothing is left until it is dropped.
+/// A file system of 4 MiB that can be filled; unmounted when dropped.
 struct FullDisk {
     folder: PathBuf,
 }
@@ -121,7 +121,7 @@ impl FullDisk {
         while file.write_all(&[1; 4096]).is_ok() {}
     }
 
-    fn make_room(&self) {
+    fn free_space(&self) {
         fs::remove_file(self.folder.join("filler")).unwrap();
     }
 }
@@ -139,8 +139,8 @@ const NOT_RECORDED: &str =
     "no: the server cannot write to disk and loses this process if it is killed";
 
 #[test]
-fn a_full_disk_is_told_everywhere_and_so_is_its_end() {
-    let name = "not_recorded::a_full_disk_is_told_everywhere_and_so_is_its_end";
+fn a_full_disk_is_reported_everywhere_until_it_has_space() {
+    let name = "not_recorded::a_full_disk_is_reported_everywhere_until_it_has_space";
     if !inside(name, &MOUNTS) {
         return;
     }
@@ -152,7 +152,7 @@ fn a_full_disk_is_told_everywhere_and_so_is_its_end() {
     assert_eq!((&healthy["status"], &healthy["journal"]), (&json!("ok"), &json!({"kind": "ok"})));
     let early = server.run();
     disk.fill();
-    // A few still fit into the last block.
+    // A few records still fit into the last block.
     let late: Vec<String> = (0..30).map(|_| server.run()).collect();
     let last = &late[29];
     let health = server.health();
@@ -179,10 +179,10 @@ fn a_full_disk_is_told_everywhere_and_so_is_its_end() {
     server.crash();
     assert!(safe.iter().chain([&early]).all(|id| server.knows(id)), "what is recorded stays");
     assert!(lost.iter().all(|id| !server.knows(id)), "the test is of a disk that is full");
-    // And now there is room again in time.
+    // This time there is space again before the server ends.
     let waiting = server.run();
     assert_eq!(server.health()["status"], "degraded");
-    disk.make_room();
+    disk.free_space();
     eventually("it is well again", || server.health()["status"] == "ok");
     assert_eq!(server.number("lastbyte_journal_ok"), "1");
     assert_eq!(server.number("lastbyte_journal_waiting_bytes"), "0");
@@ -192,12 +192,12 @@ fn a_full_disk_is_told_everywhere_and_so_is_its_end() {
 }
 
 #[test]
-fn a_state_folder_that_is_removed_is_told_of_and_made_again() {
+fn a_removed_state_folder_is_reported_and_created_again() {
     let mut server = Server::start();
     let early = server.run();
     let state = server.state();
     eventually("it is removed", || fs::remove_dir_all(&state).is_ok());
-    // A request is enough to find it out, even if nothing else happens.
+    // A request is enough to notice it.
     let health = server.health();
     assert_eq!((&health["status"], &health["journal"]), (&json!("ok"), &json!({"kind": "ok"})));
     assert_eq!(server.number("lastbyte_journal_rewritten_total"), "1");
@@ -208,10 +208,10 @@ fn a_state_folder_that_is_removed_is_told_of_and_made_again() {
 }
 
 #[test]
-fn a_socket_that_is_removed_with_the_state_folder_is_made_again() {
+fn a_socket_removed_with_the_state_folder_is_created_again() {
     let fixture = Fixture::new();
     let mut command = fixture.lastbyte(&["serve"]);
-    // As in a container that has no such folder.
+    // As in a container that has no runtime folder.
     command.env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
     let mut server = start(command);
     let state = fixture.home.path().join("state/lastbyte");

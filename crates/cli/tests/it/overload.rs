@@ -1,4 +1,4 @@
-//! Clients that take what they can get of a real daemon: its memory stays small, and it stays.
+//! Greedy clients of a real daemon: its memory stays small, and it keeps running.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 const UPGRADE: &str = "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: bGFzdGJ5dGUgaXMgaGVyZQ==\r\n";
 
-/// A daemon on a port that asks for no token.
+/// A daemon on a port that needs no token.
 struct Server {
     daemon: Daemon,
     address: String,
@@ -40,7 +40,7 @@ impl Server {
         stream
     }
 
-    /// Sends a request and leaves the answer where it is.
+    /// Sends a request and does not read the answer.
     fn ask(&self, method: &str, path: &str, fields: &str, body: &str) -> TcpStream {
         let mut stream = self.connect();
         let length = body.len();
@@ -61,7 +61,7 @@ impl Server {
         (status, serde_json::from_str(body).unwrap())
     }
 
-    /// The path of a process that runs this until it ends, or for ever.
+    /// Starts a process; returns its path in the API.
     fn run(&self, shell: &str, wait: Value) -> String {
         let body = json!({ "shell": shell, "stdin": "open", "wait": wait }).to_string();
         let (status, answer) = self.answer("POST", "/v1/processes", &body);
@@ -69,14 +69,14 @@ impl Server {
         format!("/v1/processes/{}", answer["process"]["id"].as_str().unwrap())
     }
 
-    /// How many bytes of input a process was given.
+    /// How many bytes of input a process has accepted.
     fn accepted(&self, path: &str) -> u64 {
         let (status, answer) = self.answer("POST", &format!("{path}/stdin"), "");
         assert_eq!(status, 200, "{answer}");
         answer["accepted"].as_u64().unwrap()
     }
 
-    /// A line of its status page in `/proc`, in bytes.
+    /// A value of `/proc/PID/status`, in bytes.
     fn bytes(&self, name: &str) -> u64 {
         let status =
             fs::read_to_string(format!("/proc/{}/status", self.daemon.child.id())).unwrap();
@@ -106,7 +106,7 @@ fn ping_without_reading(mut stream: &TcpStream) -> u64 {
 }
 
 #[test]
-fn pings_whose_answers_nobody_reads_cost_no_memory() {
+fn pings_with_unread_answers_cost_no_memory() {
     let server = Server::start();
     let sleeper = server.run("sleep 600", json!(null));
     for path in [format!("{sleeper}/attach"), "/codex".to_owned()] {
@@ -120,18 +120,18 @@ fn pings_whose_answers_nobody_reads_cost_no_memory() {
         // The kernel holds some megabytes of pings and as much of answers.
         assert!(sent < 100 * MIB, "the server has taken {sent} bytes of pings at {path}");
         assert!(grown < 8 * MIB, "{sent} bytes of pings cost {grown} bytes at {path}");
-        // It goes on where it stopped: every ping that was taken is answered.
+        // When the client reads again, every accepted ping is answered.
         let mut pongs = vec![0; 4 << 20];
         stream.read_exact(&mut pongs).unwrap();
         assert!(pongs.windows(4).any(|four| four == b"\x8a\x7dpp"), "there are answers");
     }
 }
 
-/// So many clients that ask for this and read nothing.
+/// Clients that send this request and read nothing.
 fn stalled(server: &Server, path: &str, fields: &str) -> Vec<TcpStream> {
     let stall = |_| {
         let stream = server.ask("GET", path, fields, "");
-        // Little lies in the kernel, so that the server soon has to wait.
+        // Small kernel buffers, so that the server soon has to wait.
         set_socket_recv_buffer_size(&stream, 4096).unwrap();
         stream
     };
@@ -139,7 +139,7 @@ fn stalled(server: &Server, path: &str, fields: &str) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_client_that_does_not_read_costs_some_kilobytes_which_are_given_back() {
+fn a_client_that_does_not_read_costs_some_kilobytes_until_it_disconnects() {
     let server = Server::start();
     let text = "yes 'a line of some build' | head -c 20000000";
     let path = server.run(text, json!({ "exit": true }));
@@ -161,7 +161,7 @@ fn a_client_that_does_not_read_costs_some_kilobytes_which_are_given_back() {
 }
 
 #[test]
-fn a_body_without_memory_for_it_is_refused_and_the_server_goes_on() {
+fn a_body_that_does_not_fit_into_memory_is_refused() {
     let server = Server::start();
     let body = json!({ "command": ["true", "x".repeat(15 << 20)] }).to_string();
     let pid = Pid::from_raw(server.daemon.child.id().cast_signed()).unwrap();
@@ -175,7 +175,7 @@ fn a_body_without_memory_for_it_is_refused_and_the_server_goes_on() {
     assert_eq!(status, 201, "{answer}");
 }
 
-/// A client that has become a WebSocket.
+/// A connection that is upgraded to a WebSocket.
 fn upgraded(server: &Server, path: &str) -> TcpStream {
     let mut stream = server.ask("GET", path, UPGRADE, "");
     let mut head = Vec::new();
@@ -188,13 +188,13 @@ fn upgraded(server: &Server, path: &str) -> TcpStream {
     stream
 }
 
-/// The header of a masked frame, the mask being zeros.
+/// The header of a frame with a mask of zeros.
 fn frame(first: u8, len: u64) -> Vec<u8> {
     [&[first, 0xff][..], &len.to_be_bytes(), &[0; 4]].concat()
 }
 
 #[test]
-fn messages_that_are_not_finished_share_a_bound() {
+fn unfinished_messages_share_a_limit() {
     let server = Server::start();
     let sleeper = server.run("sleep 600", json!(null));
     let clients: Vec<_> =
@@ -212,7 +212,7 @@ fn messages_that_are_not_finished_share_a_bound() {
         client.write_all(&bytes[..bytes.len() / 2 - 1]).unwrap();
     }
     eventually("much is taken", || server.memory() > before + 80 * MIB);
-    // So many answers take longer than what it still reads meanwhile.
+    // These requests take longer than reading what is still on its way.
     let look = |_| {
         server.answer("GET", "/healthz", "");
         server.memory().saturating_sub(before)
@@ -227,7 +227,7 @@ fn messages_that_are_not_finished_share_a_bound() {
 }
 
 #[test]
-fn a_large_message_costs_nothing_after_it_was_taken() {
+fn the_memory_of_a_large_message_is_freed() {
     let server = Server::start();
     let reader = server.run("cat > /dev/null", json!(null));
     let clients: Vec<_> =
@@ -242,7 +242,7 @@ fn a_large_message_costs_nothing_after_it_was_taken() {
 }
 
 #[test]
-fn announced_messages_without_memory_for_them_do_not_end_the_server() {
+fn announced_messages_that_do_not_fit_into_memory_do_not_end_the_server() {
     let server = Server::start();
     let pid = Pid::from_raw(server.daemon.child.id().cast_signed()).unwrap();
     let room = Some(server.bytes("VmSize") + 300 * MIB);
@@ -261,7 +261,7 @@ fn announced_messages_without_memory_for_them_do_not_end_the_server() {
 }
 
 #[test]
-fn identical_starts_at_one_time_are_one_process() {
+fn simultaneous_starts_with_one_key_are_one_process() {
     let server = Server::start();
     let folder = tempfile::tempdir().unwrap();
     for (path, field) in [

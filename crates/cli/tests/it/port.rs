@@ -3,7 +3,7 @@ use crate::daemon;
 use crate::harness::{Fixture, finish};
 
 #[test]
-fn a_server_on_a_port_is_asked_with_its_token_or_not_at_all() {
+fn a_server_on_a_port_needs_its_token() {
     let (daemon, url) = daemon::Daemon::on_a_port();
     let token = daemon.fixture.home.path().join("state/lastbyte/token").display().to_string();
     let id = daemon.result(&["start", "--server", &url, "--token-file", &token, "printf x"]);
@@ -15,7 +15,7 @@ fn a_server_on_a_port_is_asked_with_its_token_or_not_at_all() {
 }
 
 #[test]
-fn localhost_is_whichever_of_its_addresses_has_the_server() {
+fn localhost_tries_all_of_its_addresses() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let fixture = Fixture::new();
         let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", address]));

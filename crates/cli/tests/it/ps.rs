@@ -4,7 +4,7 @@ use crate::daemon::Daemon;
 use crate::harness::finish;
 
 #[test]
-fn processes_are_listed_newest_first_with_how_they_ended() {
+fn processes_are_listed_newest_first_with_their_endings() {
     let daemon = Daemon::start();
     let done = daemon.result(&["start", "printf abc; exit 3"]);
     daemon.finish(&["wait", done.trim()]);
@@ -23,7 +23,7 @@ fn processes_are_listed_newest_first_with_how_they_ended() {
 }
 
 #[test]
-fn a_list_can_be_narrowed_and_says_when_there_is_more() {
+fn a_list_can_be_filtered_and_says_if_there_is_more() {
     let daemon = Daemon::start();
     let ids: Vec<String> = ["a", "b", "a"]
         .iter()
@@ -47,7 +47,7 @@ fn a_list_can_be_narrowed_and_says_when_there_is_more() {
 }
 
 #[test]
-fn a_command_cannot_write_to_the_terminal_by_its_name() {
+fn control_characters_in_a_command_are_escaped() {
     let daemon = Daemon::start();
     daemon.result(&["start", "true '\u{1b}[2J\n'"]);
     let listed = daemon.result(&["ps"]);
@@ -56,7 +56,7 @@ fn a_command_cannot_write_to_the_terminal_by_its_name() {
 }
 
 #[test]
-fn nothing_that_a_command_chose_reorders_or_hides_what_is_printed() {
+fn characters_that_reorder_or_hide_text_are_escaped() {
     let daemon = Daemon::start();
     let invisible = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{feff}'];
     let name: String = invisible.iter().collect();

@@ -1,4 +1,4 @@
-//! The list that is drawn again. The server itself gives it a terminal.
+//! `ps --watch`, on a terminal that the server itself provides.
 
 use crate::daemon::Daemon;
 use crate::harness::LASTBYTE;
@@ -6,7 +6,7 @@ use crate::harness::LASTBYTE;
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
-/// The id of a list that is drawn again only when something happens.
+/// Starts a list that is redrawn only on changes; returns its id.
 fn watch(daemon: &Daemon) -> String {
     let watch = ["--", &LASTBYTE, "ps", "--watch", "--interval", "10000h"];
     daemon.result(&[&["start", "--tty", "24x80"], watch.as_slice()].concat()).trim_end().to_owned()
@@ -18,7 +18,7 @@ fn until_it_shows(daemon: &Daemon, id: &str, pattern: &str) {
 }
 
 #[test]
-fn the_list_is_drawn_again_when_something_happens() {
+fn the_list_is_redrawn_on_changes() {
     let daemon = Daemon::start();
     let id = watch(&daemon);
     until_it_shows(&daemon, &id, "ID +AGE");
@@ -30,7 +30,7 @@ fn the_list_is_drawn_again_when_something_happens() {
 }
 
 #[test]
-fn the_terminal_is_as_it_was_when_the_list_is_interrupted() {
+fn an_interrupt_restores_the_terminal() {
     let daemon = Daemon::start();
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let id = watch(&daemon);
@@ -43,7 +43,7 @@ fn the_terminal_is_as_it_was_when_the_list_is_interrupted() {
 }
 
 #[test]
-fn a_new_size_of_the_terminal_is_drawn() {
+fn the_list_is_redrawn_at_a_new_size() {
     let daemon = Daemon::start();
     for _ in 0..3 {
         daemon.result(&["start", "true"]);
@@ -57,7 +57,7 @@ fn a_new_size_of_the_terminal_is_drawn() {
 }
 
 #[test]
-fn without_a_terminal_there_is_nothing_to_draw_on() {
+fn without_a_terminal_it_is_refused() {
     let daemon = Daemon::start();
     let told = "lastbyte: --watch requires standard output to be a terminal; \
                 `lastbyte events` prints a line for each change\n";

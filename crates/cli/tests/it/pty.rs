@@ -1,4 +1,4 @@
-//! A real terminal, with a program of ours on it.
+//! A real terminal with our program on it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command};
@@ -13,12 +13,12 @@ use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use crate::harness::start;
 
 pub struct Pty {
-    /// What a person sees and types on.
+    /// The side that a person sees and types on.
     master: OwnedFd,
     slave: OwnedFd,
-    /// How it was set at first.
+    /// Its initial settings.
     before: String,
-    /// All that was shown.
+    /// Everything that was shown.
     pub seen: String,
 }
 
@@ -37,7 +37,7 @@ impl Pty {
         pty
     }
 
-    /// The program with all three streams on it.
+    /// Runs the program with all three streams on the terminal.
     pub fn run(&self, mut command: Command) -> Child {
         let stream = || self.slave.try_clone().unwrap();
         command.stdin(stream()).stdout(stream()).stderr(stream());
@@ -49,13 +49,13 @@ impl Pty {
         assert_eq!(count, keys.len());
     }
 
-    /// Nobody is told: that is the business of a controlling terminal.
+    /// No signal is sent: only a controlling terminal does that.
     pub fn resize(&self, rows: u16, cols: u16) {
         let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.master, size).unwrap();
     }
 
-    /// Reads until this is among what was shown, and forgets all up to it.
+    /// Reads until this text was shown, and discards everything up to it.
     #[track_caller]
     pub fn shows(&mut self, what: &str) {
         loop {
@@ -67,7 +67,7 @@ impl Pty {
         }
     }
 
-    /// Whether this is among what was shown by now; nothing is forgotten.
+    /// Whether this text was shown; discards nothing.
     pub fn has_shown(&mut self, what: &str) -> bool {
         while self.has_something_at_once() {
             self.read();
@@ -75,9 +75,9 @@ impl Pty {
         self.seen.contains(what)
     }
 
-    /// Reads until so many bytes were shown.
+    /// Reads until this many bytes were shown.
     #[track_caller]
-    pub fn shows_so_much(&mut self, bytes: usize) {
+    pub fn shows_bytes(&mut self, bytes: usize) {
         while self.seen.len() < bytes {
             assert!(self.read(), "only {} bytes", self.seen.len());
         }
@@ -91,7 +91,7 @@ impl Pty {
         });
     }
 
-    /// Writes until it takes no more; returns what it took.
+    /// Writes until it would block; returns what was written.
     pub fn fill(&self) -> String {
         let name = ptsname(&self.master, Vec::new()).unwrap();
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -103,12 +103,12 @@ impl Pty {
         filled
     }
 
-    /// The rest of what was shown by a program that has ended, with its exit code.
+    /// Reads what an ending program still shows; returns its exit code.
     #[track_caller]
     pub fn ends(&mut self, mut child: Child) -> Option<i32> {
         lastbyte_testkit::eventually("the program ends", || {
             let ended = child.try_wait().unwrap().is_some();
-            // Looked for afterwards, so that the last of it is found.
+            // Read after the exit, so that the last output is found.
             while self.has_something_at_once() {
                 self.read();
             }
@@ -117,7 +117,7 @@ impl Pty {
         child.wait().unwrap().code()
     }
 
-    /// Whether keys are what they were at first: lines, echo, Ctrl-C.
+    /// Whether the settings are the initial ones: lines, echo, Ctrl-C.
     pub fn is_as_before(&self) -> bool {
         settings(&self.slave) == self.before
     }

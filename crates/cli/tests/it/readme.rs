@@ -1,14 +1,14 @@
-//! What the README shows can be typed as it stands.
+//! The examples in the README work as written.
 
 use crate::daemon::Home;
 use crate::harness::{Finished, LASTBYTE, finish};
 
 const README: &str = include_str!("../../../../README.md");
-/// Stands before each block that is run here.
+/// Marks the blocks that are run here.
 const MARK: &str = "<!-- run by a test -->\n```sh\n";
 
 #[test]
-fn the_tour_works_in_a_home_where_lastbyte_was_never_used() {
+fn the_tour_works_in_a_new_home() {
     let blocks: Vec<&str> =
         README.split(MARK).skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty(), "no block of the README is marked");

@@ -13,7 +13,7 @@ fn report(fixture: &Fixture, options: &[&str], actions: &str) -> (Value, Option<
 }
 
 #[test]
-fn a_report_has_everything_that_is_known() {
+fn a_report_has_everything_known() {
     let fixture = Fixture::new();
     let (report, code) = report(&fixture, &["--cwd", "/"], "print abc then eprint de then exit 3");
     assert_eq!(code, Some(3));
@@ -39,7 +39,7 @@ fn a_report_has_everything_that_is_known() {
 }
 
 #[test]
-fn a_report_says_whose_doing_an_end_was() {
+fn a_report_names_the_cause_of_an_ending() {
     let fixture = Fixture::new();
     let (report, code) = report(&fixture, &["--timeout", "100ms"], "hold");
     assert_eq!(code, Some(124));
@@ -51,7 +51,7 @@ fn a_report_says_whose_doing_an_end_was() {
 }
 
 #[test]
-fn a_report_names_those_who_hold_the_output() {
+fn a_report_names_the_holders_of_the_output() {
     let fixture = Fixture::new();
     let (report, _) = report(&fixture, &[], "eprint unfinished then leave-silent-holder");
     let pid = fixture.anchor.pids()[0];
@@ -60,7 +60,7 @@ fn a_report_names_those_who_hold_the_output() {
 }
 
 #[test]
-fn a_report_comes_last_and_a_summary_before_it() {
+fn a_report_comes_after_the_summary() {
     let fixture = Fixture::new();
     let finished = finish(fixture.run(&["--json", "--summary", "printf x >&2; exit 3"]));
     let lines: Vec<&str> = finished.stderr.lines().collect();
@@ -72,7 +72,7 @@ fn a_report_comes_last_and_a_summary_before_it() {
 }
 
 #[test]
-fn who_still_runs_is_said_once() {
+fn a_process_that_still_runs_is_named_once() {
     let fixture = Fixture::new();
     let mut command = fixture.run(&["--summary", "--"]);
     command.arg(testchild()).arg("leave-silent-holder");

@@ -12,7 +12,7 @@ use crate::daemon::Daemon;
 use crate::harness::{Fixture, check, finish, send, start};
 
 #[test]
-fn what_is_said_of_no_sandbox_is_refused_with_what_to_do() {
+fn options_of_a_sandbox_are_refused_without_one() {
     let of_a_workspace =
         |option| format!("lastbyte: {option} requires --sandbox workspace-write\n");
     check(&["--writable", "x", "true"], 2, "", &of_a_workspace("--writable"));
@@ -25,7 +25,7 @@ fn what_is_said_of_no_sandbox_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn an_external_sandbox_is_none_and_that_is_said() {
+fn an_external_sandbox_does_not_restrict_and_says_so() {
     let said = "lastbyte: the sandbox is external: lastbyte does not restrict the command\n";
     check(&["--sandbox", "external", "echo ran"], 0, "ran\n", said);
     check(&["--sandbox", "full-access", "echo ran"], 0, "ran\n", "");
@@ -46,18 +46,18 @@ fn a_process_shows_that_it_has_no_sandbox() {
     assert!(daemon.result(&["show", &id]).contains("sandbox    none: full access\n"));
 }
 
-/// A workspace, and a folder beside it; neither is in `/tmp`, which a workspace can write.
+/// A workspace and another folder. Neither is in `/tmp`, which every workspace policy can write.
 fn folders() -> (TempDir, TempDir) {
     let folder = || tempfile::tempdir_in("/var/tmp").unwrap();
     (folder(), folder())
 }
 
-/// Tries to write in its directory and in another one, a letter for each.
+/// Tries to write in its directory and in another one, and prints a letter for each.
 const ATTEMPTS: &str = "for f in in $OTHER/in; do \
                         if (echo x >$f) 2>/dev/null; then printf w; else printf -; fi; done";
 
 #[test]
-fn a_run_is_held_to_its_policy() {
+fn a_policy_applies_to_run() {
     if !has_mount_namespaces() {
         return;
     }
@@ -81,7 +81,7 @@ fn a_run_is_held_to_its_policy() {
 }
 
 #[test]
-fn a_start_is_held_to_its_policy_and_shows_it() {
+fn a_policy_applies_to_start_and_is_shown() {
     if !has_mount_namespaces() {
         return;
     }
@@ -99,7 +99,7 @@ fn a_start_is_held_to_its_policy_and_shows_it() {
 }
 
 #[test]
-fn a_policy_is_known_after_a_crash() {
+fn a_policy_is_still_known_after_a_crash() {
     let mut daemon = Daemon::start();
     let id = daemon.testchild(&["--sandbox", "read-only"], "exit 0");
     daemon.finish(&["wait", &id]);
@@ -109,7 +109,7 @@ fn a_policy_is_known_after_a_crash() {
 }
 
 #[test]
-fn a_root_that_is_not_there_starts_nothing() {
+fn a_missing_root_starts_nothing() {
     let finished = finish(Fixture::new().run(&[
         "--sandbox",
         "workspace-write",
@@ -122,7 +122,7 @@ fn a_root_that_is_not_there_starts_nothing() {
 }
 
 #[test]
-fn a_daemon_has_a_default_for_commands_that_name_none() {
+fn the_default_sandbox_applies_to_commands_without_a_policy() {
     let daemon = Daemon::with(&["--default-sandbox", "read-only"]);
     let (work, other) = folders();
     let printed = |options: &[&str]| {
@@ -134,7 +134,7 @@ fn a_daemon_has_a_default_for_commands_that_name_none() {
     assert_eq!(printed(&["--sandbox", "full-access"]), "ww");
 }
 
-/// What it leaves behind must not run anything later: not in a server, not in a login.
+/// Nothing that it writes may run later, neither in a server nor at login.
 #[test]
 fn a_sandboxed_command_in_a_home_cannot_write_settings_or_startup_files() {
     let fixture = Fixture::new();
@@ -157,7 +157,7 @@ fn a_sandboxed_command_in_a_home_cannot_write_settings_or_startup_files() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_workspace_leads_the_next_command_nowhere() {
+fn a_workspace_replaced_by_a_link_is_refused() {
     let fixture = Fixture::new();
     let (area, other) = folders();
     let work = area.path().join("work");
@@ -174,7 +174,7 @@ fn a_link_in_the_place_of_a_workspace_leads_the_next_command_nowhere() {
     assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
 }
 
-/// The socket lies where everybody can see it: what refuses is the server.
+/// The command can see the socket: it is the server that refuses.
 #[test]
 fn a_sandboxed_command_gets_nothing_from_the_daemon() {
     if !has_mount_namespaces() {
@@ -196,7 +196,7 @@ fn a_sandboxed_command_gets_nothing_from_the_daemon() {
         command.arg(&ask);
         command
     });
-    // Far from its leader: in another session, its parents gone.
+    // From another session, with no parent left.
     let orphan = format!("(setsid sh -c '{ask} >seen 2>&1; echo $? >done' &) </dev/null");
     let work = tempfile::tempdir().unwrap();
     let mut command = daemon.lastbyte(&["start", "--socket", socket]);
@@ -261,7 +261,7 @@ fn a_sandboxed_command_gets_nothing_from_an_app_server() {
 /// A server in a sandbox would be in the same one. It does not come to that: its threads want
 /// descriptor tables of their own, by a call that a sandbox refuses.
 #[test]
-fn a_sandboxed_command_gets_nothing_by_a_server_of_its_own() {
+fn a_sandboxed_command_cannot_start_its_own_server() {
     if !has_mount_namespaces() {
         return;
     }
@@ -277,7 +277,7 @@ fn a_sandboxed_command_gets_nothing_by_a_server_of_its_own() {
 }
 
 #[test]
-fn an_ending_by_the_sandbox_is_told() {
+fn an_ending_by_the_sandbox_is_reported() {
     let finished = finish(Fixture::new().run(&["--sandbox", "read-only", "kill -SYS $$"]));
     let told = "lastbyte: the sandbox killed the command\n";
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(159), told));

@@ -4,7 +4,7 @@ use crate::daemon::Daemon;
 use crate::harness::finish;
 
 #[test]
-fn matches_come_with_the_byte_they_begin_at() {
+fn matches_are_printed_with_their_offsets() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print zero\none\ntwo\nonce\n");
     daemon.result(&["wait", &id]);
@@ -17,7 +17,7 @@ fn matches_come_with_the_byte_they_begin_at() {
 }
 
 #[test]
-fn nothing_found_and_more_to_find_can_be_told_from_all_found() {
+fn a_search_reports_no_match_and_an_incomplete_result() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print a\na\na\n");
     daemon.result(&["wait", &id]);

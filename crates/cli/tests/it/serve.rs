@@ -33,7 +33,7 @@ fn a_daemon_says_where_it_listens_and_answers_there() {
 }
 
 #[test]
-fn every_stop_signal_ends_it_well() {
+fn every_stop_signal_ends_it_with_exit_code_0() {
     let fixture = Fixture::new();
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let mut daemon = Daemon::start(serve(&fixture, &[]));
@@ -43,7 +43,7 @@ fn every_stop_signal_ends_it_well() {
 }
 
 #[test]
-fn the_token_is_made_once_and_asked_for() {
+fn the_token_is_created_once_and_required() {
     let fixture = Fixture::new();
     let arguments = ["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
     let file = state(&fixture).join("token");
@@ -84,7 +84,7 @@ fn a_token_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn no_auth_is_for_loopback_alone() {
+fn no_auth_is_only_for_loopback() {
     let fixture = Fixture::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let arguments = ["--no-auth", "--listen", "127.0.0.1:0", "--listen", address];
@@ -103,7 +103,7 @@ fn no_auth_is_for_loopback_alone() {
 }
 
 #[test]
-fn localhost_is_an_address_of_this_machine_alone() {
+fn localhost_listens_on_loopback_only() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", "localhost:0"]));
     daemon.address();
@@ -114,7 +114,7 @@ fn localhost_is_an_address_of_this_machine_alone() {
 }
 
 #[test]
-fn a_name_to_listen_on_is_refused_with_what_can_be_given() {
+fn a_host_name_to_listen_on_is_refused_with_a_hint() {
     let finished = finish(serve(&Fixture::new(), &["--listen", "example.com:80"]));
     let want = "lastbyte: invalid value 'example.com:80' for '--listen <IP:PORT>': expected IP:PORT, \
                 like 127.0.0.1:8722 or [::1]:8722, or localhost:PORT (127.0.0.1)\n";
@@ -123,7 +123,7 @@ fn a_name_to_listen_on_is_refused_with_what_can_be_given() {
 }
 
 #[test]
-fn a_second_daemon_is_told_of_the_first() {
+fn a_second_daemon_on_the_same_socket_is_refused() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));
     let socket = daemon.address();
@@ -140,7 +140,7 @@ fn a_second_daemon_is_told_of_the_first() {
 }
 
 #[test]
-fn two_daemons_with_folders_of_their_own_live_side_by_side() {
+fn two_daemons_with_separate_state_folders_can_run() {
     let fixture = Fixture::new();
     let folder = fixture.home.path().join("other");
     let mut first = Daemon::start(serve(&fixture, &[]));
@@ -151,7 +151,7 @@ fn two_daemons_with_folders_of_their_own_live_side_by_side() {
 }
 
 #[test]
-fn a_killed_daemons_socket_and_lock_are_in_nobodys_way() {
+fn the_socket_and_lock_of_a_killed_daemon_are_replaced() {
     let fixture = Fixture::new();
     let mut killed = Daemon::start(serve(&fixture, &[]));
     killed.address();
@@ -164,7 +164,7 @@ fn a_killed_daemons_socket_and_lock_are_in_nobodys_way() {
 }
 
 #[test]
-fn somebody_elses_socket_is_left_alone() {
+fn the_socket_of_another_program_is_left_alone() {
     let fixture = Fixture::new();
     let path = fixture.home.path().join("theirs");
     let _theirs = UnixListener::bind(&path).unwrap();
@@ -200,7 +200,7 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_name_that_was_given_is_answered_to() {
+fn a_host_name_that_was_given_is_accepted() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &["--host", "Build.example"]));
     daemon.address();
@@ -217,7 +217,7 @@ fn a_name_that_was_given_is_answered_to() {
 }
 
 #[test]
-fn a_request_is_told_of_without_what_was_in_it() {
+fn requests_are_logged_without_their_contents() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &["--no-auth", "--listen", "127.0.0.1:0"]));
     daemon.address();
@@ -233,7 +233,7 @@ fn a_request_is_told_of_without_what_was_in_it() {
 }
 
 #[test]
-fn the_log_is_as_loud_as_it_was_asked_to_be() {
+fn the_log_level_can_be_set() {
     let fixture = Fixture::new();
     for (level, loud) in [("off", false), ("error", false), ("info", true), ("debug", true)] {
         let mut command = serve(&fixture, &[]);
@@ -252,7 +252,7 @@ fn the_log_is_as_loud_as_it_was_asked_to_be() {
 }
 
 #[test]
-fn a_daemon_outlives_those_who_read_it() {
+fn a_daemon_survives_the_reader_of_its_log() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));
     let socket = daemon.address();
@@ -266,12 +266,12 @@ fn a_daemon_outlives_those_who_read_it() {
 }
 
 #[test]
-fn a_daemon_whose_log_nobody_reads_goes_on() {
+fn a_daemon_does_not_block_on_an_unread_log() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));
     let socket = daemon.address();
     let socket = socket.strip_prefix("unix:").unwrap();
-    // Far more lines than a pipe and the queue hold.
+    // Far more lines than the pipe and the queue can hold.
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(50);
@@ -291,7 +291,7 @@ fn a_daemon_whose_log_nobody_reads_goes_on() {
 }
 
 #[test]
-fn a_daemon_may_have_no_streams_at_all() {
+fn a_daemon_can_run_without_output_streams() {
     let fixture = Fixture::new();
     let mut command = serve(&fixture, &[]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -304,7 +304,7 @@ fn a_daemon_may_have_no_streams_at_all() {
 }
 
 #[test]
-fn a_foreign_option_is_not_taken_for_one_of_run() {
+fn an_unexpected_argument_is_not_explained_as_one_of_run() {
     let finished = finish(serve(&Fixture::new(), &["make"]));
     assert_eq!(finished.code, Some(2));
     assert!(!finished.stderr.contains("lastbyte run"), "{finished:?}");
@@ -323,7 +323,7 @@ fn an_environment_hook_gives_commands_their_environment() {
 }
 
 #[test]
-fn clients_of_codex_are_served_by_the_daemon_too() {
+fn the_daemon_serves_codex_clients() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));
     daemon.address();
@@ -335,6 +335,6 @@ fn clients_of_codex_are_served_by_the_daemon_too() {
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 101");
-    // A client that is still there does not hold the end up.
+    // A connected client does not delay the shutdown.
     assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
 }

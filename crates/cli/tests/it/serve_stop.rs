@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::bare_daemon::{Daemon, answer, connect, get, log, post, serve};
 use crate::harness::{Fixture, send};
 
-/// A daemon, and a connection to it on which a helper with these actions was asked for. It is
-/// answered once the wait is over; the helper is there.
+/// A daemon, and a connection on which a helper with these actions was started. The helper
+/// runs; the answer comes when the wait is over.
 fn with_helper(fixture: &Fixture, actions: &str, wait: &Value) -> (Daemon, UnixStream) {
     let mut daemon = Daemon::start(serve(fixture, &[]));
     daemon.address();
@@ -27,7 +27,7 @@ fn with_helper(fixture: &Fixture, actions: &str, wait: &Value) -> (Daemon, UnixS
 }
 
 #[test]
-fn a_stop_signal_stops_what_runs_and_tells_of_it() {
+fn a_stop_signal_stops_all_commands_and_logs_the_result() {
     let fixture = Fixture::new();
     let actions = "setsid-background hold end then hold";
     let (daemon, stream) = with_helper(&fixture, actions, &Value::Null);
@@ -44,7 +44,7 @@ fn a_stop_signal_stops_what_runs_and_tells_of_it() {
 }
 
 #[test]
-fn whoever_waits_hears_of_the_end_before_the_daemon_goes() {
+fn waiters_are_answered_before_the_daemon_exits() {
     let fixture = Fixture::new();
     let actions = "trap 15 exit 7 then print ready then hold";
     let (daemon, waiting) = with_helper(&fixture, actions, &json!({ "exit": true }));
@@ -54,7 +54,7 @@ fn whoever_waits_hears_of_the_end_before_the_daemon_goes() {
 }
 
 #[test]
-fn a_second_signal_kills_what_would_take_its_time() {
+fn a_second_signal_kills_what_is_still_stopping() {
     let fixture = Fixture::new();
     let actions = "trap 15 print told then hold";
     let (daemon, _) = with_helper(&fixture, actions, &Value::Null);
@@ -65,7 +65,7 @@ fn a_second_signal_kills_what_would_take_its_time() {
 }
 
 #[test]
-fn a_client_may_ask_it_to_go() {
+fn a_client_can_shut_it_down() {
     let fixture = Fixture::new();
     let (mut daemon, _) = with_helper(&fixture, "hold", &Value::Null);
     let stream = connect(&fixture);

@@ -1,7 +1,7 @@
 use crate::daemon::Daemon;
 
 #[test]
-fn a_process_is_shown_with_its_ending_and_what_it_has_left() {
+fn a_process_is_shown_with_its_ending_and_survivors() {
     let daemon = Daemon::start();
     let id = daemon
         .testchild(&["--session", "s", "--label", "a=b"], "print abc then leave-silent-holder");
@@ -23,7 +23,7 @@ fn a_process_is_shown_with_its_ending_and_what_it_has_left() {
 }
 
 #[test]
-fn the_file_that_has_the_output_is_named_as_long_as_there_is_one() {
+fn the_log_file_is_named_while_it_exists() {
     let daemon = Daemon::start();
     let named = |id: &str| {
         let shown = daemon.result(&["show", id]);
@@ -43,7 +43,7 @@ fn the_file_that_has_the_output_is_named_as_long_as_there_is_one() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_refused() {
+fn an_unknown_process_is_refused() {
     let daemon = Daemon::start();
     let id = "01900000-0000-7000-8000-000000000000";
     let finished = daemon.finish(&["show", id]);

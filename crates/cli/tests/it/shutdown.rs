@@ -4,7 +4,7 @@ use crate::daemon::Home;
 use crate::harness::start;
 
 #[test]
-fn a_server_that_was_shut_down_is_gone_with_all_it_ran() {
+fn a_shutdown_ends_the_server_and_everything_it_ran() {
     let home = Home::new();
     let started =
         home.finish(&["start", "--", lastbyte_testkit::testchild().to_str().unwrap(), "hold"]);
@@ -17,8 +17,8 @@ fn a_server_that_was_shut_down_is_gone_with_all_it_ran() {
     assert_eq!(home.finish(&["ps"]).code, Some(125));
 }
 
-/// A home whose server was asked to go and cannot before its process is told to exit; its pid.
-fn departing() -> (Home, String, std::process::Child) {
+/// A home whose server is shutting down and waits for its process; the server's pid.
+fn shutting_down() -> (Home, String, std::process::Child) {
     let home = Home::new();
     let child = testchild();
     let hold = ["trap", "15", "print", "told", "then", "hold"];
@@ -33,7 +33,7 @@ fn departing() -> (Home, String, std::process::Child) {
     (home, pid, first)
 }
 
-/// Returns when this program has hold of the server whose end it waits for.
+/// Returns when this program waits for the server's end.
 fn until_it_waits(program: &std::process::Child) {
     let folder = format!("/proc/{}/fd", program.id());
     eventually("it waits for the server", || {
@@ -44,8 +44,8 @@ fn until_it_waits(program: &std::process::Child) {
 }
 
 #[test]
-fn a_server_that_is_shutting_down_is_not_called_absent() {
-    let (home, pid, mut first) = departing();
+fn a_server_that_is_shutting_down_is_reported_as_such() {
+    let (home, pid, mut first) = shutting_down();
     let want = format!(
         "lastbyte: the server (pid {pid}) is shutting down and still stopping its processes\n"
     );
@@ -63,7 +63,7 @@ fn a_server_that_is_shutting_down_is_not_called_absent() {
 
 #[test]
 fn a_start_waits_for_a_server_that_is_shutting_down() {
-    let (home, pid, mut first) = departing();
+    let (home, pid, mut first) = shutting_down();
     let next = start(home.fixture.lastbyte(&["start", "true"]));
     until_it_waits(&next);
     home.fixture.anchor.tell("exit 0");

@@ -1,7 +1,7 @@
 use crate::daemon::Daemon;
 
 #[test]
-fn a_signal_reaches_the_group_and_says_so() {
+fn a_signal_reaches_the_group_and_reports_it() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     daemon.fixture.anchor.wait_for(1);
@@ -13,7 +13,7 @@ fn a_signal_reaches_the_group_and_says_so() {
 }
 
 #[test]
-fn a_signal_may_have_no_name_and_a_dash() {
+fn a_signal_can_be_given_by_number_and_with_a_dash() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     daemon.fixture.anchor.wait_for(1);
@@ -28,7 +28,7 @@ fn a_signal_may_have_no_name_and_a_dash() {
 }
 
 #[test]
-fn a_signal_that_is_none_is_refused() {
+fn an_invalid_signal_is_refused() {
     let daemon = Daemon::start();
     let finished = daemon.finish(&["signal", "last", "NONE"]);
     assert_eq!(finished.code, Some(2), "{finished:?}");

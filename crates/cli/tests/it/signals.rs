@@ -18,7 +18,7 @@ fn a_signal_is_passed_on_to_the_command() {
 }
 
 #[test]
-fn a_command_that_dies_of_a_signal_is_told_so() {
+fn a_command_killed_by_a_signal_is_reported() {
     let fixture = Fixture::new();
     let mut child = start(fixture.run_testchild("print ready then hold"));
     expect(child.stdout.as_mut().unwrap(), "ready");
@@ -43,7 +43,7 @@ fn the_second_signal_kills_the_whole_tree() {
 }
 
 #[test]
-fn a_signal_is_heard_while_nobody_reads_the_output() {
+fn a_signal_works_while_nobody_reads_the_output() {
     let fixture = Fixture::new();
     let actions = "trap 15 exit 7 then write-bytes 1000000 then eprint ready then hold";
     let mut child = start(fixture.run_testchild(actions));
@@ -55,11 +55,11 @@ fn a_signal_is_heard_while_nobody_reads_the_output() {
 }
 
 #[test]
-fn a_signal_after_the_commands_end_is_meant_for_us() {
+fn a_signal_after_the_commands_end_ends_the_program() {
     let fixture = Fixture::new();
     let mut child = start(fixture.run(&["head -c 1000000 /dev/zero; echo end >&2"]));
     expect(child.stderr.as_mut().unwrap(), "end\n");
-    // The first may still find the command; the output that nobody reads keeps us either way.
+    // The first signal may still find the command; unread output keeps us running either way.
     lastbyte_testkit::eventually("the program ends", || {
         send(&child, Signal::TERM);
         matches!(child.try_wait(), Ok(Some(_)))
@@ -82,7 +82,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
-fn a_signal_that_was_blocked_at_the_start_is_heard() {
+fn a_signal_that_was_blocked_at_the_start_works() {
     let fixture = Fixture::new();
     let script = r#"exec env --block-signal=TERM "$LASTBYTE" run -- "$TESTCHILD" trap 15 exit 9 then print ready then hold"#;
     let mut child = start(fixture.shell(script));
@@ -92,18 +92,18 @@ fn a_signal_that_was_blocked_at_the_start_is_heard() {
 }
 
 #[test]
-fn a_status_is_known_although_the_starter_ignored_child_exits() {
+fn the_status_is_known_even_if_sigchld_was_ignored_at_the_start() {
     let fixture = Fixture::new();
     let script = r#"exec env --ignore-signal=CHLD "$LASTBYTE" run --json 'exit 3'"#;
     let finished = finish(fixture.shell(script));
     assert_eq!(finished.code, Some(3));
-    // Cpu times come with the status alone, not from a second source.
+    // CPU times come only with the status.
     assert!(finished.stderr.contains("user_ns"), "{finished:?}");
 }
 
-/// A signal at each end of a child would interrupt whoever is just answering for another one.
+/// Otherwise SIGCHLD could interrupt the thread that answers for another child.
 #[test]
-fn one_thread_of_a_server_hears_that_children_end() {
+fn only_one_thread_of_a_server_gets_sigchld() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "exit 0");
     daemon.result(&["wait", &id]);

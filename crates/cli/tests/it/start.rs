@@ -8,7 +8,7 @@ use crate::daemon::Daemon;
 use crate::harness::{Finished, Fixture, finish, send, start};
 
 #[test]
-fn a_start_prints_the_id_alone_and_does_not_wait() {
+fn a_start_prints_only_the_id_and_does_not_wait() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     assert_eq!(id.len(), 36);
@@ -31,7 +31,7 @@ fn a_command_runs_where_the_caller_is() {
 }
 
 #[test]
-fn a_command_has_the_callers_variables_and_the_edits_over_them() {
+fn a_command_has_the_callers_variables_with_its_edits() {
     let daemon = Daemon::start();
     let check = |options: &[&str], want: &str| {
         let mut command = daemon.lastbyte(&["start"]);
@@ -48,7 +48,7 @@ fn a_command_has_the_callers_variables_and_the_edits_over_them() {
 }
 
 #[test]
-fn a_start_with_the_same_key_is_the_same_process() {
+fn a_repeated_start_with_a_key_returns_the_same_process() {
     let daemon = Daemon::start();
     let first = daemon.testchild(&["--key", "k"], "hold");
     assert_eq!(daemon.testchild(&["--key", "k"], "hold"), first);
@@ -57,7 +57,7 @@ fn a_start_with_the_same_key_is_the_same_process() {
 }
 
 #[test]
-fn a_key_is_of_one_environment_and_its_help_says_so() {
+fn a_key_with_another_environment_is_a_conflict() {
     let daemon = Daemon::start();
     daemon.result(&["start", "--key", "k", "true"]);
     let mut command = daemon.lastbyte(&["start", "--key", "k", "true"]);
@@ -69,7 +69,7 @@ fn a_key_is_of_one_environment_and_its_help_says_so() {
 }
 
 #[test]
-fn what_cannot_be_started_says_why() {
+fn a_start_that_fails_says_why() {
     let daemon = Daemon::start();
     for (arguments, code) in [
         (["start", "--", "/proc/nowhere/program"].as_slice(), 127),
@@ -98,7 +98,7 @@ fn a_terminal_a_session_and_labels_reach_the_server() {
 }
 
 #[test]
-fn a_command_that_was_not_quoted_is_shown_quoted() {
+fn an_unquoted_command_is_shown_quoted() {
     let daemon = Daemon::start();
     let fix = "Quote the command, or put it after `--`:\n  lastbyte start 'echo hi'\n  \
                lastbyte start -- echo hi\n";
@@ -107,7 +107,7 @@ fn a_command_that_was_not_quoted_is_shown_quoted() {
 }
 
 #[test]
-fn a_process_has_the_descriptor_limit_that_the_server_was_started_with() {
+fn a_process_gets_the_descriptor_limit_of_the_servers_caller() {
     let fixture = Fixture::new();
     let serve = "ulimit -S -n 300; exec \"$LASTBYTE\" serve";
     let mut server = start(fixture.shell(serve));
@@ -123,7 +123,7 @@ fn a_process_has_the_descriptor_limit_that_the_server_was_started_with() {
 }
 
 #[test]
-fn a_command_whose_time_is_over_can_be_let_run_on() {
+fn a_command_can_keep_running_after_its_timeout() {
     let daemon = Daemon::start();
     let options = ["--timeout", "1ms", "--on-timeout", "background"];
     let id = daemon.testchild(&options, "sleep-ms 100 then exit 6");

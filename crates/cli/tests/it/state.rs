@@ -21,14 +21,14 @@ fn a_run_leaves_no_files_behind() {
 }
 
 #[test]
-fn a_run_whose_background_child_lives_on_leaves_no_files_behind() {
+fn a_run_with_a_background_child_leaves_no_files_behind() {
     let fixture = Fixture::new();
     assert_eq!(finish(fixture.run_testchild("leave-chatty-holder 1")).code, Some(0));
     assert_eq!(fixture.folders(), NONE);
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_by_the_next_and_a_living_runs_is_not() {
+fn the_files_of_killed_runs_are_removed_and_those_of_live_ones_kept() {
     let fixture = Fixture::new();
     let mut living = start(fixture.run_testchild("print living then hold"));
     expect(living.stdout.as_mut().unwrap(), "living");
@@ -46,7 +46,7 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_a_living_runs_is_not() {
 }
 
 #[test]
-fn without_a_usable_home_the_files_are_in_the_temporary_directory() {
+fn without_a_usable_home_files_are_in_the_temporary_directory() {
     let fixture = Fixture::new();
     let temp = fixture.home.path().join("temp");
     fs::create_dir(&temp).unwrap();
@@ -66,7 +66,7 @@ fn without_a_usable_home_the_files_are_in_the_temporary_directory() {
 }
 
 #[test]
-fn no_place_for_files_is_our_failure_and_named() {
+fn a_missing_place_for_files_is_125_and_named() {
     let fixture = Fixture::new();
     let mut command = fixture.run(&["echo never >&2"]);
     command.env("XDG_STATE_HOME", "/dev/null").env("TMPDIR", "/dev/null").stdin(Stdio::null());
@@ -80,14 +80,14 @@ fn no_place_for_files_is_our_failure_and_named() {
     assert_eq!(finished.stderr, text);
 }
 
-/// A log that may grow no further costs output, never the command or the program.
+/// If a log cannot grow, output is lost, but not the command or the program.
 #[test]
-fn a_file_size_limit_is_survived() {
+fn a_file_size_limit_does_not_end_the_command() {
     let fixture = Fixture::new();
     let script = "ulimit -f 100; exec $LASTBYTE run -- $TESTCHILD write-bytes 1000000";
     let finished = finish(fixture.shell(script));
     match finished.code {
-        // We were fast enough to read it all from memory.
+        // All of it was read from memory in time.
         Some(0) => assert_eq!(finished.stderr, ""),
         Some(125) => assert!(finished.stderr.contains("output were lost"), "{finished:?}"),
         _ => panic!("{:?} {}", finished.code, finished.stderr),

@@ -8,7 +8,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::harness::{Fixture, expect, finish, start};
 
 #[test]
-fn input_reaches_the_command_as_it_comes() {
+fn input_reaches_the_command_as_it_arrives() {
     let fixture = Fixture::new();
     let mut command = fixture.run_testchild("cat");
     command.stdin(Stdio::piped());
@@ -43,7 +43,7 @@ fn fifty_megabytes_pass_unchanged() {
 }
 
 #[test]
-fn input_that_is_empty_closed_or_unreadable_is_the_end_of_file() {
+fn empty_closed_or_unreadable_input_is_an_end_of_file() {
     let fixture = Fixture::new();
     for redirection in ["</dev/null", "<&-", "</", "0>/dev/null"] {
         let script = format!(r#"exec "$LASTBYTE" run 'cat; echo end' {redirection}"#);
@@ -62,7 +62,7 @@ fn a_terminal_is_not_the_commands_input() {
 }
 
 #[test]
-fn input_that_nobody_wants_does_not_keep_the_program() {
+fn unread_input_does_not_keep_the_program_running() {
     let fixture = Fixture::new();
     let mut command = fixture.run(&["exit 3"]);
     command.stdin(Stdio::piped());
@@ -73,7 +73,7 @@ fn input_that_nobody_wants_does_not_keep_the_program() {
 }
 
 #[test]
-fn input_waits_outside_while_the_command_does_not_read() {
+fn input_is_not_buffered_while_the_command_does_not_read() {
     let fixture = Fixture::new();
     let mut command = fixture.run_testchild("hold");
     command.stdin(Stdio::piped());
@@ -86,7 +86,7 @@ fn input_waits_outside_while_the_command_does_not_read() {
 }
 
 #[test]
-fn who_writes_input_notices_that_the_command_takes_no_more() {
+fn writing_to_a_command_that_closed_its_input_is_a_broken_pipe() {
     let fixture = Fixture::new();
     let mut command = fixture.run_testchild("close-stdin then hold");
     command.stdin(Stdio::piped());
@@ -103,7 +103,7 @@ fn who_writes_input_notices_that_the_command_takes_no_more() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// How many bytes a pipe takes until it has taken none for a while.
+/// Writes until the pipe has accepted nothing for a while; returns how many bytes it took.
 fn write_until_full(input: OwnedFd) -> u64 {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let flags = rustix::fs::fcntl_getfl(&input).unwrap();

@@ -20,7 +20,7 @@ fn a_stop_ends_the_tree_and_prints_its_proof() {
 }
 
 #[test]
-fn a_stop_of_what_has_ended_has_none_to_signal() {
+fn a_stop_of_an_ended_process_has_nothing_to_signal() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "exit 0");
     daemon.result(&["wait", &id]);
@@ -33,7 +33,7 @@ fn a_stop_of_what_has_ended_has_none_to_signal() {
 }
 
 #[test]
-fn a_stop_of_what_an_ended_process_has_left_says_both() {
+fn a_stop_of_an_ended_process_ends_its_survivors() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "setsid-background hold end then exit 3");
     daemon.fixture.anchor.wait_for(1);
@@ -48,7 +48,7 @@ fn a_stop_of_what_an_ended_process_has_left_says_both() {
 }
 
 #[test]
-fn a_stop_of_what_a_killed_server_has_left_does_not_call_it_ended() {
+fn a_stop_after_a_server_crash_does_not_invent_an_exit_status() {
     let mut daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     let [left] = daemon.fixture.anchor.wait_for(1)[..] else { panic!("one is started") };
@@ -65,7 +65,7 @@ fn a_stop_of_what_a_killed_server_has_left_does_not_call_it_ended() {
 }
 
 #[test]
-fn a_stop_can_be_given_another_signal_and_grace() {
+fn a_stop_can_use_another_signal_and_grace() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "ignore 15 then hold");
     daemon.fixture.anchor.wait_for(1);
@@ -73,9 +73,9 @@ fn a_stop_can_be_given_another_signal_and_grace() {
     daemon.check(&["wait", &id], 137, "", "");
 }
 
-/// Without an environment, a session and a stream in common with the command, and without a parent.
+/// The daemon shares no environment, session, stream or parent with the command.
 #[test]
-fn a_stop_ends_what_a_command_has_detached_and_a_shutdown_what_is_left() {
+fn a_stop_ends_daemons_and_a_shutdown_ends_the_rest() {
     let daemon = Daemon::start();
     let (name, anchor) = daemon.fixture.anchor.env();
     let child = lastbyte_testkit::testchild();
@@ -90,7 +90,7 @@ fn a_stop_ends_what_a_command_has_detached_and_a_shutdown_what_is_left() {
     daemon.result(&["stop", id.trim()]);
     daemon.fixture.anchor.wait_for_at_most(0);
 
-    // Nothing is left that says whose this one is.
+    // Nothing shows to which command this one belongs.
     let unmarked = detach.replace("(setsid", "(prlimit --locks=5:5 setsid");
     let id = daemon.result(&["start", &format!("{unmarked}; exec sleep 60")]);
     daemon.fixture.anchor.wait_for(1);

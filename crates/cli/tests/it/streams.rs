@@ -6,7 +6,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::harness::{Fixture, expect, finish, start};
 
 #[test]
-fn streams_that_lead_to_one_place_keep_their_order() {
+fn streams_to_the_same_file_keep_their_order() {
     let fixture = Fixture::new();
     let script = r#"exec "$LASTBYTE" run -- "$TESTCHILD" alternate 2000 2>&1"#;
     let output = start(fixture.shell(script)).wait_with_output().unwrap();
@@ -15,7 +15,7 @@ fn streams_that_lead_to_one_place_keep_their_order() {
 }
 
 #[test]
-fn streams_that_lead_apart_stay_apart() {
+fn streams_to_different_files_stay_separate() {
     let fixture = Fixture::new();
     let output = start(fixture.run_testchild("alternate 2000")).wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -34,16 +34,16 @@ fn output_appears_while_the_command_runs() {
     assert_eq!(child.wait().unwrap().code(), Some(4));
 }
 
-/// How much output lies in the logs of running programs.
+/// The size of all logs of running programs.
 fn logged(fixture: &Fixture) -> u64 {
     let logs = fixture.folders().into_iter().map(|name| fixture.runs().join(name).join("logs"));
     let files = logs.filter_map(|logs| std::fs::read_dir(logs).ok()).flatten().flatten();
     files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
 }
 
-/// The command waits, as it would for a pipe, once a quota of its output is unread.
+/// When a whole quota of its output is unread, the command blocks, as on a pipe.
 #[test]
-fn a_reader_that_comes_late_finds_every_byte() {
+fn a_late_reader_gets_every_byte() {
     const LEN: u64 = 80_000_000; // more than a log keeps
     let fixture = Fixture::new();
     let child = start(fixture.run_testchild(&format!("join then write-bytes {LEN}")));
@@ -56,7 +56,7 @@ fn a_reader_that_comes_late_finds_every_byte() {
 }
 
 #[test]
-fn a_stream_that_nobody_reads_does_not_hold_up_the_other() {
+fn an_unread_stream_does_not_block_the_other() {
     let fixture = Fixture::new();
     let mut child = start(fixture.run_testchild("write-bytes 1000000 then eprint done"));
     expect(child.stderr.as_mut().unwrap(), "done");
@@ -65,7 +65,7 @@ fn a_stream_that_nobody_reads_does_not_hold_up_the_other() {
 }
 
 #[test]
-fn an_output_that_does_not_block_is_waited_for() {
+fn a_nonblocking_output_is_waited_for() {
     let fixture = Fixture::new();
     let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
     let flags = rustix::fs::fcntl_getfl(&read).unwrap();
@@ -82,7 +82,7 @@ fn an_output_that_does_not_block_is_waited_for() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_our_failure_and_ends_the_command() {
+fn a_full_disk_ends_the_command_with_125() {
     let fixture = Fixture::new();
     let finished = finish(
         fixture.shell(r#"exec "$LASTBYTE" run -- "$TESTCHILD" print x then hold >/dev/full"#),
@@ -94,7 +94,7 @@ fn a_disk_that_is_full_is_our_failure_and_ends_the_command() {
 }
 
 #[test]
-fn streams_that_are_closed_are_nobodys_trouble() {
+fn closed_streams_are_not_an_error() {
     let fixture = Fixture::new();
     let finished = finish(fixture.shell(r#""$LASTBYTE" run 'echo lost; exit 6' >&- 2>&- <&-"#));
     assert_eq!(finished.code, Some(6));

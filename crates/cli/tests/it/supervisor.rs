@@ -1,5 +1,4 @@
-//! A daemon that somebody looks after, as systemd does: with sockets that it was handed, and word of
-//! how it gets on.
+//! A daemon under a supervisor like systemd: socket activation and readiness.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -12,8 +11,8 @@ use rustix::process::Signal;
 use crate::bare_daemon::{Daemon, get_tcp, get_unix, serve, state};
 use crate::harness::{Fixture, LASTBYTE, finish};
 
-/// `lastbyte serve` with these arguments, which is handed the sockets. It has them where systemd
-/// would put them, behind the standard streams.
+/// `lastbyte serve` with these arguments and inherited sockets, which are where systemd puts
+/// them: after the standard streams.
 fn serve_with(fixture: &Fixture, arguments: &str, sockets: Vec<OwnedFd>) -> Command {
     let count = sockets.len();
     let mut sockets = sockets.into_iter();
@@ -35,7 +34,7 @@ fn serve_with(fixture: &Fixture, arguments: &str, sockets: Vec<OwnedFd>) -> Comm
 }
 
 #[test]
-fn a_socket_that_was_handed_over_is_listened_on_and_its_file_stays() {
+fn an_inherited_socket_is_used_and_its_file_is_kept() {
     let fixture = Fixture::new();
     let path = fixture.home.path().join("theirs");
     let socket = UnixListener::bind(&path).unwrap();
@@ -44,7 +43,7 @@ fn a_socket_that_was_handed_over_is_listened_on_and_its_file_stays() {
     assert_eq!(get_unix(&path), "HTTP/1.1 200 OK");
     let ours = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
     assert!(!ours.exists(), "one is enough");
-    // Clients that look in the usual place are told where it is.
+    // Clients that look in the default place are redirected to it.
     let listed = finish(fixture.lastbyte(&["ps"]));
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
     assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
@@ -52,7 +51,7 @@ fn a_socket_that_was_handed_over_is_listened_on_and_its_file_stays() {
 }
 
 #[test]
-fn a_port_that_was_handed_over_asks_for_the_token() {
+fn an_inherited_port_needs_the_token() {
     let fixture = Fixture::new();
     let path = fixture.home.path().join("theirs");
     let unix = UnixListener::bind(&path).unwrap();
@@ -69,7 +68,7 @@ fn a_port_that_was_handed_over_asks_for_the_token() {
 }
 
 #[test]
-fn with_a_port_alone_the_daemon_has_a_socket_of_its_own() {
+fn with_only_an_inherited_port_the_daemon_creates_its_socket() {
     let fixture = Fixture::new();
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut daemon = Daemon::start(serve_with(&fixture, "--no-auth", vec![tcp.into()]));
@@ -79,7 +78,7 @@ fn with_a_port_alone_the_daemon_has_a_socket_of_its_own() {
 }
 
 #[test]
-fn without_a_token_a_port_for_all_is_refused() {
+fn an_inherited_public_port_without_a_token_is_refused() {
     let fixture = Fixture::new();
     let tcp = TcpListener::bind("0.0.0.0:0").unwrap();
     let finished = finish(serve_with(&fixture, "--no-auth", vec![tcp.into()]));
@@ -88,7 +87,7 @@ fn without_a_token_a_port_for_all_is_refused() {
 }
 
 #[test]
-fn what_is_no_socket_that_listens_is_refused() {
+fn a_descriptor_that_is_not_a_listening_socket_is_refused() {
     let fixture = Fixture::new();
     let file = std::fs::File::open("/dev/null").unwrap();
     let finished = finish(serve_with(&fixture, "", vec![file.into()]));
@@ -100,7 +99,7 @@ fn what_is_no_socket_that_listens_is_refused() {
 }
 
 #[test]
-fn sockets_for_another_process_are_not_taken() {
+fn sockets_for_another_process_are_ignored() {
     let fixture = Fixture::new();
     let mut command = serve(&fixture, &[]);
     command.env("LISTEN_PID", "1").env("LISTEN_FDS", "1");
@@ -109,15 +108,15 @@ fn sockets_for_another_process_are_not_taken() {
     assert_eq!(daemon.address(), format!("unix:{}", ours.display()));
 }
 
-/// What the daemon says next.
-fn said(supervisor: &UnixDatagram) -> String {
+/// The next message of the daemon.
+fn next_message(supervisor: &UnixDatagram) -> String {
     let mut text = [0; 100];
     let count = supervisor.recv(&mut text).unwrap();
     String::from_utf8_lossy(&text[..count]).into_owned()
 }
 
 #[test]
-fn the_supervisor_hears_when_the_daemon_is_ready_and_when_it_stops() {
+fn the_supervisor_is_notified_when_the_daemon_is_ready_and_stops() {
     let fixture = Fixture::new();
     let path = fixture.home.path().join("notify");
     let supervisor = UnixDatagram::bind(&path).unwrap();
@@ -125,15 +124,15 @@ fn the_supervisor_hears_when_the_daemon_is_ready_and_when_it_stops() {
     let mut command = serve(&fixture, &[]);
     command.env("NOTIFY_SOCKET", &path);
     let daemon = Daemon::start(command);
-    assert_eq!(said(&supervisor), "READY=1\n");
+    assert_eq!(next_message(&supervisor), "READY=1\n");
     let socket = crate::bare_daemon::runtime(&fixture).join("lastbyte/socket");
     assert_eq!(get_unix(socket), "HTTP/1.1 200 OK");
     assert_eq!(daemon.stop(Signal::TERM).code, Some(0));
-    assert_eq!(said(&supervisor), "STOPPING=1\n");
+    assert_eq!(next_message(&supervisor), "STOPPING=1\n");
 }
 
 #[test]
-fn commands_get_nothing_of_what_is_the_daemons_alone() {
+fn commands_inherit_neither_the_sockets_nor_their_variables() {
     let fixture = Fixture::new();
     let path = fixture.home.path().join("theirs");
     let socket = UnixListener::bind(&path).unwrap();

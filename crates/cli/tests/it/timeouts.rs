@@ -3,7 +3,7 @@ use std::process::Stdio;
 use crate::harness::{Fixture, finish, start};
 
 #[test]
-fn a_command_whose_time_is_over_is_stopped_and_124() {
+fn a_command_that_times_out_is_stopped_with_124() {
     let fixture = Fixture::new();
     for option in ["--timeout", "--idle-timeout"] {
         let script =
@@ -15,7 +15,7 @@ fn a_command_whose_time_is_over_is_stopped_and_124() {
 }
 
 #[test]
-fn a_command_that_is_stopped_and_exits_with_zero_still_timed_out() {
+fn a_command_that_exits_with_0_after_its_timeout_still_timed_out() {
     let fixture = Fixture::new();
     let script = r#"exec "$LASTBYTE" run --timeout 200ms -- "$TESTCHILD" trap 15 exit 0 then hold"#;
     assert_eq!(finish(fixture.shell(script)).code, Some(124));
@@ -40,7 +40,7 @@ fn input_that_never_ends_does_not_delay_a_timeout() {
     drop(input);
 }
 
-/// What `--json` says of a command that ran out of time.
+/// The ending that `--json` prints for a command that timed out.
 fn ending_of(options: &str, actions: &str) -> serde_json::Value {
     let fixture = Fixture::new();
     let script =
@@ -52,7 +52,7 @@ fn ending_of(options: &str, actions: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_stop_signal_is_the_one_that_was_asked_for() {
+fn the_stop_signal_can_be_chosen() {
     let ending = ending_of("--stop-signal USR1", "trap 10 exit 7 then hold");
     assert_eq!(ending["status"]["code"], 7, "{ending}");
     let ending = ending_of("--stop-signal 2", "hold");
@@ -60,7 +60,7 @@ fn the_stop_signal_is_the_one_that_was_asked_for() {
 }
 
 #[test]
-fn what_ignores_it_is_killed_after_the_grace() {
+fn a_command_that_ignores_the_signal_is_killed_after_the_grace() {
     let ending = ending_of("--grace 100ms", "ignore 15 then hold");
     assert_eq!(
         (&ending["status"]["signal"], &ending["cause"]["escalated"]),
@@ -70,9 +70,9 @@ fn what_ignores_it_is_killed_after_the_grace() {
     assert_eq!(ending["status"]["signal"], 9, "no grace at all: {ending}");
 }
 
-/// The leader heeds the signal, what it left behind does not: it is killed before we are gone.
+/// The leader obeys the signal and its child does not: the child is killed before we exit.
 #[test]
-fn what_outlives_the_command_at_a_timeout_is_stopped_as_well() {
+fn a_timeout_also_stops_what_outlives_the_command() {
     let fixture = Fixture::new();
     let script = r#"exec "$LASTBYTE" run --timeout 1s --grace 300ms -- "$TESTCHILD" \
         background ignore 15 then close-stdout then close-stderr then hold end then hold"#;

@@ -1,4 +1,4 @@
-//! `logs --since` and `logs --timestamps`: when output came.
+//! `logs --since` and `logs --timestamps`.
 
 use std::io::Read;
 use std::process::Child;
@@ -13,8 +13,8 @@ use crate::harness::{Finished, expect, finish, start};
 /// `2026-11-16T07:03:29.123Z` and a space.
 const STAMP: usize = 25;
 
-/// Waits until what comes has another time than all before it.
-fn the_clock_goes_on() {
+/// Waits until new output gets a new time.
+fn until_next_stamp() {
     let then = SystemTime::now();
     let resolution = Duration::from_millis(100);
     eventually("the clock goes on", || SystemTime::now() > then + resolution);
@@ -31,7 +31,7 @@ fn split(text: &str) -> (Vec<String>, String) {
     (times, lines)
 }
 
-/// The time, without the space behind it.
+/// The time, without the space after it.
 #[track_caller]
 fn checked(stamp: &str) -> String {
     let shape: String = stamp.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
@@ -39,20 +39,20 @@ fn checked(stamp: &str) -> String {
     stamp.trim_end().to_owned()
 }
 
-/// A process that has written `old` and, later, `new`, and holds on.
+/// A process that wrote `old`, then later `new`, and keeps running.
 fn old_and_new(daemon: &Daemon, arguments: &[&str]) -> String {
     let id = daemon.testchild(arguments, "hold");
     daemon.fixture.anchor.wait_for(1);
     for text in ["old", "new"] {
         daemon.fixture.anchor.tell(&format!(r"print {text}\n"));
         eventually(text, || daemon.result(&["logs", &id]).contains(text));
-        the_clock_goes_on();
+        until_next_stamp();
     }
     id
 }
 
 #[test]
-fn what_is_there_now_is_shown_though_it_ends_inside_a_character() {
+fn output_that_ends_inside_a_character_is_shown() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print line\nab\xe2 then hold");
     daemon.fixture.anchor.wait_for(1);
@@ -61,7 +61,7 @@ fn what_is_there_now_is_shown_though_it_ends_inside_a_character() {
 }
 
 #[test]
-fn output_since_a_time_is_shown_by_its_time() {
+fn since_shows_output_from_that_time_on() {
     let daemon = Daemon::start();
     for arguments in [[].as_slice(), &["--split"], &["--tty", "24x80"]] {
         let id = old_and_new(&daemon, arguments);
@@ -89,7 +89,7 @@ fn output_since_a_time_is_shown_by_its_time() {
 }
 
 #[test]
-fn a_time_that_has_not_come_is_told() {
+fn a_time_in_the_future_is_reported() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print old then hold");
     daemon.fixture.anchor.wait_for(1);
@@ -112,7 +112,7 @@ fn a_time_that_has_not_come_is_told() {
 }
 
 #[test]
-fn a_time_before_all_that_came_or_past_all_that_can_is_none_the_less_one() {
+fn times_long_ago_and_far_ahead_are_valid() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print all");
     daemon.result(&["wait", &id]);
@@ -130,7 +130,7 @@ fn expect_stamp(follower: &mut Child) -> String {
 }
 
 #[test]
-fn a_follower_stamps_a_line_that_comes_in_pieces_once() {
+fn a_follower_stamps_a_line_in_pieces_once() {
     let daemon = Daemon::start();
     let id = old_and_new(&daemon, &[]);
     let mut follower = start(daemon.lastbyte(&["logs", "-f", "-t", &id]));
@@ -146,7 +146,7 @@ fn a_follower_stamps_a_line_that_comes_in_pieces_once() {
             stamp
         });
         expect(follower.stdout.as_mut().unwrap(), rest);
-        the_clock_goes_on();
+        until_next_stamp();
         at
     };
     let first = said("ab", "ab", "").unwrap();
@@ -158,7 +158,7 @@ fn a_follower_stamps_a_line_that_comes_in_pieces_once() {
 }
 
 #[test]
-fn times_go_with_every_choice_of_lines() {
+fn timestamps_work_with_every_selection_of_lines() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--split"], r"print a1\nb\na2\n then eprint e\n then exit 0");
     daemon.result(&["wait", &id]);
@@ -183,7 +183,7 @@ fn late_output_has_its_time() {
     let id = daemon.testchild(&[], r"print early\n then leave-silent-holder");
     daemon.result(&["wait", &id]);
     daemon.fixture.anchor.wait_for(1);
-    the_clock_goes_on();
+    until_next_stamp();
     daemon.fixture.anchor.tell(r"print late\n");
     eventually("late output", || daemon.result(&["logs", "--late", &id]).contains("late"));
     let (times, lines) = split(&daemon.result(&["logs", "-t", "--late", &id]));
@@ -211,7 +211,7 @@ fn as_json_each_piece_has_its_stamps() {
 }
 
 #[test]
-fn a_time_does_not_go_with_another_beginning() {
+fn since_cannot_be_combined_with_another_start() {
     for (arguments, want) in [
         (["--since", "5m", "--from", "3"], "cannot be used with '--from <CURSOR>'"),
         (["--since", "5m", "--tail", "3"], "cannot be used with '--tail <COUNT>'"),

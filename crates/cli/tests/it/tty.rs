@@ -1,4 +1,4 @@
-//! `run --tty` on a real terminal, which the engine makes for it.
+//! `run --tty` on a real terminal, which the engine provides.
 
 use std::path::Path;
 
@@ -85,7 +85,7 @@ async fn a_new_size_of_our_terminal_reaches_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_is_a_key_of_the_commands_terminal() {
+async fn ctrl_c_goes_to_the_commands_terminal() {
     let terminal = Terminal::run("RUN 'echo up; exec sleep 600'; echo code $?").await;
     terminal.shows("up").await;
     terminal.types(b"\x03").await;
@@ -94,7 +94,7 @@ async fn ctrl_c_is_a_key_of_the_commands_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_terminal_is_as_it_was_afterwards() {
+async fn our_terminal_is_restored_afterwards() {
     for (command, what) in [
         ("RUN 'stty raw -echo; exit 3'", "a command that changes its terminal"),
         ("RUN --timeout 200ms 'exec sleep 600'", "a timeout"),
@@ -109,18 +109,18 @@ async fn our_terminal_is_as_it_was_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_command_runs_our_terminal_is_raw() {
+async fn our_terminal_is_raw_while_the_command_runs() {
     let terminal = Terminal::run("RUN 'echo up; exec cat'; echo code $?").await;
-    // Ours is raw before the first byte of the command's output is shown on it.
+    // Ours is raw before it shows the first byte of the command's output.
     terminal.shows("up").await;
     terminal.types(b"abc\r\x04").await;
     let (_, text) = terminal.ends().await;
-    // Echoed once, by the command's terminal: ours would have done it a second time.
+    // Echoed once, by the command's terminal; ours would echo it again.
     assert_eq!(text, "up\r\nabc\r\nabc\r\ncode 0\r\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_terminal_of_our_own_the_command_still_has_one() {
+async fn the_command_has_a_terminal_even_if_we_have_none() {
     let terminal = Terminal::run("echo typed | RUN -- TESTCHILD is-tty then winsize | cat").await;
     let (_, text) = terminal.ends().await;
     assert!(text.contains("stdin stdout stderr\r"), "{text:?}");

@@ -6,7 +6,7 @@ Pass one quoted shell command, or a program and its arguments after `--`:
   lastbyte run -- make test
 ";
 
-/// A call that is refused in the words of this first line.
+/// Checks that the call is refused, with this first line.
 #[track_caller]
 fn refused(arguments: &[&str], line: &str) {
     check(arguments, 2, "", &format!("lastbyte: {line}\n"));
@@ -26,7 +26,7 @@ fn refused_with_fix(arguments: &[&str], line: &str, quoted: &str, plain: &str) {
 }
 
 #[test]
-fn a_call_without_a_command_shows_how_to_give_one() {
+fn a_missing_command_is_refused_with_an_example() {
     refused_with_example(&[], "no command given");
     refused_with_example(&["--"], "no command given");
     refused_with_example(&["--summary"], "no command given");
@@ -35,13 +35,13 @@ fn a_call_without_a_command_shows_how_to_give_one() {
 }
 
 #[test]
-fn two_commands_are_one_too_many() {
+fn two_commands_are_refused() {
     let line = "got both a shell command and a program after `--`; give only one";
     refused_with_example(&["x", "--", "y"], line);
 }
 
 #[test]
-fn a_command_that_was_not_quoted_is_shown_quoted() {
+fn an_unquoted_command_is_shown_quoted() {
     let line = |count| format!("pass the shell command as one quoted argument (got {count})");
     refused_with_fix(&["echo", "hello"], &line(2), "'echo hello'", "echo hello");
     refused_with_fix(
@@ -53,7 +53,7 @@ fn a_command_that_was_not_quoted_is_shown_quoted() {
 }
 
 #[test]
-fn an_option_of_the_command_is_not_taken_for_ours() {
+fn an_option_of_the_command_is_not_mistaken_for_ours() {
     let line = |option| format!("{option} is not an option of `lastbyte run`");
     refused_with_fix(&["ls", "-l"], &line("-l"), "'ls -l'", "ls -l");
     refused_with_fix(&["df", "-h"], &line("-h"), "'df -h'", "df -h");
@@ -63,7 +63,7 @@ fn an_option_of_the_command_is_not_taken_for_ours() {
 }
 
 #[test]
-fn the_value_of_an_unknown_option_is_not_taken_for_the_command() {
+fn the_value_of_an_unknown_option_is_not_mistaken_for_the_command() {
     for arguments in [["--state", "/tmp/x", "true"], ["-t", "5s", "true"]] {
         let option = arguments[0];
         let line =
@@ -83,24 +83,24 @@ fn help_that_cannot_be_printed_is_an_error() {
 }
 
 #[test]
-fn our_options_may_follow_the_text() {
+fn our_options_may_follow_the_shell_command() {
     check(&["echo $A", "--timeout", "1h", "--env", "A=b"], 0, "b\n", "");
 }
 
 #[test]
-fn what_follows_the_dashes_is_the_commands_alone() {
+fn everything_after_the_dashes_belongs_to_the_command() {
     check(&["--", "echo", "--timeout", "--", "-h"], 0, "--timeout -- -h\n", "");
 }
 
 #[test]
-fn an_option_that_is_almost_ours_is_named() {
+fn a_misspelt_option_gets_a_suggestion() {
     let finished = finish(Fixture::new().run(&["x", "--timout", "2s"]));
     assert_eq!(finished.code, Some(2));
     assert!(finished.stderr.contains("a similar argument exists: '--timeout'"), "{finished:?}");
 }
 
 #[test]
-fn a_time_that_is_none_is_refused_with_what_is() {
+fn an_invalid_duration_is_refused_with_an_example() {
     let accepted = "expected a number with a unit (ms, s, m or h), like 500ms, 2s, 1.5m or 1h";
     for option in ["--timeout", "--idle-timeout"] {
         for time in ["2", "-2s", "1h30m", "soon"] {
@@ -114,7 +114,7 @@ fn a_time_that_is_none_is_refused_with_what_is() {
 }
 
 #[test]
-fn an_environment_edit_that_makes_no_sense_is_refused() {
+fn an_invalid_environment_edit_is_refused() {
     let line = |given| {
         format!("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")
     };
@@ -124,7 +124,7 @@ fn an_environment_edit_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_program_without_a_command_shows_its_help_and_fails() {
+fn without_a_subcommand_it_prints_help_and_fails() {
     let finished = finish(Fixture::new().program(&LASTBYTE));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
     assert!(finished.stderr.contains("Usage: lastbyte <COMMAND>"), "{finished:?}");

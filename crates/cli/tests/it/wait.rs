@@ -17,7 +17,7 @@ fn the_exit_code_is_the_commands_own() {
 }
 
 #[test]
-fn a_wait_whose_time_is_over_leaves_the_process_alone() {
+fn a_wait_that_times_out_leaves_the_process_alone() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     let over = "lastbyte: timed out; the process keeps running\n";
@@ -26,7 +26,7 @@ fn a_wait_whose_time_is_over_leaves_the_process_alone() {
 }
 
 #[test]
-fn something_else_that_comes_first_is_a_success() {
+fn a_condition_that_is_met_is_a_success() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print listening\x20on\x207070\n then hold");
     daemon.check(&["wait", &id, "--pattern", "on [0-9]+"], 0, "on 7070\n", "");
@@ -35,7 +35,7 @@ fn something_else_that_comes_first_is_a_success() {
 }
 
 #[test]
-fn an_end_that_comes_before_what_was_waited_for_is_no_success() {
+fn an_exit_before_the_condition_is_a_failure() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print nothing");
     let ended = "lastbyte: the process ended first: exit 0\n";
@@ -43,7 +43,7 @@ fn an_end_that_comes_before_what_was_waited_for_is_no_success() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_refused() {
+fn an_invalid_pattern_is_refused() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     let finished = daemon.finish(&["wait", &id, "--pattern", "("]);
@@ -51,7 +51,7 @@ fn a_pattern_that_is_none_is_refused() {
 }
 
 #[test]
-fn the_answer_can_be_had_as_json() {
+fn the_answer_can_be_printed_as_json() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "exit 5");
     let finished = daemon.finish(&["wait", &id, "--json"]);
@@ -61,7 +61,7 @@ fn the_answer_can_be_had_as_json() {
 }
 
 #[test]
-fn a_port_that_is_listened_on_is_a_success_and_one_that_never_is_is_none() {
+fn a_port_is_a_success_once_the_command_listens_on_it() {
     let daemon = Daemon::start();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let id = daemon.testchild(&[], &format!("listen {port} then hold"));
@@ -71,9 +71,9 @@ fn a_port_that_is_listened_on_is_a_success_and_one_that_never_is_is_none() {
     daemon.check(&["wait", &id, "--port", &port.to_string()], 1, "", ended);
 }
 
-/// The server itself gives the waiting command a terminal.
+/// The server itself provides the terminal for `wait`.
 #[test]
-fn on_a_terminal_a_line_tells_of_the_process_until_the_wait_is_over() {
+fn a_terminal_shows_a_status_line_while_it_waits() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print 12345 then hold");
     daemon.fixture.anchor.wait_for(1);

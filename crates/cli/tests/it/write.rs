@@ -7,7 +7,7 @@ use crate::daemon::Daemon;
 use crate::harness::{finish, start};
 
 #[test]
-fn a_text_is_written_as_it_is() {
+fn text_is_written_unchanged() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "cat");
     daemon.check(&["write", &id, "a b"], 0, "", "");
@@ -17,13 +17,13 @@ fn a_text_is_written_as_it_is() {
 }
 
 #[test]
-fn standard_input_is_passed_on_to_its_end() {
+fn all_of_standard_input_is_passed_on() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "cat");
     let mut command = daemon.lastbyte(&["write", &id, "--close"]);
     command.stdin(Stdio::piped());
     let mut writer = start(command);
-    // Taken, so that it is closed behind the last byte.
+    // Taken, so that it is closed after the last byte.
     let mut stdin = writer.stdin.take().unwrap();
     stdin.write_all(&pattern_bytes(0..5_000_000)).unwrap();
     drop(stdin);
@@ -34,7 +34,7 @@ fn standard_input_is_passed_on_to_its_end() {
 }
 
 #[test]
-fn what_was_accepted_before_is_not_written_again() {
+fn a_retry_does_not_write_accepted_bytes_again() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "cat");
     daemon.result(&["write", &id, "--offset", "0", "abc"]);
@@ -43,7 +43,7 @@ fn what_was_accepted_before_is_not_written_again() {
 }
 
 #[test]
-fn a_process_without_input_says_so() {
+fn a_process_without_input_refuses_a_write() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
     let finished = finish(daemon.lastbyte(&["write", &id, "x"]));

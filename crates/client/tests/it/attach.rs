@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::server::{answer, over_tcp};
 
 #[tokio::test]
-async fn the_cursor_counts_what_came_and_what_was_dropped() {
+async fn the_cursor_counts_received_and_dropped_bytes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::tcp(listener.local_addr().unwrap(), Some("secret".into()));
     let server = tokio::spawn(async move {
@@ -46,7 +46,7 @@ async fn the_cursor_counts_what_came_and_what_was_dropped() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_for_a_message_goes_in_several_while_output_comes() {
+async fn long_input_is_sent_in_several_messages_while_output_arrives() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::tcp(listener.local_addr().unwrap(), None);
     let input = pattern_bytes(0..32 << 20);
@@ -56,7 +56,7 @@ async fn what_is_too_long_for_a_message_goes_in_several_while_output_comes() {
         let hello = Message::text(r#"{"kind":"attached","cursor":0,"accepted":0}"#);
         socket.send(hello).await.unwrap();
         let mut came = Vec::new();
-        // More of either direction than fits on the way, and one waits for the other.
+        // More in each direction than the buffers hold, so each direction waits for the other.
         while came.len() < 32 << 20 {
             let message = socket.next().await.unwrap().unwrap().into_data();
             assert!(message.len() <= 1 << 20, "{}", message.len());
@@ -64,7 +64,7 @@ async fn what_is_too_long_for_a_message_goes_in_several_while_output_comes() {
             socket.send(Message::binary(message)).await.unwrap();
         }
         assert!(matches!(socket.next().await, Some(Ok(Message::Close(_)))));
-        // The answer to it is sent on the next look.
+        // The next call sends the answer to it.
         assert!(socket.next().await.is_none());
         came
     });

@@ -15,7 +15,7 @@ fn delivered() -> Step {
 }
 
 #[tokio::test]
-async fn requests_one_after_the_other_share_a_connection() {
+async fn successive_requests_share_a_connection() {
     let server = Server::start(vec![vec![healthy(), healthy(), healthy()]]);
     let client = server.client();
     for _ in 0..3 {
@@ -26,7 +26,7 @@ async fn requests_one_after_the_other_share_a_connection() {
 }
 
 #[tokio::test]
-async fn requests_at_the_same_time_have_a_connection_each() {
+async fn simultaneous_requests_have_a_connection_each() {
     let server = Server::start(vec![vec![healthy()], vec![healthy()]]);
     let client = server.client();
     let (one, other) = tokio::join!(client.health(), client.health());
@@ -34,7 +34,7 @@ async fn requests_at_the_same_time_have_a_connection_each() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_that_was_closed_is_replaced_whatever_is_asked() {
+async fn a_closed_idle_connection_is_replaced_for_every_request() {
     let (open, gone) = channel();
     let close = Step::CloseAfter(Arc::new(Mutex::new(gone)));
     let server = Server::start(vec![vec![healthy(), close], vec![delivered()]]);
@@ -46,7 +46,7 @@ async fn an_idle_connection_that_was_closed_is_replaced_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_carried_out_is_not_sent_again() {
+async fn a_request_that_may_have_been_carried_out_is_not_repeated() {
     let server = Server::start(vec![vec![healthy(), Step::Hang], vec![delivered()]]);
     let client = server.client();
     client.health().await.unwrap();
@@ -60,7 +60,7 @@ async fn what_may_have_been_carried_out_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_can_be_repeated_is_sent_again_when_a_kept_connection_breaks() {
+async fn a_safe_request_is_repeated_when_a_kept_connection_breaks() {
     let server = Server::start(vec![vec![healthy(), Step::Hang], vec![healthy()]]);
     let client = server.client();
     client.health().await.unwrap();
@@ -68,7 +68,7 @@ async fn what_can_be_repeated_is_sent_again_when_a_kept_connection_breaks() {
 }
 
 #[tokio::test]
-async fn a_start_is_sent_again_only_with_a_key_and_a_write_only_with_an_offset() {
+async fn a_start_is_repeated_only_with_a_key_and_a_write_only_with_an_offset() {
     let refused = || answer(404, "", r#"{"error":{"code":"route_not_found","message":"no"}}"#);
     let script = || vec![vec![healthy(), Step::Hang], vec![refused()]];
     let start =

@@ -15,7 +15,7 @@ fn chain(error: &dyn Error) -> String {
 }
 
 #[tokio::test]
-async fn a_refusal_is_the_servers_own_word() {
+async fn a_refusal_is_the_servers_error() {
     let body =
         r#"{"error":{"code":"process_not_found","message":"no process x","hint":"list them"}}"#;
     let server = Server::start(vec![vec![answer(404, "", body)]]);
@@ -26,7 +26,7 @@ async fn a_refusal_is_the_servers_own_word() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_said_with_the_address() {
+async fn a_failed_connection_names_the_address() {
     let error = Client::unix("/proc/nowhere/socket").health().await.unwrap_err();
     let want =
         "cannot connect to unix:/proc/nowhere/socket: No such file or directory (os error 2)";
@@ -34,7 +34,7 @@ async fn nobody_listening_is_said_with_the_address() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_shown() {
+async fn an_invalid_answer_is_an_error() {
     async fn check(step: Step, want: &str) {
         let server = Server::start(vec![vec![step]]);
         let error = server.client().health().await.unwrap_err();
@@ -48,7 +48,7 @@ async fn an_answer_that_is_none_is_shown() {
 }
 
 #[tokio::test]
-async fn a_raw_answer_without_its_head_is_none() {
+async fn a_raw_answer_without_its_header_fields_is_invalid() {
     let server = Server::start(vec![vec![answer(200, "lastbyte-from: 0\r\n", "abc")]]);
     let error = server.client().raw("x", &OutputQuery::default()).await.unwrap_err();
     let want = "GET /v1/processes/x/output?view=raw failed: the answer has no header lastbyte-next";

@@ -16,7 +16,7 @@ fn event(number: u64, kind: EventKind) -> News {
 }
 
 #[tokio::test]
-async fn a_feed_that_breaks_goes_on_behind_the_last_event() {
+async fn a_broken_feed_continues_after_the_last_event() {
     let first = format!(": hello\n\n{}{}", message(1, "started"), &message(2, "forgotten")[..20]);
     let second = format!("event: gap\ndata: {{}}\n\n{}", message(9, "forgotten"));
     let server = Server::start(vec![vec![stream(&first)], vec![stream(&second)]]);
@@ -31,7 +31,7 @@ async fn a_feed_that_breaks_goes_on_behind_the_last_event() {
 }
 
 #[tokio::test]
-async fn a_feed_that_breaks_before_its_first_event_has_a_gap() {
+async fn a_feed_that_breaks_before_its_first_event_has_a_gap_event() {
     let server =
         Server::start(vec![vec![stream(": hello\n\n")], vec![stream(&message(3, "started"))]]);
     let mut events = server.client().events(None).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_feed_that_breaks_before_its_first_event_has_a_gap() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_every_feed_at_once_is_not_asked_for_ever() {
+async fn reconnecting_ends_if_the_server_ends_every_feed_at_once() {
     let server = Server::start(vec![vec![stream("")]]);
     let mut events = server.client().events(None).await.unwrap();
     let error = events.next().await.unwrap_err();
@@ -48,7 +48,7 @@ async fn a_server_that_ends_every_feed_at_once_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
-async fn a_feed_that_is_refused_says_why() {
+async fn a_refused_feed_says_why() {
     let body = r#"{"error":{"code":"too_many_waits","message":"64 are waiting"}}"#;
     let server = Server::start(vec![vec![answer(503, "", body)]]);
     let error = server.client().events(None).await.unwrap_err();

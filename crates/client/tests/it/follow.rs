@@ -15,7 +15,7 @@ fn piece(start: u64, bytes: &[u8]) -> Followed {
 }
 
 #[tokio::test]
-async fn a_following_that_breaks_goes_on_behind_the_last_byte_and_ends_when_told_so() {
+async fn a_broken_follow_continues_after_the_last_byte() {
     let first = format!(":\n\n{}{}", output(0..2, r#"{"text":"é"}"#), "id: 9\nevent: out");
     let second = format!(
         "{}id: 7\nevent: dropped\ndata: {{\"range\":{{\"start\":3,\"end\":7}}}}\n\n",
@@ -38,7 +38,7 @@ async fn a_following_that_breaks_goes_on_behind_the_last_byte_and_ends_when_told
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_read_any_more_is_told_and_not_asked_for_again() {
+async fn a_log_that_cannot_be_read_is_an_error_and_not_retried() {
     let error = r#"{"error":{"code":"failed","message":"the disk is gone"}}"#;
     let server = Server::start(vec![vec![stream(&format!("event: failed\ndata: {error}\n\n"))]]);
     let mut following = server.client().follow("p", &FollowQuery::default()).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_log_that_cannot_be_read_any_more_is_told_and_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn streams_that_are_told_apart_say_which_they_are() {
+async fn split_streams_are_named() {
     let data = r#"{"range":{"start":0,"end":1},"stream":"stderr","content":{"text":"x"}}"#;
     let body = format!("id: 1-ended\nevent: late\ndata: {data}\n\n");
     let server = Server::start(vec![vec![stream(&body)]]);

@@ -1,4 +1,4 @@
-//! The client against a server that does exactly what a test says, mistakes included.
+//! The client against a server that follows a script, including mistakes.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

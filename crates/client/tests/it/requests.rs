@@ -6,10 +6,10 @@ use lastbyte_client::{Client, ClientError, RawOutput};
 
 use crate::server::{Server, answer, healthy, over_tcp};
 
-/// What one call asks: the first line of its head, and its body.
+/// The request of one call: the first line of its head, and its body.
 async fn asked<T>(call: impl AsyncFnOnce(Client) -> Result<T, ClientError>) -> (String, String) {
     let server = Server::start(vec![vec![answer(200, "", "null")]]);
-    // `null` answers few of them, and nobody looks at the answer here.
+    // `null` is an invalid answer for most calls, but the answer does not matter here.
     _ = call(server.client()).await;
     let heard = server.heard().remove(0);
     let (head, body) = heard.split_once("\r\n\r\n").unwrap();
@@ -19,7 +19,7 @@ async fn asked<T>(call: impl AsyncFnOnce(Client) -> Result<T, ClientError>) -> (
 }
 
 #[tokio::test]
-async fn every_verb_asks_for_what_it_is_named_after() {
+async fn every_verb_sends_its_request() {
     let check = |(line, body): (String, String), want_line: &str, want_body: &str| {
         assert_eq!((line.as_str(), body.as_str()), (want_line, want_body));
     };
@@ -80,7 +80,7 @@ async fn every_verb_asks_for_what_it_is_named_after() {
 }
 
 #[tokio::test]
-async fn a_raw_answer_is_its_bytes_and_what_the_head_says() {
+async fn a_raw_answer_has_its_bytes_and_the_facts_of_its_head() {
     let head = "lastbyte-from: 1\r\nlastbyte-next: 9\r\nlastbyte-total: 9\r\nlastbyte-dropped: 2-7\r\n\
                 lastbyte-phase: draining\r\nlastbyte-log-open: true\r\n";
     let server = Server::start(vec![vec![answer(200, head, "b\0\n")]]);
@@ -100,7 +100,7 @@ async fn a_raw_answer_is_its_bytes_and_what_the_head_says() {
 }
 
 #[tokio::test]
-async fn a_token_is_shown_to_a_server_on_a_port() {
+async fn a_server_on_a_port_gets_the_token() {
     let (addr, heard) = over_tcp(vec![healthy()]);
     Client::tcp(addr, Some("secret".into())).health().await.unwrap();
     let request = heard.requests().remove(0);

@@ -1,4 +1,4 @@
-//! A server by script: for each connection in turn, what it answers before it closes it.
+//! A scripted server: for each connection in turn, the answers that it sends before it closes it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use lastbyte_client::Client;
 use lastbyte_testkit::eventually;
 
-/// What is done with one request.
+/// What the server does with one request.
 #[derive(Debug, Clone)]
 pub enum Step {
     Answer(String),
-    /// The connection is closed behind the request, without a word.
+    /// Close the connection after the request, without an answer.
     Hang,
-    /// It is closed without waiting for a request, when the other end of this is gone.
+    /// Close it without waiting for a request, when the other end of this is dropped.
     CloseAfter(Arc<Mutex<Receiver<()>>>),
 }
 
@@ -56,7 +56,7 @@ impl Server {
     }
 }
 
-/// One connection over TCP, and where.
+/// A server for one connection over TCP, and its address.
 pub fn over_tcp(steps: Vec<Step>) -> (SocketAddr, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -74,7 +74,7 @@ impl Heard {
     fn attend(&self, mut connection: impl Read + Write, steps: Vec<Step>) {
         for step in steps {
             if let Step::CloseAfter(gone) = step {
-                // Nothing is ever sent.
+                // Nothing is sent on this channel.
                 _ = gone.lock().unwrap().recv();
                 break;
             }
@@ -90,7 +90,7 @@ impl Heard {
     }
 }
 
-/// One request; none when the client has closed the connection.
+/// Reads one request; `None` when the client has closed the connection.
 fn request(connection: &mut impl Read) -> Option<String> {
     let mut text = Vec::new();
     while !text.ends_with(b"\r\n\r\n") {
@@ -114,7 +114,7 @@ pub fn answer(status: u16, head: &str, body: &str) -> Step {
     ))
 }
 
-/// An answer that has its end where the connection has.
+/// An answer that ends with the connection.
 pub fn stream(body: &str) -> Step {
     Step::Answer(format!("HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n{body}"))
 }

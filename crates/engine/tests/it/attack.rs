@@ -1,4 +1,4 @@
-//! Attempts to get out, by a real program, under each policy and each way to enforce it.
+//! Attempts of a real program to get out of each policy, with each enforcement.
 
 mod expected;
 mod ground;
@@ -12,7 +12,7 @@ use expected::{Expected, expected};
 use ground::{Case, Ground};
 use table::Table;
 
-/// What came of one attempt: `ok` or the name of an error number.
+/// The result of one attempt: `ok` or the name of an error number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub group: String,
@@ -20,9 +20,9 @@ pub struct Outcome {
     pub result: String,
 }
 
-/// As this user: the server's, whoever that is. The table in docs/security.md is of user 0.
+/// Run as the user of the tests. The table in docs/security.md is from user 0.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_gets_out() {
+async fn nothing_gets_out_of_a_sandbox() {
     let mut table = Table::new();
     table.add("full access", &attack(Case::FullAccess, Enforcement::Landlock).await);
     for case in Case::CONFINED {
@@ -40,8 +40,8 @@ async fn nothing_gets_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_gets_out_of_a_server_without_privileges() {
-    if !as_nobody("attack::nothing_gets_out_of_a_server_without_privileges") {
+async fn nothing_gets_out_of_a_sandbox_of_an_unprivileged_server() {
+    if !as_nobody("attack::nothing_gets_out_of_a_sandbox_of_an_unprivileged_server") {
         return;
     }
     for case in Case::CONFINED {

@@ -1,4 +1,4 @@
-//! What cannot be run is refused with a reason, and leaves nothing behind.
+//! A launch that cannot run is refused with a reason, and leaves nothing behind.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -29,7 +29,7 @@ async fn an_empty_command_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nul_byte_is_refused_by_its_place() {
+async fn the_error_for_a_nul_byte_names_its_field() {
     let fixture = Fixture::new();
     let with_env = |name: &str, value: &str| Launch {
         env: vec![EnvEdit::Set(name.into(), value.into())],
@@ -63,7 +63,7 @@ async fn a_bad_environment_name_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_executed_names_the_program_and_the_reason() {
+async fn a_failed_exec_names_the_program_and_the_reason() {
     let fixture = Fixture::new();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).into_os_string();
@@ -90,7 +90,7 @@ async fn what_cannot_be_executed_names_the_program_and_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arguments_that_are_too_long_are_refused_by_the_kernel_and_said_so() {
+async fn arguments_that_are_too_long_are_reported_as_such() {
     let fixture = Fixture::new();
     let long = "x".repeat(200_000);
     for launch in [
@@ -105,7 +105,7 @@ async fn arguments_that_are_too_long_are_refused_by_the_kernel_and_said_so() {
     }
 }
 
-/// Agents compile and run at once: a program that is still open for writing is waited for.
+/// Agents run what they have just compiled: a start waits while the program is open for writing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_freshly_written_program_runs() {
     let fixture = Fixture::new();
@@ -148,7 +148,7 @@ async fn bytes_that_are_not_utf_8_work_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_left_of_what_could_not_start() {
+async fn a_failed_start_leaves_nothing_behind() {
     let fixture = Fixture::new();
     finish(&fixture.start("exit 0").await).await;
     let before = open_fds();

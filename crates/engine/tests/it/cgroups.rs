@@ -1,4 +1,4 @@
-//! Cgroups come, are used again and go. Users without cgroups get the same by a scan.
+//! Cgroups are created, reused and removed. Users without cgroups get the same results by a scan.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use lastbyte_testkit::{
 
 use crate::fixture::{Fixture, finish, fixture_with_cgroups, patiently, sure_reaches};
 
-/// The parents of this program, of which each test is one of its own.
+/// The parent cgroups of this program. Each test is a program of its own.
 fn parents() -> Vec<PathBuf> {
     let Ok(own) = cgroup::own_folder() else { return Vec::new() };
     let prefix = format!("lastbyte-{}-", std::process::id());
@@ -35,7 +35,7 @@ fn name(folder: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_has_a_cgroup_where_this_user_can_make_one_and_is_scanned_elsewhere() {
+async fn a_tree_has_a_cgroup_if_this_user_can_create_one_and_is_scanned_otherwise() {
     let best = sure_reaches()[0];
     let fixture = Fixture::new();
     assert_eq!(fixture.engine.reach(), best);
@@ -49,7 +49,7 @@ async fn a_tree_has_a_cgroup_where_this_user_can_make_one_and_is_scanned_elsewhe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_left_of_a_stopped_tree_but_a_free_cgroup() {
+async fn a_stopped_tree_leaves_only_a_free_cgroup() {
     for reach in sure_reaches() {
         let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
         finish(&fixture.start("exit 0").await).await;
@@ -61,7 +61,7 @@ async fn nothing_is_left_of_a_stopped_tree_but_a_free_cgroup() {
             let proof = patiently("stop", process.stop(Verb::Stop)).await;
             assert_eq!((proof.left, proof.reach), (vec![], reach));
             patiently("the end", process.ended()).await;
-            // The anchor's side of the helpers' connections are descriptors, too.
+            // The anchor's ends of the helpers' connections are descriptors, too.
             fixture.anchor.wait_for_at_most(0);
         }
         eventually("no descriptor stays", || open_fds().len() <= before);
@@ -96,18 +96,18 @@ async fn a_cgroup_costs_no_descriptor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_command_after_the_other_uses_the_same_cgroup() {
+async fn successive_commands_reuse_one_cgroup() {
     let Some(fixture) = fixture_with_cgroups() else { return };
     for _ in 0..20 {
         finish(&fixture.start("exit 0").await).await;
         eventually("the cgroup is given back", || children_of(std::process::id()).is_empty());
     }
-    // The next can begin before the owner of the last is quite done.
+    // The next one can start before the owner of the last has finished.
     assert!(cgroups().len() <= 3, "{:?}", cgroups());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cgroup_with_a_survivor_is_given_to_nobody_else() {
+async fn a_cgroup_with_a_survivor_is_not_reused() {
     let Some(fixture) = fixture_with_cgroups() else { return };
     let silent = "setsid-background close-stdout then close-stderr then hold end then exit 0";
     let process = fixture.start(silent).await;
@@ -125,7 +125,7 @@ async fn a_cgroup_with_a_survivor_is_given_to_nobody_else() {
         assert_eq!(proof.signalled, [other.pid()], "{proof:?} {:?}", cgroups());
     }
     assert!(is_alive(survivor));
-    // Forgotten as it is, its cgroup is taken back once it is gone.
+    // Although its process is forgotten, its cgroup is freed once it is gone.
     fixture.anchor.tell("exit 0");
     fixture.anchor.wait_for_at_most(0);
     eventually("it is gone", || !is_alive(survivor));
@@ -133,10 +133,10 @@ async fn a_cgroup_with_a_survivor_is_given_to_nobody_else() {
     assert_eq!(parents(), Vec::<PathBuf>::new());
 }
 
-/// The kernel tells late that a cgroup is empty, and never once the cgroup is gone: an owner that
-/// removed it at once left the stop waiting until its patience was over.
+/// The kernel reports late that a cgroup is empty, and not at all once the cgroup is removed. If
+/// the owner removed it at once, the stop would wait until its own time limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_is_answered_when_the_tree_is_gone_and_not_when_patience_is() {
+async fn a_stop_is_answered_as_soon_as_the_tree_is_gone() {
     for reach in sure_reaches() {
         let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
         let begun = std::time::Instant::now();
@@ -145,7 +145,7 @@ async fn a_stop_is_answered_when_the_tree_is_gone_and_not_when_patience_is() {
             let process = fixture.start_launch(launch).await;
             assert_eq!(patiently("stop", process.stop(Verb::Stop)).await.left, []);
         }
-        // One that waits in vain waits for five seconds.
+        // That time limit is five seconds.
         let took = begun.elapsed();
         assert!(took < std::time::Duration::from_secs(5), "{took:?} by {reach:?}");
     }
@@ -171,26 +171,26 @@ async fn a_process_does_not_reach_the_next_user_of_its_cgroup() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_goes_takes_its_cgroups_with_it() {
+async fn an_engine_removes_its_cgroups_when_it_is_dropped() {
     let Some(Fixture { engine, anchor, state }) = fixture_with_cgroups() else { return };
     let launch = Launch::argv(["/bin/true"]);
     let process = engine.start(launch).await.unwrap().process;
     finish(&process).await;
     drop(engine);
-    // A handle on an ended process keeps nothing.
+    // The handle of an ended process keeps nothing.
     eventually("the parent is gone", || parents().is_empty());
     drop((process, anchor, state));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_sweeps_what_a_dead_run_left_and_nothing_of_a_live_one() {
+async fn a_start_removes_cgroups_of_dead_runs_and_keeps_those_of_live_ones() {
     let Some(live) = fixture_with_cgroups() else { return };
     let process = live.start("hold").await;
     live.anchor.wait_for(1);
     let own = cgroup::own_folder().unwrap();
     let dead = own.join(format!("lastbyte-0-{}", std::process::id()));
     fs::create_dir(&dead).unwrap();
-    // Somebody else who starts at this instant may be sweeping already.
+    // Another test that starts at this moment may already be sweeping.
     _ = fs::create_dir(dead.join("0"));
     let before = (parents(), cgroups());
     let next = fixture_with_cgroups();
@@ -203,7 +203,7 @@ async fn a_start_sweeps_what_a_dead_run_left_and_nothing_of_a_live_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cgroup_that_is_insisted_on_and_cannot_be_had_is_an_error() {
+async fn requiring_a_cgroup_that_cannot_be_created_is_an_error() {
     let state = tempfile::tempdir().unwrap();
     let settings =
         |reach| Settings { mechanism: Mechanism::Clone, reach, ..Settings::new(state.path()) };
@@ -213,11 +213,11 @@ async fn a_cgroup_that_is_insisted_on_and_cannot_be_had_is_an_error() {
     assert_eq!(engine.reach(), Reach::Scan);
 }
 
-/// As in most containers: the hierarchy is there and cannot be written.
+/// As in most containers: the hierarchy exists but is read-only.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "a change to the test's own namespace")]
-async fn a_machine_without_cgroups_is_scanned() {
-    if !inside("cgroups::a_machine_without_cgroups_is_scanned", &["--mount"]) {
+async fn without_cgroups_a_tree_is_scanned() {
+    if !inside("cgroups::without_cgroups_a_tree_is_scanned", &["--mount"]) {
         return;
     }
     let own = cgroup::own_folder().unwrap();
@@ -237,9 +237,9 @@ async fn a_machine_without_cgroups_is_scanned() {
     assert_eq!((proof.signalled, proof.left), (vec![process.pid()], vec![]));
 }
 
-/// The cgroup was fine when the engine was made; a command can spoil it, or the parent.
+/// The cgroup worked when the engine was created; a command can break it, or its parent.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cgroup_that_fails_later_is_a_warning_and_the_tree_is_scanned() {
+async fn if_a_cgroup_fails_later_there_is_a_warning_and_the_tree_is_scanned() {
     if !has_cgroups("cgroups") {
         return;
     }

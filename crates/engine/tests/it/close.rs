@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::fixture::{Fixture, finish, patiently, sure_reaches};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_is_stopped_and_new_starts_are_refused() {
+async fn a_close_stops_running_processes_and_refuses_new_starts() {
     let fixture = Fixture::new();
     let one = fixture.start("hold").await;
     let two = fixture.start("background hold end then hold").await;
@@ -32,7 +32,7 @@ async fn what_runs_is_stopped_and_new_starts_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn survivors_are_left_or_stopped_as_the_caller_says() {
+async fn a_close_leaves_or_stops_survivors_as_the_caller_says() {
     for (survivors, lives) in [(Survivors::Leave, true), (Survivors::Stop, false)] {
         let fixture = Fixture::new();
         finish(&fixture.start("leave-silent-holder").await).await;
@@ -43,7 +43,7 @@ async fn survivors_are_left_or_stopped_as_the_caller_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_survived_is_found_among_the_ended() {
+async fn ended_processes_with_survivors_are_found() {
     let fixture = Fixture::new();
     let alone = fixture.start("exit 0").await;
     let outlived = fixture.start("setsid-background close-stdout then hold end then exit 0").await;
@@ -57,7 +57,7 @@ async fn whoever_was_survived_is_found_among_the_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_that_have_ended_only_those_with_survivors_are_stopped() {
+async fn only_ended_processes_with_survivors_are_stopped() {
     for reach in sure_reaches() {
         let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
         let mut survived = Vec::new();
@@ -101,7 +101,7 @@ async fn a_start_that_races_with_the_close_leaves_nothing_behind() {
     assert_eq!(left, Vec::<u32>::new(), "no child, not even a zombie");
 }
 
-/// Says that it was asked, and nothing more.
+/// Says that it was asked, then never answers.
 #[derive(Debug, Default)]
 struct NeverAnswers {
     asked: Notify,
@@ -129,9 +129,9 @@ async fn a_start_that_hangs_does_not_hang_the_close() {
     hanging.abort();
 }
 
-/// An engine whose runtime is gone answers, instead of waiting for a courier that is gone too.
+/// The engine answers instead of waiting for a task of the runtime that is gone.
 #[test]
-fn an_engine_without_its_runtime_starts_nothing_and_hangs_nobody() {
+fn an_engine_without_its_runtime_refuses_starts_and_does_not_hang() {
     let first = tokio::runtime::Runtime::new().unwrap();
     let fixture = first.block_on(async { Fixture::new() });
     drop(first);

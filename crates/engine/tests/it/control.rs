@@ -1,4 +1,4 @@
-//! Signals: who gets them, and what the answer says, in each phase.
+//! Signals: which processes get them, and what the answer says, in each phase.
 
 use lastbyte_engine::{Delivery, Phase, Reach, ReachChoice, Signal, Status, Verb};
 use lastbyte_testkit::{Reused, eventually, inside, is_alive};
@@ -7,7 +7,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use crate::fixture::{Fixture, HOUR, drain, finish, nobody_left, patiently};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_runs_the_whole_group_gets_it() {
+async fn a_signal_to_a_running_process_reaches_its_group() {
     let fixture = Fixture::new();
     let process = fixture.start("background hold end then hold").await;
     fixture.anchor.wait_for(2);
@@ -18,7 +18,7 @@ async fn while_it_runs_the_whole_group_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_drains_what_is_left_of_the_group_gets_it() {
+async fn a_signal_during_the_drain_reaches_the_rest_of_the_group() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
     launch.drain = drain(HOUR, HOUR);
@@ -30,11 +30,11 @@ async fn while_it_drains_what_is_left_of_the_group_gets_it() {
     finish(&process).await;
 }
 
-/// While the zombie is held, `kill` returns 0 whoever is left; the answer must not believe it.
+/// While the zombie is kept, `kill` always returns 0; the answer must not rely on it.
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_drains_and_only_others_hold_it_nobody_gets_it() {
+async fn a_signal_during_the_drain_does_not_reach_holders_outside_the_group() {
     let fixture = Fixture::new();
-    // The holder is in a session and group of its own.
+    // The holder has its own session and group.
     let mut launch = fixture.launch("setsid-background hold end then exit 0");
     launch.drain = drain(HOUR, HOUR);
     let process = fixture.start_launch(launch).await;
@@ -47,7 +47,7 @@ async fn while_it_drains_and_only_others_hold_it_nobody_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_the_ending_survivors_of_the_group_get_it_and_then_nobody() {
+async fn a_signal_after_the_ending_reaches_survivors_of_the_group() {
     let fixture = Fixture::new();
     let process = fixture.start("leave-silent-holder").await;
     finish(&process).await;
@@ -59,7 +59,7 @@ async fn after_the_ending_survivors_of_the_group_get_it_and_then_nobody() {
     assert_eq!(process.signal(Signal::TERM).await, Ok(Delivery::Nobody));
 }
 
-/// The kernel gives the leader's old number to another process; the old one is signalled.
+/// The kernel gives the leader's pid to another process before the old process is signalled.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reused_pid_is_never_signalled() {
     let flags = ["--pid", "--fork", "--mount-proc", "--kill-child"];
@@ -70,13 +70,13 @@ async fn a_reused_pid_is_never_signalled() {
         [ReachChoice::Best, ReachChoice::Only(Reach::Scan), ReachChoice::Only(Reach::Group)]
     {
         let fixture = Fixture::with(|settings| settings.reach = reach);
-        // The kernel tells the start of a process to a hundredth of a second.
+        // The kernel reports the start time of a process to a hundredth of a second.
         let process = fixture.start("background hold end then sleep-ms 30").await;
         let holder = fixture.anchor.wait_for(1)[0];
         finish(&process).await;
         fixture.anchor.tell("exit 0");
         patiently("the log closes", process.wait_for(|_| false)).await;
-        // We are the first process of the namespace, and so the parent of its orphans.
+        // We are the first process of the namespace, and so its orphans become our children.
         let holder = Pid::from_raw(holder.cast_signed()).unwrap();
         waitpid(Some(holder), WaitOptions::empty()).unwrap();
         let mut innocent = [process.pid(), holder.as_raw_pid()].map(Reused::pid);

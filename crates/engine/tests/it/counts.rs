@@ -1,4 +1,4 @@
-//! What an engine counts is what has happened, neither more nor less.
+//! An engine counts exactly what happens.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::fixture::{Fixture, HOUR, drain, finish, patiently};
 use crate::home::{Home, close};
 
-/// Endings by status and cause, those that are not 0.
+/// Endings by status and cause, without zeros.
 fn endings(counts: &Counts) -> Vec<(StatusKind, CauseKind, u64)> {
     let all =
         StatusKind::ALL.iter().flat_map(|status| CauseKind::ALL.map(|cause| (*status, cause)));
@@ -30,7 +30,7 @@ async fn until_closed(process: &Process) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_start_and_every_ending_counts_once_by_how_it_went() {
+async fn every_start_and_ending_is_counted_once() {
     let fixture = Fixture::new();
     let counts = fixture.engine.counts();
     for actions in ["exit 0", "exit 3", "kill-self 15"] {
@@ -66,7 +66,7 @@ async fn every_start_and_every_ending_counts_once_by_how_it_went() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_comes_to_nothing_is_counted_by_its_reason_and_not_as_a_start() {
+async fn a_failed_start_is_counted_by_its_reason_and_not_as_a_start() {
     let fixture = Fixture::new();
     let (engine, counts) = (&fixture.engine, fixture.engine.counts());
     let refused =
@@ -101,7 +101,7 @@ async fn a_start_that_comes_to_nothing_is_counted_by_its_reason_and_not_as_a_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_byte_of_output_is_counted_and_every_byte_that_was_dropped() {
+async fn stored_and_dropped_bytes_are_counted() {
     let fixture = Fixture::new();
     let counts = fixture.engine.counts();
     let quota = Quota::new(256 << 10).unwrap();
@@ -123,10 +123,10 @@ async fn every_byte_of_output_is_counted_and_every_byte_that_was_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_output_is_counted_as_well() {
+async fn late_output_is_counted() {
     let fixture = Fixture::new();
     let launch = fixture.launch("leave-tail");
-    // The tail comes in two parts 30 ms apart, on a busy machine more.
+    // The tail is written in two parts 30 ms apart, or more on a busy machine.
     let rule = drain(Duration::from_secs(1), HOUR);
     let process = fixture.start_launch(Launch { drain: rule, ..launch }).await;
     patiently("the process ends", process.ended()).await;
@@ -138,7 +138,7 @@ async fn late_output_is_counted_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sixteen_clients_at_once_are_counted_right() {
+async fn counts_are_correct_with_sixteen_clients_at_once() {
     let fixture = Fixture::new();
     let mut clients = JoinSet::new();
     for _ in 0..16 {
@@ -162,7 +162,7 @@ async fn sixteen_clients_at_once_are_counted_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_the_phases_are_true_and_the_counts_begin_again() {
+async fn after_a_restart_phases_are_correct_and_counts_start_at_zero() {
     let home = Home::new();
     let engine = home.open();
     for actions in ["exit 0", "print x"] {

@@ -1,6 +1,6 @@
 //! An engine whose program is killed in the middle of its work.
 //!
-//! Each test runs itself again as a program of its own, kills that, and goes on with what it left.
+//! Each test runs itself again as another program, kills that, and continues with its state folder.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
 use std::fs::File;
@@ -22,12 +22,12 @@ const STATE: &str = "LASTBYTE_TEST_STATE";
 const SAYS: &str = "doomed: ";
 const TO_FORGET: &str = "to be forgotten";
 
-/// The state folder of the program that will be killed, if this is that one.
+/// In the program that will be killed: its state folder.
 fn doomed() -> Option<PathBuf> {
     std::env::var_os(STATE).map(PathBuf::from)
 }
 
-/// The program that will be killed, and what it says meanwhile.
+/// The program that will be killed, and its output.
 struct Doomed {
     program: Child,
     says: Lines<BufReader<ChildStdout>>,
@@ -53,7 +53,7 @@ impl Doomed {
         lines.find_map(|line| line.split_once(SAYS).map(|(_, said)| said.to_owned()))
     }
 
-    /// Kills it, and returns what it has said since.
+    /// Kills it, and returns what it has printed since.
     fn kill(mut self) -> Vec<String> {
         self.program.kill().unwrap();
         self.program.wait().unwrap();
@@ -62,7 +62,7 @@ impl Doomed {
 }
 
 fn say(text: &str) {
-    // One write for each line: a line that is there is whole.
+    // One write for each line, so that every line is complete.
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n{SAYS}{text}\n").as_bytes()).unwrap();
     out.flush().unwrap();
@@ -72,7 +72,7 @@ fn settings(state: PathBuf) -> Settings {
     Settings { history: History::Journal, ..Settings::new(state) }
 }
 
-/// All that was seen of an ended process, as one line.
+/// Everything that was seen of an ended process, as one line.
 fn line(process: &Process) -> String {
     let snapshot = process.snapshot();
     let ending = snapshot.ending().unwrap();
@@ -109,14 +109,14 @@ async fn work(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up() {
+async fn endings_survive_crashes_unchanged_and_none_is_made_up() {
     if let Some(state) = doomed() {
         return work(open(settings(state))).await;
     }
-    let name = "crash::an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up";
+    let name = "crash::endings_survive_crashes_unchanged_and_none_is_made_up";
     let home = Home::new();
     let mut seen: Vec<String> = Vec::new();
-    // Each goes on with what all before it have left.
+    // Each continues with the state of all earlier ones.
     for round in 0..5 {
         let mut doomed = Doomed::run(name, &home);
         for _ in 0..20 + 13 * round {
@@ -134,7 +134,7 @@ async fn an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up() {
             let id: Id = said.split(' ').next().unwrap().parse().unwrap();
             match engine.get(id) {
                 Some(process) => assert_eq!(line(&process), *said),
-                // Killed before it could say that it has forgotten this one.
+                // It was killed before it could print that it has forgotten this one.
                 None => assert!(said.contains(TO_FORGET), "{said}"),
             }
         }
@@ -154,9 +154,9 @@ async fn an_ending_that_was_seen_is_the_same_for_ever_and_nothing_is_made_up() {
     assert!(seen.len() > 50, "{}", seen.len());
 }
 
-/// At every instant a byte is in the pipe or in the file, and never in the server's memory alone.
+/// At every moment a byte is in the pipe or in the file, and never only in the server's memory.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_file_does_not_have_is_still_in_the_pipe() {
+async fn bytes_that_are_not_in_the_file_are_still_in_the_pipe() {
     if let Some(state) = doomed() {
         let engine = open(settings(state));
         let process = engine.start(Launch::argv(script("chatter 0 0"))).await.unwrap().process;
@@ -167,9 +167,9 @@ async fn what_the_file_does_not_have_is_still_in_the_pipe() {
     for _ in 0..5 {
         let home = Home::new();
         let mut doomed =
-            Doomed::run("crash::what_the_file_does_not_have_is_still_in_the_pipe", &home);
+            Doomed::run("crash::bytes_that_are_not_in_the_file_are_still_in_the_pipe", &home);
         let pid = home.anchor.wait_for(1)[0];
-        // With this end of it the pipe outlives the server.
+        // This end keeps the pipe after the server is gone.
         let pipe = File::open(format!("/proc/{pid}/fd/1")).unwrap();
         let id: Id = doomed.next().unwrap().parse().unwrap();
         doomed.kill();
@@ -185,10 +185,10 @@ async fn what_the_file_does_not_have_is_still_in_the_pipe() {
     }
 }
 
-/// A process that ends, and one that does not, with a child in another session.
+/// A process that ends, and one that keeps running with a child in another session.
 async fn leave_a_tree(state: PathBuf, reach: Reach) {
     let engine = open(Settings { reach: ReachChoice::Only(reach), ..settings(state) });
-    // The next process uses the same cgroup; what lives in it does not belong to this one.
+    // The next process reuses the cgroup; its members do not belong to this one.
     let first = engine.start(Launch::argv(script("exit 0"))).await.unwrap().process;
     first.ended().await;
     first.wait_for(|_| false).await;
@@ -215,7 +215,7 @@ async fn check_lost(name: &str, reach: Reach) {
     let (first, id): (Id, Id) = (first.parse().unwrap(), id.parse().unwrap());
     let pids = home.anchor.wait_for(2);
     doomed.kill();
-    // Twice: the second finds the ending that the first has written down.
+    // Twice: the second engine finds the ending that the first has recorded.
     for restored in [(1, 1), (2, 0)] {
         let engine = home.open();
         assert_eq!((engine.restored().ended, engine.restored().lost), restored);

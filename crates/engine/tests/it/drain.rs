@@ -1,4 +1,4 @@
-//! From the leader's exit to the ending: nothing lost, nothing waited for in vain.
+//! From the leader's exit to the ending: no byte is lost, and no wait is needless.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ fn holder_pids(closing: &Closing) -> Vec<u32> {
 async fn the_tail_of_a_background_child_is_kept_and_the_child_lives_on() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-tail");
-    // The tail comes in two parts 30 ms apart, on a busy machine more. Were the limit waited for,
-    // the test would fail.
+    // The tail is written in two parts 30 ms apart, or more on a busy machine. The test fails if
+    // the drain waits for its limit.
     launch.drain = drain(Duration::from_secs(1), HOUR);
     let process = fixture.start_launch(launch).await;
     let (ending, bytes) = finish(&process).await;
@@ -44,7 +44,7 @@ async fn the_tail_of_a_background_child_is_kept_and_the_child_lives_on() {
 }
 
 #[test]
-fn a_drain_is_short_unless_the_launch_says_otherwise() {
+fn a_drain_is_short_by_default() {
     let rule = lastbyte_engine::Launch::shell("x").drain;
     assert_eq!((rule.quiet_window.as_millis(), rule.limit.as_millis()), (50, 2000));
     assert_eq!(rule.holders.as_millis(), 20);
@@ -54,16 +54,16 @@ fn a_drain_is_short_unless_the_launch_says_otherwise() {
 async fn a_silent_holder_ends_at_the_quiet_window() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
-    // Were the limit waited for, the test would fail.
+    // The test fails if the drain waits for its limit.
     launch.drain = drain(Duration::from_millis(50), HOUR);
     let process = fixture.start_launch(launch).await;
     let (ending, _) = finish(&process).await;
     assert_eq!(holder_pids(&ending.closing), fixture.anchor.wait_for(1));
 }
 
-/// All of it takes longer than one window, and no pause in it does.
+/// The whole drain takes longer than one window, but no pause in it does.
 #[tokio::test(flavor = "multi_thread")]
-async fn each_late_byte_gives_the_next_one_a_window_of_its_own() {
+async fn every_byte_starts_a_new_quiet_window() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
     let window = Duration::from_secs(2);
@@ -73,7 +73,7 @@ async fn each_late_byte_gives_the_next_one_a_window_of_its_own() {
     for count in 1..=5 {
         fixture.anchor.tell("print x");
         patiently("the byte", process.until_past(count - 1)).await;
-        // No byte comes meanwhile.
+        // No byte arrives in between.
         _ = tokio::time::timeout(window / 4, std::future::pending::<()>()).await;
     }
     let (ending, bytes) = finish(&process).await;
@@ -81,10 +81,10 @@ async fn each_late_byte_gives_the_next_one_a_window_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chatty_holder_ends_at_the_limit_with_none_of_the_ready_bytes_lost() {
+async fn at_the_limit_bytes_that_are_ready_are_still_kept() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-chatty-holder 1");
-    // It is never quiet for an hour, so only the limit can end it.
+    // It is never quiet for an hour, so only the limit can end the drain.
     launch.drain = drain(HOUR, Duration::from_millis(300));
     let process = fixture.start_launch(launch).await;
     let (ending, bytes) = finish(&process).await;
@@ -107,7 +107,7 @@ async fn a_flooding_holder_cannot_keep_a_command_from_ending() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_of_file_waits_out_no_timer() {
+async fn an_end_of_file_ends_the_drain_at_once() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("print x");
     launch.drain = drain(HOUR, HOUR);
@@ -130,7 +130,7 @@ async fn a_child_that_redirected_its_output_holds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_the_leaders_exit_the_phase_is_draining() {
+async fn the_phase_is_draining_from_the_leaders_exit() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("leave-silent-holder");
     launch.drain = drain(HOUR, HOUR);

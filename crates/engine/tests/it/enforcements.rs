@@ -1,5 +1,5 @@
-//! Which enforcements there have to be on this machine, found without asking the engine: a probe
-//! that fails by mistake must not make the tests of what it probes vanish.
+//! The enforcements that must work on this machine, found without the engine: a probe that fails by
+//! mistake must not disable the tests of what it probes.
 #![expect(clippy::disallowed_methods, reason = "a look at the machine, not a command")]
 
 use std::process::{Command, Stdio};
@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 use lastbyte_engine::Enforcement;
 use lastbyte_testkit::not_run;
 
-/// Landlock always; each kind of namespaces if `unshare` can make it. What is missing is said.
+/// Landlock always, and each kind of namespace that `unshare` can create. The others are reported.
 pub fn enforcements_here() -> Vec<Enforcement> {
     static HERE: OnceLock<Vec<Enforcement>> = OnceLock::new();
     HERE.get_or_init(|| Enforcement::ALL.into_iter().filter(|one| is_here(*one)).collect()).clone()
 }
 
-/// Those of them that can protect and hide.
+/// The ones that can protect and hide files.
 pub fn with_mounts() -> impl Iterator<Item = Enforcement> {
     enforcements_here().into_iter().filter(|one| *one != Enforcement::Landlock)
 }

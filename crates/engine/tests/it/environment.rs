@@ -1,4 +1,4 @@
-//! What a command finds around it: environment and working directory.
+//! A command's environment and working directory.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -39,7 +39,7 @@ async fn edits_are_applied_in_order_and_forced_values_win() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_carries_its_id_and_cannot_change_it() {
+async fn every_command_has_its_id_in_its_environment() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("print-env LASTBYTE_ID");
     launch.env.push(set("LASTBYTE_ID", "mine"));
@@ -65,7 +65,7 @@ impl EnvironmentProvider for Provider {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_gives_the_base_and_its_failure_is_a_warning() {
+async fn a_provider_sets_the_base_and_its_failure_is_a_warning() {
     for (provider, want, warnings) in [
         (Provider(Ok("hook")), "hook", vec![]),
         (Provider(Err("broken")), "own", vec![Warning::Environment("broken".into())]),
@@ -89,7 +89,7 @@ async fn the_launchs_directory_is_used_and_reported() {
     assert_eq!(started.process.spec().cwd, folder.path());
 }
 
-/// The directory of a launch that names none, under these settings.
+/// The directory of a launch without one, with these settings.
 async fn default_cwd(change: impl FnOnce(&mut Settings)) -> Started {
     let fixture = Fixture::with(change);
     let started = fixture.engine.start(Launch::argv(script("print-cwd"))).await.expect("starts");
@@ -99,7 +99,7 @@ async fn default_cwd(change: impl FnOnce(&mut Settings)) -> Started {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_one_the_first_default_that_exists_is_used() {
+async fn without_a_directory_the_first_default_that_exists_is_used() {
     let (workdir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let configured = default_cwd(|settings| {
         settings.workdir = Some(workdir.path().into());
@@ -118,7 +118,7 @@ async fn without_one_the_first_default_that_exists_is_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_configured_directory_is_looked_at_for_each_start() {
+async fn the_configured_directory_is_checked_at_each_start() {
     let parent = tempfile::tempdir().unwrap();
     let workdir = parent.path().join("later");
     let fixture = Fixture::with(|settings| {

@@ -1,5 +1,5 @@
-//! Processes that shake off what a tree is known by, in a program that adopts orphans: each is
-//! stopped with its tree or named, and none outlives a close.
+//! Processes that drop the marks of their tree, in a program that adopts orphans: each is stopped
+//! with its tree or reported, and none outlives a close.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::fixture::{Fixture, HOUR, finish, patiently};
 use crate::unprivileged::{as_nobody, as_nobody_in};
 
 const STOP: StopPolicy = StopPolicy { signal: Signal::TERM, grace: Duration::from_secs(5) };
-/// In a session of its own and with no environment but the anchor; its parent is gone.
+/// In its own session, with no environment but the anchor; its parent is gone.
 const DETACHED: &str = "(setsid env -i $ANCHOR $CHILD hold >/dev/null 2>&1 </dev/null &)";
-/// The same by two forks, as daemons do it.
+/// The same with two forks, as daemons do.
 const DAEMON: &str = "(setsid sh -c '(env -i $ANCHOR $CHILD hold >/dev/null 2>&1 </dev/null &)' &)";
-/// The same without the tag: every user can lower the limit that it is.
+/// The same without the tag, which is a limit that every user can lower.
 const UNMARKED: &str =
     "(prlimit --locks=5:5 setsid env -i $ANCHOR $CHILD hold >/dev/null 2>&1 </dev/null &)";
 
@@ -54,7 +54,7 @@ impl Adopting {
     }
 }
 
-/// Leaves only where this user can have them.
+/// With cgroups only if this user can create them.
 fn reaches() -> Vec<Reach> {
     if rustix::process::geteuid().is_root() {
         vec![Reach::Cgroup, Reach::Scan]
@@ -68,11 +68,11 @@ fn one(pids: &[u32]) -> i32 {
     pid.cast_signed()
 }
 
-async fn nothing_of_a_detached_tree_is_left() {
+async fn check_detached_trees() {
     for reach in reaches() {
         for escape in [DETACHED, DAEMON] {
             let program = Adopting::by(reach);
-            // Another one, so that nothing can be concluded from there being one tree only.
+            // A second tree, so that orphans are not attributed just because there is only one.
             let other = program.run("exec sleep 60").await;
             let process = program.run(&format!("{escape}; exec sleep 60")).await;
             let escaped = one(&program.wait_for(1));
@@ -89,13 +89,13 @@ async fn nothing_of_a_detached_tree_is_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_without_environment_and_streams_is_stopped_with_its_tree() {
-    nothing_of_a_detached_tree_is_left().await;
+    check_detached_trees().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_of_an_ordinary_user_is_stopped_with_its_tree() {
     if as_nobody("escapes::a_daemon_of_an_ordinary_user_is_stopped_with_its_tree") {
-        nothing_of_a_detached_tree_is_left().await;
+        check_detached_trees().await;
     }
 }
 
@@ -116,10 +116,10 @@ async fn a_daemon_that_outlives_its_leader_is_listed_and_stopped() {
     }
 }
 
-/// A chain of forks without an exec, so that a link lives for a fraction of a millisecond: each has
-/// a session of its own, and no environment but the path of its program. It ends soon after this
-/// program, so that a test that is killed leaves none behind, and after 10,000 links: a test that
-/// fails must not fill the machine with zombies.
+/// A chain of forks without an exec, in which each link lives for a fraction of a millisecond. Each
+/// has its own session, and no environment but the path of its program. The chain ends soon after
+/// this program, so that a killed test leaves none behind, and after 10,000 links, so that a failed
+/// test does not fill the machine with zombies.
 fn chain() -> String {
     let own = std::process::id();
     format!(
@@ -130,7 +130,7 @@ fn chain() -> String {
     )
 }
 
-/// The log stays open as long as any link lives, since it has the pipe.
+/// The log stays open while any link lives, because it has the pipe.
 async fn a_chain_is_broken() {
     for reach in reaches() {
         for policy in [STOP, StopPolicy::KILL] {
@@ -158,7 +158,7 @@ async fn a_chain_of_forks_of_an_ordinary_user_is_stopped() {
     }
 }
 
-/// A pipe by name that a chain holds as long as any link lives.
+/// A named pipe that a chain holds open while any link lives.
 struct Held {
     folder: tempfile::TempDir,
     reader: std::fs::File,
@@ -176,13 +176,13 @@ impl Held {
         Self { folder, reader }
     }
 
-    /// A script that leaves a chain of forks behind with nothing but the pipe.
+    /// A script that leaves behind a chain of forks that has nothing but the pipe.
     fn chain(&self) -> String {
         let path = self.folder.path().join("held");
         chain().replace("2>/dev/null", &format!("2>/dev/null >{}", path.display()))
     }
 
-    /// Whether the chain has grown long.
+    /// Whether the chain has many links.
     fn is_up(&mut self) -> bool {
         let mut two = [0; 2];
         std::io::Read::read(&mut self.reader, &mut two).is_ok_and(|len| len == 2)
@@ -193,7 +193,7 @@ impl Held {
     }
 }
 
-/// As a command that has the right to leave its cgroup can: then only its tag says whose it is.
+/// As a command with the permission to leave its cgroup can do. Then only its tag identifies it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_of_forks_that_leaves_its_cgroup_is_stopped() {
     if !rustix::process::geteuid().is_root() {
@@ -246,7 +246,7 @@ async fn a_chain_of_an_ordinary_user_that_outlives_its_leader_is_stopped_by_the_
     }
 }
 
-async fn unattributed_processes_are_named_and_stopped_by_the_close(reaches: Vec<Reach>) {
+async fn check_unattributed(reaches: Vec<Reach>) {
     for reach in reaches {
         let program = Adopting::by(reach);
         let older = program.run("exec sleep 60").await;
@@ -276,27 +276,27 @@ async fn unattributed_processes_are_named_and_stopped_by_the_close(reaches: Vec<
     }
 }
 
-/// Moves a process out of its cgroup, as root can itself.
+/// Moves a process out of its cgroup, as root could do itself.
 fn leave_cgroup(pid: i32) {
     let outside = cgroup::own_folder().unwrap().join("cgroup.procs");
     std::fs::write(outside, pid.to_string()).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_nobody_for_sure_is_named_and_stopped_by_the_close() {
-    unattributed_processes_are_named_and_stopped_by_the_close(reaches()).await;
+async fn unattributed_processes_are_reported_and_stopped_by_the_close() {
+    check_unattributed(reaches()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_nobody_for_sure_is_named_for_an_ordinary_user_too() {
-    let name = "escapes::what_belongs_to_nobody_for_sure_is_named_for_an_ordinary_user_too";
+async fn unattributed_processes_of_an_ordinary_user_are_stopped_by_the_close() {
+    let name = "escapes::unattributed_processes_of_an_ordinary_user_are_stopped_by_the_close";
     if as_nobody(name) {
-        unattributed_processes_are_named_and_stopped_by_the_close(reaches()).await;
+        check_unattributed(reaches()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_close_tells_of_a_stranger_once() {
+async fn a_close_reports_an_unattributed_process_once() {
     let program = Adopting::by(Reach::Scan);
     program.run("exec sleep 60").await;
     program.run(&format!("{UNMARKED}; exec sleep 60")).await;
@@ -309,7 +309,7 @@ async fn a_close_tells_of_a_stranger_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_program_of_one_process_every_orphan_is_its_own() {
+async fn with_a_single_process_every_orphan_belongs_to_it() {
     let program = Adopting::by(Reach::Scan);
     let process = program.run(&format!("{UNMARKED}; exec sleep 60")).await;
     let escaped = one(&program.wait_for(1));
@@ -319,7 +319,7 @@ async fn in_a_program_of_one_process_every_orphan_is_its_own() {
     program.wait_for_nobody();
 }
 
-/// A container's programs are often of a session that began outside it, which has the number 0 there.
+/// The session of a container's programs often began outside of it, and has the number 0 there.
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_found_by_a_program_whose_session_began_outside_its_pid_namespace() {
     let name =
@@ -329,13 +329,13 @@ async fn orphans_are_found_by_a_program_whose_session_began_outside_its_pid_name
     }
     let own = procfs::read_stat(std::process::id().cast_signed()).unwrap();
     assert_eq!(own.session, 0, "the session began outside");
-    // In a user namespace an ordinary user seems to be root, and cannot make cgroups.
-    unattributed_processes_are_named_and_stopped_by_the_close(vec![Reach::Scan]).await;
+    // In a user namespace an ordinary user looks like root, but cannot create cgroups.
+    check_unattributed(vec![Reach::Scan]).await;
 }
 
-/// Root leaves the cgroup by itself and throws the environment away, in the foreground and behind.
+/// Root leaves the cgroup and drops the environment, in the foreground and in the background.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leaves_its_cgroup_without_a_cookie_is_stopped_with_its_tree() {
+async fn a_process_that_leaves_its_cgroup_and_drops_its_cookie_is_stopped() {
     if !rustix::process::geteuid().is_root() {
         not_run("only root can leave a cgroup here");
         return;
@@ -357,9 +357,9 @@ async fn what_leaves_its_cgroup_without_a_cookie_is_stopped_with_its_tree() {
     }
 }
 
-/// What a forgotten process has left is nobody's suspect, and does not outlive the close.
+/// What a forgotten process left is not attributed to another one, and does not outlive the close.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_forgotten_process_left_is_stopped_by_the_close() {
+async fn survivors_of_a_forgotten_process_are_stopped_by_the_close() {
     for reach in reaches() {
         let program = Adopting::by(reach);
         let running = program.run("exec sleep 60").await;
@@ -380,10 +380,10 @@ async fn what_a_forgotten_process_left_is_stopped_by_the_close() {
     }
 }
 
-/// A program that adopts no orphans cannot know of all its descendants, and its other children are
-/// its own matter.
+/// A program that adopts no orphans does not know all its descendants, and its other children are
+/// not ours.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_library_claims_no_proof_and_leaves_other_children_alone() {
+async fn without_adopting_orphans_nothing_is_proved_and_other_children_are_left_alone() {
     let fixture = Fixture::new();
     #[expect(clippy::disallowed_methods, reason = "a child that the engine did not start")]
     let mut own = std::process::Command::new("setsid").args(["sleep", "60"]).spawn().unwrap();
@@ -399,7 +399,7 @@ async fn a_library_claims_no_proof_and_leaves_other_children_alone() {
     own.wait().unwrap();
 }
 
-/// As under a user's systemd with `Delegate=yes`: the server's own cgroup is the user's.
+/// As under a user's systemd with `Delegate=yes`: the server's cgroup belongs to the user.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegated_cgroup_gives_an_ordinary_user_a_proof() {
     let name = "escapes::a_delegated_cgroup_gives_an_ordinary_user_a_proof";
@@ -421,7 +421,7 @@ async fn a_delegated_cgroup_gives_an_ordinary_user_a_proof() {
     patiently("close", program.fixture.engine.close(Survivors::Stop)).await;
 }
 
-/// A cgroup that belongs to nobody, removed when dropped.
+/// A cgroup that belongs to the user `nobody`, removed when dropped.
 struct Delegated(std::path::PathBuf);
 
 impl Delegated {

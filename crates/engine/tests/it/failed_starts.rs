@@ -16,8 +16,8 @@ use crate::fixture::{finish, patiently};
 use crate::home::{Home, close};
 use crate::shortage::{Few, Hog};
 
-/// Programs of which the kernel tells how often each was executed: a command that is killed at once
-/// leaves no other trace.
+/// Programs for which the kernel counts how often each was executed. A command that is killed at
+/// once leaves no other trace.
 struct Watched {
     folder: tempfile::TempDir,
     events: OwnedFd,
@@ -31,7 +31,7 @@ impl Watched {
         for number in 0..count {
             let program = folder.path().join(number.to_string());
             std::fs::copy("/bin/true", &program).unwrap();
-            // Two events of one kind in a row count as one, so there is another kind between them.
+            // The kernel merges equal events in a row, so another kind is put between them.
             let kinds = inotify::WatchFlags::OPEN | inotify::WatchFlags::CLOSE_NOWRITE;
             inotify::add_watch(&events, &program, kinds).unwrap();
         }
@@ -44,7 +44,7 @@ impl Watched {
         Launch { key: Some(Key(key)), ..Launch::argv([program]) }
     }
 
-    /// How often any was executed since the last look.
+    /// How often any of them was executed since the last call.
     fn executed(&self) -> usize {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.events, &mut buffer);
@@ -65,16 +65,16 @@ fn modes() -> [(Streams, Stdin); 6] {
     ]
 }
 
-/// With every number of free descriptors from none to more than any start needs.
+/// Tries every number of free descriptors, from none to more than any start needs.
 async fn sweep(sandbox: Sandbox) {
     let home = Home::new();
     let watched = Watched::programs(1);
-    // With so few it opens no files ahead, which would give way to a start.
+    // With so few it opens no files ahead, which it would close for a start.
     let few = Few::descriptors(63);
     let engine = home.open();
     drop(few);
     let launch = |key| Launch { sandbox: sandbox.clone(), ..watched.launch(0, key) };
-    // What the first start makes for all others is there before descriptors run out.
+    // What the first start creates for all others exists before descriptors run out.
     finish(&engine.start(launch("first".into())).await.unwrap().process).await;
     assert_eq!(watched.executed(), 1);
     let mut failed = 0;
@@ -102,17 +102,17 @@ async fn sweep(sandbox: Sandbox) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_missing_is_missing_before_the_command_runs() {
+async fn a_start_without_enough_descriptors_fails_before_the_command_runs() {
     sweep(Sandbox::FullAccess).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_missing_is_missing_before_a_sandboxed_command_runs() {
+async fn a_sandboxed_start_without_enough_descriptors_fails_before_the_command_runs() {
     sweep(Sandbox::ReadOnly { network: Network::Off }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_are_open_for_later_logs_give_way_to_a_start() {
+async fn a_start_can_use_the_descriptors_of_files_opened_ahead() {
     let few = Few::descriptors(1024);
     for (streams, _) in modes() {
         let home = Home::new();
@@ -131,11 +131,11 @@ async fn files_that_are_open_for_later_logs_give_way_to_a_start() {
     drop(few);
 }
 
-/// Many at once, each tried again until it is there.
+/// Many starts at once, each repeated until it succeeds.
 async fn burst(limit: u64, free: usize) {
     let (home, count) = (Home::new(), 60);
     let watched = Watched::programs(count);
-    // An engine that knows how few there are keeps few for itself.
+    // An engine with a low limit keeps few descriptors for itself.
     let few = Few::descriptors(limit);
     let engine = home.open();
     let hog = Hog::take_all_but(free, limit);
@@ -151,7 +151,7 @@ async fn burst(limit: u64, free: usize) {
     close(engine).await;
 }
 
-/// How many starts failed before one did not.
+/// How many starts failed before one succeeded.
 async fn until_started(engine: Engine, launch: Launch) -> usize {
     let (mut failed, mut tries) = (0, interval(Duration::from_millis(20)));
     loop {

@@ -1,4 +1,4 @@
-//! The feed: what happens to all processes, in one order, and nothing twice.
+//! The feed: the events of all processes, in one order, each once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ fn touches() -> Touches {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_life_is_told_in_its_order_with_what_belongs_to_each_step() {
+async fn the_events_of_a_process_come_in_order_with_their_details() {
     let fixture = Fixture::new();
     let feed = fixture.engine.feed();
     let launch = Launch {
@@ -65,7 +65,7 @@ async fn a_life_is_told_in_its_order_with_what_belongs_to_each_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_without_output_has_none_told_of_and_a_failed_start_is_not_told_at_all() {
+async fn there_is_no_event_for_missing_output_or_a_failed_start() {
     let fixture = Fixture::new();
     let broken = Launch { cwd: Some("/no/such/folder".into()), ..fixture.launch("exit 0") };
     fixture.engine.start(broken).await.expect_err("no such folder");
@@ -74,7 +74,7 @@ async fn a_command_without_output_has_none_told_of_and_a_failed_start_is_not_tol
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_reads_an_event_finds_what_it_says() {
+async fn what_an_event_says_is_visible_when_it_is_read() {
     let fixture = Fixture::new();
     let (engine, feed) = (fixture.engine.clone(), fixture.engine.feed());
     let reader = tokio::spawn(async move {
@@ -105,7 +105,7 @@ async fn whoever_reads_an_event_finds_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn under_load_every_process_is_told_of_in_its_own_order() {
+async fn the_order_of_events_holds_under_load() {
     let fixture = Fixture::new();
     let mut lives = JoinSet::new();
     for _ in 0..100 {
@@ -113,7 +113,7 @@ async fn under_load_every_process_is_told_of_in_its_own_order() {
         let engine = fixture.engine.clone();
         lives.spawn(async move {
             let process = engine.start(launch).await.expect("it starts").process;
-            // As soon as anybody can: it must not be told of as forgotten before it has ended.
+            // As soon as possible: `forgotten` must not come before `ended`.
             process.wait_for(|_| false).await;
             engine.forget(process.id()).unwrap();
         });
@@ -132,7 +132,7 @@ async fn under_load_every_process_is_told_of_in_its_own_order() {
 }
 
 #[test]
-fn an_owner_that_goes_tells_of_an_ending_too() {
+fn a_process_whose_owner_is_gone_has_an_ended_event() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (fixture, process) = runtime.block_on(async {
         let fixture = Fixture::new();

@@ -49,7 +49,7 @@ impl Fixture {
         process
     }
 
-    /// How many logs lie in the state folder, with an index or without.
+    /// The number of logs in the state folder, with or without an index.
     pub fn files(&self) -> usize {
         let files = std::fs::read_dir(self.state.path().join("logs")).unwrap();
         let logs = files.map(|file| file.unwrap().path().with_extension(""));
@@ -57,13 +57,14 @@ impl Fixture {
     }
 }
 
-/// The ways to reach a tree that leave nothing of it, of those that this user has.
+/// The reaches that leave nothing of a tree and that this user has.
 pub fn sure_reaches() -> Vec<Reach> {
     let cgroup = has_cgroups("by cgroup").then_some(Reach::Cgroup);
     cgroup.into_iter().chain([Reach::Scan]).collect()
 }
 
-/// A fixture whose trees have cgroups; `None` where this user cannot make cgroups, after saying so.
+/// A fixture whose trees have cgroups. If this user cannot create cgroups, reports it and returns
+/// `None`.
 pub fn fixture_with_cgroups() -> Option<Fixture> {
     let only = |settings: &mut Settings| settings.reach = ReachChoice::Only(Reach::Cgroup);
     has_cgroups("cgroups").then(|| Fixture::with(only))
@@ -77,14 +78,14 @@ pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The answer to a stop that has ended these, in a program that adopts no orphans: it cannot know
-/// of all its descendants, and so proves nothing.
+/// The answer to a stop that ended these processes, in a program that adopts no orphans: it does
+/// not know all its descendants, and so proves nothing.
 pub fn nobody_left(pids: Vec<i32>, reach: Reach) -> StopProof {
     let (signalled, gone) = (pids.clone(), pids);
     StopProof { signalled, gone, left: vec![], unattributed: vec![], reach, proved: false }
 }
 
-/// The ending, and the output proper.
+/// The ending, and the output without late output.
 pub async fn finish(process: &Process) -> (std::sync::Arc<Ending>, Vec<u8>) {
     let ending = patiently("the process ends", process.ended()).await;
     let bytes = read(process, &process.snapshot(), 0..ending.final_len);
@@ -96,7 +97,7 @@ pub async fn finish_text(process: &Process) -> (Status, String) {
     (ending.status, String::from_utf8(bytes).unwrap())
 }
 
-/// These bytes of the log, all of which must be there.
+/// These bytes of the log; none may be missing.
 pub fn read(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>) -> Vec<u8> {
     let reader = process.reader();
     let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap()];
@@ -120,7 +121,7 @@ pub fn read_stream(process: &Process, snapshot: &Snapshot, stream: Stream) -> Ve
         .collect()
 }
 
-/// The runs of a range, all of which must be there.
+/// The runs of a range; none may be missing.
 pub fn runs(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>) -> Vec<Run> {
     let (reader, mut found) = (process.reader(), Vec::new());
     let (mut at, mut chunk) = (range.start, vec![0; 10_000]);
@@ -134,7 +135,7 @@ pub fn runs(process: &Process, snapshot: &Snapshot, range: std::ops::Range<u64>)
     found
 }
 
-/// A drain rule for tests: holders are looked for until they are found.
+/// A drain rule for tests: holders are searched for until they are found.
 pub fn drain(quiet_window: Duration, limit: Duration) -> DrainRule {
     DrainRule { quiet_window, limit, holders: PATIENCE }
 }

@@ -1,4 +1,4 @@
-//! A disk that is full costs output, never a command.
+//! A full disk costs output, but never a command.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use lastbyte_testkit::{Anchor, pattern_bytes, script};
 use crate::fixture::{finish, patiently, read, read_stream};
 use lastbyte_testkit::inside;
 
-/// 4 MiB that belong to this test alone, in a mount namespace of its own, as long as this lives.
+/// A file system of 4 MiB for this test, in its own mount namespace; unmounted when dropped.
 pub struct SmallDisk {
     folder: PathBuf,
 }
@@ -35,8 +35,8 @@ impl Drop for SmallDisk {
 pub const MOUNTS: [&str; 2] = ["--mount", "--propagation=private"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_finishes_and_the_ending_says_what_is_missing() {
-    let name = "full_disk::the_command_finishes_and_the_ending_says_what_is_missing";
+async fn a_command_ends_and_its_ending_reports_the_missing_output() {
+    let name = "full_disk::a_command_ends_and_its_ending_reports_the_missing_output";
     if !inside(name, &MOUNTS) {
         return;
     }
@@ -49,7 +49,7 @@ async fn the_command_finishes_and_the_ending_says_what_is_missing() {
         env: vec![EnvEdit::Set(variable.into(), value.clone())],
         ..Launch::argv(script(actions))
     };
-    // Before, during and after: others are unharmed.
+    // Before, during and after it, other processes are not affected.
     let early = engine.start(launch("print early then hold")).await.unwrap().process;
     patiently("its first bytes", early.until_past(4)).await;
 
@@ -87,8 +87,8 @@ async fn the_command_finishes_and_the_ending_says_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper() {
-    let name = "full_disk::late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper";
+async fn late_output_on_a_full_disk_does_not_displace_earlier_output() {
+    let name = "full_disk::late_output_on_a_full_disk_does_not_displace_earlier_output";
     if !inside(name, &MOUNTS) {
         return;
     }
@@ -112,10 +112,10 @@ async fn late_output_on_a_full_disk_pushes_out_nothing_of_the_output_proper() {
     assert!(read(&process, &snapshot, tail) == before);
 }
 
-/// The disk is full, the reader is slow and must miss nothing: the command waits for it.
+/// The disk is full, and a slow reader with a hold must miss nothing: the command waits for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pinned_reader_misses_nothing_on_a_full_disk() {
-    if !inside("full_disk::a_pinned_reader_misses_nothing_on_a_full_disk", &MOUNTS) {
+async fn a_reader_with_a_hold_misses_nothing_on_a_full_disk() {
+    if !inside("full_disk::a_reader_with_a_hold_misses_nothing_on_a_full_disk", &MOUNTS) {
         return;
     }
     let state = tempfile::tempdir().unwrap();

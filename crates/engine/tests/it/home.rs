@@ -1,4 +1,4 @@
-//! A state folder that outlives its engines, and an anchor that outlives them too.
+//! A state folder and an anchor that outlive their engines.
 
 use std::fs::DirEntry;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Home {
         Settings { history: History::Journal, ..Settings::new(self.state.path()) }
     }
 
-    /// An engine that goes on with what the one before has left. That one may still be going.
+    /// An engine that continues with the state of the last one, which may still be closing.
     pub fn open(&self) -> Engine {
         open(self.settings())
     }
@@ -53,7 +53,7 @@ pub fn open(settings: Settings) -> Engine {
     opened.unwrap()
 }
 
-/// Closes an engine as a server does that leaves survivors alone.
+/// Closes an engine and leaves survivors alone.
 pub async fn close(engine: Engine) {
     patiently("close", engine.close(Survivors::Leave)).await;
 }
@@ -61,7 +61,7 @@ pub async fn close(engine: Engine) {
 /// The names of the empty log files in a folder. An index may be beside one, after a slow command.
 pub fn empty_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
-    // One may be gone since it was listed.
+    // A file may have been removed since it was listed.
     let is_empty = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() == 0);
     let mut names: Vec<_> =
         entries.filter(is_empty).map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -70,7 +70,7 @@ pub fn empty_files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// All of a log, dropped ranges included.
+/// All of a log, including dropped ranges.
 fn pieces(process: &Process, snapshot: &Snapshot) -> Vec<(Piece, Vec<u8>)> {
     let (reader, mut at, mut found) = (process.reader(), 0, Vec::new());
     loop {
@@ -85,7 +85,7 @@ fn pieces(process: &Process, snapshot: &Snapshot) -> Vec<(Piece, Vec<u8>)> {
     }
 }
 
-/// What must be the same after a restart: ending, output, and what is said of it.
+/// What must be the same after a restart: ending, output, and what is known about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     spec: lastbyte_engine::Spec,

@@ -1,4 +1,4 @@
-//! What is written down, and what never is.
+//! What the journal contains, and what it never does.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -14,7 +14,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_of_variables_are_written_down_and_their_values_never() {
+async fn the_journal_has_names_of_variables_but_no_values() {
     let home = Home::new();
     let engine = home.open();
     let mut launch = home.launch("exit 0");
@@ -51,7 +51,7 @@ async fn a_start_that_fails_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_without_history_writes_none_and_removes_nothing() {
+async fn an_engine_without_a_journal_writes_none_and_removes_no_logs() {
     let home = Home::new();
     let settings = lastbyte_engine::Settings::new(home.state.path());
     let engine = lastbyte_engine::Engine::new(settings.clone()).unwrap();
@@ -69,7 +69,7 @@ async fn an_engine_without_history_writes_none_and_removes_nothing() {
     assert!(engine.get(process.id()).is_none());
 }
 
-/// Takes all the room there is, until it is dropped.
+/// Uses up all disk space until it is dropped.
 struct Filler(std::path::PathBuf);
 
 impl Filler {
@@ -88,12 +88,12 @@ impl Drop for Filler {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room() {
-    let name = "journal::what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room";
+async fn records_that_wait_for_a_full_disk_are_served_and_written_later() {
+    let name = "journal::records_that_wait_for_a_full_disk_are_served_and_written_later";
     if !inside(name, &MOUNTS) {
         return;
     }
-    // With a journal that is there already, and with one that the disk has no room for at all.
+    // With an existing journal, and with one that does not fit on the disk at all.
     for full_from_the_start in [false, true] {
         let home = Home::new();
         let _disk = SmallDisk::at(home.state.path());
@@ -138,7 +138,7 @@ async fn what_a_full_disk_does_not_take_is_served_and_written_when_there_is_room
         engine.forget(ended[0].0).unwrap();
         let count = engine.restored().ended - 1;
         close(engine).await;
-        // A journal that cannot be written anew goes on as it is.
+        // A journal that cannot be rewritten is continued.
         let filler = Filler::fill(home.state.path());
         let engine = home.open();
         assert_eq!(engine.restored().ended, count);

@@ -27,7 +27,7 @@ async fn fifty_starts_with_one_key_are_one_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_is_kept_as_long_as_the_process_and_no_longer() {
+async fn a_key_is_kept_exactly_as_long_as_its_process() {
     let fixture = Fixture::new();
     let first = fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
     finish(&first.process).await;
@@ -43,7 +43,7 @@ async fn the_key_is_kept_as_long_as_the_process_and_no_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_launch_under_a_known_key_is_a_conflict() {
+async fn a_known_key_with_another_launch_is_a_conflict() {
     let fixture = Fixture::new();
     fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
     let mut other = keyed(&fixture, "print 1", "k");
@@ -54,9 +54,9 @@ async fn another_launch_under_a_known_key_is_a_conflict() {
     }
 }
 
-/// On one thread, where nobody else can have carried the start on before its caller goes.
+/// On one thread, so that no other task can continue the start before its caller goes away.
 #[tokio::test]
-async fn a_start_whose_caller_goes_away_goes_on() {
+async fn a_start_continues_when_its_caller_goes_away() {
     let fixture = Fixture::new();
     {
         let mut start = pin!(fixture.engine.start(keyed(&fixture, "join then hold", "k")));
@@ -80,12 +80,12 @@ async fn a_key_whose_start_failed_can_be_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_whose_log_is_stuck_stays_with_its_key_and_can_be_tried_again() {
+async fn a_process_whose_log_cannot_be_removed_keeps_its_key() {
     let fixture = Fixture::new();
     let first =
         fixture.engine.start(keyed(&fixture, "write-bytes 5000", "k")).await.unwrap().process;
     finish(&first).await;
-    // A folder in the place of its index cannot be removed as a file.
+    // A folder in place of its index cannot be removed as a file.
     let stuck = first.log_file().unwrap().with_extension("index");
     _ = std::fs::remove_file(&stuck);
     std::fs::create_dir(&stuck).unwrap();

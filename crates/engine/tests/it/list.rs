@@ -12,7 +12,7 @@ fn ids(page: &Page) -> Vec<Id> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_come_first_a_page_at_a_time() {
+async fn a_list_has_pages_newest_first() {
     let fixture = Fixture::new();
     let mut started = Vec::new();
     for _ in 0..5 {
@@ -28,7 +28,7 @@ async fn the_newest_come_first_a_page_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_not_ended_comes_before_what_has_however_old() {
+async fn running_processes_are_listed_before_ended_ones() {
     let fixture = Fixture::new();
     let mut started = Vec::new();
     for actions in ["hold", "exit 0", "hold", "exit 0", "exit 0"] {
@@ -50,7 +50,7 @@ async fn what_has_not_ended_comes_before_what_has_however_old() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_takes_sessions_phases_and_labels() {
+async fn a_list_can_be_filtered_by_session_phase_and_labels() {
     let fixture = Fixture::new();
     let launch = |actions: &str, session: &str, label: &str| Launch {
         session: Some(Session(session.into())),
@@ -73,7 +73,7 @@ async fn a_filter_takes_sessions_phases_and_labels() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_has_ended_and_is_closed_can_be_forgotten() {
+async fn only_ended_processes_with_a_closed_log_can_be_forgotten() {
     let fixture = Fixture::new();
     let running = fixture.start("hold").await;
     let held = fixture.start("leave-silent-holder").await;
@@ -92,7 +92,7 @@ async fn only_what_has_ended_and_is_closed_can_be_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_forgets_what_the_rule_gives_up_and_nothing_held() {
+async fn a_sweep_forgets_expired_processes_unless_their_log_is_held_open() {
     let fixture = Fixture::with(|settings| {
         settings.retention =
             Retention { at_most: Duration::from_secs(100), ..Retention::default() };
@@ -109,9 +109,9 @@ async fn a_sweep_forgets_what_the_rule_gives_up_and_nothing_held() {
     assert!(fixture.engine.get(held.id()).is_some());
 }
 
-/// A key is as long-lived as its process: past the bound, the same key starts another one.
+/// A key lives as long as its process: past the limit, the same key starts another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn past_the_bound_for_all_the_oldest_ended_go_at_once_and_their_keys_with_them() {
+async fn past_the_total_limit_the_oldest_are_forgotten_with_their_keys() {
     let fixture = Fixture::with(|settings| {
         settings.retention = Retention { in_all: 3, ..Retention::default() };
     });

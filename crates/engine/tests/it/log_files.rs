@@ -1,4 +1,4 @@
-//! The files of logs: one process has one after the other, and nobody reads what another said.
+//! Log files: they are reused, and nobody reads the output of another process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use crate::fixture::{finish, patiently, read, read_stream};
 use crate::full_disk::{MOUNTS, SmallDisk};
 use crate::home::{Home, close, empty_files, facts, open};
 
-async fn said(process: &Process, bytes: u64) {
+async fn until_written(process: &Process, bytes: u64) {
     patiently("it says that much", process.wait_for(|now| now.extent.len == bytes)).await;
 }
 
-/// An engine that has made all files that it makes ahead, and the folder they are in.
+/// An engine whose pool of log files is full, and their folder.
 async fn filled(home: &Home) -> (Engine, PathBuf) {
     let (engine, logs) = (home.open(), home.state.path().join("logs"));
     finish(&engine.start(home.launch("exit 0")).await.unwrap().process).await;
-    // The last thing that a sweep does, which comes after its file went back.
+    // A sweep does this last, after the file went back.
     eventually("a sweep is over", || home.state.path().join("journal.reserve").exists());
     eventually("files are made ahead", || empty_files(&logs).len() == 16);
     (engine, logs)
 }
 
-/// Runs a command to its end, and says which file it had.
+/// Runs a command to its end; also returns its log file.
 async fn run(engine: &Engine, home: &Home, actions: &str) -> (Process, PathBuf) {
     let before = home.anchor.count();
     let launch = home.launch(&format!("{actions} then hold"));
@@ -39,7 +39,7 @@ async fn run(engine: &Engine, home: &Home, actions: &str) -> (Process, PathBuf) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn few_bytes_need_no_file_after_the_end_and_are_there_after_every_restart() {
+async fn short_output_needs_no_file_after_the_end_and_survives_restarts() {
     let home = Home::new();
     let engine = home.open();
     let actions = "write-bytes 300 then write-bytes 200 err then write-bytes 100 then exit 3";
@@ -67,17 +67,17 @@ async fn few_bytes_need_no_file_after_the_end_and_are_there_after_every_restart(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_stays_in_the_file_that_it_was_in_from_its_first_byte() {
+async fn longer_output_stays_in_its_file() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("write-bytes 3000 then hold")).await.unwrap().process;
     let file = process.log_file().unwrap().to_owned();
     let len = || fs::metadata(&file).unwrap().len();
-    said(&process, 3000).await;
+    until_written(&process, 3000).await;
     assert_eq!(len(), 3000);
     home.anchor.wait_for(1);
     home.anchor.tell("write-bytes 3000");
-    said(&process, 6000).await;
+    until_written(&process, 6000).await;
     assert_eq!(len(), 6000);
     home.anchor.tell("exit 0");
     let (_, bytes) = finish(&process).await;
@@ -88,7 +88,7 @@ async fn more_stays_in_the_file_that_it_was_in_from_its_first_byte() {
     let engine = home.open();
     assert_eq!(facts(&engine.get(id).unwrap()), before);
     close(engine).await;
-    // Without it nothing is made up.
+    // Without the file no bytes are made up.
     fs::remove_file(&file).unwrap();
     let engine = home.open();
     let dropped = engine.get(id).unwrap().snapshot().extent.dropped;
@@ -100,9 +100,9 @@ async fn more_stays_in_the_file_that_it_was_in_from_its_first_byte() {
     close(engine).await;
 }
 
-/// One file is used again and again, as long as nobody needs what is in it.
+/// A file is reused while nobody needs its contents.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_goes_from_one_to_the_next_and_each_has_its_own_bytes() {
+async fn a_reused_file_never_mixes_outputs() {
     let home = Home::new();
     let (engine, logs) = filled(&home).await;
     let mut ended = Vec::new();
@@ -118,7 +118,7 @@ async fn a_file_goes_from_one_to_the_next_and_each_has_its_own_bytes() {
     let running = loop {
         let launch = home.launch("print running then hold");
         let running = engine.start(launch).await.unwrap().process;
-        said(&running, 7).await;
+        until_written(&running, 7).await;
         if files.iter().any(|file| running.log_file() == Some(file)) {
             break running;
         }
@@ -132,16 +132,16 @@ async fn a_file_goes_from_one_to_the_next_and_each_has_its_own_bytes() {
         }
         let running = engine.get(running.id()).unwrap();
         assert_eq!(read(&running, &running.snapshot(), 0..7), b"running");
-        // Nothing of the running one goes with those that had its file.
+        // Forgetting earlier users of the file does not affect the running process.
         ended.iter().for_each(|(process, _)| engine.forget(process.id()).unwrap());
         assert_eq!(read(&running, &running.snapshot(), 0..7), b"running");
     }
     close(engine).await;
 }
 
-/// Killed between the record and the truncation.
+/// The server was killed between the record and the truncation.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_record_has_is_not_read_from_the_file_that_was_not_emptied() {
+async fn short_output_is_read_from_its_record_even_if_the_file_was_not_emptied() {
     let home = Home::new();
     let (engine, _) = filled(&home).await;
     let (process, file) = run(&engine, &home, "print own").await;
@@ -157,7 +157,7 @@ async fn what_a_record_has_is_not_read_from_the_file_that_was_not_emptied() {
     close(engine).await;
 }
 
-/// The file has the only copy that outlives the server.
+/// The file is the only copy that outlives the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_kept_while_the_record_of_the_ending_waits_for_the_disk() {
     let home = Home::new();
@@ -165,7 +165,7 @@ async fn a_file_is_kept_while_the_record_of_the_ending_waits_for_the_disk() {
     let (journal, away) = (home.state.path().join("journal"), home.state.path().join("away"));
     let launch = home.launch("print precious then hold");
     let process = engine.start(launch).await.unwrap().process;
-    said(&process, 8).await;
+    until_written(&process, 8).await;
     let file = process.log_file().unwrap().to_owned();
     fs::rename(&journal, &away).unwrap();
     fs::write(&journal, "of a backup").unwrap();
@@ -173,7 +173,7 @@ async fn a_file_is_kept_while_the_record_of_the_ending_waits_for_the_disk() {
     home.anchor.tell("exit 0");
     finish(&process).await;
     assert_eq!(process.is_recorded(), Some(false));
-    // As soon as the file is closed nobody can empty it any more.
+    // Once the file is closed, nobody can empty it.
     eventually("its owner is gone", || !open_targets().contains(&file));
     assert_eq!(fs::read(&file).unwrap(), b"precious");
     fs::rename(&away, &journal).unwrap();
@@ -197,8 +197,8 @@ async fn a_start_that_fails_gives_its_file_back() {
         engine.start(Launch::argv(["/no/such/program"])).await.unwrap_err();
     }
     eventually("none is left over", || empty_files(&logs).len() == 16);
-    // 16 in the pool, that of the first process, and one that the pool may create while a start has
-    // another. Without their files going back, 40 starts would need 40 more.
+    // 16 in the pool, the one of the first process, and one that the pool may create while a start
+    // has another. If files did not go back, 40 starts would need 40 more.
     let number = |name: &String| name.strip_suffix(".log").unwrap().parse::<u64>().unwrap();
     let highest = empty_files(&logs).iter().map(number).max().unwrap();
     assert!(highest <= 18, "{highest}");
@@ -206,15 +206,15 @@ async fn a_start_that_fails_gives_its_file_back() {
     assert_eq!(fs::read_dir(&logs).unwrap().count(), 0);
 }
 
-/// Its records may have said that the file was another's.
+/// The damaged records may have given the file to another process.
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_a_damage_in_the_journal_no_running_process_has_a_file() {
+async fn after_damage_in_the_journal_running_processes_have_no_file() {
     let home = Home::new();
     let (engine, _) = filled(&home).await;
     let (long, long_file) = run(&engine, &home, "write-bytes 6000").await;
     let launch = home.launch("print whose then hold");
     let process = engine.start(launch).await.unwrap().process;
-    said(&process, 5).await;
+    until_written(&process, 5).await;
     let damaged = home.journal().len() + 30;
     let later = engine.start(home.launch("print later")).await.unwrap().process;
     finish(&later).await;
@@ -235,7 +235,7 @@ async fn behind_a_damage_in_the_journal_no_running_process_has_a_file() {
     close(engine).await;
 }
 
-/// The files as a server leaves them that is killed at this instant.
+/// A copy of the files, as if the server were killed at this moment.
 pub fn copy_of(state: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(state.join("journal"), copy.path().join("journal")).unwrap();
@@ -250,15 +250,15 @@ pub fn copy_of(state: &Path) -> tempfile::TempDir {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_seen_of_a_running_command_outlives_the_server() {
+async fn output_of_a_running_command_outlives_the_server() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("write-bytes 700 then hold")).await.unwrap().process;
-    said(&process, 700).await;
+    until_written(&process, 700).await;
     let first = copy_of(home.state.path());
     home.anchor.wait_for(1);
     home.anchor.tell("write-bytes 5000");
-    said(&process, 5700).await;
+    until_written(&process, 5700).await;
     let second = copy_of(home.state.path());
     home.anchor.tell("exit 0");
     finish(&process).await;
@@ -275,13 +275,13 @@ async fn what_was_seen_of_a_running_command_outlives_the_server() {
     }
 }
 
-/// A read of such a pipe comes back short although there is more.
+/// A read of such a pipe returns one packet although there is more.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_that_gives_out_packets_is_emptied_while_the_command_lives() {
+async fn a_pipe_with_packets_is_read_while_the_command_runs() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("packets 9 then hold")).await.unwrap().process;
-    said(&process, 90).await;
+    until_written(&process, 90).await;
     home.anchor.wait_for(1);
     home.anchor.tell("exit 0");
     let (_, bytes) = finish(&process).await;
@@ -289,7 +289,7 @@ async fn a_pipe_that_gives_out_packets_is_emptied_while_the_command_lives() {
     close(engine).await;
 }
 
-/// Each size meets the last look at the pipe elsewhere.
+/// With each size the last read of the pipe ends at another point.
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_of_any_size_are_kept_whole() {
     let home = Home::new();
@@ -307,9 +307,9 @@ async fn packets_of_any_size_are_kept_whole() {
     close(engine).await;
 }
 
-/// The pipe is emptied at the end, after plain bytes and packets have come together.
+/// The pipe is read at the end, when it has both plain bytes and packets.
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_behind_plain_bytes_are_kept_whole() {
+async fn packets_after_plain_bytes_are_kept_whole() {
     let home = Home::new();
     let engine = home.open();
     for plain in [1, 4000, 5000, 30_000] {
@@ -322,9 +322,9 @@ async fn packets_behind_plain_bytes_are_kept_whole() {
     close(engine).await;
 }
 
-/// It has its file until it is forgotten, however little it said.
+/// It keeps its file until it is forgotten, even with little output.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_open_stays_in_its_file_with_its_late_output() {
+async fn output_that_is_held_open_stays_in_its_file() {
     let home = Home::new();
     let engine = home.open();
     let launch = home.launch("write-bytes 20 then background hold end");
@@ -333,7 +333,7 @@ async fn what_is_held_open_stays_in_its_file_with_its_late_output() {
     let file = process.log_file().unwrap().to_owned();
     home.anchor.wait_for(1);
     home.anchor.tell("write-bytes 30");
-    said(&process, 50).await;
+    until_written(&process, 50).await;
     assert_eq!(fs::metadata(&file).unwrap().len(), 50);
     home.anchor.tell("exit 0");
     patiently("closed", process.wait_for(|_| false)).await;
@@ -346,9 +346,9 @@ async fn what_is_held_open_stays_in_its_file_with_its_late_output() {
     close(engine).await;
 }
 
-/// A secret that was printed by mistake is forgotten on purpose.
+/// Users forget a process to erase a secret that it printed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_forgotten_is_gone_from_the_disk_with_the_server() {
+async fn forgotten_output_is_gone_from_the_disk_when_the_server_ends() {
     let home = Home::new();
     let engine = home.open();
     let has = |text: &str| home.journal().windows(text.len()).any(|part| part == text.as_bytes());
@@ -362,10 +362,10 @@ async fn what_is_forgotten_is_gone_from_the_disk_with_the_server() {
     assert!(has("some-words") && !has("secret"));
 }
 
-/// Forgetting a file made room on a disk that was full; so must forgetting what has none.
+/// Forgetting processes must free disk space, even if their output is only in the journal.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten() {
-    let name = "log_files::a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten";
+async fn forgetting_processes_frees_a_disk_that_the_journal_filled() {
+    let name = "log_files::forgetting_processes_frees_a_disk_that_the_journal_filled";
     if !inside(name, &MOUNTS) {
         return;
     }
@@ -388,7 +388,7 @@ async fn a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten() {
         }
         assert!(ids.len() > 100, "{}", ids.len());
         ids.drain(keep..).for_each(|id| engine.forget(id).unwrap());
-        // At one of the next endings.
+        // The space is freed at one of the next endings.
         let whole = async {
             loop {
                 let (id, kept) = run().await;
@@ -411,9 +411,9 @@ async fn a_disk_that_a_journal_filled_has_room_again_when_most_is_forgotten() {
     }
 }
 
-/// More than the journal is let grow to before it is written anew.
+/// More output than the journal may hold before it is rewritten.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_is_written_anew_has_what_is_of_interest() {
+async fn a_rewritten_journal_has_all_kept_processes() {
     let home = Home::new();
     let engine = home.open();
     let mut kept = Vec::new();

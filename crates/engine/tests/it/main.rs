@@ -1,4 +1,4 @@
-//! The engine with real children, one file for each thing it promises.
+//! The engine with real children, one file for each promise.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

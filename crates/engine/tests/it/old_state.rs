@@ -1,7 +1,7 @@
-//! State folders that earlier versions wrote: a newer engine reads them, and says the same.
+//! State folders of earlier versions: a newer engine reads them without a difference.
 //!
 //! One folder for each version of the journal stays in `tests/fixtures` for ever. With
-//! `LASTBYTE_TEST_NEW_STATE=PATH` the test makes such a folder of its own version there instead.
+//! `LASTBYTE_TEST_NEW_STATE=PATH` the test writes a folder of the current version there instead.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::fixture::{finish, patiently, read, read_stream};
 use crate::home::{close, open};
 use crate::log_files::copy_of;
 
-/// What a server has left that was killed while one of its processes ran.
+/// Left by a server that was killed while one of its processes ran.
 const VERSION_2: [(&str, &[u8]); 5] = [
     ("journal", include_bytes!("../fixtures/state-v2/journal")),
     ("logs/15.log", include_bytes!("../fixtures/state-v2/logs/15.log")),
@@ -26,7 +26,7 @@ const VERSION_2: [(&str, &[u8]); 5] = [
     ("logs/17.log", include_bytes!("../fixtures/state-v2/logs/17.log")),
 ];
 
-/// With everything that can be said of a launch.
+/// A launch with every field set.
 fn named(name: &str, script: &str) -> Launch {
     Launch {
         cwd: Some("/".into()),
@@ -46,7 +46,7 @@ fn split(name: &str, script: &str) -> Launch {
     Launch { streams: Streams::Split, ..named(name, script) }
 }
 
-/// Numbers up to so many, a line each.
+/// The numbers up to `count`, a line each.
 fn numbers(count: u32) -> Vec<u8> {
     (1..=count).flat_map(|number| format!("{number}\n").into_bytes()).collect()
 }
@@ -129,7 +129,7 @@ fn check_split(engine: &Engine, name: &str, out: &[u8], err: &[u8]) -> Process {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_state_folder_of_version_2_says_what_it_said() {
+async fn a_state_folder_of_version_2_is_read_completely() {
     if let Some(folder) = std::env::var_os("LASTBYTE_TEST_NEW_STATE") {
         return make(Path::new(&folder)).await;
     }
@@ -139,7 +139,7 @@ async fn a_state_folder_of_version_2_says_what_it_said() {
         fs::write(state.path().join(name), bytes).unwrap();
     }
     let settings = Settings { history: History::Journal, ..Settings::new(state.path()) };
-    // The second one reads what the first has written.
+    // The second engine reads what the first has rewritten.
     for (ended, lost) in [(7, 1), (8, 0)] {
         let engine = open(settings.clone());
         let restored = engine.restored();

@@ -1,4 +1,4 @@
-//! A program that adopts orphans leaves no zombie and takes no leader's status.
+//! A program that adopts orphans leaves no zombies and never takes a leader's exit status.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ async fn an_adopted_orphan_leaves_no_zombie() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_whole_tree_that_is_stopped_leaves_no_zombie() {
+async fn a_stopped_tree_leaves_no_zombie() {
     let _reaper = OrphanReaper::start().unwrap();
     let fixture = Fixture::new();
     let process = fixture.start("tree 60 mixed then hold").await;
@@ -33,9 +33,9 @@ async fn a_whole_tree_that_is_stopped_leaves_no_zombie() {
     eventually("all are reaped", || children_of(std::process::id()).is_empty());
 }
 
-/// Reaping as fast as it can, against leaders that end as fast as they can.
+/// Reaps as fast as possible while leaders end as fast as possible.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leaders_status_is_never_taken() {
+async fn the_orphan_reaper_never_takes_a_leaders_status() {
     orphans::adopt().unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let reaper = std::thread::spawn({
@@ -55,7 +55,7 @@ async fn a_leaders_status_is_never_taken() {
             let process = engine.start(launch).await.unwrap().process;
             let ending = patiently("it ends", process.ended()).await;
             assert_eq!(ending.status, Status::Exited(code % 200));
-            // A status from the second source has none: the first was taken.
+            // A status from the fallback has no usage: it would show that the status was taken.
             assert!(ending.usage.is_some(), "{ending:?}");
         });
     }

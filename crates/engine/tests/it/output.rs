@@ -1,4 +1,4 @@
-//! What a command writes is what is read, in order and whole.
+//! What a command writes can be read in order and completely.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ async fn merged_streams_keep_their_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn split_streams_are_told_apart() {
+async fn split_streams_are_marked() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("alternate 5000 then print out then eprint err");
     launch.streams = Streams::Split;
@@ -64,9 +64,9 @@ async fn a_reader_can_follow_while_it_runs() {
     assert_eq!(read(&process, &snapshot, 5..11), b"second");
 }
 
-/// A log stays open for a while after it was read, but a file that is gone must not.
+/// A log stays open for a while after a read, but a removed file must not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_forgotten_takes_no_room() {
+async fn a_forgotten_log_takes_no_disk_space() {
     let fixture = Fixture::new();
     let process = fixture.start("write-bytes 5000").await;
     finish(&process).await;
@@ -85,7 +85,7 @@ async fn a_log_that_is_forgotten_takes_no_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_says_little_leaves_no_file() {
+async fn a_command_with_short_output_leaves_no_file() {
     let fixture = Fixture::new();
     for (actions, files) in [("exit 0", 0), ("print x", 0), ("write-bytes 5000", 1)] {
         let process = fixture.start(actions).await;
@@ -96,7 +96,7 @@ async fn a_command_that_says_little_leaves_no_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_are_not_text_are_kept_as_they_are() {
+async fn binary_output_is_kept_unchanged() {
     let fixture = Fixture::new();
     let process = fixture.start(r"print \xff\0\xfe\r\n").await;
     assert_eq!(finish(&process).await.1, b"\xff\0\xfe\r\n");
@@ -112,9 +112,9 @@ async fn a_command_that_closes_its_output_early_ends_when_it_exits() {
     assert_eq!(finish_text(&process).await, (Status::Exited(4), "bye".into()));
 }
 
-/// A command that has let its output go may run for a year.
+/// A command that has closed its output may run for a year.
 #[tokio::test(flavor = "multi_thread")]
-async fn pipes_at_their_end_are_closed_while_the_command_lives() {
+async fn closed_pipes_are_released_while_the_command_runs() {
     let fixture = Fixture::new();
     let is_pipe = |target: &&PathBuf| target.to_string_lossy().starts_with("pipe:");
     let pipes = || open_targets().iter().filter(is_pipe).count();
@@ -139,9 +139,9 @@ async fn the_ending_says_when_and_what_it_cost() {
     assert!(times.ran >= usage.user, "one thread cannot use more time than there was");
 }
 
-/// A child starts as a copy of its spawner, whose peak the kernel would tell as the child's.
+/// A child starts as a copy of its spawner, and the kernel would count the spawner's peak.
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_peak_of_memory_is_never_told_as_the_commands() {
+async fn our_own_peak_memory_is_never_reported_as_the_commands() {
     let ballast = vec![1u8; 300 << 20];
     assert!(ballast.iter().step_by(4096).all(|byte| *byte == 1), "in memory for real");
     for reach in sure_reaches() {

@@ -1,4 +1,4 @@
-//! An owner that goes away takes its tree with it and leaves nobody waiting.
+//! An owner that goes away kills its tree and leaves nobody waiting.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn a_runtime_that_shuts_down_kills_the_tree_and_readers_see_lost() {
     for reach in sure_reaches() {
         check(reach, "setsid-background hold end then double-fork-background hold end then hold");
     }
-    // Who left the group is not reached by group.
+    // By group, a process that left the group is not reached.
     check(Reach::Group, "background hold end then background hold end then hold");
 }
 

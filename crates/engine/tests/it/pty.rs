@@ -19,7 +19,7 @@ fn on_terminal(fixture: &Fixture, actions: &str) -> Launch {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_three_streams_are_the_terminal_and_it_is_the_commands_own() {
+async fn all_three_streams_are_the_commands_controlling_terminal() {
     let fixture = Fixture::new();
     let process =
         fixture.start_launch(on_terminal(&fixture, "is-tty then winsize then report")).await;
@@ -38,7 +38,7 @@ async fn with_stdin_closed_only_the_output_is_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_is_told_exactly() {
+async fn a_signal_is_reported_exactly() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(on_terminal(&fixture, "print x then kill-self 9")).await;
     let (ending, bytes) = finish(&process).await;
@@ -56,7 +56,7 @@ async fn a_bad_directory_is_an_error_on_a_terminal_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_is_echoed_and_read_and_its_end_is_typed_too() {
+async fn input_is_echoed_and_its_end_is_typed() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(on_terminal(&fixture, "cat then print done")).await;
     process.write(b"hello\n".into(), None).await.unwrap();
@@ -86,9 +86,9 @@ async fn a_size_of_zero_or_a_process_without_a_terminal_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_output_is_whole() {
+async fn a_large_output_is_complete() {
     let fixture = Fixture::new();
-    // A terminal turns a newline into two characters; the pattern is sent as it is after stty raw.
+    // A terminal turns a newline into two characters; after `stty raw` the pattern is unchanged.
     let child = lastbyte_testkit::testchild();
     let text = format!("stty raw && exec {} write-bytes 3000000", child.display());
     let launch = Launch { program: Launch::shell(text).program, ..on_terminal(&fixture, "exit 0") };
@@ -98,13 +98,14 @@ async fn a_large_output_is_whole() {
     assert!(bytes == pattern_bytes(0..3_000_000));
 }
 
-/// The one thread of this runtime waits until all is written, so that the owner finds it at once.
+/// The only thread of this runtime waits until everything is written, so the owner reads it at
+/// once.
 #[tokio::test(flavor = "current_thread")]
-async fn many_small_writes_that_are_taken_together_keep_their_bytes_and_order() {
+async fn small_writes_that_are_read_together_keep_their_order() {
     const TIMES: u64 = 10_000;
     let fixture = Fixture::new();
     let child = lastbyte_testkit::testchild();
-    // Each write is of one byte, to standard output and to standard error in turn.
+    // Each write is one byte, to standard output and standard error in turn.
     let text = format!("stty raw && exec {} alternate {TIMES} then hold", child.display());
     let launch = Launch { program: Launch::shell(text).program, ..on_terminal(&fixture, "exit 0") };
     let process = fixture.start_launch(launch).await;
@@ -120,7 +121,7 @@ async fn many_small_writes_that_are_taken_together_keep_their_bytes_and_order() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_terminals_at_once_all_finish_with_their_last_byte() {
+async fn two_hundred_terminals_at_once_all_end_with_their_last_byte() {
     let fixture = Fixture::new();
     let mut all = JoinSet::new();
     for number in 0..200 {
@@ -148,9 +149,9 @@ async fn a_background_child_is_hung_up_when_the_leader_exits() {
     assert!(!closed.log_open);
 }
 
-/// A child that ignores SIGHUP keeps a line that is dead: it holds it, and nothing waits for it.
+/// A child that ignores SIGHUP holds a terminal that is hung up. Nothing waits for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_ignores_the_hangup_holds_a_dead_line() {
+async fn a_child_that_ignores_the_hangup_is_a_holder() {
     let fixture = Fixture::new();
     let actions = "background ignore 1 then hold end then read-exactly 2 then print x";
     let process = fixture.start_launch(on_terminal(&fixture, actions)).await;
@@ -168,12 +169,12 @@ async fn a_shell_has_job_control() {
     let fixture = Fixture::new();
     let launch = Launch {
         program: Launch::argv(["bash", "--norc", "-i"]).program,
-        // Or it would leave its history in somebody's home.
+        // Otherwise it would write its history to a home.
         env: vec![EnvEdit::Set("HISTFILE".into(), "".into())],
         ..on_terminal(&fixture, "exit 0")
     };
     let process = fixture.start_launch(launch).await;
-    // A stopped job can be brought back, which needs a controlling terminal and a group of its own.
+    // A stopped job can be continued, which needs a controlling terminal and its own group.
     process.write(b"sleep 600 &\nkill -STOP %1; wait -n; jobs\n".into(), None).await.unwrap();
     let seen = |process: &lastbyte_engine::Process, snapshot: &lastbyte_engine::Snapshot| {
         String::from_utf8_lossy(&read(process, snapshot, 0..snapshot.extent.len)).into_owned()
@@ -196,9 +197,9 @@ async fn a_shell_has_job_control() {
 }
 
 /// The command closes every descriptor of its terminal and opens it again by name: in between
-/// nobody has it open, and it is not at its end.
+/// nobody has it open, which is not an end of file.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_that_nobody_has_open_for_a_while_is_not_at_its_end() {
+async fn a_terminal_that_is_closed_and_reopened_is_not_at_its_end() {
     let fixture = Fixture::new();
     let script = "exec >/dev/null 2>&1 </dev/null; sleep 0.2; seq 20000 >/dev/tty; exit 3";
     let launch = Launch {
@@ -212,9 +213,9 @@ async fn a_terminal_that_nobody_has_open_for_a_while_is_not_at_its_end() {
     assert!(text.ends_with("19999\r\n20000\r\n"), "{} bytes", text.len());
 }
 
-/// In the middle of a line the first end of file only hands the line over.
+/// In the middle of a line, the first end of file only submits the line.
 #[tokio::test(flavor = "multi_thread")]
-async fn input_without_a_last_newline_comes_to_its_end_too() {
+async fn input_without_a_final_newline_can_be_ended() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(on_terminal(&fixture, "cat then print done")).await;
     process.write_and_close(b"abc".into(), None).await.unwrap();

@@ -1,4 +1,4 @@
-//! All output is kept under a bound, and every byte that is not is accounted for.
+//! Output is kept up to a quota, and every dropped byte is accounted for.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn launch(fixture: &Fixture, bytes: u64, quota: Quota) -> Launch {
     Launch { quota, ..fixture.launch(&format!("write-bytes {bytes}")) }
 }
 
-/// What the files of all logs take on disk.
+/// The disk space of all log files.
 fn on_disk(fixture: &Fixture) -> u64 {
     let folder: &Path = &fixture.state.path().join("logs");
     let blocks = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.metadata().ok();
@@ -29,7 +29,7 @@ fn on_disk(fixture: &Fixture) -> u64 {
 }
 
 /// Reads from a cursor to the end, over and over, checking every byte against the pattern. On a
-/// thread of its own: it never rests, and the runtime is for those who do.
+/// separate thread, because it never yields.
 fn check_from(process: &Process, first: u64) {
     let reader = process.reader();
     let mut chunk = vec![0; 50_000];
@@ -56,7 +56,7 @@ fn check_from(process: &Process, first: u64) {
     }
 }
 
-/// The most that was on disk at once until the process ended.
+/// The most disk space used at once until the process ended.
 fn watch_disk(fixture: &Fixture, process: &Process) -> u64 {
     let mut most = 0;
     while process.snapshot().ending().is_none() {
@@ -77,7 +77,7 @@ async fn readers_at_every_cursor_never_see_a_zero_that_was_not_written() {
         }
         threads.spawn(|| watch_disk(&fixture, &process)).join().unwrap()
     });
-    // One step may be on its way in while the one before is given back.
+    // One step may be written while the previous one is being freed.
     let bound = quota.bytes() + quota.bytes() / 8 + (64 << 10);
     assert!(most <= bound, "{most} bytes on disk, at most {bound} were to be");
 
@@ -92,15 +92,15 @@ async fn readers_at_every_cursor_never_see_a_zero_that_was_not_written() {
     assert!(read(&process, &snapshot, gone.end..bytes) == pattern_bytes(gone.end..bytes));
 }
 
-/// A held reader that is slower than the command sees every byte; the command waits for it.
+/// A slow reader with a hold sees every byte; the command waits for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn with_block_a_slow_pinned_reader_misses_nothing() {
+async fn a_slow_reader_with_a_hold_misses_nothing() {
     let fixture = Fixture::new();
     let (bytes, quota) = sizes();
     let launch = Launch { on_quota: OnQuota::Block, ..launch(&fixture, bytes, quota) };
     let process = fixture.start_launch(launch).await;
     let hold = process.hold().expect("launched to block");
-    // It has not read a byte yet, so nothing past the quota comes in.
+    // It has not read a byte yet, so nothing past the quota is stored.
     let held_back = process.wait_for(|snapshot| snapshot.extent.len >= quota.bytes());
     patiently("the command is held back", held_back).await;
     let (reader, mut at, mut chunk) = (process.reader(), 0, vec![0; 30_000]);
@@ -119,7 +119,7 @@ async fn with_block_a_slow_pinned_reader_misses_nothing() {
         }
     }
     assert_eq!(finish_status(&process).await, (Status::Exited(0), bytes));
-    // The head, a quota ahead of the reader, and what lay in the pipe at the exit.
+    // The head, a quota ahead of the reader, and what was in the pipe at the exit.
     assert!(on_disk(&fixture) <= quota.bytes() * 5 / 4 + (1 << 20) + (256 << 10));
 }
 
@@ -129,7 +129,7 @@ async fn finish_status(process: &Process) -> (Status, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pinned_reader_that_goes_away_holds_nothing_back() {
+async fn a_hold_ends_when_its_reader_goes_away() {
     let fixture = Fixture::new();
     let (bytes, quota) = sizes();
     let launch = Launch { on_quota: OnQuota::Block, ..launch(&fixture, bytes, quota) };
@@ -141,7 +141,7 @@ async fn a_pinned_reader_that_goes_away_holds_nothing_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_output_drops_no_byte_of_the_output_proper() {
+async fn late_output_does_not_displace_earlier_output() {
     let fixture = Fixture::new();
     let (bytes, quota) = sizes();
     let actions = "write-bytes 300000 then leave-silent-holder";
@@ -158,13 +158,13 @@ async fn late_output_drops_no_byte_of_the_output_proper() {
     assert!(gone.start >= 300_000, "only late output is dropped: {gone:?}");
     assert!(read(&process, &snapshot, 0..300_000) == before);
     let tail = read(&process, &snapshot, gone.end..all);
-    // The holder is another process: its pattern begins anew.
+    // The holder is another process: its pattern starts again.
     assert!(tail == pattern_bytes(gone.end - 300_000..bytes));
     assert!(on_disk(&fixture) <= quota.bytes() + (1 << 20));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_index_of_two_streams_in_turn_is_bounded_too() {
+async fn the_index_of_alternating_streams_is_bounded() {
     let fixture = Fixture::new();
     let quota = Quota::new(256 << 10).unwrap();
     let mut launch = fixture.launch("alternate 400000 then print end");
@@ -174,7 +174,7 @@ async fn the_index_of_two_streams_in_turn_is_bounded_too() {
     assert_eq!(ending.final_len, 800_003);
     assert!(on_disk(&fixture) <= quota.bytes() * 9 / 8 + (16 << 10), "{}", on_disk(&fixture));
     let [gone] = snapshot.extent.dropped.ranges() else { panic!("{:?}", snapshot.extent) };
-    // What is kept still knows its stream, byte by byte.
+    // Every byte that is kept still has its stream.
     for range in [0..gone.start, gone.end..800_000] {
         let runs = runs(&process, &snapshot, range.clone());
         assert_eq!(runs.first().map(|run| run.range.start), Some(range.start));
@@ -191,7 +191,7 @@ async fn the_index_of_two_streams_in_turn_is_bounded_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_logs_together_are_bounded_ended_ones_going_first() {
+async fn all_logs_share_a_limit_and_ended_ones_are_dropped_first() {
     let fixture = Fixture::with(|settings| settings.disk_quota = 8 << 20);
     let old = fixture.start("write-bytes 3000000").await;
     finish(&old).await;

@@ -1,4 +1,4 @@
-//! An engine that goes on with what another has left: nothing is lost, nothing made up.
+//! An engine that continues with the state of another: nothing is lost, and nothing is made up.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::home::{Home, close, facts, open};
 use crate::log_files::copy_of;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_ended_is_there_again_exactly_as_it_was() {
+async fn ended_processes_are_unchanged_after_a_restart() {
     let home = Home::new();
     let engine = home.open();
     let mut split = home.launch("write-bytes 5000 then write-bytes 700 err then exit 3");
@@ -59,7 +59,7 @@ async fn what_has_ended_is_there_again_exactly_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_answers_for_a_process_of_before_and_nobody_is_kept_waiting() {
+async fn requests_about_a_restored_process_are_answered_at_once() {
     let home = Home::new();
     let engine = home.open();
     let id = {
@@ -80,7 +80,7 @@ async fn nobody_answers_for_a_process_of_before_and_nobody_is_kept_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_forgotten_stays_forgotten_and_its_key_is_free() {
+async fn a_forgotten_process_stays_forgotten_and_its_key_is_free() {
     let home = Home::new();
     let engine = home.open();
     let keyed = |actions: &str| Launch { key: Some(Key("k".into())), ..home.launch(actions) };
@@ -104,7 +104,7 @@ async fn what_is_forgotten_stays_forgotten_and_its_key_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_means_the_same_process_before_and_after() {
+async fn a_key_returns_the_same_process_after_a_restart() {
     let home = Home::new();
     let keyed = |actions: &str| Launch { key: Some(Key("k".into())), ..home.launch(actions) };
     let mut seen = Vec::new();
@@ -131,7 +131,7 @@ async fn a_key_means_the_same_process_before_and_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_output_counts_and_what_was_dropped_stays_dropped() {
+async fn late_output_and_dropped_ranges_survive_a_restart() {
     let home = Home::new();
     let engine = home.open();
     let quota = lastbyte_output::log::Quota::new(256 << 10).unwrap();
@@ -151,7 +151,7 @@ async fn late_output_counts_and_what_was_dropped_stays_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_shorter_than_it_was_or_gone_makes_up_no_bytes() {
+async fn bytes_of_a_truncated_or_missing_log_are_reported_as_dropped() {
     let home = Home::new();
     let engine = home.open();
     let (mut ids, mut logs) = (Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ async fn a_log_that_is_shorter_than_it_was_or_gone_makes_up_no_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_no_record_names_are_set_aside_and_all_others_counted() {
+async fn files_without_a_record_are_set_aside_and_the_others_are_counted() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("write-bytes 100000")).await.unwrap().process;
@@ -202,7 +202,7 @@ async fn files_that_no_record_names_are_set_aside_and_all_others_counted() {
     }
     assert_eq!(std::fs::read_dir(&logs).unwrap().count(), 1);
     close(engine).await;
-    // A disk quota that the log of before does not fit into: it is the first to go.
+    // The old log does not fit into this disk quota, and is the first to be dropped.
     let engine = open(lastbyte_engine::Settings { disk_quota: 50_000, ..home.settings() });
     let gone = || engine.get(process.id()).is_none();
     eventually("room is made", || {
@@ -212,7 +212,7 @@ async fn files_that_no_record_names_are_set_aside_and_all_others_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retention_counts_from_the_ending_and_not_from_the_restart() {
+async fn retention_counts_from_the_ending() {
     let home = Home::new();
     let engine = home.open();
     let process = engine.start(home.launch("print x")).await.unwrap().process;
@@ -220,7 +220,7 @@ async fn retention_counts_from_the_ending_and_not_from_the_restart() {
     close(engine).await;
     let retention = Retention { at_most: Duration::from_secs(100), ..Retention::default() };
     let engine = open(lastbyte_engine::Settings { retention, ..home.settings() });
-    // How long ago it ended is at most half of that, whatever the clock says.
+    // After a restart its age is at most half of that, whatever the clock says.
     let now = tokio::time::Instant::now();
     engine.sweep(now + Duration::from_secs(49));
     assert!(engine.get(process.id()).is_some());
@@ -249,7 +249,7 @@ async fn survivors_of_an_ended_process_are_found_and_stopped_with_proof() {
     assert!(!is_alive(pids[0]));
 }
 
-/// Not a crash: the owners go with their runtime, end their trees and say so.
+/// Not a crash: the owners end with their runtime, kill their trees and record it.
 #[test]
 fn a_runtime_that_shuts_down_leaves_lost_processes_with_their_output() {
     let home = Home::new();
@@ -271,7 +271,7 @@ fn a_runtime_that_shuts_down_leaves_lost_processes_with_their_output() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn that_its_time_was_over_is_known_after_a_restart() {
+async fn a_timeout_is_still_known_after_a_restart() {
     let home = Home::new();
     let engine = home.open();
     let mut launch = home.launch("sleep-ms 100");
@@ -292,7 +292,7 @@ async fn that_its_time_was_over_is_known_after_a_restart() {
     }
 }
 
-/// Takes requests and makes no child, or one that passes its gate and tells nobody.
+/// Creates no child, or one that passes its gate, and never answers.
 #[derive(Debug)]
 struct NoSpawner {
     passes: bool,
@@ -308,7 +308,7 @@ impl Spawner for NoSpawner {
     }
 }
 
-/// The state folder of a server that is killed in the middle of ten starts with keys.
+/// The state folder of a server that was killed during ten starts with keys.
 async fn killed_while_starting(home: &Home, passes: bool) -> tempfile::TempDir {
     let settings = Settings { spawners: 1, ..home.settings() };
     let engine = Engine::with_spawner(settings, Arc::new(NoSpawner { passes })).unwrap();
@@ -316,7 +316,7 @@ async fn killed_while_starting(home: &Home, passes: bool) -> tempfile::TempDir {
         let (engine, launch) = (engine.clone(), numbered(home, number));
         tokio::spawn(async move { engine.start(launch).await });
     }
-    // On one thread each has come as far as it can.
+    // On one thread, each has run until it waits.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -327,8 +327,8 @@ fn numbered(home: &Home, number: i32) -> Launch {
     Launch { key: Some(Key(number.to_string())), ..home.launch(&format!("exit {number}")) }
 }
 
-/// How many of the ten run when they are tried again; the others are lost.
-async fn tried_again(engine: &Engine, home: &Home) -> usize {
+/// How many of the ten run when they are repeated; the others are lost.
+async fn retry_all(engine: &Engine, home: &Home) -> usize {
     let mut ran = 0;
     for number in 0..10 {
         let started = engine.start(numbered(home, number)).await.unwrap();
@@ -349,20 +349,20 @@ async fn a_key_whose_command_never_ran_starts_it_after_the_server_was_killed() {
     let state = killed_while_starting(&home, false).await;
     let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
     assert_eq!(engine.restored().lost, 0);
-    assert_eq!(tried_again(&engine, &home).await, 10);
+    assert_eq!(retry_all(&engine, &home).await, 10);
     close(engine).await;
     let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
     assert_eq!((engine.restored().ended, engine.restored().lost), (10, 0));
     close(engine).await;
 }
 
-/// One was being made and one was ready; nobody else had come that far.
+/// Only two of the ten had reached a spawner.
 #[tokio::test]
 async fn a_key_whose_command_may_have_run_never_starts_it_again() {
     let home = Home::new();
     let state = killed_while_starting(&home, true).await;
     let engine = open(Settings { state: state.path().to_owned(), ..home.settings() });
     assert_eq!(engine.restored().lost, 2);
-    assert_eq!(tried_again(&engine, &home).await, 8);
+    assert_eq!(retry_all(&engine, &home).await, 8);
     close(engine).await;
 }

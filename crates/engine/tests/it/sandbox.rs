@@ -1,4 +1,4 @@
-//! What a policy forbids does not happen, whatever the command is like.
+//! What a policy forbids does not happen, for any kind of command.
 
 mod late;
 mod protect;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use crate::enforcements::enforcements_here;
 use crate::fixture::{Fixture, finish_text};
 
-/// Its state does not lie in `/tmp`, which is part of a workspace.
+/// Its state is not in `/tmp`, which every workspace policy can write.
 fn fixture(enforcement: Enforcement) -> Fixture {
     fixture_with(enforcement, |_| {})
 }
@@ -37,7 +37,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").unwrap()
 }
 
-/// A shell that may write its own directory and nothing else.
+/// A shell that can write only its own directory.
 fn shell(text: &str, cwd: &Path) -> Launch {
     let workspace = Workspace { slash_tmp: false, tmpdir: false, ..Workspace::default() };
     Launch {
@@ -52,9 +52,9 @@ async fn run(fixture: &Fixture, launch: Launch) -> (Status, String) {
     finish_text(&process).await
 }
 
-/// What the first confined start makes for all others is of the engine's runtime, not the caller's.
+/// What the first confined start creates for all others belongs to the engine's runtime.
 #[test]
-fn a_confined_start_from_another_runtime_is_one_and_so_are_those_after_it() {
+fn confined_starts_work_from_several_runtimes() {
     for enforcement in enforcements_here() {
         let engines = Runtime::new().unwrap();
         let fixture = engines.block_on(async { fixture(enforcement) });
@@ -74,7 +74,7 @@ fn a_confined_start_from_another_runtime_is_one_and_so_are_those_after_it() {
 }
 
 #[tokio::test]
-async fn a_terminal_is_a_terminal_under_every_policy() {
+async fn a_terminal_works_under_every_policy() {
     for enforcement in enforcements_here() {
         let (fixture, folder) = (fixture(enforcement), folder());
         let text =
@@ -92,9 +92,9 @@ async fn a_terminal_is_a_terminal_under_every_policy() {
     }
 }
 
-/// Where clone3 is refused, as in some containers.
+/// For machines that refuse clone3, such as some containers.
 #[tokio::test]
-async fn a_policy_holds_for_children_of_the_older_call() {
+async fn a_policy_applies_to_children_made_with_clone() {
     for enforcement in enforcements_here() {
         let mechanism = lastbyte_sys::spawn::Mechanism::Clone;
         let fixture = fixture_with(enforcement, |settings| settings.mechanism = mechanism);
@@ -105,10 +105,10 @@ async fn a_policy_holds_for_children_of_the_older_call() {
     }
 }
 
-/// The one thing that a status can tell: a call by the numbers of a processor that is none.
+/// A system call of another architecture is the only refusal that a status shows.
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
-async fn a_program_for_another_processor_is_killed_and_that_is_told() {
+async fn a_program_for_another_architecture_is_killed_and_this_is_reported() {
     let program = "import ctypes, mmap\n\
                    code = mmap.mmap(-1, 4096, prot=7)\n\
                    code.write(bytes.fromhex('b814000000cd80c3'))\n\

@@ -1,4 +1,4 @@
-//! When descriptors run out: a timeout still fires, a stop does not lie, output is not lost.
+//! When descriptors run out: a timeout still fires, a stop does not lie, and no output is lost.
 
 use std::fs::File;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::fixture::{Fixture, finish, patiently};
 use crate::home::{Home, close, empty_files};
 
-/// Takes every descriptor there is, and gives them back when dropped.
+/// Takes all descriptors, and frees them when dropped.
 pub struct Hog {
     files: Vec<File>,
     _few: Few,
@@ -27,7 +27,7 @@ impl Hog {
         Self { files, _few: few }
     }
 
-    /// Of so many as there are from now on, leaves so many free.
+    /// Takes all but `free` of the `count` descriptors.
     pub fn take_all_but(free: usize, count: u64) -> Self {
         let mut hog = Self::take_all_of(count);
         hog.files.truncate(hog.files.len() - free);
@@ -35,7 +35,7 @@ impl Hog {
     }
 }
 
-/// A small limit, until it is dropped.
+/// A low limit, until it is dropped.
 pub struct Few {
     before: Rlimit,
 }
@@ -56,7 +56,7 @@ impl Drop for Few {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeout_still_kills() {
+async fn a_timeout_kills_without_a_free_descriptor() {
     let fixture = Fixture::new();
     let mut launch = fixture.launch("hold");
     launch.timeouts = Timeouts { wall: Some(Duration::from_millis(500)), idle: None };
@@ -70,7 +70,7 @@ async fn a_timeout_still_kills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_claims_nothing_that_it_could_not_see() {
+async fn a_stop_that_cannot_look_claims_nothing() {
     let fixture = Fixture::new();
     let launch = Launch { stop: StopPolicy::KILL, ..fixture.launch("hold") };
     let process = fixture.start_launch(launch).await;
@@ -85,13 +85,13 @@ async fn a_stop_claims_nothing_that_it_could_not_see() {
 
 /// The bytes wait in the pipe until there is a descriptor for the log.
 #[tokio::test(flavor = "multi_thread")]
-async fn output_that_comes_meanwhile_is_kept() {
+async fn output_is_kept_until_descriptors_are_free() {
     let fixture = Fixture::new();
     let process = fixture.start("join then hold").await;
     fixture.anchor.wait_for(1);
     let hog = Hog::take_all();
     fixture.anchor.tell("write-bytes 30000");
-    // The command has written it; nothing of it can be stored yet.
+    // The command has written it, but it cannot be stored yet.
     fixture.anchor.tell("print end");
     tokio::task::yield_now().await;
     drop(hog);
@@ -102,7 +102,7 @@ async fn output_that_comes_meanwhile_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_are_few_for_all_few_are_held_for_logs_to_come() {
+async fn with_a_low_limit_few_log_files_are_opened_ahead() {
     let home = Home::new();
     let few = Few::descriptors(128);
     let engine = home.open();
@@ -114,7 +114,7 @@ async fn where_there_are_few_for_all_few_are_held_for_logs_to_come() {
     run("exit 0").await;
     eventually("two are made", || empty_files(&logs).len() == 2);
     let before = empty_files(&logs);
-    // It keeps the one it got, so another is made.
+    // The process keeps its file, so another is created.
     run("write-bytes 5000").await;
     eventually("there is another", || {
         let files = empty_files(&logs);

@@ -1,4 +1,4 @@
-//! Many spawns at once do not leak into each other.
+//! Simultaneous spawns do not leak descriptors into each other.
 
 use lastbyte_engine::{Closing, Launch, Status};
 use lastbyte_testkit::open_fds;
@@ -11,7 +11,7 @@ fn runs_per_spawner() -> usize {
     std::env::var("LASTBYTE_TEST_SPAWNS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
 }
 
-/// With windows of an hour any end that is not an end of file would hang the test.
+/// With quiet windows of an hour, the test hangs unless each drain ends with an end of file.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixteen_spawners_never_hold_each_others_pipes() {
     let fixture = Fixture::new();
@@ -42,9 +42,9 @@ async fn a_finished_process_leaves_no_descriptor_behind() {
     until_no_more_are_open_than(before).await;
 }
 
-/// Who polls reads the same log again, so those that were read last are still open.
+/// Logs that were read recently stay open, because a polling client reads them again.
 #[tokio::test(flavor = "multi_thread")]
-async fn however_many_logs_are_read_few_stay_open() {
+async fn only_a_few_logs_stay_open_after_reads() {
     let fixture = Fixture::new();
     finish(&fixture.start("print x").await).await;
     let before = open_fds().len();

@@ -1,4 +1,4 @@
-//! A state folder that somebody removes, replaces or damages.
+//! A state folder that is removed, replaced or damaged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use lastbyte_testkit::eventually;
 use crate::fixture::{finish, patiently, read};
 use crate::home::{Home, close, empty_files, open};
 
-/// A state folder that can be removed without what is around it.
+/// A state folder inside of another one, so that it can be removed.
 struct Removable {
     home: Home,
     state: PathBuf,
@@ -29,11 +29,11 @@ impl Removable {
         open(settings)
     }
 
-    /// Waits until the engine has nothing to do in the folder for a second, after the first ending.
+    /// Waits until the engine leaves the folder alone for a second, after the first ending.
     fn until_idle(&self) {
-        // The last thing that a sweep does.
+        // A sweep does this last.
         eventually("a sweep is over", || self.state.join("journal.reserve").exists());
-        // One may be in use by now, and more are made only when half of them are.
+        // One file may be in use, and more are created only when half of them are.
         eventually("files are made ahead", || empty_files(&self.state.join("logs")).len() >= 15);
     }
 
@@ -49,7 +49,7 @@ fn ending(engine: &Engine, id: Id) -> Option<Ending> {
     snapshot.ending().map(|ending| Ending::clone(ending))
 }
 
-/// The engine may be making a file in it at this moment.
+/// Repeated, because the engine may be creating a file in it.
 fn remove(folder: &Path) {
     eventually("it is removed", || fs::remove_dir_all(folder).is_ok() || !folder.exists());
 }
@@ -59,7 +59,7 @@ fn state(engine: &Engine) -> JournalState {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_is_removed_is_made_again_with_all_that_is_known() {
+async fn a_removed_folder_is_created_again_with_everything_known() {
     let folder = Removable::new();
     let engine = folder.open();
     let before = folder.run(&engine, "print before").await;
@@ -71,7 +71,7 @@ async fn a_folder_that_is_removed_is_made_again_with_all_that_is_known() {
     let after = folder.run(&engine, "print after").await;
     assert_eq!(state(&engine), JournalState { rewritten: 1, ..JournalState::default() });
     assert!([&before, &running, &after].iter().all(|process| process.is_recorded() == Some(true)));
-    // What needs a file gets one.
+    // A process that needs a file gets one.
     let long = folder.run(&engine, "write-bytes 100000").await;
     assert_eq!(fs::metadata(long.log_file().unwrap()).unwrap().len(), 100_000);
     folder.home.anchor.wait_for(1);
@@ -92,7 +92,7 @@ async fn a_folder_that_is_removed_is_made_again_with_all_that_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_is_gone_while_nothing_happens_is_seen_by_a_sweep() {
+async fn a_sweep_notices_a_missing_journal() {
     let folder = Removable::new();
     let engine = folder.open();
     let process = folder.run(&engine, "print x").await;
@@ -101,7 +101,7 @@ async fn a_journal_that_is_gone_while_nothing_happens_is_seen_by_a_sweep() {
     fs::remove_file(&journal).unwrap();
     engine.sweep(tokio::time::Instant::now());
     assert!(journal.exists() && process.is_recorded() == Some(true));
-    // A folder that was moved away is as good as gone.
+    // A folder that was moved away counts as removed.
     fs::rename(&folder.state, folder.home.state.path().join("elsewhere")).unwrap();
     engine.sweep(tokio::time::Instant::now());
     assert!(journal.exists() && process.is_recorded() == Some(true));
@@ -110,7 +110,7 @@ async fn a_journal_that_is_gone_while_nothing_happens_is_seen_by_a_sweep() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_cannot_be_made_again_is_said_until_it_can() {
+async fn a_folder_that_cannot_be_created_is_reported_until_it_can() {
     let folder = Removable::new();
     let engine = folder.open();
     let before = folder.run(&engine, "print before").await;
@@ -132,9 +132,9 @@ async fn a_folder_that_cannot_be_made_again_is_said_until_it_can() {
     close(engine).await;
 }
 
-/// Root may look everywhere, so for root this says only that all goes on.
+/// Root can read every folder, so for root this only checks that nothing fails.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_cannot_be_looked_into_is_not_taken_for_gone() {
+async fn an_unreadable_folder_does_not_count_as_removed() {
     let folder = Removable::new();
     let engine = folder.open();
     folder.run(&engine, "print x").await;
@@ -149,9 +149,9 @@ async fn a_folder_that_cannot_be_looked_into_is_not_taken_for_gone() {
     close(engine).await;
 }
 
-/// Neither writes over the other's journal.
+/// Neither engine overwrites the other's journal.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_another_engine_has_made_again_is_left_to_that_one() {
+async fn a_folder_that_another_engine_created_again_is_left_alone() {
     let folder = Removable::new();
     let first = folder.open();
     let ours = folder.run(&first, "print ours").await;
@@ -175,7 +175,7 @@ async fn a_folder_that_another_engine_has_made_again_is_left_to_that_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_somebody_puts_in_the_place_of_ours_is_left_alone_and_told_of() {
+async fn a_journal_that_was_replaced_is_left_alone_and_reported() {
     let folder = Removable::new();
     let engine = folder.open();
     let process = folder.run(&engine, "print x").await;
@@ -198,13 +198,13 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The names in the newest folder of what was set aside.
+/// The names in the newest `set-aside` folder.
 fn set_aside(state: &Path) -> Vec<String> {
     set_aside_folders(state).unwrap().pop().map(|folder| names(&folder)).unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_is_missing_empty_or_damaged_costs_no_log() {
+async fn logs_survive_a_missing_empty_or_damaged_journal() {
     for damage in ["missing", "empty", "zeros", "header", "middle", "tail", "unreleased"] {
         let folder = Removable::new();
         let engine = folder.open();
@@ -226,7 +226,7 @@ async fn a_journal_that_is_missing_empty_or_damaged_costs_no_log() {
             "tail" => fs::write(&journal, &bytes[..200]).unwrap(),
             other => {
                 match other {
-                    // The version of before the first release.
+                    // The version from before the first release.
                     "unreleased" => bytes[8] = 1,
                     "header" => bytes[20] ^= 1,
                     _ => bytes[100] ^= 1,
@@ -234,7 +234,7 @@ async fn a_journal_that_is_missing_empty_or_damaged_costs_no_log() {
                 fs::write(&journal, &bytes).unwrap();
             }
         }
-        // On a slow machine a log has an index as well.
+        // On a slow machine a log also has an index.
         let logs = folder.state.join("logs");
         let mut want = names(&logs);
         // An empty one was created ahead, and may be removed at any moment.
@@ -247,7 +247,7 @@ async fn a_journal_that_is_missing_empty_or_damaged_costs_no_log() {
             want.push("journal".into());
         }
         want.sort();
-        // At the next start nothing more is missing, and nothing goes at the one after.
+        // Later starts set nothing else aside.
         for start in 0..3 {
             let engine = folder.open();
             let told = engine.restored().set_aside.as_ref().map(|(_, files)| *files);
@@ -260,7 +260,7 @@ async fn a_journal_that_is_missing_empty_or_damaged_costs_no_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_of_logs_that_is_removed_costs_no_output_after_that() {
+async fn output_after_the_removal_of_the_log_folder_is_kept() {
     let folder = Removable::new();
     let engine = folder.open();
     folder.run(&engine, "write-bytes 5000").await;

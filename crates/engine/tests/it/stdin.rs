@@ -1,4 +1,4 @@
-//! Writing to a command, and a command that does not read.
+//! Writing to a command, including one that does not read.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn open(fixture: &Fixture, actions: &str) -> Launch {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_is_read_up_to_the_end_of_file() {
+async fn input_is_read_up_to_its_end() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(open(&fixture, "cat then print !")).await;
     assert_eq!(process.write(b"hello ".into(), None).await, Ok(Written { accepted: 6 }));
@@ -25,7 +25,7 @@ async fn what_is_written_is_read_up_to_the_end_of_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn given_input_is_all_that_is_read_on_a_pipe_and_on_a_terminal() {
+async fn input_given_at_the_start_is_the_whole_input() {
     let fixture = Fixture::new();
     let given = |bytes: usize| Stdin::Given(vec![b'x'; bytes]);
     let launch = Launch { stdin: given(QUEUE), ..fixture.launch("cat") };
@@ -42,7 +42,7 @@ async fn given_input_is_all_that_is_read_on_a_pipe_and_on_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closed_stdin_is_at_its_end_from_the_start() {
+async fn closed_stdin_is_at_its_end_at_once() {
     let fixture = Fixture::new();
     let process = fixture.start("await-eof then print done").await;
     assert_eq!(process.write(b"x".into(), None).await, Err(WriteError::NotOpen));
@@ -64,7 +64,7 @@ async fn a_retried_offset_writes_once() {
     fixture.anchor.wait_for(1);
     fixture.anchor.tell("exit 0");
     assert_eq!(finish_text(&process).await.1, "abcde");
-    // A caller that did not hear the answer asks again, however late.
+    // A caller that did not get the answer repeats the request later.
     assert_eq!(write("bcde", 1).await, Ok(Written { accepted: 5 }));
     assert_eq!(process.write_and_close(b"de".into(), Some(3)).await, Ok(Written { accepted: 5 }));
     assert_eq!(write("ef", 4).await, Err(WriteError::Exited), "there is something new in it");
@@ -73,7 +73,7 @@ async fn a_retried_offset_writes_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_close_that_was_not_accepted_before_the_exit_is_not_after_it() {
+async fn stdin_cannot_be_closed_after_the_exit() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(open(&fixture, "hold")).await;
     assert_eq!(process.write(b"abc".into(), Some(0)).await, Ok(Written { accepted: 3 }));
@@ -85,7 +85,7 @@ async fn a_close_that_was_not_accepted_before_the_exit_is_not_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retried_offset_needs_no_room_in_a_full_queue() {
+async fn a_retry_is_accepted_while_the_queue_is_full() {
     let fixture = Fixture::new();
     let process = stuffed(&fixture, |_| {}).await;
     let again = process.write(vec![0; QUEUE], Some(0)).await;
@@ -109,7 +109,7 @@ async fn a_command_that_closes_its_stdin_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_queue_refuses_at_once_and_has_room_again_when_read() {
+async fn a_full_queue_refuses_at_once_until_the_command_reads() {
     let fixture = Fixture::new();
     let process =
         fixture.start_launch(open(&fixture, "join then read-exactly 16777216 then hold")).await;
@@ -120,7 +120,7 @@ async fn a_full_queue_refuses_at_once_and_has_room_again_when_read() {
     process.write(vec![b'y'; 1000], None).await.unwrap();
 }
 
-/// 16 MiB wait for a command that never reads; nothing else may wait behind them.
+/// 16 MiB are queued for a command that never reads; nothing else may wait for them.
 async fn stuffed(
     fixture: &Fixture,
     mut change: impl FnMut(&mut Launch),
@@ -137,7 +137,7 @@ async fn stuffed(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_never_reads_still_times_out() {
     let fixture = Fixture::new();
-    // Time enough for the test itself to fill the queue.
+    // Enough time for the test itself to fill the queue.
     let wall = Some(Duration::from_secs(1));
     let process = stuffed(&fixture, |launch| launch.timeouts = Timeouts { wall, idle: None }).await;
     let (ending, _) = finish(&process).await;

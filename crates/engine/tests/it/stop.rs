@@ -19,7 +19,7 @@ fn sorted(pids: impl IntoIterator<Item = u32>) -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stop_signal_is_enough_for_a_command_that_heeds_it() {
+async fn a_command_that_obeys_the_stop_signal_is_not_killed() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(launch(&fixture, "hold", HOUR)).await;
     let pids = sorted(fixture.anchor.wait_for(1));
@@ -32,7 +32,7 @@ async fn the_stop_signal_is_enough_for_a_command_that_heeds_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trap_has_its_grace() {
+async fn a_trap_can_run_during_the_grace() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(launch(&fixture, "trap 15 exit 9 then hold", HOUR)).await;
     fixture.anchor.wait_for(1);
@@ -41,7 +41,7 @@ async fn a_trap_has_its_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ignores_the_signal_is_killed_after_the_grace() {
+async fn a_command_that_ignores_the_signal_is_killed_after_the_grace() {
     let fixture = Fixture::new();
     let grace = Duration::from_millis(100);
     let process = fixture.start_launch(launch(&fixture, "ignore 15 then hold", grace)).await;
@@ -54,7 +54,7 @@ async fn what_ignores_the_signal_is_killed_after_the_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_process_sees_the_signal_too() {
+async fn a_suspended_process_gets_the_signal() {
     let fixture = Fixture::new();
     let process =
         fixture.start_launch(launch(&fixture, "join then stop-self then hold", HOUR)).await;
@@ -73,7 +73,7 @@ async fn a_second_stop_does_not_wait_out_the_grace() {
         let process = process.clone();
         async move { process.stop(Verb::Stop).await }
     });
-    // The first is known to have begun once a second one is in a hurry.
+    // When a second stop is in a hurry, the first one has begun.
     while !matches!(process.snapshot().phase, lastbyte_engine::Phase::Ended(_)) {
         patiently("second stop", process.stop(Verb::Stop)).await;
     }
@@ -94,7 +94,7 @@ async fn survivors_of_an_ended_process_can_be_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_mixed_tree_is_left() {
+async fn a_stop_leaves_nothing_of_a_mixed_tree() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(launch(&fixture, "tree 30 mixed then hold", HOUR)).await;
     let pids = fixture.anchor.wait_for(31);
@@ -107,14 +107,14 @@ async fn nothing_of_a_mixed_tree_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_goes_on_when_its_caller_goes_away() {
+async fn a_stop_continues_when_its_caller_goes_away() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(launch(&fixture, "hold", HOUR)).await;
     fixture.anchor.wait_for(1);
     {
         let mut stop = std::pin::pin!(process.stop(Verb::Stop));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        // Begun, and dropped before it is done, or so soon after that it does not matter.
+        // Begun, and dropped before it is done, or very soon after.
         _ = stop.as_mut().poll(&mut context);
     }
     let (ending, _) = finish(&process).await;
@@ -122,7 +122,7 @@ async fn a_stop_goes_on_when_its_caller_goes_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_grace_past_the_end_of_the_clock_is_for_ever() {
+async fn a_huge_grace_lasts_for_ever() {
     let fixture = Fixture::new();
     let actions = "trap 15 exit 9 then hold";
     let process = fixture.start_launch(launch(&fixture, actions, Duration::MAX)).await;
@@ -132,9 +132,9 @@ async fn a_grace_past_the_end_of_the_clock_is_for_ever() {
     assert_eq!(finish(&process).await.0.status, Status::Exited(9));
 }
 
-/// On one thread: the exit is there, the owner has not seen it, and the stop comes first.
+/// On one thread: the leader has exited, but the owner handles the stop first.
 #[tokio::test]
-async fn a_stop_that_comes_after_the_exit_is_not_its_cause() {
+async fn a_stop_after_the_exit_is_not_its_cause() {
     let fixture = Fixture::new();
     for _ in 0..10 {
         let process = fixture.start("exit 0").await;
@@ -163,9 +163,9 @@ async fn a_second_stop_that_has_to_kill_is_an_escalation() {
     assert_eq!(ending.cause, Cause::Stopped { verb: Verb::Stop, escalated: true });
 }
 
-/// It threw away the mark that every process of a tree inherits, but it held our pipe.
+/// It dropped the cookie that every process of a tree inherits, but it holds our pipe.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_survivor_with_an_empty_environment_is_found_by_a_scan_too() {
+async fn a_survivor_with_an_empty_environment_is_found_by_a_scan() {
     let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(Reach::Scan));
     let process = fixture.start_launch(Launch::shell("env -i sleep 600 & exit 0")).await;
     let (ending, _) = finish(&process).await;
@@ -177,9 +177,9 @@ async fn a_survivor_with_an_empty_environment_is_found_by_a_scan_too() {
     assert!(!is_alive(survivors[0].pid.unsigned_abs()));
 }
 
-/// Root can move itself out of its cgroup, and so does a login: it is still of the tree.
+/// Root can leave its cgroup, and so does a login, but it still belongs to the tree.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_left_the_cgroup_is_stopped_too() {
+async fn a_process_that_left_the_cgroup_is_stopped() {
     let Some(fixture) = fixture_with_cgroups() else { return };
     let outside = lastbyte_sys::cgroup::own_folder().unwrap().join("cgroup.procs");
     let script = format!("echo $$ >{}; setsid sleep 600 & echo up; wait", outside.display());
@@ -191,7 +191,7 @@ async fn who_has_left_the_cgroup_is_stopped_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closing_waits_for_a_timeout_that_is_still_stopping_the_rest() {
+async fn a_close_waits_for_a_timeout_that_is_still_stopping_the_tree() {
     let fixture = Fixture::new();
     let actions = "background ignore 15 then hold end then hold";
     let mut launch = launch(&fixture, actions, Duration::from_millis(300));

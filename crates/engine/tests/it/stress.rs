@@ -15,13 +15,13 @@ fn processes() -> usize {
     std::env::var("LASTBYTE_TEST_PROCESSES").ok().and_then(|n| n.parse().ok()).unwrap_or(180)
 }
 
-/// What a process of one kind does and must be seen to have done.
+/// What a process of one kind does, and what readers must see of it.
 #[derive(Clone, Copy)]
 struct Kind {
     actions: &'static str,
     streams: Streams,
-    /// Bytes the leader writes to stdout and stderr, in the pattern; `None` where it is killed in
-    /// the middle and any beginning of the pattern is right.
+    /// Bytes the leader writes to stdout and stderr, in the pattern; `None` if it is killed in the
+    /// middle and any prefix of the pattern is correct.
     writes: Option<(u64, u64)>,
     status: Option<Status>,
     held: bool,
@@ -70,7 +70,7 @@ async fn no_reader_ever_sees_an_ending_without_the_last_byte() {
 async fn one(fixture: &Fixture, kind: Kind) {
     let mut launch = fixture.launch(kind.actions);
     launch.streams = kind.streams;
-    // The last kind never reads what it is sent.
+    // The last kind never reads its input.
     launch.stdin = Stdin::Open;
     let process = fixture.start_launch(launch).await;
     _ = process.write(vec![7; 100_000], None).await;
@@ -99,7 +99,7 @@ fn check_bytes(process: &Process, kind: Kind, final_len: u64) {
     assert!(read_stream(process, &snapshot, Err) == pattern_bytes(0..err), "{}", kind.actions);
 }
 
-/// Reads every byte as it comes; the cursor never goes back and ends at the final length.
+/// Reads every byte as it arrives; the cursor never goes back and ends at the final length.
 async fn follow(process: Process) -> u64 {
     let reader = process.reader();
     let (mut cursor, mut chunk) = (0, vec![0; 20_000]);
@@ -120,7 +120,7 @@ async fn follow(process: Process) -> u64 {
     }
 }
 
-/// Looks as often as it can: no length shrinks, no phase goes back.
+/// Polls as often as it can: no length shrinks, and no phase goes back.
 async fn hammer(process: Process) -> u64 {
     let mut last = (0, 0);
     loop {

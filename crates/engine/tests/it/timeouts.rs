@@ -21,7 +21,7 @@ fn idle(idle: Duration) -> Timeouts {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_wall_clock_stops_a_command_and_keeps_its_output() {
+async fn a_timeout_stops_a_command_and_keeps_its_output() {
     let fixture = Fixture::new();
     let process =
         fixture.start_launch(launch(&fixture, "print partial then hold", wall(SHORT))).await;
@@ -33,7 +33,7 @@ async fn the_wall_clock_stops_a_command_and_keeps_its_output() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silence_stops_a_command() {
+async fn an_idle_timeout_stops_a_silent_command() {
     let fixture = Fixture::new();
     let process = fixture.start_launch(launch(&fixture, "print x then hold", idle(SHORT))).await;
     let (ending, _) = finish(&process).await;
@@ -41,9 +41,9 @@ async fn silence_stops_a_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_on_any_stream_starts_the_idle_clock_again() {
+async fn output_on_any_stream_restarts_the_idle_timeout() {
     let fixture = Fixture::new();
-    // Five times the idle timeout in all, never silent for that long.
+    // Five times the idle timeout in total, but never silent for that long.
     let step = "sleep-ms 100 then eprint x";
     let actions = [step; 10].join(" then ");
     let process =
@@ -53,7 +53,7 @@ async fn output_on_any_stream_starts_the_idle_clock_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeout_escalates_when_the_command_does_not_heed_it() {
+async fn a_timeout_kills_a_command_that_ignores_the_signal() {
     let fixture = Fixture::new();
     let mut launch = launch(&fixture, "ignore 15 then print up then hold", wall(SHORT));
     launch.stop = StopPolicy { signal: Signal::TERM, grace: Duration::from_millis(50) };
@@ -84,7 +84,7 @@ async fn a_timeout_reaches_children_that_left_the_group() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_let_run_on_does_so_and_its_time_is_told() {
+async fn a_command_can_keep_running_after_its_timeout_and_this_is_reported() {
     let fixture = Fixture::new();
     for timeouts in [wall(SHORT), idle(SHORT)] {
         let on_timeout = OnTimeout::Background;

@@ -1,4 +1,4 @@
-//! When bytes came is known as long as the bytes are, also to the next engine.
+//! The arrival time of bytes is known as long as the bytes are, also to the next engine.
 
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +25,7 @@ fn time(stamp: Stamp) -> SystemTime {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_byte_is_told_with_its_time_also_after_a_restart() {
+async fn the_times_of_bytes_survive_a_restart() {
     let home = Home::new();
     let engine = home.open();
     let mut processes = Vec::new();

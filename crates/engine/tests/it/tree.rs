@@ -1,4 +1,4 @@
-//! Whole trees, by each way to reach them: nothing is left, and the answer says so.
+//! Whole trees, with each reach: nothing is left, and the answer says so.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn sorted(pids: impl IntoIterator<Item = u32>) -> Vec<i32> {
     pids
 }
 
-/// Who lives with this process's cookie, by a look of the test's own.
+/// The live processes with this process's cookie, as the test sees them.
 fn bearers(process: &Process) -> Vec<i32> {
     let id = process.id().to_string().into_bytes();
     let bears = |pid| procfs::initial_env(pid, "LASTBYTE_ID").unwrap() == Some(id.clone());
@@ -32,7 +32,7 @@ fn bearers(process: &Process) -> Vec<i32> {
     all.map(|stat| stat.pid).filter(|pid| bears(*pid)).collect()
 }
 
-/// Stops it: nobody is left, and everybody of `pids` is named.
+/// Stops it: nothing is left, and all `pids` are named.
 async fn stop_all(process: &Process, pids: &[u32], reach: Reach) {
     let proof = patiently("stop", process.stop(Verb::Stop)).await;
     assert_eq!((&proof.left, proof.reach), (&vec![], reach));
@@ -45,7 +45,7 @@ async fn stop_all(process: &Process, pids: &[u32], reach: Reach) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_left_of_three_hundred_and_all_are_named() {
+async fn a_stop_of_three_hundred_processes_names_all_and_leaves_none() {
     for reach in sure_reaches() {
         for policy in [TERM, StopPolicy::KILL] {
             let fixture = fixture(reach);
@@ -61,7 +61,7 @@ async fn nothing_is_left_of_three_hundred_and_all_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_group_exactly_those_who_left_it_are_named_as_left() {
+async fn by_group_the_processes_that_left_it_are_reported_as_left() {
     let fixture = fixture(Reach::Group);
     let process =
         fixture.start_launch(launch(&fixture, "tree 300 mixed then hold", StopPolicy::KILL)).await;
@@ -79,7 +79,7 @@ async fn by_group_exactly_those_who_left_it_are_named_as_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bomb_that_still_goes_off_is_stopped() {
+async fn a_fork_bomb_is_stopped_while_it_grows() {
     for reach in sure_reaches() {
         let fixture = fixture(reach);
         let process = fixture
@@ -108,7 +108,7 @@ async fn a_tree_that_ignores_the_signal_is_killed_after_the_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_that_is_stopped_sees_the_signal_and_dies_of_kill() {
+async fn a_suspended_tree_gets_the_signal_and_can_be_killed() {
     let stopped = "join then stop-self then hold";
     let actions = format!(
         "background {stopped} end then setsid-background {stopped} end \
@@ -144,9 +144,9 @@ async fn a_tree_that_outlives_its_leader_is_listed_and_stopped() {
     }
 }
 
-/// The whole group, but not who left it, is what a signal goes to.
+/// A signal goes to the whole group, but not to processes that left it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_after_the_ending_reaches_the_group_alone() {
+async fn a_signal_after_the_ending_reaches_only_the_group() {
     for reach in sure_reaches().into_iter().chain([Reach::Group]) {
         let fixture = fixture(reach);
         let process = fixture.start("tree 9 mixed then exit 0").await;

@@ -1,4 +1,4 @@
-//! Tests of a server without privileges, run by user 0: again, as nobody.
+//! Runs tests of user 0 again as the user `nobody`, for a server without privileges.
 #![expect(clippy::disallowed_methods, reason = "a test harness around the test, not a command")]
 
 use std::fs;
@@ -9,17 +9,17 @@ use std::process::Command;
 use lastbyte_testkit::testchild;
 
 /// Runs the test of this name again as a user without privileges, and returns `false`; `true`
-/// when the test has none anyway. It is never skipped.
+/// if the test has no privileges anyway. It is never skipped.
 pub fn as_nobody(test: &str) -> bool {
     as_nobody_in(None, test)
 }
 
-/// The same in this cgroup.
+/// The same, in this cgroup.
 pub fn as_nobody_in(cgroup: Option<&Path>, test: &str) -> bool {
     if !rustix::process::geteuid().is_root() {
         return true;
     }
-    // A copy where that user can execute it.
+    // A copy that this user can execute.
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("it");
@@ -30,7 +30,7 @@ pub fn as_nobody_in(cgroup: Option<&Path>, test: &str) -> bool {
         .env("CGROUP", cgroup.unwrap_or(Path::new("")))
         .arg("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        // One that changes nothing here, and has to be lost.
+        // A harmless capability, which must be dropped, too.
         .args(["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"])
         .arg(copy)
         .args([test, "--exact", "--nocapture"])

@@ -1,4 +1,4 @@
-//! The views over real logs: dropped in the middle, of two streams, with late output.
+//! Views of real logs: with a dropped middle, two streams, or late output.
 
 use lastbyte_engine::{Launch, LogSource, Process, Streams};
 use lastbyte_output::log::{Quota, Stream};
@@ -45,7 +45,7 @@ async fn head_and_tail_of_a_log_with_a_dropped_middle_are_exact() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_stream_can_be_looked_at_alone() {
+async fn one_stream_can_be_viewed_alone() {
     let fixture = Fixture::new();
     let script = "for i in 1 2 3; do echo out $i; echo error $i >&2; done";
     let launch = Launch { streams: Streams::Split, ..Launch::shell(script) };

@@ -73,7 +73,7 @@ fn check(source: &Chopped) {
 
 proptest! {
     #[test]
-    fn it_follows_the_contract(source in whole(output())) {
+    fn the_view_matches_the_model(source in whole(output())) {
         check(&source);
     }
 }

@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn a_large_log_is_cut_like_a_small_one(
+    fn a_large_log_is_shortened_like_a_small_one(
         source in with_holes((1..5000_usize).prop_map(|times| b"0123456789abcdef0123456789\n".repeat(times))),
         max_bytes in 0..200_000_usize,
     ) {

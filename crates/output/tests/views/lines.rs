@@ -47,7 +47,7 @@ fn check(got: &[Line], want: &[Line], longest: Option<&Line>) {
 
 proptest! {
     #[test]
-    fn lines_are_those_of_the_whole(
+    fn lines_match_the_model(
         source in with_holes(output()),
         count in 0..20_u64,
         max_bytes in prop_oneof![0..40_usize, 0..3000_usize],
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn the_last_lines_are_those_of_the_whole(
+    fn the_last_lines_match_the_model(
         source in with_holes(output()),
         count in 0..20_u64,
         max_bytes in prop_oneof![0..40_usize, 0..3000_usize],
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn last_lines_over_many_blocks_are_those_of_the_whole(
+    fn the_last_lines_over_many_blocks_match_the_model(
         times in 1..9000_usize,
         count in 0..12_000_u64,
         max_bytes in 0..400_000_usize,

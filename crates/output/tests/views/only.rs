@@ -1,4 +1,4 @@
-//! One stream of two reads like that stream alone, with offsets of the log.
+//! One of two streams reads like a log of that stream alone, with offsets of the whole log.
 
 use std::{io, ops::Range};
 

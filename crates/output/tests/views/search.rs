@@ -110,7 +110,7 @@ fn model(source: &Chopped, query: &Query) -> Vec<Match> {
 
 proptest! {
     #[test]
-    fn it_finds_what_a_search_of_the_whole_finds(
+    fn a_search_matches_the_model(
         source in with_holes(output()),
         pattern in pattern(),
         before in 0..4_u8,
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn searching_from_cursor_to_cursor_finds_the_same(
+    fn continuing_from_the_cursor_finds_all_matches(
         source in with_holes(output()),
         pattern in pattern(),
         max_matches in 1..4_usize,
@@ -212,7 +212,7 @@ proptest! {
 }
 
 #[test]
-fn a_part_of_a_long_line_does_not_begin_a_line() {
+fn a_later_part_of_a_long_line_is_not_the_start_of_a_line() {
     let line = ["a".as_bytes(), &[b'x'; 300_000]].concat();
     let source = Chopped::new(line);
     assert_eq!(search(&source, &query("^x")).unwrap().matches, []);

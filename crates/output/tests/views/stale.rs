@@ -32,7 +32,7 @@ impl Source for Stale<'_> {
 
 proptest! {
     #[test]
-    fn a_range_dropped_meanwhile_is_reported_like_one_dropped_before(
+    fn a_range_dropped_during_a_read_is_reported_like_any_other(
         source in with_holes(output()),
         count in 0..20_u64,
         max_bytes in 0..400_usize,

@@ -111,7 +111,7 @@ fn unfolded(lines: &[TextLine]) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn it_reads_like_the_whole_read_line_by_line(source in with_holes(coloured())) {
+    fn the_text_matches_the_model(source in with_holes(coloured())) {
         prop_assert_eq!(text(&source, 0..source.end(), usize::MAX / 2).unwrap(), model(&source));
     }
 
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_from_rest_to_rest_returns_all_lines(
+    fn reading_on_from_the_rest_returns_all_lines(
         source in with_holes(coloured()),
         max_bytes in 0..30_usize,
     ) {

@@ -1,4 +1,4 @@
-//! The door for clients of Coder's agent.
+//! The API for clients of Coder's agent.
 
 mod bodies;
 mod client;

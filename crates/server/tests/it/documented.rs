@@ -1,4 +1,4 @@
-//! What every answer of a test is held against: the OpenAPI document.
+//! Checks every answer of a test against the OpenAPI document.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ static PATHS: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str::<Value>(OPENAPI).expect("the document is JSON")["paths"].take()
 });
 
-/// Fails if the document has the operation and not this answer of it.
+/// Fails if the document has the operation but not this answer.
 pub(crate) fn check<B>(method: &str, path: &str, answer: &Response<B>) {
     let path = path.split('?').next().unwrap_or_default();
     let operation = PATHS.as_object().unwrap().iter().find(|(known, _)| is(known, path));
@@ -29,7 +29,7 @@ pub(crate) fn check<B>(method: &str, path: &str, answer: &Response<B>) {
     }
 }
 
-/// Whether the path is one of those that the template stands for.
+/// Whether the path matches the template.
 fn is(template: &str, path: &str) -> bool {
     let same = |(known, given): (&str, &str)| known == "{id}" || known == given;
     template.split('/').count() == path.split('/').count()

@@ -1,4 +1,4 @@
-//! A hook says what environment commands get, and can neither hang nor fail a start.
+//! A hook sets the environment of commands, and can neither delay nor fail a start.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::harness::Server;
 
-/// A server with this hook. The folder is the hook's own.
+/// A server with this hook, and a folder for the hook.
 async fn hooked(command: &str, patience: Duration, own: &[(&str, &str)]) -> (Server, TempDir) {
     let state = tempfile::tempdir().unwrap();
     let hook = EnvHook::new(command, state.path(), patience).unwrap();
@@ -41,7 +41,7 @@ fn quoted(actions: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_hook_prints_takes_the_place_of_the_servers_environment() {
+async fn the_hooks_output_replaces_the_servers_environment() {
     let hook = "printf '{\"SEEN\":\"%s\"}' \"$OWN\"";
     let (server, _state) = hooked(hook, LONG, &[("OWN", "own")]).await;
     let shown = prints(&server, "echo $SEEN ${OWN-none} ${HOME-none}").await;
@@ -67,7 +67,7 @@ async fn the_hook_runs_at_each_start_and_leaves_no_log() {
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_costs_a_warning() {
+async fn a_hook_that_fails_is_a_warning() {
     for (hook, why) in [
         ("echo oops >&2; exit 3", "ended with exit code 3: oops"),
         ("kill -9 $$", "was ended by"),
@@ -83,7 +83,7 @@ async fn a_hook_that_fails_costs_a_warning() {
 }
 
 #[tokio::test]
-async fn a_hook_that_hangs_holds_a_start_no_longer_than_its_time_and_is_killed() {
+async fn a_hook_that_hangs_is_killed_after_its_timeout() {
     let anchor = Arc::new(Anchor::listen());
     let (name, value) = anchor.env();
     let own = [(name, value.to_str().unwrap())];
@@ -100,7 +100,7 @@ async fn a_hook_that_hangs_holds_a_start_no_longer_than_its_time_and_is_killed()
 }
 
 #[tokio::test]
-async fn what_a_hook_leaves_behind_goes_with_it() {
+async fn processes_that_a_hook_leaves_behind_are_killed() {
     let anchor = Arc::new(Anchor::listen());
     let (name, value) = anchor.env();
     let own = [(name, value.to_str().unwrap())];

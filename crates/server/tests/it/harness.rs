@@ -1,4 +1,4 @@
-//! A server of a test's own, and a client that hides nothing.
+//! A server for one test, and a client that returns whole answers.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use crate::documented;
 
-/// Ends with its test: the engine's owners kill what they own when the runtime goes.
+/// Ends with its test: the owners kill their processes when the runtime is dropped.
 pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
     pub(crate) engine: Engine,
@@ -48,17 +48,17 @@ impl Server {
         Self::made(limits, |_| {}).await
     }
 
-    /// With settings of the engine that are not the usual ones.
+    /// With other settings of the engine.
     pub(crate) async fn tuned(tune: impl FnOnce(&mut Settings)) -> Self {
         Self::made(Limits::default(), tune).await
     }
 
-    /// With a word of its own on policies.
+    /// With other settings for sandboxes.
     pub(crate) async fn sandboxed(sandboxing: Sandboxing) -> Self {
         Self::whole(Limits::default(), |_| {}, sandboxing).await
     }
 
-    /// With bounds and settings of the engine that are not the usual ones.
+    /// With other limits and settings of the engine.
     pub(crate) async fn made(limits: Limits, tune: impl FnOnce(&mut Settings)) -> Self {
         Self::whole(limits, tune, Sandboxing::default()).await
     }
@@ -90,7 +90,7 @@ impl Server {
         Client { sender }
     }
 
-    /// Starts a `testchild` with this script; the request may say more. Returns the whole answer.
+    /// Starts a `testchild` with this script and these further members; returns the whole answer.
     pub(crate) async fn start_child(&self, actions: &str, more: Value) -> Value {
         let mut request = json!({ "command": argv(actions) });
         let object = request.as_object_mut().unwrap();
@@ -100,7 +100,8 @@ impl Server {
         answer.json()
     }
 
-    /// Starts a child that does as it is told, and waits until it listens. Returns its path.
+    /// Starts a child that obeys the anchor, and waits until it is connected; also returns its
+    /// path.
     pub(crate) async fn told(&self, more: Value) -> (Arc<Anchor>, String) {
         let anchor = Arc::new(Anchor::listen());
         let mut request = json!({ "env": env(&anchor) });
@@ -116,13 +117,13 @@ impl Server {
     }
 }
 
-/// The variable that ties a child to the anchor, as a request has it.
+/// The variable that connects a child to the anchor, for a request.
 pub(crate) fn env(anchor: &Anchor) -> Value {
     let (name, value) = anchor.env();
     json!({ name: value.to_str().unwrap() })
 }
 
-/// Waits until so many hold on to the anchor; returns their pids.
+/// Waits until `count` processes are connected to the anchor; returns their pids.
 pub(crate) async fn held(anchor: &Arc<Anchor>, count: usize) -> Vec<u32> {
     let anchor = Arc::clone(anchor);
     tokio::task::spawn_blocking(move || anchor.wait_for(count)).await.unwrap()
@@ -151,7 +152,7 @@ impl Client {
         Answer::whole(self.begin(method, path, body).await).await
     }
 
-    /// Sends a request and returns when the head of its answer is there.
+    /// Sends a request and waits for the head of its answer.
     pub(crate) async fn begin(
         &mut self,
         method: &str,

@@ -1,4 +1,4 @@
-//! The native door: one file for each verb, and what all of them promise.
+//! The native API: one file for each verb, and for what all of them promise.
 
 mod attach;
 pub mod events;

@@ -1,4 +1,4 @@
-//! Listening, by raw sockets and a router of the tests' own.
+//! Listening, with raw sockets and a router for the tests.
 
 mod answers;
 mod bodies;

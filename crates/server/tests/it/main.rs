@@ -1,4 +1,4 @@
-//! The server as its clients meet it, with real sockets and real children, one folder for each part.
+//! The server as clients see it, with real sockets and real children, one folder for each part.
 #![allow(unreachable_pub, reason = "nothing outside this program can reach anything")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

@@ -1,5 +1,5 @@
-//! `GET /metrics`: the numbers are those of what happened, by whatever door, and the text is one that
-//! a collector can read.
+//! `GET /metrics`: the numbers are correct through every API, and the text is in the format of
+//! Prometheus.
 
 mod page;
 
@@ -36,7 +36,7 @@ async fn start(server: &Server, request: Value) -> Answer {
     server.connect().await.post(PROCESSES, &request).await
 }
 
-/// Of a route: how many were answered, and how many of them took a time of the server's.
+/// How many requests of a route were answered, and how many of them were timed.
 fn answered(page: &Page, method: &str, route: &str) -> (f64, f64) {
     let labels = [("method", method), ("route", route)];
     (
@@ -54,7 +54,7 @@ fn refused_starts(page: &Page, code: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn starts_endings_and_bytes_are_those_that_were() {
+async fn starts_endings_and_bytes_are_counted() {
     let server = Server::start().await;
     let before = scrape(&server).await;
     for name in ["lastbyte_starts_total", "lastbyte_endings_total", "lastbyte_processes"] {
@@ -94,7 +94,7 @@ async fn starts_endings_and_bytes_are_those_that_were() {
 }
 
 #[tokio::test]
-async fn every_door_is_counted() {
+async fn every_api_is_counted() {
     let server = Server::start().await;
     run(&server, "exit 0", json!({})).await;
     let mut client = server.connect().await;
@@ -167,7 +167,7 @@ async fn refusals_are_counted_by_their_code() {
     assert_eq!(page.sum("lastbyte_http_refusals_total"), 9.0);
 }
 
-/// The whole of what a server says to these bytes.
+/// The complete answer of a server to these bytes.
 async fn said_to(server: &Server, bytes: &str) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -177,7 +177,7 @@ async fn said_to(server: &Server, bytes: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_head_that_is_refused_before_it_is_a_request_is_counted() {
+async fn invalid_heads_are_counted() {
     let server = Server::start().await;
     let counted = |wanted: ErrorCode| {
         let mut all = server.traffic.refusals();
@@ -199,7 +199,7 @@ async fn a_head_that_is_refused_before_it_is_a_request_is_counted() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_process_is_counted_and_its_time_left_out() {
+async fn requests_that_wait_are_counted_without_a_duration() {
     let server = Server::start().await;
     let (_anchor, held) = server.told(json!({})).await;
     let mut client = server.connect().await;
@@ -222,7 +222,7 @@ async fn who_waits_for_a_process_is_counted_and_its_time_left_out() {
 }
 
 #[tokio::test]
-async fn who_is_refused_after_a_wait_is_counted_and_its_time_left_out() {
+async fn refused_requests_that_asked_to_wait_are_counted_without_a_duration() {
     let server = Server::start().await;
     let missing = json!({ "command": ["/no/such/program"], "wait": { "exit": true } });
     assert_eq!(start(&server, missing).await.status, 422);
@@ -231,7 +231,7 @@ async fn who_is_refused_after_a_wait_is_counted_and_its_time_left_out() {
     let output = client.get(&format!("{held}/output?wait_ms=1&max_bytes=0")).await;
     assert_eq!(output.status, 400, "{output:?}");
     let stuck = path(&run(&server, "write-bytes 5000", json!({})).await);
-    // A folder in the place of its index cannot be removed as a file.
+    // A folder in place of its index cannot be removed as a file.
     let process = server.engine.get(stuck.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
     let index = process.log_file().unwrap().with_extension("index");
     _ = std::fs::remove_file(&index);
@@ -246,7 +246,7 @@ async fn who_is_refused_after_a_wait_is_counted_and_its_time_left_out() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_end_is_counted_by_its_beginning() {
+async fn an_endless_answer_is_timed_to_its_head() {
     let server = Server::start().await;
     let (_anchor, held) = server.told(json!({})).await;
     let events = server.connect().await.begin("GET", "/v1/events", "".into()).await;
@@ -259,7 +259,7 @@ async fn an_answer_without_an_end_is_counted_by_its_beginning() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_are_those_that_are_open() {
+async fn open_connections_are_counted() {
     let limits = Limits { connections: 3, reserved_connections: 0, ..Limits::default() };
     let server = Server::with(limits).await;
     let mut clients = [server.connect().await, server.connect().await, server.connect().await];
@@ -284,7 +284,7 @@ async fn connections_are_those_that_are_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_numbers_are_right_with_sixteen_clients_at_once() {
+async fn the_numbers_are_correct_with_sixteen_clients_at_once() {
     let server = Server::start().await;
     let mut clients = JoinSet::new();
     for _ in 0..16 {
@@ -297,7 +297,7 @@ async fn the_numbers_are_right_with_sixteen_clients_at_once() {
                 assert_eq!(started.status, 201, "{started:?}");
                 let shown = client.get(&path(&started.json())).await;
                 assert_eq!(shown.json()["phase"], "ended");
-                // Somebody looks meanwhile, and what is seen is always a page.
+                // Every page that is read in between is valid.
                 let page = client.get("/metrics").await;
                 Page::parse(std::str::from_utf8(&page.body).unwrap());
             }
@@ -331,9 +331,9 @@ async fn the_phases_add_up_to_the_list() {
     assert_eq!(page.sum("lastbyte_processes"), 6.0);
 }
 
-/// Whatever is asked for, the series there are stay the same.
+/// No request adds a series.
 #[tokio::test]
-async fn no_label_is_of_a_clients_making() {
+async fn no_label_contains_client_data() {
     let server = Server::start().await;
     let before = scrape(&server).await;
     let mut client = server.connect().await;
@@ -349,7 +349,7 @@ async fn no_label_is_of_a_clients_making() {
 }
 
 #[tokio::test]
-async fn the_program_is_known_by_the_usual_names() {
+async fn the_process_metrics_have_their_usual_names() {
     let server = Server::start().await;
     let page = scrape(&server).await;
     assert_eq!(page.value("lastbyte_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);

@@ -1,4 +1,4 @@
-//! Numbers that are the same in every run of a test.
+//! Random numbers that are the same in every run of a test.
 
 /// The generator of splitmix64.
 #[derive(Debug)]

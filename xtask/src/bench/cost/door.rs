@@ -1,4 +1,5 @@
-//! The doors that a command can come through, each with a client, and what a command costs there.
+//! The APIs through which a command can be run, each with a client, and the cost of a command
+//! there.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -52,7 +53,7 @@ impl Door {
         }
     }
 
-    /// System calls are counted in a run of their own, because strace slows a program down.
+    /// System calls are counted in a separate run, because strace slows a program down.
     pub(super) fn measure(self, meters: &Meters<'_>) -> Result<Cost> {
         if self == Self::Run {
             return meters.measure_run();
@@ -70,10 +71,10 @@ impl Door {
     }
 }
 
-/// The program that is measured, and what it is measured with.
+/// The measured program, and the tools to measure it.
 pub(super) struct Meters<'a> {
     program: &'a Path,
-    /// For files that are written meanwhile.
+    /// For files that are written during the measurement.
     folder: &'a Path,
     preload: Preload,
 }
@@ -108,7 +109,7 @@ impl<'a> Meters<'a> {
     }
 }
 
-/// With the same environment everywhere: it is copied for each command, and its path is searched.
+/// Sets the same environment everywhere: it is copied for each command, and its path is searched.
 fn clean(mut command: Command, folder: &Path) -> Command {
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", folder);
     command
@@ -120,7 +121,7 @@ fn run_to_end(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// How much each count grows by a command.
+/// How much each count grows with one command.
 fn in_batches<const N: usize>(
     server: &mut Connected,
     mut count: impl FnMut() -> Result<[u64; N]>,
@@ -138,7 +139,7 @@ fn differences<const N: usize>(before: [u64; N], now: [u64; N], commands: u64) -
     std::array::from_fn(|at| now[at].saturating_sub(before[at]) as f64 / commands as f64)
 }
 
-/// The median of each column: rare work, like a look through all processes, is in few samples.
+/// The median of each column: rare work, like a scan of all processes, is in few samples.
 fn medians<const N: usize>(samples: impl Iterator<Item = Result<[f64; N]>>) -> Result<[f64; N]> {
     let samples: Vec<[f64; N]> = samples.collect::<Result<_>>()?;
     Ok(std::array::from_fn(|column| {

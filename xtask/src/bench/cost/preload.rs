@@ -1,6 +1,6 @@
-//! Allocations and context switches of a program, by a library that is loaded into it.
+//! Allocations and context switches of a program, counted by a preloaded library.
 //!
-//! A counting allocator in the program itself would be a switch for tests in what is shipped.
+//! A counting allocator in the program itself would be test code in what is shipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Preload {
         Ok(Self { library, file: folder.join("counts") })
     }
 
-    /// Makes the program of this command count, from 0.
+    /// Makes the program of this command count from 0.
     pub(super) fn load_into(&self, command: &mut Command) -> Result<()> {
         fs::write(&self.file, [0; FILE_LEN])?;
         command.env("LD_PRELOAD", &self.library).env("LASTBYTE_COST_FILE", &self.file);
@@ -47,7 +47,7 @@ impl Preload {
                 has_timer_thread = true;
                 continue;
             }
-            // A thread may end at any time; its switches are missing in one batch.
+            // A thread may end at any time; then its switches are missing in one batch.
             let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
             let number =
                 status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

@@ -1,4 +1,4 @@
-//! The figures on record, in `xtask/cost.txt`, and how far counts may be from them.
+//! The recorded figures, in `xtask/cost.txt`, and how far counts may differ from them.
 
 use std::fmt;
 use std::fs;
@@ -18,7 +18,7 @@ const HEAD: &str = "\
 # cgroups  door   system calls  context switches  allocations
 ";
 
-/// The cost of a command at one door, with or without a cgroup for each command.
+/// The cost of a command through one API, with or without a cgroup for each command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) has_cgroups: bool,
@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-/// One of the counts, and how far it may be from the record: more than twice as far as it was in
+/// One of the counts, and how far it may differ from the record: more than twice as far as in
 /// forty runs, half of them on a busy machine.
 struct Figure {
     name: &'static str,
@@ -46,7 +46,7 @@ const FIGURES: [Figure; 3] = [
         of: |cost| cost.system_calls,
         leeway: |recorded| match recorded {
             Row { door: Door::Run, cost, .. } => 0.02 * cost.system_calls,
-            // On a busy machine a tree is looked for again.
+            // On a busy machine a tree is searched again.
             Row { has_cgroups: false, .. } => 1.5,
             Row { has_cgroups: true, .. } => 0.7,
         },
@@ -67,7 +67,7 @@ const FIGURES: [Figure; 3] = [
     },
 ];
 
-/// The figures that are above the record and those that are below, a line each.
+/// The figures above the record and those below it, a line each.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
     pub(super) grown: Vec<String>,
@@ -103,7 +103,7 @@ pub(super) fn read() -> Result<Vec<Row>> {
     TEXT.lines().filter(|line| !line.starts_with('#')).map(row).collect()
 }
 
-/// Writes these rows in the place of those of the same doors.
+/// Writes these rows in place of those of the same APIs.
 pub(super) fn replace(mut rows: Vec<Row>) -> Result<&'static Path> {
     let mut others = read()?;
     others.retain(|old| !rows.iter().any(|row| row.is_of_same(old)));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn less_is_told() {
+    fn a_lower_figure_is_reported() {
         check(|cost| cost.system_calls -= 1.0, 0, 1);
         check(|cost| cost.allocations -= 4.0, 0, 1);
     }

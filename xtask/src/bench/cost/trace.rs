@@ -1,4 +1,4 @@
-//! System calls of a program, by strace.
+//! System calls of a program, counted with strace.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -10,24 +10,24 @@ use anyhow::{Context, Result, bail};
 
 use super::TIMER_THREAD;
 
-/// Calls that sleep, wake, or get memory for the allocator: their number depends on timing. Context
-/// switches and allocations stand for them.
+/// Calls that sleep, wake, or get memory for the allocator. Their number depends on timing; context
+/// switches and allocations are counted instead.
 const NOT_COUNTED: [&str; 7] =
     ["brk", "epoll_pwait", "epoll_wait", "futex", "madvise", "mprotect", "sched_yield"];
-/// What is written to an eventfd to wake a thread.
+/// The bytes written to an eventfd to wake a thread.
 const WAKE: &str = r#""\1\0\0\0\0\0\0\0", 8"#;
 
-/// What strace writes about a program, and about each of its children until that runs its command.
+/// The output of strace about a program, and about each of its children until it runs its command.
 pub(super) struct Trace {
     path: PathBuf,
-    /// How much of the file was read: whole lines.
+    /// How much of the file was read, in whole lines.
     read_len: u64,
     timer_threads: HashSet<String>,
     calls: u64,
 }
 
 impl Trace {
-    /// Why strace cannot be used, if it cannot.
+    /// The reason why strace cannot be used, if any.
     pub(super) fn unavailable() -> Option<String> {
         match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
             Ok(output) if output.status.success() => None,
@@ -40,7 +40,7 @@ impl Trace {
         Self { path: folder.join("trace"), read_len: 0, timer_threads: HashSet::new(), calls: 0 }
     }
 
-    /// Runs `program` as a child of strace. Both have ended when strace has.
+    /// Runs `program` as a child of strace. When strace has ended, so has the program.
     pub(super) fn command(&self, program: &Path) -> Command {
         self.strace(&[], program)
     }
@@ -52,13 +52,13 @@ impl Trace {
 
     fn strace(&self, options: &[&str], program: &Path) -> Command {
         let mut strace = Command::new("strace");
-        // With all threads, and without what a child does once it runs its command.
+        // With all threads, but without children once they run their command.
         strace.args(options).args(["-f", "-b", "execve", "-qq", "-s", "32", "-o"]);
         strace.arg(&self.path).arg(program);
         strace
     }
 
-    /// The calls until now.
+    /// The calls so far.
     pub(super) fn calls(&mut self) -> Result<u64> {
         let mut file = File::open(&self.path).context("strace wrote nothing")?;
         file.seek(SeekFrom::Start(self.read_len))?;
@@ -87,7 +87,7 @@ impl Trace {
     }
 }
 
-/// Whether this is a call, and not the end of one, a signal or an exit.
+/// Whether this line is a call, rather than the end of a call, a signal or an exit.
 fn is_counted(what: &str) -> bool {
     let Some((name, arguments)) = what.split_once('(') else {
         return false;
@@ -99,7 +99,7 @@ fn is_counted(what: &str) -> bool {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // One that was never written is gone.
+        // The file may never have been written.
         _ = fs::remove_file(&self.path);
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_counted_once_and_by_its_beginning() {
+    fn a_call_is_counted_once_at_its_start() {
         assert!(is_counted("close(3) = 0"));
         assert!(is_counted("recvmsg(7,  <unfinished ...>"));
         assert!(!is_counted("<... recvmsg resumed>, 0) = 12"));

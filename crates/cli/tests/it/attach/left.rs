@@ -1,4 +1,4 @@
-//! The terminal is as it was, however it comes to be left.
+//! The terminal is restored, however an attach ends.
 
 use std::process::Child;
 
@@ -8,12 +8,12 @@ use super::{DETACH, TTY, attach, attached, until_raw};
 use crate::daemon::Daemon;
 use crate::harness::send;
 
-/// What an editor makes of a terminal, and what undoes it.
+/// The modes that an editor sets, and what undoes them.
 const BUSY: &str = r"print \x1b[?1049h\x1b[?1h\x1b=\x1b[?1000h\x1b[?2004h\x1b[?25l\x1b[>4;2mtext";
 const UNDONE: &str = "\x1b[?1049l\x1b>\x1b[>4m\x1b[?1000l\x1b[?1l\x1b[?2004l\x1b[?25h\x1b[m";
 
 #[test]
-fn a_server_that_is_killed_leaves_the_terminal_in_order() {
+fn the_terminal_is_restored_when_the_server_is_killed() {
     let mut daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then hold"));
     daemon.fixture.anchor.wait_for(1);
@@ -27,7 +27,7 @@ fn a_server_that_is_killed_leaves_the_terminal_in_order() {
 }
 
 #[test]
-fn a_signal_leaves_the_terminal_in_order_and_the_process_running() {
+fn a_signal_restores_the_terminal_and_leaves_the_process_running() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then hold"));
     daemon.fixture.anchor.wait_for(1);
@@ -46,15 +46,15 @@ fn a_signal_leaves_the_terminal_in_order_and_the_process_running() {
 }
 
 #[test]
-fn a_program_that_has_the_screen_finds_it_again_and_draws_it() {
+fn a_full_screen_program_gets_its_screen_back_and_redraws() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then print-winsize-on-winch then hold"));
     daemon.result(&["wait", &id, "--pattern", "ready", "--timeout", "60s"]);
-    // Of the size that the process has: it would not notice that somebody is there.
+    // The same size as the process has, so it would not notice the new client by itself.
     let (mut pty, child) = attached(&daemon, &id);
     pty.shows("\x1b[?1049h\x1b[H\x1b[2J\x1b=\x1b[>4;2m\x1b[?1000h\x1b[?1h\x1b[?2004h\x1b[?25l");
     pty.shows(" 80\r\n");
-    // The key as a terminal reports it that was asked to tell keys apart.
+    // The key as a terminal reports it when modifyOtherKeys is on.
     pty.types("\x1b[27;5;92~");
     assert_eq!(pty.ends(child), Some(0));
     assert!(pty.seen.contains(UNDONE) && pty.is_as_before(), "{:?}", pty.seen);
@@ -72,14 +72,14 @@ fn the_detach_key_works_while_output_floods() {
     let id = daemon.testchild(&TTY, "flood");
     let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
     until_raw(&pty);
-    pty.shows_so_much(200_000);
+    pty.shows_bytes(200_000);
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
     assert!(pty.seen.ends_with(&returns_with(&id)) && pty.is_as_before());
 }
 
 #[test]
-fn the_detach_key_works_while_the_terminal_takes_nothing() {
+fn the_detach_key_works_while_the_terminal_is_blocked() {
     let daemon = Daemon::start();
     let busy = BUSY.strip_prefix("print ").unwrap().replace(r"\x1b", r"\033");
     let flood = format!("printf '{busy}'; exec yes");
@@ -91,13 +91,13 @@ fn the_detach_key_works_while_the_terminal_takes_nothing() {
     pty.types(DETACH);
     assert_eq!(exit_code(&mut child), Some(0));
     assert!(pty.is_as_before());
-    // It is put in order as soon as it takes something again.
+    // It is restored as soon as it accepts output again.
     pty.shows(UNDONE);
     pty.shows(&returns_with(&id));
 }
 
 #[test]
-fn the_end_of_a_process_throws_nothing_away_that_a_terminal_has_yet_to_take() {
+fn output_for_a_blocked_terminal_is_kept_when_the_process_ends() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then hold"));
     let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
@@ -105,10 +105,10 @@ fn the_end_of_a_process_throws_nothing_away_that_a_terminal_has_yet_to_take() {
     pty.shows("text");
     let filled = pty.fill();
     daemon.fixture.anchor.tell("exit 9");
-    // Somebody else who is attached sees the end as well, and later.
+    // Another client sees the ending, too, and later.
     daemon.finish(&["wait", &id, "--timeout", "60s"]);
     assert_eq!(daemon.finish(&["attach", &id]).code, Some(9));
-    // More keys than are kept for a process.
+    // More keys than the client queues.
     (0..10).for_each(|_| pty.types("x"));
     pty.shows(&format!("{filled}{UNDONE}"));
     assert_eq!(pty.ends(child), Some(9));
@@ -117,7 +117,7 @@ fn the_end_of_a_process_throws_nothing_away_that_a_terminal_has_yet_to_take() {
 }
 
 #[test]
-fn the_end_of_a_process_can_be_left_while_the_terminal_takes_nothing() {
+fn the_detach_key_works_after_the_end_while_the_terminal_is_blocked() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then hold"));
     let (mut pty, mut child) = attach(&daemon, &id, &["--from", "0"]);
@@ -133,14 +133,14 @@ fn the_end_of_a_process_can_be_left_while_the_terminal_takes_nothing() {
     pty.shows(UNDONE);
 }
 
-/// Without a reader of what it shows.
+/// Waits for the exit without reading the terminal.
 fn exit_code(child: &mut Child) -> Option<i32> {
     lastbyte_testkit::eventually("the program ends", || child.try_wait().unwrap().is_some());
     child.wait().unwrap().code()
 }
 
 #[test]
-fn a_client_that_is_stopped_gives_the_terminal_back_until_it_goes_on() {
+fn a_suspended_client_restores_the_terminal_until_it_continues() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then cat"));
     daemon.result(&["wait", &id, "--pattern", "text", "--timeout", "60s"]);
@@ -161,7 +161,7 @@ fn a_client_that_is_stopped_gives_the_terminal_back_until_it_goes_on() {
 }
 
 #[test]
-fn a_client_that_is_stopped_without_being_asked_leaves_nothing_turned_on_twice() {
+fn a_client_stopped_by_sigstop_turns_no_mode_on_twice() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, r"print \x1b[>1utext then hold");
     let (mut pty, child) = attach(&daemon, &id, &["--from", "0"]);
@@ -190,7 +190,7 @@ fn until_stopped(child: &Child) {
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_the_attach_and_not_the_process() {
+fn a_closed_terminal_ends_the_attach_and_not_the_process() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, "print up then hold");
     let (pty, mut child) = attached(&daemon, &id);

@@ -9,7 +9,7 @@ use super::TTY;
 use crate::daemon::Daemon;
 use crate::harness::{Finished, start};
 
-/// What it comes to with this to read.
+/// Attaches with this input, and returns the result.
 fn piped(daemon: &Daemon, id: &str, input: &[u8]) -> Finished {
     let mut command = daemon.lastbyte(&["attach", id]);
     command.stdin(Stdio::piped());
@@ -28,7 +28,7 @@ fn finished(code: i32, stdout: &str, stderr: &str) -> Finished {
 }
 
 #[test]
-fn a_pipe_is_passed_on_to_its_end_and_the_output_to_the_last_byte() {
+fn piped_input_and_output_are_passed_on_completely() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "cat then print last then exit 5");
     assert_eq!(piped(&daemon, &id, b"a \x1c b\n"), finished(5, "a \x1c b\nlast", ""));
@@ -37,7 +37,7 @@ fn a_pipe_is_passed_on_to_its_end_and_the_output_to_the_last_byte() {
 }
 
 #[test]
-fn much_of_it_goes_both_ways_at_once() {
+fn megabytes_go_both_ways_at_once() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "cat");
     let input = pattern_bytes(0..4 << 20);
@@ -58,7 +58,7 @@ fn much_of_it_goes_both_ways_at_once() {
 }
 
 #[test]
-fn a_process_that_takes_no_input_is_only_shown() {
+fn a_process_without_input_is_only_shown() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print shown then hold");
     let mut child = start(daemon.lastbyte(&["attach", &id]));
@@ -71,7 +71,7 @@ fn a_process_that_takes_no_input_is_only_shown() {
 }
 
 #[test]
-fn whoever_goes_on_behind_the_last_byte_misses_none_and_sees_none_twice() {
+fn continuing_after_the_last_byte_misses_and_repeats_nothing() {
     const LENGTH: u64 = 3_000_000;
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], &format!("write-bytes {LENGTH} then hold"));
@@ -82,7 +82,7 @@ fn whoever_goes_on_behind_the_last_byte_misses_none_and_sees_none_twice() {
         let mut bytes = vec![0; taken];
         child.stdout.as_mut().unwrap().read_exact(&mut bytes).unwrap();
         all.extend(bytes);
-        // Whoever does not read on has gone, which is no error.
+        // A reader that goes away is not an error.
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
@@ -95,7 +95,7 @@ fn whoever_goes_on_behind_the_last_byte_misses_none_and_sees_none_twice() {
 }
 
 #[test]
-fn a_reader_that_goes_ends_it_though_nothing_more_is_written() {
+fn it_ends_when_its_reader_goes_away_even_without_output() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print shown then hold");
     let mut child = start(daemon.lastbyte(&["attach", &id, "--read-only"]));
@@ -107,7 +107,7 @@ fn a_reader_that_goes_ends_it_though_nothing_more_is_written() {
 }
 
 #[test]
-fn there_is_nothing_to_attach_to_where_no_process_has_the_id() {
+fn attaching_to_an_unknown_id_fails() {
     let daemon = Daemon::start();
     let finished = daemon.finish(&["attach", "nosuch"]);
     assert_eq!(finished.code, Some(125), "{finished:?}");

@@ -1,4 +1,4 @@
-//! Connections that break while the server is there.
+//! Connections that break while the server runs.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -14,11 +14,11 @@ use crate::daemon::Daemon;
 use crate::harness::start;
 use crate::pty::Pty;
 
-/// What lies between a client and the server, and can be cut.
+/// A proxy between a client and the server that can cut connections.
 struct Cable {
     socket: PathBuf,
     connections: Arc<Mutex<Vec<UnixStream>>>,
-    /// What was lost on the way to the server.
+    /// The bytes that did not reach the server.
     lost: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -27,7 +27,7 @@ impl Cable {
         Self::losing(daemon, usize::MAX)
     }
 
-    /// One on which everything behind the first request of the nth connection is lost.
+    /// A proxy that loses everything after the first request of the nth connection.
     fn losing(daemon: &Daemon, nth: usize) -> Self {
         let socket = daemon.fixture.home.path().join("cable");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -51,16 +51,16 @@ impl Cable {
         Self { socket, connections, lost }
     }
 
-    /// How many there were.
+    /// The number of connections so far.
     fn count(&self) -> usize {
         self.connections.lock().unwrap().len()
     }
 
-    /// Cuts all there are; returns when the client has made another, or is gone.
+    /// Cuts all connections; returns when the client has made another one, or has exited.
     fn cut(&self, client: &mut Child) {
         let count = self.count();
         for connection in self.connections.lock().unwrap().iter() {
-            // One that was cut before.
+            // It may already be cut.
             _ = connection.shutdown(Shutdown::Both);
         }
         eventually("the client notices", || {
@@ -71,7 +71,7 @@ impl Cable {
 
 pub(super) fn pass(mut from: UnixStream, mut to: UnixStream) {
     std::thread::spawn(move || {
-        // A cut is what this is for.
+        // The connection is cut on purpose.
         _ = std::io::copy(&mut from, &mut to);
         _ = to.shutdown(Shutdown::Both);
     });
@@ -101,7 +101,7 @@ fn attach_by(cable: &Cable, daemon: &Daemon, id: &str) -> (Pty, Child) {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_and_nothing_is_missing_or_comes_twice() {
+fn after_a_reconnect_no_byte_is_missing_or_repeated() {
     let daemon = Daemon::start();
     let cable = Cable::to(&daemon);
     let id = daemon.testchild(&TTY, "cat");
@@ -120,9 +120,9 @@ fn a_connection_that_breaks_is_made_again_and_nothing_is_missing_or_comes_twice(
 }
 
 #[test]
-fn an_end_of_input_that_has_not_arrived_is_told_again() {
+fn a_lost_end_of_input_is_sent_again() {
     let daemon = Daemon::start();
-    // The first connection asks what the process is.
+    // The first connection only looks up the process.
     let cable = Cable::losing(&daemon, 1);
     let id = daemon.testchild(&["--stdin-open"], "cat then exit 3");
     let socket = cable.socket.to_str().unwrap();
@@ -135,7 +135,7 @@ fn an_end_of_input_that_has_not_arrived_is_told_again() {
 }
 
 #[test]
-fn whether_input_has_arrived_is_not_guessed() {
+fn it_gives_up_if_input_may_be_lost() {
     let daemon = Daemon::start();
     let cable = Cable::to(&daemon);
     let id = daemon.testchild(&TTY, "cat");
@@ -156,7 +156,7 @@ fn whether_input_has_arrived_is_not_guessed() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_again_can_be_left() {
+fn the_detach_key_works_while_it_reconnects() {
     let daemon = Daemon::start();
     let cable = Cable::to(&daemon);
     let id = daemon.testchild(&TTY, "hold");
@@ -166,11 +166,11 @@ fn a_server_that_does_not_answer_again_can_be_left() {
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
     assert!(pty.is_as_before());
-    daemon.go_on();
+    daemon.resume();
 }
 
 #[test]
-fn a_server_that_drops_every_connection_is_left() {
+fn it_gives_up_on_a_server_that_drops_every_connection() {
     let daemon = Daemon::start();
     let cable = Cable::to(&daemon);
     let id = daemon.testchild(&TTY, "hold");

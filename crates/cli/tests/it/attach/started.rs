@@ -1,4 +1,4 @@
-//! What is started and attached to at once.
+//! `start --attach`.
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::daemon::Daemon;
 use crate::pty::Pty;
 
 #[test]
-fn who_starts_a_process_sees_its_output_from_the_first_byte() {
+fn a_new_process_is_shown_from_its_first_byte() {
     let daemon = Daemon::start();
     let socket = daemon.fixture.home.path().join("slow");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -20,7 +20,7 @@ fn who_starts_a_process_sees_its_output_from_the_first_byte() {
     let child = pty.run(daemon.lastbyte(&[&start[..4], &slow, &start[4..]].concat()));
     let server = daemon.socket();
     connect(listener.accept().unwrap().0, &server);
-    // All of its output is there before anybody asks for it.
+    // All output is in the log before the client reads any of it.
     eventually("it ends", || daemon.finish(&["wait", "last"]).code == Some(0));
     std::thread::spawn(move || {
         listener.incoming().for_each(|client| connect(client.unwrap(), &server));
@@ -31,7 +31,7 @@ fn who_starts_a_process_sees_its_output_from_the_first_byte() {
 }
 
 #[test]
-fn who_comes_back_by_the_key_sees_the_last_screen() {
+fn a_process_found_by_its_key_is_shown_from_its_last_screen() {
     let daemon = Daemon::start();
     let start = ["start", "--attach", "--key", "once", "seq 100"];
     for first in [true, false] {

@@ -1,4 +1,4 @@
-//! Which attempts have to fail and which have to work.
+//! Which attempts must fail and which must work.
 
 use lastbyte_engine::{Enforcement, Network};
 
@@ -11,7 +11,7 @@ pub enum Expected {
     Allowed,
 }
 
-/// For a confined command. What is not named here has to be refused.
+/// For a confined command. Attempts that are not listed here must be refused.
 pub fn expected(case: Case, enforcement: Enforcement, outcome: &Outcome) -> Expected {
     let mounts = enforcement != Enforcement::Landlock;
     let allowed = match (outcome.group.as_str(), outcome.name.as_str()) {

@@ -67,7 +67,7 @@ impl Case {
     }
 }
 
-/// Nothing of it lies in `/tmp`, which is part of a workspace.
+/// None of it is in `/tmp`, which every workspace policy can write.
 pub struct Ground {
     pub fixture: Fixture,
     folder: tempfile::TempDir,

@@ -8,7 +8,7 @@ use crate::enforcements::enforcements_here;
 
 const BEGIN: &str = "<!-- attempts: begin -->\n";
 const END: &str = "<!-- attempts: end -->\n";
-/// Set to anything, it makes the test write the table instead of comparing it.
+/// If this variable is set, the test writes the table instead of comparing it.
 const BLESS: &str = "LASTBYTE_BLESS";
 
 /// The columns of the page, which do not depend on the user that runs the test.
@@ -28,7 +28,7 @@ const COLUMNS: [&str; 11] = [
 
 pub struct Table {
     columns: Vec<String>,
-    /// Group and name of an attempt, and what came of it in each column.
+    /// Group and name of an attempt, and its result in each column.
     rows: Vec<(String, String, Vec<String>)>,
 }
 
@@ -49,13 +49,13 @@ impl Table {
         }
     }
 
-    /// Fails when the page says something else, or lacks a column. Error numbers are a kernel's own
-    /// affair, so they are compared where the page was written: by user 0, with all three
-    /// enforcements, on the release that it names.
+    /// Fails if the page differs or lacks a column. Error numbers depend on the kernel, so they are
+    /// compared only under the conditions of the page: by user 0, with all three enforcements, on
+    /// the release that it names.
     pub fn compare(&self) {
         let all = enforcements_here().len() == 3;
         assert!(!all || self.columns == COLUMNS, "{:?}", self.columns);
-        // Tests begin in the folder of their crate.
+        // Tests run in the folder of their crate.
         let page = Path::new("../../docs/security.md");
         let text = fs::read_to_string(page).unwrap();
         let (head, rest) = text.split_once(BEGIN).unwrap();
@@ -99,7 +99,7 @@ fn is_user_0() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Without what a distribution adds to it.
+/// Without the suffix of a distribution.
 fn release() -> String {
     let release = lastbyte_sys::probe::kernel();
     release.split('.').take(2).collect::<Vec<_>>().join(".")

@@ -1,4 +1,4 @@
-//! A policy is not shed by outliving the leader, nor forgotten by the next engine.
+//! A policy outlives the leader, and is known to the next engine.
 
 use lastbyte_engine::{
     Enforcement, EnforcementChoice, Engine, History, Launch, Network, Process, Sandbox, Settings,
@@ -10,7 +10,7 @@ use crate::enforcements::enforcements_here;
 use crate::fixture::{patiently, read};
 use crate::unprivileged::as_nobody;
 
-/// The log once it has this many lines, late output included.
+/// The log once it has this many lines, including late output.
 async fn lines(process: &Process, count: usize) -> Vec<String> {
     let mut cursor = 0;
     loop {
@@ -24,8 +24,8 @@ async fn lines(process: &Process, count: usize) -> Vec<String> {
     }
 }
 
-/// Its own session, reparented, without its environment, after the leader's end. It has no anchor to
-/// hold on to, so it has a time.
+/// In its own session, reparented and without its environment, after the leader's end. It has no
+/// anchor, so it ends after some time.
 const GRANDCHILD: &str = "mkfifo go; \
     env -i setsid timeout 60 sh -c 'echo $$; read x < go; ! echo x > ../there && echo refused' 2>&1 &";
 
@@ -43,13 +43,13 @@ async fn a_grandchild_that_outlives_its_leader_is_still_confined() {
     }
 }
 
-/// In its own session, reparented, in namespaces of its own.
+/// In its own session, reparented, in its own namespaces.
 #[tokio::test]
 async fn a_stop_ends_a_confined_tree() {
     if !as_nobody("sandbox::late::a_stop_ends_a_confined_tree") {
         return;
     }
-    // Without a cgroup it is known by its environment alone.
+    // Without a cgroup it is found only by its environment.
     let with_cookie = GRANDCHILD.replace("env -i ", "");
     for enforcement in enforcements_here() {
         let (fixture, folder) = (fixture(enforcement), folder());
@@ -63,7 +63,7 @@ async fn a_stop_ends_a_confined_tree() {
 }
 
 #[tokio::test]
-async fn only_the_confined_are_confined() {
+async fn only_confined_processes_are_seen_as_confined() {
     let (fixture, folder) = (fixture(Enforcement::Landlock), folder());
     let free = fixture.start_launch(Launch::argv(["sleep", "600"])).await;
     let sandbox = Sandbox::ReadOnly { network: Network::Off };
@@ -75,7 +75,7 @@ async fn only_the_confined_are_confined() {
     for process in [free, held] {
         process.signal(Signal::KILL).await.unwrap();
     }
-    // One that is gone may have been anybody.
+    // Nothing is known about a process that is gone.
     confined(i32::MAX).unwrap_err();
     run(&fixture, shell("true", folder.path())).await;
 }

@@ -1,4 +1,4 @@
-//! What is protected inside of a root, and what is the server's own inside of one.
+//! Protected paths and the server's own folders inside of a root.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use lastbyte_engine::{Launch, Sandbox, Status, Workspace};
 use super::{fixture, fixture_with, folder, run, shell};
 use crate::enforcements::with_mounts;
 
-/// Each line of this must fail; the shell says which did not.
+/// Each line must fail; the shell prints which did not.
 const AGAINST_PROTECTED: &str = "
     fails() { if \"$@\" 2>/dev/null; then echo \"worked: $*\"; fi; }
     fails touch a/b/kept/new
@@ -26,7 +26,7 @@ const AGAINST_PROTECTED: &str = "
     touch a/b/new a/new && cat a/b/kept/file && echo done";
 
 #[tokio::test]
-async fn what_is_protected_stays_as_it_is_and_where_it_is() {
+async fn protected_paths_can_be_neither_changed_nor_moved() {
     for enforcement in with_mounts() {
         let (fixture, folder) = (fixture(enforcement), folder());
         let at = |path: &str| folder.path().join(path);

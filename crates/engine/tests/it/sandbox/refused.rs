@@ -18,7 +18,7 @@ async fn refused(enforcement: Enforcement, launch: Launch) -> SandboxError {
 }
 
 #[tokio::test]
-async fn what_only_mounts_can_do_does_not_start_without_them() {
+async fn a_policy_that_needs_mounts_does_not_start_without_them() {
     let folder = folder();
     let path = folder.path().join(".git");
     std::fs::create_dir(&path).unwrap();
@@ -31,8 +31,8 @@ async fn what_only_mounts_can_do_does_not_start_without_them() {
 }
 
 #[tokio::test]
-async fn an_enforcement_that_is_not_to_be_had_starts_nothing() {
-    if !as_nobody("sandbox::refused::an_enforcement_that_is_not_to_be_had_starts_nothing") {
+async fn an_unavailable_enforcement_starts_nothing() {
+    if !as_nobody("sandbox::refused::an_unavailable_enforcement_starts_nothing") {
         return;
     }
     let folder = folder();
@@ -42,10 +42,10 @@ async fn an_enforcement_that_is_not_to_be_had_starts_nothing() {
     assert!(!folder.path().join("ran").exists());
 }
 
-/// The best that this user can have is found by itself.
+/// The best enforcement for this user is chosen automatically.
 #[tokio::test]
-async fn the_best_enforcement_is_found() {
-    if !as_nobody("sandbox::refused::the_best_enforcement_is_found") {
+async fn the_best_enforcement_is_chosen() {
+    if !as_nobody("sandbox::refused::the_best_enforcement_is_chosen") {
         return;
     }
     let folder = folder();
@@ -55,7 +55,7 @@ async fn the_best_enforcement_is_found() {
     let script = "echo x > here; echo x > ../there; chmod 600 here && echo changed";
     let (_, text) = super::run(&fixture, shell(script, folder.path())).await;
     assert!(folder.path().join("here").exists(), "{text}");
-    // Landlock alone changes no modes.
+    // Landlock alone does not allow changing modes.
     let best = enforcements_here()[0];
     assert_eq!(text.ends_with("changed\n"), best == Enforcement::UserMounts, "{best:?}: {text}");
 }

@@ -1,4 +1,4 @@
-//! A command cannot lead the next one out of its workspace by what it leaves in its place.
+//! A command cannot lead the next one out of its workspace by replacing it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,13 +43,13 @@ impl Ground {
         Fixture { engine: Engine::new(settings).unwrap(), anchor: Anchor::listen(), state }
     }
 
-    /// A command that may write all of `area` does this in it.
+    /// Runs this in `area`, as a command that can write all of it.
     async fn prepare(&self, text: &str) {
         let done = run(&self.engine(), shell(text, &self.at("area"))).await;
         assert_eq!(done, (Status::Exited(0), String::new()), "{:?}: {text}", self.enforcement);
     }
 
-    /// What comes of the next command, of another engine, that is to write in this directory.
+    /// The result of the next command, in another engine, that writes in this directory.
     async fn next(&self, cwd: &Path) -> Result<(), SandboxError> {
         let fixture = self.engine();
         match fixture.engine.start(shell("echo x > made", cwd)).await {
@@ -64,7 +64,7 @@ impl Ground {
     }
 }
 
-async fn links_lead_nowhere() {
+async fn links_are_refused() {
     let attacks = [
         ("mv work old && ln -s ../target work", "area/work", "area/work"),
         ("mv work old && ln -s ../target work", "area/work/.", "area/work"),
@@ -87,20 +87,20 @@ async fn links_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn a_link_that_a_command_made_is_not_the_workspace_of_the_next() {
-    links_lead_nowhere().await;
+async fn a_link_that_a_command_made_is_refused_as_a_workspace() {
+    links_are_refused().await;
 }
 
 #[tokio::test]
-async fn nor_of_a_server_without_privileges() {
-    if as_nobody("sandbox::replaced::nor_of_a_server_without_privileges") {
-        links_lead_nowhere().await;
+async fn an_unprivileged_server_refuses_a_link_that_a_command_made() {
+    if as_nobody("sandbox::replaced::an_unprivileged_server_refuses_a_link_that_a_command_made") {
+        links_are_refused().await;
     }
 }
 
-/// A root beside the working directory.
+/// A root in addition to the working directory.
 #[tokio::test]
-async fn a_link_that_a_command_made_is_no_root() {
+async fn a_link_that_a_command_made_is_refused_as_a_root() {
     for enforcement in enforcements_here() {
         let ground = Ground::new(enforcement);
         ground.prepare("ln -s ../target link").await;
@@ -115,9 +115,9 @@ async fn a_link_that_a_command_made_is_no_root() {
     }
 }
 
-/// `/tmp` can be written by every workspace, so nobody's link in it is followed.
+/// Every workspace policy can write `/tmp`, so no link in it is followed.
 #[tokio::test]
-async fn a_link_in_tmp_is_no_workspace() {
+async fn a_link_in_tmp_is_refused_as_a_workspace() {
     let ground = Ground::new(Enforcement::Landlock);
     let tmp = tempfile::tempdir_in("/tmp").unwrap();
     let path = tmp.path().join("w");
@@ -127,12 +127,12 @@ async fn a_link_in_tmp_is_no_workspace() {
 }
 
 #[tokio::test]
-async fn a_folder_that_was_there_before_does_not_become_a_workspace_by_a_rename() {
+async fn an_older_folder_in_place_of_a_workspace_is_refused() {
     for enforcement in enforcements_here() {
         let ground = Ground::new(enforcement);
         fs::create_dir(ground.at("area/other")).unwrap();
         let (work, area) = (ground.at("area/work"), ground.at("area"));
-        // The clock of a record goes by seconds.
+        // The times of records are in seconds.
         fs::create_dir_all(&ground.state).unwrap();
         let used = fs::metadata(&work).unwrap();
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
@@ -154,7 +154,7 @@ async fn a_folder_that_was_there_before_does_not_become_a_workspace_by_a_rename(
 }
 
 #[tokio::test]
-async fn a_workspace_that_was_made_anew_is_one() {
+async fn a_newly_created_workspace_is_accepted() {
     for enforcement in enforcements_here() {
         let ground = Ground::new(enforcement);
         let work = ground.at("area/work");

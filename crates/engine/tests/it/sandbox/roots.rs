@@ -9,7 +9,7 @@ use super::{fixture, folder, run, shell};
 use crate::enforcements::enforcements_here;
 
 #[tokio::test]
-async fn a_root_is_where_its_link_leads() {
+async fn a_root_that_is_a_link_means_its_target() {
     for enforcement in enforcements_here() {
         let (fixture, folder) = (fixture(enforcement), folder());
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
@@ -23,9 +23,9 @@ async fn a_root_is_where_its_link_leads() {
     }
 }
 
-/// A ruleset is kept from one command to the next, and names its files by what they are.
+/// A ruleset is kept between commands, and identifies files by inode.
 #[tokio::test]
-async fn a_root_that_was_made_anew_can_be_written() {
+async fn a_newly_created_root_can_be_written() {
     for enforcement in enforcements_here() {
         let (fixture, folder) = (fixture(enforcement), folder());
         let root = folder.path().join("root");
@@ -39,7 +39,7 @@ async fn a_root_that_was_made_anew_can_be_written() {
 }
 
 #[tokio::test]
-async fn the_folder_for_temporary_files_is_a_root_unless_excluded() {
+async fn tmpdir_is_a_root_unless_excluded() {
     for enforcement in enforcements_here() {
         let (fixture, cwd, tmp) = (fixture(enforcement), folder(), folder());
         for (tmpdir, code) in [(true, 0), (false, 2)] {
@@ -55,9 +55,9 @@ async fn the_folder_for_temporary_files_is_a_root_unless_excluded() {
     }
 }
 
-/// Also at the first use of a workspace, which may come with the link from somebody else.
+/// Also at the first use of a workspace, which may already contain such a link.
 #[tokio::test]
-async fn a_folder_for_temporary_files_behind_a_link_of_the_workspace_is_no_root() {
+async fn a_tmpdir_behind_a_link_in_the_workspace_is_not_a_root() {
     for enforcement in enforcements_here() {
         for way in ["tmp", "tmp/.", "sub/../tmp", "sub/up/tmp"] {
             let (fixture, cwd, target) = (fixture(enforcement), folder(), folder());
@@ -78,9 +78,9 @@ async fn a_folder_for_temporary_files_behind_a_link_of_the_workspace_is_no_root(
 }
 
 #[tokio::test]
-async fn what_is_mounted_in_a_root_can_be_written_and_what_is_read_only_stays_so() {
+async fn mounts_in_a_root_can_be_written_unless_they_are_read_only() {
     let test = "sandbox::roots::\
-                what_is_mounted_in_a_root_can_be_written_and_what_is_read_only_stays_so";
+                mounts_in_a_root_can_be_written_unless_they_are_read_only";
     if !lastbyte_testkit::inside(test, &["--mount"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! A home folder as a workspace: what programs run from it outside of the sandbox stays as it is.
+//! A home folder as a workspace: startup files cannot be changed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::enforcements::with_mounts;
 use crate::fixture::Fixture;
 use crate::unprivileged::as_nobody;
 
-/// A home in an area that can be written, with the server's settings below it.
+/// A home in a writable area, with the server's settings in it.
 struct Home {
     area: tempfile::TempDir,
 }
@@ -52,7 +52,7 @@ fn allow(launch: Launch) -> Launch {
     Launch { sandbox, ..launch }
 }
 
-/// Each line of this must fail; the shell says which did not.
+/// Each line must fail; the shell prints which did not.
 const ATTEMPTS: &str = "
     fails() { if \"$@\" 2>/dev/null; then echo \"worked: $*\"; fi; }
     cd $AREA/home
@@ -75,9 +75,9 @@ const ATTEMPTS: &str = "
     fails mv $AREA/home $AREA/moved
     touch made && mkdir -p project .cache .local/share && echo done";
 
-async fn nothing_is_planted(prepare: impl Fn(&Home)) {
+async fn startup_files_are_protected(prepare: impl Fn(&Home)) {
     for enforcement in with_mounts() {
-        // The home itself, and a folder that it is in.
+        // The home itself, and a folder that contains it.
         for root in ["", ".."] {
             let home = Home::new();
             prepare(&home);
@@ -91,22 +91,22 @@ async fn nothing_is_planted(prepare: impl Fn(&Home)) {
     }
 }
 
-/// They are made as something that does nothing.
+/// Missing files are created with harmless contents.
 #[tokio::test]
-async fn what_is_not_there_cannot_be_made() {
-    nothing_is_planted(|_| {}).await;
+async fn missing_startup_files_cannot_be_created() {
+    startup_files_are_protected(|_| {}).await;
 }
 
 #[tokio::test]
-async fn nor_by_a_server_without_privileges() {
-    if as_nobody("sandbox::startup_files::nor_by_a_server_without_privileges") {
-        nothing_is_planted(|_| {}).await;
+async fn an_unprivileged_server_protects_missing_startup_files() {
+    if as_nobody("sandbox::startup_files::an_unprivileged_server_protects_missing_startup_files") {
+        startup_files_are_protected(|_| {}).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_there_cannot_be_written() {
-    nothing_is_planted(|home| {
+async fn existing_startup_files_cannot_be_written() {
+    startup_files_are_protected(|home| {
         for name in [".bashrc", ".profile", ".bash_profile", ".gitconfig"] {
             fs::write(home.at(name), "own\n").unwrap();
         }
@@ -117,10 +117,10 @@ async fn what_is_there_cannot_be_written() {
     .await;
 }
 
-/// As those have who keep these files in a repository.
+/// As for users who keep these files in a repository.
 #[tokio::test]
-async fn what_is_a_link_can_be_written_neither_here_nor_there() {
-    nothing_is_planted(|home| {
+async fn neither_a_linked_startup_file_nor_its_target_can_be_written() {
+    startup_files_are_protected(|home| {
         fs::create_dir_all(home.at("dotfiles/config")).unwrap();
         fs::write(home.at("dotfiles/bashrc"), "own\n").unwrap();
         symlink("dotfiles/bashrc", home.at(".bashrc")).unwrap();
@@ -140,7 +140,7 @@ async fn what_is_a_link_can_be_written_neither_here_nor_there() {
 }
 
 #[tokio::test]
-async fn the_option_lifts_it_but_for_the_servers_own_settings() {
+async fn the_option_allows_all_but_the_servers_own_settings() {
     for enforcement in with_mounts() {
         let home = Home::new();
         let text = "echo x > .bashrc && mkdir .ssh && mkdir -p .config/autostart && \
@@ -155,7 +155,7 @@ async fn the_option_lifts_it_but_for_the_servers_own_settings() {
 }
 
 #[tokio::test]
-async fn a_file_with_the_servers_settings_is_protected_wherever_it_is() {
+async fn the_servers_config_file_is_protected_wherever_it_is() {
     for enforcement in with_mounts() {
         let work = folder();
         fs::create_dir(work.path().join("etc")).unwrap();
@@ -171,7 +171,7 @@ async fn a_file_with_the_servers_settings_is_protected_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_a_startup_folder_is_meant() {
+async fn a_root_that_is_a_startup_folder_can_be_written() {
     for enforcement in with_mounts() {
         let home = Home::new();
         fs::create_dir_all(home.at(".config/app")).unwrap();
@@ -183,7 +183,7 @@ async fn a_root_that_is_a_startup_folder_is_meant() {
 }
 
 #[tokio::test]
-async fn a_login_shell_reads_what_it_read_before() {
+async fn a_login_shell_reads_the_same_files_as_before() {
     let home = Home::new();
     fs::write(home.at(".profile"), "echo from the profile\n").unwrap();
     let enforcement = with_mounts().next().unwrap_or(Enforcement::Landlock);
@@ -199,9 +199,9 @@ async fn a_login_shell_reads_what_it_read_before() {
     assert_eq!(run(&server, login).await, (Status::Exited(0), "from the profile\n".into()));
 }
 
-/// Landlock can neither protect a part of a root nor refuse that something is made in it.
+/// Landlock can neither protect a part of a root nor prevent that something is created in it.
 #[tokio::test]
-async fn without_mounts_a_home_is_no_workspace() {
+async fn without_mounts_a_home_is_refused_as_a_workspace() {
     let home = Home::new();
     let server = home.server(Enforcement::Landlock);
     let refused = async |launch: Launch| match server.engine.start(launch).await {
@@ -218,9 +218,9 @@ async fn without_mounts_a_home_is_no_workspace() {
     assert_eq!(status, Status::Exited(0), "{text}");
 }
 
-/// The list says what is protected, and so does the page.
+/// The page lists everything that is protected.
 #[test]
-fn the_page_has_the_whole_list() {
+fn docs_security_lists_every_startup_file() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/startup_files.rs");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
     let (source, page) = (fs::read_to_string(source).unwrap(), fs::read_to_string(page).unwrap());

@@ -1,5 +1,5 @@
-//! Ordinary tools do their work in a workspace, without a network. Those that this user lacks are
-//! named.
+//! Ordinary tools work in a workspace without a network. Tools that are not installed are
+//! reported.
 #![expect(clippy::disallowed_methods, reason = "a look at the machine, not a command")]
 
 use std::process::Command;
@@ -10,7 +10,7 @@ use lastbyte_testkit::not_run;
 use super::{fixture, folder, run, shell};
 use crate::enforcements::with_mounts;
 
-/// Whether this user has the tool, seen from outside of any sandbox; says so where not.
+/// Whether this user has the tool outside of any sandbox; reports it if not.
 fn is_installed(tool: &str) -> bool {
     let asked = Command::new(tool).arg("--version").output();
     let installed = asked.is_ok_and(|answer| answer.status.success());
@@ -20,7 +20,7 @@ fn is_installed(tool: &str) -> bool {
     installed
 }
 
-/// Runs it in a fresh workspace by each enforcement that has mounts.
+/// Runs it in a new workspace with each enforcement that has mounts.
 async fn works(script: &str) {
     for enforcement in with_mounts() {
         let (fixture, folder) = (fixture(enforcement), folder());
@@ -38,7 +38,7 @@ async fn works(script: &str) {
 }
 
 #[tokio::test]
-async fn git_makes_a_repository_and_commits() {
+async fn git_creates_a_repository_and_commits() {
     if !is_installed("git") {
         return;
     }
@@ -64,7 +64,7 @@ async fn cargo_builds_a_crate() {
 }
 
 #[tokio::test]
-async fn python_makes_an_environment_and_shares_memory() {
+async fn python_creates_an_environment_and_shares_memory() {
     if !is_installed("python3") {
         return;
     }
@@ -104,7 +104,7 @@ async fn make_compiles_and_runs() {
     .await;
 }
 
-/// Their modes have neither setuid nor setgid, so the filter has nothing to refuse.
+/// Modes without setuid and setgid are not refused by the filter.
 #[tokio::test]
 async fn files_are_copied_and_unpacked_with_their_modes() {
     works(

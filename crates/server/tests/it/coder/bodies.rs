@@ -1,4 +1,4 @@
-//! Bodies that are no request.
+//! Invalid bodies.
 
 use lastbyte_server::Limits;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn check(server: &Server, path: &str, body: &str, message: &str) {
 }
 
 #[tokio::test]
-async fn a_start_says_what_is_wrong_with_its_body() {
+async fn an_invalid_start_says_what_is_wrong() {
     let server = Server::start().await;
     let not_json = "Request body must be valid JSON.";
     for body in
@@ -30,7 +30,7 @@ async fn a_start_says_what_is_wrong_with_its_body() {
 }
 
 #[tokio::test]
-async fn a_signal_is_checked_before_its_process_is_looked_for() {
+async fn a_signal_is_checked_before_its_process_is_looked_up() {
     let server = Server::start().await;
     let path = "/api/v0/processes/unknown/signal";
     check(&server, path, "{bad", "Request body must be valid JSON.").await;
@@ -44,7 +44,7 @@ async fn a_signal_is_checked_before_its_process_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_body_past_the_bound_is_told_the_bound() {
+async fn the_error_for_a_large_body_names_the_limit() {
     let server = Server::with(Limits { body_bytes: 100, ..Limits::default() }).await;
     let body = json!({ "command": "x".repeat(100) }).to_string();
     let answer = As::nobody().post(&server, START, &body).await;

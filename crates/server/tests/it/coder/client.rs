@@ -1,4 +1,4 @@
-//! What a client of Coder's agent does.
+//! A client of Coder's agent.
 
 use lastbyte_testkit::script;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::harness::{Answer, Client, Server};
 pub(super) const START: &str = "/api/v0/processes/start";
 pub(super) const LIST: &str = "/api/v0/processes/list";
 
-/// A client that says for which chat it asks.
+/// A client that names its chat.
 #[derive(Debug, Clone, Default)]
 pub(super) struct As {
     headers: Vec<(String, String)>,
@@ -44,7 +44,7 @@ impl As {
         self.send(&mut server.connect().await, ("POST", path, body)).await
     }
 
-    /// Starts a shell's command, which has to work; returns the id.
+    /// Starts a shell command, which must succeed; returns its id.
     pub(super) async fn start(&self, server: &Server, command: &str, more: Value) -> String {
         let mut request = json!({ "command": command });
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -79,7 +79,7 @@ pub(super) fn output(id: &str) -> String {
     format!("/api/v0/processes/{id}/output")
 }
 
-/// A `testchild` with this script, in the words of a shell.
+/// A `testchild` with this script, as a shell command.
 pub(super) fn child(actions: &str) -> String {
     let words = script(actions).into_iter().map(|word| word.into_string().unwrap());
     let quoted: Vec<_> = words.map(|word| format!("'{word}'")).collect();

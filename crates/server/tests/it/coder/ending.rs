@@ -12,7 +12,7 @@ use super::client::{As, child, output};
 use crate::harness::{Server, env, held};
 
 #[tokio::test]
-async fn a_background_child_neither_hangs_the_command_nor_changes_its_code_nor_dies() {
+async fn a_background_child_neither_delays_the_ending_nor_dies_with_it() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let nobody = As::nobody();
@@ -33,7 +33,7 @@ async fn a_background_child_neither_hangs_the_command_nor_changes_its_code_nor_d
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_its_time_and_says_that_the_process_runs() {
+async fn a_wait_that_times_out_says_that_the_process_runs() {
     let server =
         Server::with(Limits { coder_wait: Duration::from_millis(30), ..Limits::default() });
     let server = server.await;
@@ -44,7 +44,7 @@ async fn a_wait_ends_with_its_time_and_says_that_the_process_runs() {
 }
 
 #[tokio::test]
-async fn output_does_not_wake_who_waits_for_the_ending() {
+async fn output_does_not_wake_a_wait_for_the_ending() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let id = path.rsplit('/').next().unwrap();
@@ -65,7 +65,7 @@ async fn output_does_not_wake_who_waits_for_the_ending() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_hangs_up_makes_room_and_costs_the_process_nothing() {
+async fn a_waiter_that_disconnects_frees_its_slot_and_leaves_the_process_alone() {
     let server = Server::with(Limits { waits: 1, ..Limits::default() }).await;
     let (_anchor, path) = server.told(json!({})).await;
     let id = path.rsplit('/').next().unwrap();
@@ -85,7 +85,7 @@ async fn a_waiter_that_hangs_up_makes_room_and_costs_the_process_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_one_of_many_waiters_is_answered() {
+async fn all_waiters_are_answered() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let id = path.rsplit('/').next().unwrap();

@@ -1,4 +1,4 @@
-//! Who sees what.
+//! What each chat can see.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ const B: &str = "0a1b2c3d-0000-4000-8000-00000000000b";
 const NIL: &str = "00000000-0000-0000-0000-000000000000";
 
 #[tokio::test]
-async fn a_chat_reaches_its_own_and_nobodys_and_lists_its_own() {
+async fn a_chat_reaches_its_own_processes_and_those_without_a_chat() {
     let server = Server::start().await;
     let of_a = As::chat(A).start(&server, "true", json!({})).await;
     let of_nobody = As::nobody().start(&server, "true", json!({})).await;
@@ -34,28 +34,28 @@ async fn a_chat_reaches_its_own_and_nobodys_and_lists_its_own() {
 async fn check(server: &Server, who: &As, id: &str, (status, listed): (u16, bool)) {
     let seen = who.get(server, &output(id)).await;
     assert_eq!(seen.status, status, "{who:?} {id}");
-    // A signal that is none is refused as such by whoever may signal.
+    // A chat that may signal gets the error about the invalid signal.
     let signalled = who.signal(server, id, "bogus").await.status;
     assert_eq!(signalled, if status == 200 { 400 } else { 404 }, "{who:?} {id}");
     assert_eq!(who.listed(server).await.iter().any(|row| row == id), listed, "{who:?} {id}");
 }
 
 #[tokio::test]
-async fn what_another_chat_has_is_told_of_as_if_it_were_not_there() {
+async fn processes_of_another_chat_are_not_found() {
     let server = Server::start().await;
     let id = As::chat(A).start(&server, "true", json!({})).await;
     let hidden = As::chat(B).get(&server, &output(&id)).await.json();
     assert_eq!(hidden, json!({ "message": format!("Process \"{id}\" not found.") }));
     let waiting = As::chat(B).get(&server, &format!("{}?wait=true", output(&id))).await;
     assert_eq!(waiting.json(), hidden);
-    // Before the body is looked at.
+    // The process is looked up before the body is parsed.
     let path = format!("/api/v0/processes/{id}/signal");
     let signalled = As::chat(B).post(&server, &path, "{bad").await;
     assert_eq!((signalled.status, signalled.json()), (404, hidden));
 }
 
 #[tokio::test]
-async fn a_chat_is_a_session_in_the_native_door() {
+async fn a_chat_is_a_session_in_the_native_api() {
     let server = Server::start().await;
     let id = As::chat(&A.to_uppercase()).start(&server, "true", json!({})).await;
     let shown = server.connect().await.get(&format!("/v1/processes/{id}")).await.json();

@@ -61,7 +61,7 @@ async fn fifty_clients_with_one_key_start_one_process() {
 }
 
 #[tokio::test]
-async fn a_repeat_finds_the_process_after_its_end_and_starts_another_once_it_is_forgotten() {
+async fn a_key_returns_its_process_until_that_is_forgotten() {
     let server = Server::start().await;
     let (chat, request) = (As::chat(A), json!({ "command": "exit 3", "idempotency_key": "k" }));
     let first = check_answer(&start(&chat, &server, &request).await, false, "k");
@@ -75,7 +75,7 @@ async fn a_repeat_finds_the_process_after_its_end_and_starts_another_once_it_is_
 }
 
 #[tokio::test]
-async fn another_request_under_a_key_is_a_mismatch() {
+async fn another_request_with_the_same_key_is_a_mismatch() {
     let server = Server::start().await;
     let chat = As::chat(A);
     let request = json!({
@@ -95,7 +95,7 @@ async fn another_request_under_a_key_is_a_mismatch() {
         changed[field] = other;
         check_conflict(&start(&chat, &server, &changed).await, "input_mismatch");
     }
-    // What the agent does not know makes no difference, nor does the order of variables.
+    // Members that the agent does not know make no difference, nor does the order of variables.
     let again = r#"{"extra":1,"idempotency_key":"k","background":true,"env":{"B":"2","A":"1"},
         "workdir":"/","command":"true"}"#;
     assert_eq!(check_answer(&chat.post(&server, START, again).await, true, "k"), first);
@@ -120,7 +120,7 @@ async fn a_key_belongs_to_its_chat() {
 }
 
 #[tokio::test]
-async fn a_key_is_no_client_token_and_counts_before_one() {
+async fn a_key_is_not_a_client_token_and_takes_precedence() {
     let server = Server::start().await;
     let chat = As::nobody();
     let token = json!({ "command": "true", "client_token": "k" });
@@ -137,7 +137,7 @@ async fn a_key_is_no_client_token_and_counts_before_one() {
 }
 
 #[tokio::test]
-async fn an_empty_key_is_none_and_a_long_one_is_refused() {
+async fn an_empty_key_is_ignored_and_a_long_one_is_refused() {
     let server = Server::start().await;
     for request in [
         json!({ "command": "true", "idempotency_key": "" }),
@@ -165,7 +165,7 @@ async fn an_empty_key_is_none_and_a_long_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_start_that_failed_gives_its_key_back() {
+async fn a_failed_start_frees_its_key() {
     let server = Server::start().await;
     let folder = server.state.path().join("later");
     let request = json!({ "command": "true", "workdir": folder, "idempotency_key": "k" });
@@ -175,7 +175,7 @@ async fn a_start_that_failed_gives_its_key_back() {
     check_answer(&start(&As::chat(A), &server, &request).await, false, "k");
 }
 
-/// A server whose starts wait until this file is there.
+/// A server whose starts wait until this file exists.
 async fn gated(gate: &Path) -> Server {
     let hook = format!("until [ -e '{}' ]; do sleep 0.02; done; env -0", gate.display());
     let hook = EnvHook::new(&hook, gate.parent().unwrap(), Duration::from_secs(60)).unwrap();
@@ -184,7 +184,7 @@ async fn gated(gate: &Path) -> Server {
 }
 
 #[tokio::test]
-async fn a_start_that_takes_long_is_pending_for_everybody_and_happens_once() {
+async fn a_slow_start_is_pending_for_all_requests_and_happens_once() {
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("gate");
     let server = gated(&gate).await;
@@ -196,7 +196,7 @@ async fn a_start_that_takes_long_is_pending_for_everybody_and_happens_once() {
     let other = json!({ "command": "false", "idempotency_key": "k" });
     check_conflict(&start(&chat, &server, &other).await, "input_mismatch");
     std::fs::write(&gate, "").unwrap();
-    // Each of these waits itself.
+    // Each of these waits by itself.
     let mut answer = start(&chat, &server, &request).await;
     for _ in 0..300 {
         if answer.status == 200 {

@@ -8,7 +8,7 @@ use crate::harness::Server;
 const CHAT: &str = "0a1b2c3d-0000-4000-8000-00000000000c";
 
 #[tokio::test]
-async fn what_runs_comes_first_then_the_newest_and_no_more_than_ten() {
+async fn a_list_has_running_processes_first_and_ten_rows_at_most() {
     let server = Server::start().await;
     let chat = As::chat(CHAT);
     let (_anchor, running) = server.told(json!({ "session": CHAT })).await;
@@ -24,7 +24,7 @@ async fn what_runs_comes_first_then_the_newest_and_no_more_than_ten() {
 }
 
 #[tokio::test]
-async fn a_row_says_what_it_says_in_this_order() {
+async fn the_members_of_a_row_have_a_fixed_order() {
     let server = Server::start().await;
     let nobody = As::nobody();
     assert_eq!(&nobody.get(&server, LIST).await.body[..], b"{\"processes\":[]}\n");

@@ -1,4 +1,4 @@
-//! What the feed tells of a start that carried a chat.
+//! The event after a process of a chat.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const OWN: &str = "0a1b2c3d-0000-4000-8000-00000000000d";
 const PARENT: &str = "0a1b2c3d-0000-4000-8000-00000000000e";
 
 #[tokio::test]
-async fn the_workspace_is_touched_after_the_ending_for_a_chat_and_those_it_came_from() {
+async fn after_the_ending_workspace_touched_names_the_chat_and_its_ancestors() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut feed = Listener::new(&mut client, &format!("/v1/events?chat={PARENT}")).await;
@@ -32,7 +32,7 @@ fn told(mut data: Value) -> Value {
 }
 
 #[tokio::test]
-async fn without_a_chat_nothing_is_touched() {
+async fn without_a_chat_there_is_no_workspace_touched() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut feed = Listener::new(&mut client, "/v1/events").await;

@@ -1,4 +1,4 @@
-//! Paths and methods, over a plain socket: nothing on the way may tidy them up.
+//! Paths and methods, over a plain socket, so that no client library normalizes them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use super::client::As;
 use crate::harness::Server;
 
-/// Head and body of the answer, as they came.
+/// Head and body of the answer, unchanged.
 async fn ask(server: &Server, method: &str, below: &str) -> (String, String) {
     let address = server.address;
     let request = format!(
@@ -25,7 +25,7 @@ async fn ask(server: &Server, method: &str, below: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_id_is_unescaped_as_go_does_it_and_quoted_as_go_does_it() {
+async fn ids_are_unescaped_and_quoted_as_in_go() {
     let server = Server::start().await;
     let shown = [
         ("", ""),
@@ -51,7 +51,7 @@ async fn an_id_is_unescaped_as_go_does_it_and_quoted_as_go_does_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_id_in_another_spelling_is_another_id() {
+async fn an_id_in_another_spelling_is_not_found() {
     let server = Server::start().await;
     let id = As::nobody().start(&server, "true", serde_json::json!({})).await;
     for spelling in [id.to_uppercase(), id.replace('-', ""), format!("{{{id}}}")] {
@@ -63,7 +63,7 @@ async fn an_id_in_another_spelling_is_another_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_path_to_nowhere_is_answered_in_plain_text() {
+async fn an_unknown_path_is_answered_in_plain_text() {
     let server = Server::start().await;
     for below in ["", "/", "/list/", "/LIST", "/abc", "/abc/output/", "//list", "/tokens/"] {
         let (head, body) = ask(&server, "GET", below).await;
@@ -75,7 +75,7 @@ async fn a_path_to_nowhere_is_answered_in_plain_text() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_method_names_the_right_one() {
+async fn the_error_for_a_wrong_method_names_the_right_one() {
     let server = Server::start().await;
     for (method, below, allow) in [
         ("GET", "/start", Some("post")),
@@ -94,7 +94,7 @@ async fn a_wrong_method_names_the_right_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broken_escape_is_no_request() {
+async fn a_broken_escape_is_a_bad_request() {
     let server = Server::start().await;
     let (head, body) = ask(&server, "GET", "/%zz/output").await;
     assert!(head.starts_with("http/1.1 400"), "{head}");

@@ -1,4 +1,4 @@
-//! Around the instant of an exit nobody sees the end without the last byte.
+//! At the moment of an exit, nobody sees the ending without the last byte.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -8,15 +8,15 @@ use crate::harness::Server;
 
 const BYTES: u64 = 50_000;
 
-/// How many processes; by hand it is thousands.
+/// The number of processes; a manual run uses thousands.
 fn processes() -> usize {
     std::env::var("LASTBYTE_TEST_CODER_RACES").map_or(200, |count| count.parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_sees_a_process_as_ended_has_its_final_output() {
+async fn an_ended_process_has_its_final_output() {
     let server = Server::start().await;
-    // Written when the leader has gone: between the last byte and the end there is next to nothing.
+    // Written after the leader's exit, so the ending follows the last byte almost at once.
     let command = format!("printf %0{BYTES}d 1 &");
     let (mut left, mut whole) = (processes(), 0);
     while left > 0 {
@@ -32,7 +32,7 @@ async fn whoever_sees_a_process_as_ended_has_its_final_output() {
         for (id, seen) in hammers.join_all().await {
             let mut client = server.connect().await;
             assert_eq!(seen, client.get(&output(&id)).await.json());
-            // On a machine that is busy enough the drain is over before anything was written.
+            // On a busy machine the drain may be over before anything was written.
             let shown = client.get(&format!("/v1/processes/{id}")).await.json();
             let final_len = shown["ending"]["final_len"].as_u64().unwrap();
             let omitted = final_len.checked_sub(32 * 1024);
@@ -47,7 +47,7 @@ async fn whoever_sees_a_process_as_ended_has_its_final_output() {
     assert!(whole > 0, "nothing exceeded the buffer");
 }
 
-/// Asks without a pause until the process is said to have ended.
+/// Polls without a pause until the process has ended.
 async fn first_ended(mut client: crate::harness::Client, id: String) -> (String, Value) {
     let path = output(&id);
     loop {

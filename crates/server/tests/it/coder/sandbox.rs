@@ -1,4 +1,4 @@
-//! A client of the agent has no word for a sandbox; the server's default is over its commands.
+//! A client of the agent cannot ask for a sandbox; the server's default applies to its commands.
 
 use lastbyte_engine::{Sandbox, Workspace};
 use lastbyte_server::Sandboxing;
@@ -8,7 +8,7 @@ use super::client::As;
 use crate::harness::Server;
 
 #[tokio::test]
-async fn the_default_of_the_server_holds() {
+async fn the_servers_default_applies() {
     let workspace = Workspace { slash_tmp: false, tmpdir: false, ..Workspace::default() };
     let default = Sandbox::WorkspaceWrite(workspace);
     let server = Server::sandboxed(Sandboxing { default, ..Sandboxing::default() }).await;

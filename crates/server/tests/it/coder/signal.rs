@@ -9,7 +9,7 @@ use super::client::{As, child};
 use crate::harness::{Server, env, held};
 
 #[tokio::test]
-async fn a_kill_reaches_those_who_left_the_group() {
+async fn a_kill_reaches_processes_that_left_the_group() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let nobody = As::nobody();
@@ -28,7 +28,7 @@ async fn a_kill_reaches_those_who_left_the_group() {
 }
 
 #[tokio::test]
-async fn terminate_asks_and_nothing_escalates() {
+async fn terminate_does_not_escalate_to_kill() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let nobody = As::nobody();
@@ -42,7 +42,7 @@ async fn terminate_asks_and_nothing_escalates() {
 }
 
 #[tokio::test]
-async fn what_has_ended_cannot_be_signalled_survivors_or_not() {
+async fn an_ended_process_cannot_be_signalled_even_with_survivors() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let nobody = As::nobody();

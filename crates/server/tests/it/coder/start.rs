@@ -1,4 +1,4 @@
-//! `POST …/start`: where a command runs and what it finds there.
+//! `POST …/start`: directory, environment and errors.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ async fn prints(server: &Server, who: &As, command: &str, more: serde_json::Valu
 }
 
 #[tokio::test]
-async fn an_answer_has_the_id_and_nothing_more() {
+async fn an_answer_has_only_the_id_and_started() {
     let server = Server::start().await;
     let answer = As::nobody().post(&server, START, "{\"command\":\" \"}").await;
     let id = answer.json()["id"].as_str().unwrap().to_owned();
@@ -32,7 +32,7 @@ async fn a_chat_is_in_the_environment_and_cannot_be_faked() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_names_are_taken_as_the_agent_takes_them() {
+async fn invalid_variable_names_are_handled_as_in_the_agent() {
     let server = Server::start().await;
     let env = json!({ "env": { "A=B": "c", "": "v", "E": "" } });
     let command = "echo $A[${E-none}]; env | grep -c '^='";
@@ -40,7 +40,7 @@ async fn names_that_are_no_names_are_taken_as_the_agent_takes_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_why_and_names_the_directory() {
+async fn a_failed_start_says_why_and_names_the_directory() {
     let server = Server::start().await;
     let fails = async |request: serde_json::Value| {
         let answer = As::nobody().post(&server, START, &request.to_string()).await;
@@ -67,7 +67,7 @@ async fn what_cannot_start_says_why_and_names_the_directory() {
 }
 
 #[tokio::test]
-async fn a_missing_shell_is_said_in_the_words_that_clients_look_for() {
+async fn a_missing_shell_has_the_text_that_clients_look_for() {
     let environment = [("PATH".into(), "/no/such/place".into())].into_iter().collect();
     let server = Server::tuned(|settings| settings.environment = environment).await;
     let answer = As::nobody().post(&server, START, "{\"command\":\"true\"}").await;

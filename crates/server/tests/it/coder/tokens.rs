@@ -56,7 +56,7 @@ async fn a_token_belongs_to_one_request() {
 }
 
 #[tokio::test]
-async fn a_token_is_found_by_whoever_may_see_its_process() {
+async fn a_token_is_found_by_chats_that_can_see_its_process() {
     let server = Server::start().await;
     let more = json!({ "client_token": "a b" });
     let id = As::chat(A).start(&server, "true", more).await;
@@ -73,7 +73,7 @@ async fn a_token_is_found_by_whoever_may_see_its_process() {
 }
 
 #[tokio::test]
-async fn a_token_and_a_native_key_are_one_thing() {
+async fn a_token_is_a_native_key() {
     let server = Server::start().await;
     let id = As::nobody().start(&server, "true", json!({ "client_token": "t" })).await;
     let shown = server.connect().await.get(&format!("/v1/processes/{id}")).await.json();

@@ -1,4 +1,4 @@
-//! Many at once: nothing is dropped.
+//! Many requests at once: none is dropped.
 
 use lastbyte_testkit::as_many_as;
 use serde_json::json;
@@ -23,11 +23,11 @@ async fn a_thousand_requests_in_one_go_are_all_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_reads_no_answer_is_made_to_wait_and_loses_none() {
+async fn a_client_that_does_not_read_has_to_wait_and_loses_no_answer() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     client.read_on(false);
-    // Their answers are some times larger than what may be unread.
+    // Their answers are several times larger than the limit for unread answers.
     let padding = "x".repeat(1000);
     let requests: Vec<i64> = (0..20_000)
         .map(|_| client.request("command/exec/terminate", json!({"processId": padding})))
@@ -39,8 +39,8 @@ async fn a_client_that_reads_no_answer_is_made_to_wait_and_loses_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn six_hundred_terminals_all_come_to_their_end() {
-    // Each takes seven, its connection to the anchor included.
+async fn six_hundred_terminals_at_once_all_end() {
+    // Each needs seven descriptors, including its connection to the anchor.
     let count = as_many_as(600, 8);
     let fixture = Fixture::new();
     let mut client = fixture.client().await;

@@ -1,4 +1,4 @@
-//! A client that keeps what it gets, in order, and never waits when it sends.
+//! A client that keeps all messages in order, and never waits when it sends.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -20,13 +20,13 @@ pub struct Client {
     /// `None` when the client has closed its end.
     to: Option<Sender<Vec<u8>>>,
     from: mpsc::UnboundedReceiver<Value>,
-    /// Everything that came, in order.
+    /// All messages, in order.
     pub got: Vec<Value>,
-    /// Where in it the answers are.
+    /// The index of each answer in it.
     answers: HashMap<i64, usize>,
     next_id: i64,
     reading: watch::Sender<bool>,
-    /// The server's side of it, where that is in our hands.
+    /// The server's side, if the test runs it.
     pub served: Option<JoinHandle<()>>,
 }
 
@@ -43,7 +43,7 @@ impl Client {
         let (sender, lines) = channel::<Vec<u8>>();
         thread::spawn(move || {
             for line in lines {
-                // A server that is gone reads nothing, and the test sees that.
+                // The server may be gone, which the test notices elsewhere.
                 _ = to.write_all(&line);
             }
         });
@@ -55,14 +55,14 @@ impl Client {
             while runtime.block_on(may_read.wait_for(|may| *may)).is_ok()
                 && let Some(Ok(line)) = lines.next()
             {
-                // A test that has ended reads nothing.
+                // The test may have ended.
                 _ = messages.send(serde_json::from_slice(&line).expect("a line is a message"));
             }
         });
         Self::new(sender, received, reading, Some(served))
     }
 
-    /// Over a connection that becomes a WebSocket.
+    /// Served over a WebSocket.
     pub async fn over_websocket(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> Self {
@@ -79,7 +79,7 @@ impl Client {
                 };
                 sink.send(message).await.unwrap();
             }
-            // The server may have gone first.
+            // The server may be gone.
             _ = sink.close().await;
         });
         let (messages, received) = mpsc::unbounded_channel();
@@ -89,7 +89,7 @@ impl Client {
                 && let Some(Ok(message)) = stream.next().await
             {
                 if let Message::Text(text) = message {
-                    // As above.
+                    // The test may have ended.
                     _ = messages.send(serde_json::from_str(&text).expect("a frame is a message"));
                 }
             }
@@ -158,7 +158,7 @@ impl Client {
         self.got[self.answers[&id]].clone()
     }
 
-    /// Takes in the next message; `None` at the end of the connection.
+    /// Receives the next message; `None` at the end of the connection.
     async fn take(&mut self) -> Option<()> {
         let message = self.from.recv().await?;
         if let (Some(id), None) = (message["id"].as_i64(), message.get("method")) {
@@ -168,7 +168,7 @@ impl Client {
         Some(())
     }
 
-    /// Waits until something can be made of what came.
+    /// Waits until `find` returns something for the messages so far.
     pub async fn until<T>(
         &mut self,
         what: &str,
@@ -185,7 +185,7 @@ impl Client {
         .await
     }
 
-    /// Takes in what is there until the server closes its end.
+    /// Receives messages until the server closes its end.
     pub async fn until_closed(&mut self) {
         patiently("the end of the connection", async { while self.take().await.is_some() {} })
             .await;
@@ -197,12 +197,12 @@ impl Client {
         self.until(&what, |got| (bytes_of(got, id, stream) == want).then_some(())).await;
     }
 
-    /// What a command has streamed so far.
+    /// The output that a command has streamed so far.
     pub fn output(&self, id: &str, stream: &str) -> Vec<u8> {
         bytes_of(&self.got, id, stream)
     }
 
-    /// Stops and goes on reading.
+    /// Stops or continues reading.
     pub fn read_on(&self, reading: bool) {
         self.reading.send_replace(reading);
     }

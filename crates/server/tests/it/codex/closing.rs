@@ -1,4 +1,5 @@
-//! The end of a connection: what it started ends, and what had ended is still told.
+//! The end of a connection: its commands are stopped, and answers of ended ones are still
+//! delivered.
 
 use lastbyte_engine::{Filter, PhaseKind};
 use lastbyte_testkit::eventually;
@@ -7,7 +8,7 @@ use serde_json::json;
 use super::fixture::{Fixture, patiently, result, run};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_is_stopped_with_all_that_it_has_started() {
+async fn running_commands_are_stopped_with_their_trees() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for n in 0..3 {
@@ -25,7 +26,7 @@ async fn what_runs_is_stopped_with_all_that_it_has_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ended_commands_left_behind_is_stopped_too() {
+async fn survivors_of_ended_commands_are_stopped() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     client.exec(run("leave-silent-holder", json!({}))).await;
@@ -37,7 +38,7 @@ async fn what_ended_commands_left_behind_is_stopped_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_of_commands_that_had_ended_are_delivered() {
+async fn answers_of_ended_commands_are_delivered() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     client.read_on(false);
@@ -66,7 +67,7 @@ async fn answers_of_commands_that_had_ended_are_delivered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_door_ends_every_connection() {
+async fn closing_the_server_ends_every_connection() {
     let fixture = Fixture::new();
     let mut clients = [fixture.client().await, fixture.client().await];
     for client in &mut clients {

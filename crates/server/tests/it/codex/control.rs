@@ -1,4 +1,4 @@
-//! `terminate`, `resize`, and the order of what is asked of one id.
+//! `terminate`, `resize`, and the order of requests about one id.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ async fn terminate_is_acknowledged_then_the_whole_tree_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exec_write_and_terminate_can_be_sent_in_one_go() {
+async fn exec_write_and_terminate_can_be_sent_without_waiting() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for round in 0..20 {
@@ -57,7 +57,7 @@ async fn exec_write_and_terminate_can_be_sent_in_one_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_is_taken_until_its_answer_and_free_with_it() {
+async fn an_id_is_in_use_until_its_answer() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let begun = client.request("command/exec", run("hold", id("same")));
@@ -71,7 +71,7 @@ async fn an_id_is_taken_until_its_answer_and_free_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_behind_a_start_that_fails_finds_the_id_free() {
+async fn a_failed_start_frees_its_id_for_the_next_request() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let failing =

@@ -1,4 +1,4 @@
-//! From the leader's exit to the answer: the tail is in it, and nobody is waited for.
+//! From the leader's exit to the answer: it has the tail, and holders do not delay it.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ async fn a_silent_holder_is_not_waited_for() {
     let mut client = fixture.client().await;
     let answer = client.exec(run("print out then leave-silent-holder", json!({}))).await;
     assert_eq!(result(&answer), (0, "out", ""));
-    // It holds until it is told otherwise, which nobody does.
+    // It holds the output until the test ends.
     assert_eq!(answer["result"]["heldOpen"], true);
     assert!(is_alive(fixture.anchor.wait_for(1)[0]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chatty_holder_is_cut_off_at_the_limit_and_what_came_is_whole() {
+async fn a_chatty_holder_is_cut_off_at_the_limit_without_losing_earlier_bytes() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let streamed = json!({"processId": "c", "streamStdoutStderr": true});
@@ -44,10 +44,10 @@ async fn a_chatty_holder_is_cut_off_at_the_limit_and_what_came_is_whole() {
     assert_eq!(answer["result"]["stdoutBytes"], output.len());
 }
 
-/// One thread runs everything, and it does nothing while the quiet window passes and a byte comes:
-/// then both are there at once, and the byte has to win, every time.
+/// The only thread is busy while the quiet window passes and a byte arrives. Then both are ready at
+/// once, and the byte must always win.
 #[tokio::test]
-async fn a_byte_that_is_ready_when_the_quiet_window_is_over_is_kept() {
+async fn a_byte_that_is_ready_at_the_end_of_the_quiet_window_is_kept() {
     for _ in 0..8 {
         let fixture = Fixture::new();
         let mut client = fixture.client().await;
@@ -69,12 +69,12 @@ async fn a_byte_that_is_ready_when_the_quiet_window_is_over_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_closes_with_the_exit_and_before_the_answer() {
+async fn a_command_cannot_be_controlled_after_its_exit() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let params = json!({"processId": "d", "streamStdin": true, "streamStdoutStderr": true});
     let begun = client.request("command/exec", run("leave-chatty-holder 5", params));
-    // The holder writes nothing before the leader has let it go on.
+    // The holder writes nothing before the leader has exited.
     fixture.anchor.wait_for(1);
     let size = json!({"rows": 1, "cols": 1});
     let controls = [
@@ -82,7 +82,7 @@ async fn control_closes_with_the_exit_and_before_the_answer() {
         ("write", json!({"processId": "d", "deltaBase64": ""})),
         ("resize", json!({"processId": "d", "size": size})),
     ];
-    // Sent until the exit was seen, which happens while the holder keeps the drain going.
+    // Repeated until the exit is seen, while the holder keeps the drain going.
     let gone = "command/exec \"d\" is no longer running";
     let probe = json!({"processId": "d", "deltaBase64": ""});
     while client.call("command/exec/write", probe.clone()).await.get("error").is_none() {}

@@ -1,4 +1,4 @@
-//! `command/exec`: one answer with everything in it.
+//! `command/exec` with a single answer.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ async fn both_streams_and_the_code_are_in_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_is_128_and_its_number_on_a_terminal_too() {
+async fn a_signal_is_128_plus_its_number_even_on_a_terminal() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for more in [json!({}), json!({"tty": true, "processId": "t"})] {
@@ -60,10 +60,10 @@ async fn the_cap_is_exact_per_stream_and_the_command_is_not_disturbed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_than_the_quota_is_whole_with_the_cap_off() {
+async fn output_beyond_the_quota_is_complete_with_the_cap_off() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
-    // 69 MB: more than what a log keeps of a command whose reader is away.
+    // 69 MB: more than a log keeps without a reader.
     let command = json!(["seq", "1", "9000000"]);
     let answer = client
         .exec(json!({"command": command, "disableOutputCap": true, "disableTimeout": true}))
@@ -74,7 +74,7 @@ async fn more_than_the_quota_is_whole_with_the_cap_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_or_cut_character_spoils_only_itself() {
+async fn an_invalid_or_cut_character_affects_only_itself() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for (text, cap, want) in [
@@ -103,7 +103,7 @@ async fn a_timeout_is_124_with_the_output_so_far() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_largest_timeout_never_comes() {
+async fn the_largest_timeout_never_expires() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let answer = client.exec(run("print done", json!({"timeoutMs": i64::MAX}))).await;
@@ -111,7 +111,7 @@ async fn the_largest_timeout_never_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_environment_is_edited_and_some_names_never_pass() {
+async fn the_environment_is_edited_and_some_names_are_removed() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let edits = json!({
@@ -125,7 +125,7 @@ async fn the_environment_is_edited_and_some_names_never_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_terminal_there_is_always_a_shell_to_name() {
+async fn shell_is_always_set_on_a_terminal() {
     let fixture = Fixture::with(|settings| settings.login_shell = "/of/the/user".into());
     let mut client = fixture.client().await;
     for (tty, shell, want) in [
@@ -144,7 +144,7 @@ async fn on_a_terminal_there_is_always_a_shell_to_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hidden_name_of_the_servers_own_does_not_pass_either() {
+async fn secret_names_of_the_servers_environment_are_removed() {
     let fixture = Fixture::with(|settings| settings.environment.set("Node_Repl_Auth_Token", "x"));
     let mut client = fixture.client().await;
     let answer = client.exec(run("print-env Node_Repl_Auth_Token", json!({}))).await;
@@ -170,7 +170,7 @@ async fn a_directory_is_relative_to_the_servers_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tilde_is_the_home_of_the_server() {
+async fn a_tilde_is_the_servers_home() {
     let home = tempfile::tempdir().unwrap();
     let fixture = Fixture::with(|settings| settings.environment.set("HOME", home.path()));
     let mut client = fixture.client().await;
@@ -191,7 +191,7 @@ async fn a_tilde_is_the_home_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_started_says_why_and_frees_its_id() {
+async fn a_failed_start_says_why_and_frees_its_id() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let not_there = "No such file or directory (os error 2)";
@@ -220,7 +220,7 @@ async fn what_cannot_be_started_says_why_and_frees_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_begins_with_clean_signals_and_nothing_but_its_streams() {
+async fn a_child_starts_with_default_signals_and_only_its_streams() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let answer = client.exec(run("report", json!({}))).await;

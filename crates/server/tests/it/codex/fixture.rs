@@ -1,4 +1,4 @@
-//! An engine with a Codex door, and an anchor for the helpers that are started through it.
+//! An engine with the Codex API, and an anchor for the helpers that are started through it.
 
 use lastbyte_engine::{Engine, Environment, Settings};
 use lastbyte_server::doors::codex::{self, Door, LocalExecution};
@@ -34,7 +34,7 @@ impl Fixture {
         Self { door: Door::new(engine.clone(), door), engine, anchor, folder }
     }
 
-    /// A client that has shaken hands.
+    /// A client after the handshake.
     pub async fn client(&self) -> Client {
         self.client_with(json!({"experimentalApi": true})).await
     }
@@ -52,8 +52,8 @@ pub fn child(actions: &str) -> Value {
     words.collect::<Vec<_>>().into()
 }
 
-/// Parameters with a `command`: a `testchild` with these actions, and as much time as it wants
-/// unless they say otherwise.
+/// Parameters with a `command`: a `testchild` with these actions, without a timeout unless
+/// `more` sets one.
 pub fn run(actions: &str, more: Value) -> Value {
     let more = more.as_object().unwrap();
     let mut params = json!({"command": child(actions)});

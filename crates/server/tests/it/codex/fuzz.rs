@@ -1,4 +1,4 @@
-//! Whatever a client sends: nothing crashes, hangs or stays behind, and every request that can be
+//! Whatever a client sends, nothing crashes, hangs or leaks, and every request that can be
 //! parsed is answered once.
 
 use std::collections::BTreeMap;
@@ -19,23 +19,23 @@ use super::transport::{Transport, listen};
 use crate::random::Random;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_comes_as_a_line_does_no_harm() {
+async fn no_line_can_do_harm() {
     fuzz(Transport::Lines).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_comes_over_a_websocket_does_no_harm() {
+async fn no_websocket_message_can_do_harm() {
     fuzz(Transport::Tcp).await;
 }
 
-/// One round, or as many as there is time for; each from a seed that is told before it.
+/// One round, or as many as there is time for. The seed of each is printed first.
 #[expect(clippy::print_stderr, reason = "seen only when the test fails")]
 async fn fuzz(transport: Transport) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let mut seed = number("LASTBYTE_TEST_FUZZ_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15);
     let time = number("LASTBYTE_TEST_FUZZ_SECONDS").unwrap_or(0);
     let until = Instant::now() + Duration::from_secs(time);
-    // What is made once is made before anything is counted.
+    // Things that are created once exist before anything is counted.
     round(transport, seed, 20).await;
     loop {
         eprintln!("LASTBYTE_TEST_FUZZ_SEED={seed} begins with this round over {transport:?}");
@@ -76,7 +76,7 @@ async fn round(transport: Transport, seed: u64, messages: i64) {
     patiently("the door closes", fixture.door.close()).await;
 }
 
-/// Under an id that nothing else had, however spoiled.
+/// With an id that no corrupted message can have.
 async fn is_served(client: &mut Client) {
     let id = "still alive?";
     client
@@ -85,7 +85,7 @@ async fn is_served(client: &mut Client) {
     assert_eq!(result(&client.until("an answer", answer).await), (0, "yes", ""));
 }
 
-/// One thing that a client might send. The largest comes once.
+/// A message that a client might send. The largest is sent once.
 fn message(random: &mut Random, number: i64, of: i64) -> Vec<u8> {
     let mut message = match random.below(10) {
         _ if number == of / 2 => padded(number, &"x".repeat(20 << 20)),
@@ -94,12 +94,12 @@ fn message(random: &mut Random, number: i64, of: i64) -> Vec<u8> {
         2 => retyped(random, number).to_string().into_bytes(),
         _ => spoiled(random, number),
     };
-    // It would be two.
+    // A newline would make it two messages.
     message.retain(|byte| *byte != b'\n');
     message
 }
 
-/// A request with bytes flipped, cut out, doubled or put in.
+/// A request with bytes flipped, removed, doubled or inserted.
 fn spoiled(random: &mut Random, number: i64) -> Vec<u8> {
     let mut line = request(random, number).to_string().into_bytes();
     (0..random.below(4)).for_each(|_| spoil(random, &mut line));
@@ -160,14 +160,14 @@ fn nested(random: &mut Random, number: i64) -> Vec<u8> {
     format!(r#"{{"id":{number},"method":"command/exec","params":{open}{close}}}"#).into_bytes()
 }
 
-/// A request with a member that nobody knows.
+/// A request with an unknown member.
 fn padded(number: i64, padding: &str) -> Vec<u8> {
     let params = run("exit 0", json!({}));
     let method = r#""method":"command/exec""#;
     format!(r#"{{"id":{number},{method},"params":{params},"padding":"{padding}"}}"#).into_bytes()
 }
 
-/// One that is right, of each kind.
+/// A valid request of any kind.
 fn request(random: &mut Random, number: i64) -> Value {
     let (ends, reads) = (child("exit 0"), child("cat"));
     let kinds = [
@@ -187,7 +187,7 @@ fn request(random: &mut Random, number: i64) -> Value {
     request
 }
 
-/// Connections that speak no WebSocket once they are one.
+/// Connections that send broken frames after the upgrade.
 async fn send_broken_frames(fixture: &Fixture, random: &mut Random) {
     let address = listen(fixture, Limits::default());
     for _ in 0..5 {
@@ -198,7 +198,7 @@ async fn send_broken_frames(fixture: &Fixture, random: &mut Random) {
     }
 }
 
-/// What the protocol calls a request, judged without the code under test.
+/// Whether this is a request, decided without the code under test.
 fn id_of_request(message: &[u8]) -> Option<String> {
     let message: Value = serde_json::from_slice(message).ok()?;
     let id = message.as_object()?.get("id")?;
@@ -211,7 +211,7 @@ fn answered(message: &Value) -> Option<String> {
     is_answer.then(|| message["id"].to_string())
 }
 
-/// What this program has at one instant.
+/// The resources of this program at one moment.
 #[derive(Debug)]
 struct InUse {
     descriptors: usize,
@@ -228,7 +228,7 @@ impl InUse {
         }
     }
 
-    /// Waits until there is no more than this.
+    /// Waits until no more than this is in use.
     async fn until_again(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {

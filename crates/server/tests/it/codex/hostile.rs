@@ -11,7 +11,7 @@ async fn is_served(client: &mut Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_that_are_no_request_are_skipped_and_what_runs_goes_on() {
+async fn invalid_lines_are_skipped_and_commands_keep_running() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     client.request("command/exec", run("hold", json!({})));
@@ -36,7 +36,7 @@ async fn lines_that_are_no_request_are_skipped_and_what_runs_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_may_end_like_in_a_text_of_windows() {
+async fn a_line_may_end_with_crlf() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let params = run("print crlf", json!({}));
@@ -46,7 +46,7 @@ async fn a_line_may_end_like_in_a_text_of_windows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_huge_line_is_a_request_like_any_other() {
+async fn a_huge_line_is_a_valid_request() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let large = "x".repeat(22 << 20);
@@ -58,7 +58,7 @@ async fn a_huge_line_is_a_request_like_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_past_all_bounds_is_thrown_away() {
+async fn a_line_past_the_limit_is_skipped() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let most = lastbyte_server::doors::codex::MAX_MESSAGE_BYTES;
@@ -67,7 +67,7 @@ async fn a_line_past_all_bounds_is_thrown_away() {
     assert!(!client.got.iter().any(|message| message["id"] == 1000));
 }
 
-/// A request with a member that nobody knows.
+/// A request with an unknown member.
 fn padded(id: i64, padding: &str) -> String {
     let params = run("print ok", json!({}));
     format!(r#"{{"id":{id},"method":"command/exec","params":{params},"padding":"{padding}"}}"#)

@@ -1,4 +1,4 @@
-//! The Codex door, one file for each thing it promises.
+//! The Codex API, one file for each promise.
 
 mod burst;
 pub mod client;

@@ -1,4 +1,4 @@
-//! `process/*`: answered at the start; the end is a notification.
+//! `process/*`: the answer comes at the start, and the end is a notification.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn exited(client: &mut Client, handle: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_tells_what_was_written_up_to_the_cap() {
+async fn the_exit_notification_has_the_output_up_to_the_cap() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let actions = "print abcde then eprint 12 then exit 3";
@@ -45,7 +45,7 @@ async fn the_end_tells_what_was_written_up_to_the_cap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn input_output_and_the_end_come_in_their_order() {
+async fn output_comes_before_the_exit_notification() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let more = json!({"streamStdin": true, "streamStdoutStderr": true, "outputBytesCap": null, "timeoutMs": null});
@@ -78,7 +78,7 @@ async fn a_kill_ends_the_tree_and_a_terminal_is_resized() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_errors_are_in_its_own_words() {
+async fn errors_have_the_texts_of_codex() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     client.call("process/spawn", spawn("ta\"ken", "hold", json!({}))).await;
@@ -161,7 +161,7 @@ async fn its_errors_are_in_its_own_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_families_have_ids_of_their_own() {
+async fn exec_and_process_ids_are_separate() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     client.call("process/spawn", spawn("same", "hold", json!({}))).await;

@@ -7,7 +7,7 @@ use super::client::Client;
 use super::fixture::{Fixture, fault, result, run};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_before_the_handshake_but_shapes_are_judged() {
+async fn before_the_handshake_requests_are_refused_after_their_shape_is_checked() {
     let fixture = Fixture::new();
     let mut client = Client::over_lines(&fixture.door);
     let early = client.exec(run("exit 0", json!({}))).await;
@@ -20,7 +20,7 @@ async fn nothing_is_done_before_the_handshake_but_shapes_are_judged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handshake_is_made_once() {
+async fn a_second_handshake_is_refused() {
     let fixture = Fixture::new();
     let mut client = Client::over_lines(&fixture.door);
     let answer = client.initialize(Value::Null).await;
@@ -40,7 +40,7 @@ async fn a_handshake_is_made_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_no_header_is_refused_and_can_be_corrected() {
+async fn a_client_name_that_is_not_a_valid_header_is_refused_and_can_be_corrected() {
     let fixture = Fixture::new();
     let mut client = Client::over_lines(&fixture.door);
     let params = json!({"clientInfo": {"name": "a\nb", "version": "0"}});
@@ -51,7 +51,7 @@ async fn a_name_that_is_no_header_is_refused_and_can_be_corrected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_agent_is_a_header_whatever_the_version_is() {
+async fn the_user_agent_is_always_a_valid_header() {
     let fixture = Fixture::new();
     let mut client = Client::over_lines(&fixture.door);
     let params = json!({"clientInfo": {"name": "a b", "version": "1\n\u{e9}"}});
@@ -62,7 +62,7 @@ async fn a_user_agent_is_a_header_whatever_the_version_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_that_belong_elsewhere_are_refused_before_they_are_looked_at() {
+async fn without_local_execution_commands_are_refused_before_they_are_checked() {
     let fixture = Fixture::with(|settings| settings.local_execution = LocalExecution::Disabled);
     let mut client = fixture.client().await;
     let refused = (-32603, "local environment is not configured");
@@ -76,7 +76,7 @@ async fn commands_that_belong_elsewhere_are_refused_before_they_are_looked_at() 
         let spawn = json!({"command": command, "processHandle": "h", "cwd": "/"});
         assert_eq!(fault(&client.call("process/spawn", spawn).await), refused);
     }
-    // Shapes, capabilities and what is not a start come first or are as ever.
+    // Shapes and capabilities are checked first, and other requests are not affected.
     let misshapen = client.exec(json!({"command": "ls"})).await;
     assert!(fault(&misshapen).1.starts_with("Invalid request: "));
     let terminate = client.call("command/exec/terminate", json!({"processId": "p"})).await;
@@ -88,7 +88,7 @@ async fn commands_that_belong_elsewhere_are_refused_before_they_are_looked_at() 
 }
 
 #[test]
-fn a_variable_says_whether_commands_run_here() {
+fn codex_exec_server_url_turns_local_execution_off() {
     let local_execution = |value: Option<&str>| {
         let variable = value.map(|value| ("CODEX_EXEC_SERVER_URL".into(), value.into()));
         LocalExecution::from_environment(&variable.into_iter().collect())
@@ -102,7 +102,7 @@ fn a_variable_says_whether_commands_run_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_experimental_has_to_be_asked_for() {
+async fn experimental_methods_need_the_capability() {
     let fixture = Fixture::new();
     let mut client = fixture.client_with(json!({"experimentalApi": false})).await;
     let handle = json!({"processHandle": "h"});
@@ -127,7 +127,7 @@ async fn what_is_experimental_has_to_be_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_come_back_as_they_came_and_two_requests_may_share_one() {
+async fn ids_are_returned_as_sent_and_may_be_used_twice() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for id in [json!("text"), json!(-5), json!("")] {

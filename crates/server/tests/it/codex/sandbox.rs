@@ -1,4 +1,4 @@
-//! Policies: what is asked for holds, and what cannot be enforced is refused and never ignored.
+//! Policies are enforced, or the command is refused.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::fixture::{Fixture, fault, result, run};
 use super::transport::Transport;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_sandbox_a_command_runs_where_that_is_what_was_asked_for() {
+async fn full_access_and_external_policies_run_without_a_sandbox() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let policies = [
@@ -28,8 +28,8 @@ async fn without_a_sandbox_a_command_runs_where_that_is_what_was_asked_for() {
     }
 }
 
-/// Tries to write in the directory of the request, in that of the server and in another one, a
-/// letter for each.
+/// Tries to write in the directory of the request, in that of the server and in another one, and
+/// returns a letter for each.
 async fn writes(client: &mut Client, fixture: &Fixture, other: &TempDir, more: Value) -> String {
     let script = "for f in in $SERVER/in $OTHER/in; do \
                   if (echo x >$f) 2>/dev/null; then printf w; else printf -; fi; done";
@@ -45,7 +45,7 @@ async fn writes(client: &mut Client, fixture: &Fixture, other: &TempDir, more: V
     stdout.to_owned()
 }
 
-/// A policy of which no folder of a test is a part by itself.
+/// A policy that does not include the folders of a test by default.
 fn workspace(more: Value) -> Value {
     let mut policy = json!({
         "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true
@@ -55,7 +55,7 @@ fn workspace(more: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_hold_on_every_transport() {
+async fn policies_apply_on_every_transport() {
     if !has_mount_namespaces() {
         return;
     }
@@ -86,8 +86,8 @@ async fn policies_hold(fixture: &Fixture, client: &mut Client) {
     );
 }
 
-/// Which of these can be written by a command in this directory, a letter for each. None lies in
-/// `/tmp`, which the profile can write as well.
+/// Which of these a command in this directory can write, a letter for each. None is in
+/// `/tmp`, which the profile can write, too.
 async fn written(client: &mut Client, cwd: Value, files: [&Path; 3], more: &Value) -> String {
     let script = "for d in \"$@\"; do \
                   if (echo x >$d/in) 2>/dev/null; then printf w; else printf -; fi; done";
@@ -121,7 +121,7 @@ async fn the_workspace_of_a_profile_is_the_directory_of_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_holds_on_a_terminal() {
+async fn a_policy_applies_on_a_terminal() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let params = json!({
@@ -147,7 +147,7 @@ async fn a_policy_that_cannot_be_enforced_refuses_the_command() {
         (json!({"permissionProfile": ":other"}), -32600, "invalid permission profile: "),
     ];
     for (mut params, code, begin) in refused {
-        // It is told before the missing id.
+        // It is reported before the missing id.
         params["streamStdin"] = true.into();
         let answer = client.exec(run("join then hold", params)).await;
         let (got, text) = fault(&answer);
@@ -157,7 +157,7 @@ async fn a_policy_that_cannot_be_enforced_refuses_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_network_is_refused_where_it_leads_round_the_sandbox() {
+async fn the_network_is_refused_if_it_could_bypass_the_sandbox() {
     let fixture = Fixture::with(|settings| settings.sandboxing.ports = Ports::Open);
     let mut client = fixture.client().await;
     for kind in ["readOnly", "workspaceWrite"] {
@@ -170,7 +170,7 @@ async fn the_network_is_refused_where_it_leads_round_the_sandbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_of_the_server_holds_for_requests_that_name_none() {
+async fn the_servers_default_applies_to_requests_without_a_policy() {
     let read_only = Sandbox::ReadOnly { network: Network::Off };
     let fixture = Fixture::with(|settings| settings.sandboxing.default = read_only);
     let (mut client, other) = (fixture.client().await, tempfile::tempdir().unwrap());
@@ -179,9 +179,9 @@ async fn the_policy_of_the_server_holds_for_requests_that_name_none() {
     assert_eq!(writes(&mut client, &fixture, &other, full).await, "www");
 }
 
-/// Codex's own has no sandbox there; a default that some commands escape would be none.
+/// Codex itself has no sandbox here, but a default must apply to all commands.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_of_the_server_holds_for_spawned_processes_too() {
+async fn the_servers_default_applies_to_process_spawn() {
     if !has_mount_namespaces() {
         return;
     }

@@ -1,4 +1,4 @@
-//! A client that does not read costs its own commands, and some memory, and loses nothing.
+//! A client that does not read slows only its own commands, costs little memory, and loses nothing.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::client::Client;
 use super::fixture::{Fixture, result, run};
 use super::transport::{Transport, listen};
 
-/// All that a command writes is wanted, as it comes.
+/// Streams all output of a command.
 fn all_of(id: &str) -> Value {
     json!({"processId": id, "streamStdoutStderr": true, "disableOutputCap": true})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tail_that_nobody_read_in_time_is_not_lost() {
+async fn output_that_is_read_late_is_not_lost() {
     for transport in Transport::ALL {
         let fixture = Fixture::new();
         let mut client = transport.client(&fixture).await;
@@ -28,7 +28,7 @@ async fn a_tail_that_nobody_read_in_time_is_not_lost() {
             let params = run(&format!("write-bytes {size} then join"), all_of(id));
             begun.push((client.request("command/exec", params), id, size));
         }
-        // All three have written everything and gone.
+        // All three have written everything and exited.
         fixture.anchor.wait_for_at_most(0);
         eventually("all logs are whole", || log_bytes(&fixture) == 9_000_000);
         client.read_on(true);
@@ -39,14 +39,14 @@ async fn a_tail_that_nobody_read_in_time_is_not_lost() {
     }
 }
 
-/// Longer than the server waits for one that takes nothing of an answer.
+/// For longer than the server waits for other clients that do not read.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_websocket_that_takes_nothing_for_long_is_not_cut() {
+async fn a_websocket_that_does_not_read_for_long_is_not_closed() {
     let fixture = Fixture::new();
     let stall = Duration::from_secs(1);
     let address = listen(&fixture, Limits { stall, ..Limits::default() });
     let stream = TcpStream::connect(address).await.unwrap();
-    // So that little of it is on its way, and most has to wait.
+    // A small buffer, so that most of it has to wait.
     set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
     let mut client = Client::over_websocket(stream).await;
     client.initialize(json!({})).await;
@@ -54,7 +54,7 @@ async fn a_websocket_that_takes_nothing_for_long_is_not_cut() {
     let size = 15_000_000;
     let begun = client.request("command/exec", run(&format!("write-bytes {size}"), all_of("slow")));
     eventually("all of it is there", || log_bytes(&fixture) == size);
-    // Nothing happens to it in this time.
+    // The connection stays open during this time.
     _ = tokio::time::timeout(stall * 3, std::future::pending::<()>()).await;
     client.read_on(true);
     assert_eq!(result(&client.answer(begun).await).0, 0);
@@ -62,7 +62,7 @@ async fn a_websocket_that_takes_nothing_for_long_is_not_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_that_nobody_reads_waits_and_disturbs_no_other_client() {
+async fn an_unread_flood_blocks_and_does_not_affect_other_clients() {
     let fixture = Fixture::new();
     let mut stuck = fixture.client().await;
     let begun = stuck.request("command/exec", run("join then flood", all_of("f")));
@@ -73,7 +73,7 @@ async fn a_flood_that_nobody_reads_waits_and_disturbs_no_other_client() {
     for _ in 0..20 {
         assert_eq!(result(&other.exec(run("print ok", json!({}))).await), (0, "ok", ""));
     }
-    // What is asked of the stuck one is done, though the client hears of it later.
+    // Requests of the stuck client are handled, although it reads the answers later.
     stuck.request("command/exec/terminate", json!({"processId": "f"}));
     fixture.anchor.wait_for_at_most(0);
     assert!(log_bytes(&fixture) < 70 << 20, "the quota holds");
@@ -84,7 +84,7 @@ async fn a_flood_that_nobody_reads_waits_and_disturbs_no_other_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn floods_that_nobody_reads_take_little_memory() {
+async fn unread_floods_take_little_memory() {
     for transport in Transport::ALL {
         let fixture = Fixture::new();
         let mut stuck = transport.client(&fixture).await;
@@ -99,7 +99,7 @@ async fn floods_that_nobody_reads_take_little_memory() {
     }
 }
 
-/// What lies in logs, without their indexes.
+/// The size of all logs, without their indexes.
 fn log_bytes(fixture: &Fixture) -> u64 {
     let logs = std::fs::read_dir(fixture.folder.path().join("state/logs")).unwrap().flatten();
     let logs = logs.filter(|entry| entry.path().extension().is_some_and(|name| name == "log"));

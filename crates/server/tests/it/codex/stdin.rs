@@ -1,4 +1,4 @@
-//! Input: queued in order, never in anybody's way.
+//! Input is queued in order and blocks nothing.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn call(client: &mut Client, params: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn input_is_written_in_order_and_closed_behind_it() {
+async fn input_is_written_in_order_before_it_is_closed() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let params = run("cat then print | then hold", json!({"processId": "i", "streamStdin": true}));
@@ -33,7 +33,7 @@ async fn input_is_written_in_order_and_closed_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn input_that_was_not_asked_for_is_refused() {
+async fn input_without_stream_stdin_is_refused() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let begun = client.request("command/exec", run("hold", json!({"processId": "i"})));
@@ -44,7 +44,7 @@ async fn input_that_was_not_asked_for_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_command_does_not_want_to_read_vanishes() {
+async fn input_for_a_command_that_closed_its_stdin_is_discarded() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let params = run(
@@ -61,14 +61,14 @@ async fn what_a_command_does_not_want_to_read_vanishes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_input_on_a_terminal_is_a_newline_and_its_end_of_file() {
+async fn the_end_of_input_on_a_terminal_types_a_newline_and_end_of_file() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let params = run("cat then print over then hold", json!({"processId": "t", "tty": true}));
     let begun = client.request("command/exec", params);
     assert_eq!(call(&mut client, write("t", "ab", true)).await["result"], json!({}));
     assert_eq!(call(&mut client, write("t", "", true)).await["result"], json!({}));
-    // Once echoed and once from the command.
+    // Once as the echo and once from the command.
     client.until_output("t", "stdout", b"ab\r\nab\r\nover").await;
     fixture.anchor.wait_for(1);
     fixture.anchor.tell("exit 0");
@@ -87,7 +87,7 @@ fn flooded(client: &mut Client, id: &str, more: Value) -> (i64, Vec<i64>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_input_stands_in_front_of_nothing() {
+async fn unread_input_blocks_no_other_request() {
     for (transport, tty) in on_every_transport() {
         let fixture = Fixture::new();
         let mut client = transport.client(&fixture).await;
@@ -105,7 +105,7 @@ async fn a_flood_of_input_stands_in_front_of_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_input_does_not_outlive_its_connection() {
+async fn unread_input_is_dropped_with_its_connection() {
     for (transport, tty) in on_every_transport() {
         let fixture = Fixture::new();
         let mut client = transport.client(&fixture).await;
@@ -123,7 +123,7 @@ fn on_every_transport() -> impl Iterator<Item = (Transport, bool)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn past_its_queue_input_is_refused_at_once() {
+async fn input_past_the_queue_is_refused_at_once() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let begun =

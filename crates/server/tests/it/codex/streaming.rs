@@ -1,4 +1,4 @@
-//! Deltas: each stream whole and in order, all of them before the answer.
+//! Deltas: each stream is complete and in order, and all come before the answer.
 
 use lastbyte_testkit::pattern_bytes;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn streamed(id: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_comes_as_it_is_written_and_the_texts_are_empty() {
+async fn streamed_output_comes_as_it_is_written_and_not_in_the_answer() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let request =
@@ -40,7 +40,7 @@ async fn every_byte_of_both_streams_comes_before_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cap_is_told_by_the_delta_that_meets_it() {
+async fn the_delta_that_reaches_the_cap_says_so() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     for (cap, text, reached) in
@@ -65,7 +65,7 @@ async fn the_cap_is_told_by_the_delta_that_meets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn past_the_cap_a_flood_neither_blocks_nor_is_told() {
+async fn output_past_the_cap_is_discarded_without_blocking() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let mut params = run("write-bytes 100000000 then exit 6", streamed("s"));

@@ -1,4 +1,4 @@
-//! The ways in which a client comes to the door, for what has to hold on each of them.
+//! The transports, for tests that must pass on each of them.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use super::fixture::Fixture;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// A pair of pipes, a message a line.
+    /// A pair of pipes, one message per line.
     Lines,
     /// A WebSocket over TCP.
     Tcp,
@@ -24,7 +24,7 @@ pub enum Transport {
 impl Transport {
     pub const ALL: [Self; 3] = [Self::Lines, Self::Tcp, Self::Unix];
 
-    /// A client that has shaken hands.
+    /// A client after the handshake.
     pub async fn client(self, fixture: &Fixture) -> Client {
         let mut client = match self {
             Self::Lines => Client::over_lines(&fixture.door),
@@ -43,7 +43,7 @@ impl Transport {
     }
 }
 
-/// Lets the door be reached at this address.
+/// Listens on a TCP port; returns its address.
 pub fn listen(fixture: &Fixture, limits: Limits) -> SocketAddr {
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
     let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! Whatever ends a command early ends all that it has started: other sessions and orphans, too.
+//! Whatever ends a command early ends everything it started, including other sessions and orphans.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::client::Client;
 use super::fixture::{Fixture, result, run};
 use super::transport::Transport;
 
-/// A third is plain, a third in sessions of their own, a third orphaned; none heeds a signal that can
-/// be ignored.
+/// A third are plain children, a third have their own sessions, a third are orphans; all ignore
+/// every signal that can be ignored.
 const TREE: &str = "stubborn-tree 6 then hold";
 const MEMBERS: usize = 7;
 
-/// Begins one tree with pipes and one on a terminal.
+/// Starts one tree on pipes and one on a terminal.
 fn begin_both(client: &mut Client, more: &Value) -> [i64; 2] {
     [false, true].map(|tty| {
         let mut more = more.clone();
@@ -22,7 +22,7 @@ fn begin_both(client: &mut Client, more: &Value) -> [i64; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_left_after_terminate() {
+async fn terminate_leaves_no_process() {
     for transport in Transport::ALL {
         let fixture = Fixture::new();
         let mut client = transport.client(&fixture).await;
@@ -37,12 +37,12 @@ async fn nobody_is_left_after_terminate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_left_after_a_timeout() {
+async fn a_timeout_leaves_no_process() {
     let fixture = Fixture::new();
     let mut begun = Vec::new();
     for transport in Transport::ALL {
         let mut client = transport.client(&fixture).await;
-        // Enough to grow all of the trees.
+        // Long enough for all trees to grow.
         let both = begin_both(&mut client, &json!({"timeoutMs": 4000}));
         begun.push((client, both));
     }
@@ -56,14 +56,14 @@ async fn nobody_is_left_after_a_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_left_after_the_connection() {
+async fn a_closed_connection_leaves_no_process() {
     for transport in Transport::ALL {
         let fixture = Fixture::new();
         let mut client = transport.client(&fixture).await;
         begin_both(&mut client, &json!({}));
         let spawn = json!({"processHandle": "p", "cwd": "/", "timeoutMs": null});
         client.request("process/spawn", run(TREE, spawn));
-        // One that has ended leaves somebody behind, who ends with the connection.
+        // An ended command leaves a survivor, which ends with the connection.
         client
             .exec(run("setsid-background close-stdout then close-stderr then hold end", json!({})))
             .await;

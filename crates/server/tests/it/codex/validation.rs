@@ -1,12 +1,12 @@
-//! What a request may not say, in the order in which Codex complains.
+//! Invalid requests, checked in the order of Codex.
 
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, fault, run};
 
-/// Each has one fault more than the one after it, and the first of them is told.
+/// Each has one error more than the next, and the first error is reported.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_complaint_wins() {
+async fn the_first_error_in_the_order_of_codex_is_reported() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let holding = client.request("command/exec", run("hold", json!({"processId": "taken"})));
@@ -72,7 +72,7 @@ async fn the_first_complaint_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shapes_are_refused_in_the_words_of_codex() {
+async fn wrong_types_have_the_error_texts_of_codex() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let cases = [
@@ -102,7 +102,7 @@ async fn shapes_are_refused_in_the_words_of_codex() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_requests_are_judged_before_their_target_is_looked_for() {
+async fn control_requests_are_checked_before_their_target_is_looked_up() {
     let fixture = Fixture::new();
     let mut client = fixture.client().await;
     let nobody = "no active command/exec for process id \"gh\\\"ost\"";

@@ -1,4 +1,4 @@
-//! The same over WebSockets: many clients, each with what is its own.
+//! WebSockets: many clients, each with its own ids and commands.
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ async fn connect(address: SocketAddr) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_belong_to_a_connection_and_go_with_it() {
+async fn ids_belong_to_their_connection() {
     let fixture = Fixture::new();
     let address = listen(&fixture, Limits::default());
     let (mut one, mut other) = (connect(address).await, connect(address).await);
@@ -41,7 +41,7 @@ async fn ids_belong_to_a_connection_and_go_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_vanishes_leaves_nothing() {
+async fn a_client_that_disappears_leaves_nothing_behind() {
     let fixture = Fixture::new();
     let address = listen(&fixture, Limits::default());
     let stream = TcpStream::connect(address).await.unwrap();
@@ -53,13 +53,13 @@ async fn a_client_that_vanishes_leaves_nothing() {
         socket.send(Message::text(message.to_string())).await.unwrap();
     }
     fixture.anchor.wait_for(4);
-    // Without a word, and with output on its way.
+    // Without a close frame, while output is being sent.
     drop(socket);
     fixture.anchor.wait_for_at_most(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn frames_that_are_no_text_are_ignored_and_a_ping_is_answered() {
+async fn binary_frames_are_ignored_and_pings_are_answered() {
     let fixture = Fixture::new();
     let stream = TcpStream::connect(listen(&fixture, Limits::default())).await.unwrap();
     let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
@@ -74,7 +74,7 @@ async fn frames_that_are_no_text_are_ignored_and_a_ping_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn text_that_is_none_ends_its_own_connection_and_no_other() {
+async fn invalid_utf_8_ends_only_its_own_connection() {
     let fixture = Fixture::new();
     let address = listen(&fixture, Limits::default());
     let mut other = connect(address).await;
@@ -117,7 +117,7 @@ async fn plain_requests_get_the_health_pages_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_browser_is_turned_away() {
+async fn a_request_with_an_origin_is_refused() {
     let fixture = Fixture::new();
     let mut stream = TcpStream::connect(listen(&fixture, Limits::default())).await.unwrap();
     let head = "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\nConnection: upgrade\r\n\
@@ -129,7 +129,7 @@ async fn a_page_of_a_browser_is_turned_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_door_ends_what_websockets_have_started() {
+async fn closing_the_server_stops_commands_of_websockets() {
     let fixture = Fixture::new();
     let mut client = connect(listen(&fixture, Limits::default())).await;
     client.request("command/exec", run("hold", json!({})));

@@ -14,7 +14,7 @@ use crate::harness::Server;
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// What came: bytes, or words.
+/// A message: bytes or JSON.
 #[derive(Debug, PartialEq)]
 enum Came {
     Bytes(Vec<u8>),
@@ -43,7 +43,7 @@ async fn words(socket: &mut Socket) -> Value {
     }
 }
 
-/// So many bytes, in however many messages.
+/// Receives `count` bytes, in any number of messages.
 async fn bytes(socket: &mut Socket, count: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -60,7 +60,7 @@ async fn say(socket: &mut Socket, words: Value) {
 }
 
 #[tokio::test]
-async fn input_goes_in_output_comes_out_and_the_ending_is_last() {
+async fn input_and_output_are_passed_on_and_the_ending_comes_last() {
     let server = Server::start().await;
     let path = server.path_of("cat then exit 4", json!({ "stdin": "open" })).await;
     let mut socket = attach(&server, &path, "").await;
@@ -89,7 +89,7 @@ async fn a_terminal_is_resized() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_told_and_the_output_goes_on() {
+async fn a_refused_message_does_not_end_the_connection() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let mut socket = attach(&server, &path, "").await;
@@ -107,15 +107,15 @@ async fn what_cannot_be_done_is_told_and_the_output_goes_on() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_is_refused_in_words_and_nothing_of_it_is_taken() {
+async fn a_message_that_is_too_long_is_refused_completely() {
     let server = Server::start().await;
     let path = server.path_of("cat", json!({ "stdin": "open" })).await;
-    // One that ends within the buffers of the connection, and one that does not.
+    // One fits into the buffers of the connection, the other does not.
     for length in [(1 << 20) + 1, 32 << 20] {
         let mut socket = attach(&server, &path, "").await;
         assert_eq!(words(&mut socket).await["accepted"], 0);
         let (mut sink, mut stream) = socket.split();
-        // The server hears only the beginning of it.
+        // The server reads only its beginning.
         let sending = tokio::spawn(async move {
             _ = sink.send(Message::binary(vec![b'x'; length])).await;
         });
@@ -137,7 +137,7 @@ async fn a_message_that_is_too_long_is_refused_in_words_and_nothing_of_it_is_tak
 }
 
 #[tokio::test]
-async fn a_cursor_is_where_the_output_begins_and_late_output_comes_if_wanted() {
+async fn output_starts_at_the_cursor_and_late_output_comes_on_request() {
     let server = Server::start().await;
     let anchor = Arc::new(lastbyte_testkit::Anchor::listen());
     let more = json!({ "env": crate::harness::env(&anchor), "wait": { "exit": true } });
@@ -154,7 +154,7 @@ async fn a_cursor_is_where_the_output_begins_and_late_output_comes_if_wanted() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_leaves_the_process_alone() {
+async fn a_client_that_disconnects_leaves_the_process_alone() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({ "stdin": "open" })).await;
     let mut socket = attach(&server, &path, "").await;
@@ -167,7 +167,7 @@ async fn a_client_that_goes_leaves_the_process_alone() {
 }
 
 #[tokio::test]
-async fn what_the_gate_refuses_is_refused_here_too() {
+async fn attach_needs_the_same_authorization_as_other_routes() {
     let server = Server::start().await;
     let path = server.path_of("hold", json!({})).await;
     let path = format!("{path}/attach");

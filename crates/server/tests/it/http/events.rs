@@ -25,7 +25,7 @@ impl Listener {
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
         let mut listener = Self { body: answer.into_body(), text: String::new() };
-        // The first thing said means that whatever happens from now on is told.
+        // After the first message, every later event is in the feed.
         assert_eq!(listener.piece().await, ":");
         listener
     }
@@ -63,7 +63,7 @@ impl Listener {
 }
 
 #[tokio::test]
-async fn a_life_is_told_in_its_order() {
+async fn events_of_a_process_come_in_order() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events").await;
@@ -79,7 +79,7 @@ async fn a_life_is_told_in_its_order() {
 }
 
 #[tokio::test]
-async fn a_feed_is_resumed_behind_the_event_that_was_seen() {
+async fn a_feed_resumes_after_the_last_event() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events").await;
@@ -93,7 +93,7 @@ async fn a_feed_is_resumed_behind_the_event_that_was_seen() {
 }
 
 #[tokio::test]
-async fn a_place_of_an_earlier_server_is_told_as_a_gap_first() {
+async fn an_event_id_of_an_earlier_server_is_a_gap() {
     let server = Server::start().await;
     server.start_child("exit 0", json!({ "wait": { "exit": true } })).await;
     let mut client = server.connect().await;
@@ -102,7 +102,7 @@ async fn a_place_of_an_earlier_server_is_told_as_a_gap_first() {
 }
 
 #[tokio::test]
-async fn a_place_that_is_none_is_refused() {
+async fn an_invalid_event_id_is_refused() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events").await;
@@ -123,7 +123,7 @@ fn own((epoch, number): (&str, &str)) -> (String, String) {
 }
 
 #[tokio::test]
-async fn only_the_session_that_was_asked_for_is_told() {
+async fn events_can_be_filtered_by_session() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events?session=b").await;
@@ -138,7 +138,7 @@ async fn only_the_session_that_was_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn a_timeout_is_told_before_the_ending_it_brings() {
+async fn a_timeout_event_comes_before_the_ending() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events").await;
@@ -147,7 +147,7 @@ async fn a_timeout_is_told_before_the_ending_it_brings() {
 }
 
 #[tokio::test]
-async fn a_timeout_that_lets_it_run_on_is_told_and_shown() {
+async fn a_timeout_that_does_not_stop_the_process_is_reported() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events").await;

@@ -10,7 +10,7 @@ use crate::harness::Server;
 use follower::{Follower, Told, bytes};
 
 #[tokio::test]
-async fn output_is_told_in_order_and_then_the_ending_and_no_more() {
+async fn output_comes_in_order_then_the_ending_then_the_stream_closes() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let mut follower = Follower::new(&server, &path, "", None).await;
@@ -30,7 +30,7 @@ async fn output_is_told_in_order_and_then_the_ending_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_text_ends_with_a_whole_character_and_what_is_no_text_comes_as_it_is() {
+async fn text_ends_with_a_whole_character_and_other_bytes_are_unchanged() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let mut follower = Follower::new(&server, &path, "", None).await;
@@ -47,7 +47,7 @@ async fn a_text_ends_with_a_whole_character_and_what_is_no_text_comes_as_it_is()
 }
 
 #[tokio::test]
-async fn split_streams_are_told_apart() {
+async fn split_streams_are_named() {
     let server = Server::start().await;
     let path = server.path_of("print o then exit 0", json!({ "streams": "split" })).await;
     let told = Follower::new(&server, &path, "", None).await.next().await.unwrap();
@@ -58,7 +58,7 @@ async fn split_streams_are_told_apart() {
 }
 
 #[tokio::test]
-async fn late_output_is_told_as_such_until_the_log_closes() {
+async fn late_output_is_marked_until_the_log_closes() {
     let server = Server::start().await;
     let (anchor, path) = holder(&server).await;
     let mut follower = Follower::new(&server, &path, "?late=true", None).await;
@@ -77,7 +77,7 @@ async fn late_output_is_told_as_such_until_the_log_closes() {
     assert!(resumed.next().await.is_none());
 }
 
-/// A process that has ended, and a child of it that holds its output open.
+/// An ended process with a child that holds its output open.
 async fn holder(server: &Server) -> (std::sync::Arc<lastbyte_testkit::Anchor>, String) {
     let anchor = std::sync::Arc::new(lastbyte_testkit::Anchor::listen());
     let more = json!({ "env": crate::harness::env(&anchor), "wait": { "exit": true } });
@@ -87,7 +87,7 @@ async fn holder(server: &Server) -> (std::sync::Arc<lastbyte_testkit::Anchor>, S
 }
 
 #[tokio::test]
-async fn whoever_knows_all_is_told_not_to_come_again() {
+async fn a_client_that_has_everything_gets_a_204() {
     let server = Server::start().await;
     let path = server.path_of("print x", json!({ "wait": { "exit": true } })).await;
     for (query, id, want) in [
@@ -106,7 +106,7 @@ async fn whoever_knows_all_is_told_not_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_a_place_to_begin_at() {
+async fn following_can_start_at_a_cursor() {
     let server = Server::start().await;
     let path = server.path_of("print abcdef", json!({ "wait": { "exit": true } })).await;
     for (query, want) in [("?from=2", "cdef"), ("?from=-1", "f"), ("?from=-100", "abcdef")] {
@@ -118,7 +118,7 @@ async fn a_cursor_is_a_place_to_begin_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_dropped_under_a_slow_follower_is_told_as_dropped() {
+async fn bytes_dropped_before_a_slow_follower_reads_them_are_reported() {
     let server = Server::start().await;
     let length: u64 = 48 << 20;
     let (anchor, path) = server.told(json!({ "quota_bytes": 131_072 })).await;

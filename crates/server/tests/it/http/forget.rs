@@ -23,7 +23,7 @@ async fn an_ended_process_is_forgotten_and_a_running_one_only_when_stopped() {
 }
 
 #[tokio::test]
-async fn one_whose_output_is_held_is_forgotten_only_with_its_survivors() {
+async fn a_process_with_held_output_is_forgotten_only_with_stop() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let more = json!({ "env": env(&anchor), "wait": { "exit": true } });
@@ -39,12 +39,12 @@ async fn one_whose_output_is_held_is_forgotten_only_with_its_survivors() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn output_that_somebody_else_forgets_is_not_found_and_no_failure() {
+async fn output_that_is_forgotten_during_a_read_is_not_found() {
     let server = Server::start().await;
     let path = server.path_of("write-bytes 5000", json!({ "wait": { "exit": true } })).await;
     let process = server.engine.get(path.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
     server.engine.forget(process.id()).unwrap();
-    // As a request does that found the process just before.
+    // As for a request that found the process just before.
     let (snapshot, asked) =
         (process.snapshot(), ReadRequest::whole_log(View::HeadTail, None).unwrap());
     let view = read::view(&process, &snapshot, asked).await;
@@ -52,7 +52,7 @@ async fn output_that_somebody_else_forgets_is_not_found_and_no_failure() {
 }
 
 #[tokio::test]
-async fn a_list_is_newest_first_filtered_and_in_pages() {
+async fn a_list_has_pages_and_filters_newest_first() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for index in 0..5 {

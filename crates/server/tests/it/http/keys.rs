@@ -1,4 +1,4 @@
-//! A key starts one process, whoever repeats the request.
+//! A key starts one process, however often the request is repeated.
 
 use serde_json::json;
 use tokio::task::JoinSet;

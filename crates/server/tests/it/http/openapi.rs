@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: what the document says is there is there, and nothing else.
+//! `GET /openapi.json` describes exactly the routes of the server.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{Answer, Server};
 
 #[test]
-fn the_document_has_every_route_of_the_server_and_no_other() {
+fn the_document_has_exactly_the_routes_of_the_server() {
     let document: Value = serde_json::from_str(lastbyte_wire::OPENAPI).unwrap();
     let described: BTreeSet<_> = described(&document).collect();
     let offered: BTreeSet<_> =
@@ -29,7 +29,7 @@ fn described(document: &Value) -> impl Iterator<Item = (String, String)> {
 }
 
 #[tokio::test]
-async fn every_route_of_the_document_is_one_of_the_server() {
+async fn the_server_has_every_route_of_the_document() {
     let server = Server::start().await;
     let document = server.connect().await.get("/openapi.json").await;
     assert_eq!(document.head("content-type"), Some("application/json"));
@@ -42,10 +42,10 @@ async fn every_route_of_the_document_is_one_of_the_server() {
     assert!(count > 15, "{count}");
 }
 
-/// Asks, and takes any answer but that there is no such route.
+/// Fails if the server has no such route; any other answer is fine.
 async fn check(server: &Server, method: &str, path: &str) {
     let answer = server.connect().await.begin(method, path, "".into()).await;
-    // Answers that are none of ours may have no end.
+    // An answer of another kind may never end.
     if answer.status().is_client_error() {
         let refused = Answer::whole(answer).await;
         let code = refused.json()["error"]["code"].clone();

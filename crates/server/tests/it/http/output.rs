@@ -1,4 +1,4 @@
-//! `GET …/output`: the views, the cursors and what waits for news.
+//! `GET …/output`: views, cursors and waiting.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn ended(server: &Server, actions: &str, more: Value) -> String {
 }
 
 #[tokio::test]
-async fn raw_output_is_the_bytes_and_its_head_says_the_rest() {
+async fn raw_output_has_the_bytes_and_the_facts_in_its_head() {
     let server = Server::start().await;
     let path = ended(&server, r"print a\xff\0\nb then exit 2", json!({})).await;
     let answer = output(&server, &path, "").await;
@@ -56,7 +56,7 @@ async fn a_cursor_counts_from_the_beginning_or_from_the_end() {
 }
 
 #[tokio::test]
-async fn output_longer_than_a_piece_comes_whole() {
+async fn output_longer_than_a_piece_is_complete() {
     let server = Server::start().await;
     let length = 5_000_000;
     let path = ended(&server, &format!("write-bytes {length}"), json!({})).await;
@@ -88,9 +88,9 @@ async fn a_dropped_range_is_skipped_by_the_cursor_and_named() {
     assert!(read <= 131_072 && read > 64_000, "{read} bytes were kept");
 }
 
-/// An answer promises nothing that can be dropped while it is sent.
+/// An answer announces nothing that can be dropped while it is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_comes_whole_while_the_quota_drops_what_is_behind_it() {
+async fn an_answer_is_complete_while_the_quota_drops_earlier_bytes() {
     let server = Server::start().await;
     let path = server.path_of("flood", json!({ "quota_bytes": 131_072 })).await;
     let mut client = server.connect().await;
@@ -105,7 +105,7 @@ async fn an_answer_comes_whole_while_the_quota_drops_what_is_behind_it() {
 }
 
 #[tokio::test]
-async fn one_stream_alone_is_what_it_wrote() {
+async fn one_stream_can_be_read_alone() {
     let server = Server::start().await;
     let more = json!({ "streams": "split" });
     let actions = "print aa then eprint BB then print cc then eprint DD";
@@ -131,7 +131,7 @@ async fn every_view_says_what_it_left_out() {
 }
 
 #[tokio::test]
-async fn lines_are_the_first_or_the_last() {
+async fn lines_can_be_the_first_or_the_last() {
     let server = Server::start().await;
     let path = ended(&server, r"print one\ntwo\nthree\n", json!({})).await;
     let texts = async |query: &str| -> Vec<String> {
@@ -146,7 +146,7 @@ async fn lines_are_the_first_or_the_last() {
 }
 
 #[tokio::test]
-async fn a_read_that_waits_is_woken_by_a_byte_and_by_the_ending() {
+async fn a_waiting_read_is_woken_by_a_byte_and_by_the_ending() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let waiting = output(&server, &path, "from=0&wait_ms=60000");
@@ -163,7 +163,7 @@ async fn a_read_that_waits_is_woken_by_a_byte_and_by_the_ending() {
 }
 
 #[tokio::test]
-async fn late_output_is_shown_to_who_asks_for_it_and_changes_nothing_for_others() {
+async fn late_output_is_shown_only_on_request() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let path = ended(&server, "leave-tail", json!({ "env": env(&anchor) })).await;
@@ -188,9 +188,9 @@ async fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]
     Answer::whole(client.begin_with(method, path, headers, "".into()).await).await
 }
 
-/// It would be taken for that of the output.
+/// A length in a 304 would be mistaken for that of the output.
 #[tokio::test]
-async fn what_has_not_changed_has_no_length() {
+async fn a_304_has_no_content_length() {
     let server = Server::start().await;
     let path = ended(&server, "print abc", json!({})).await;
     let path = format!("{path}/output");
@@ -206,7 +206,7 @@ async fn what_has_not_changed_has_no_length() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_closed_is_had_in_parts_and_once() {
+async fn a_closed_log_supports_ranges_and_conditional_requests() {
     let server = Server::start().await;
     let length = 300_000;
     let path = ended(&server, &format!("write-bytes {length}"), json!({})).await;
@@ -231,7 +231,7 @@ async fn a_log_that_is_closed_is_had_in_parts_and_once() {
 }
 
 #[tokio::test]
-async fn a_part_is_of_the_answer_that_was_asked_for_and_not_of_the_log() {
+async fn a_range_counts_within_the_answer() {
     let server = Server::start().await;
     let path = ended(&server, "write-bytes 5000", json!({})).await;
     let mut client = server.connect().await;
@@ -244,7 +244,7 @@ async fn a_part_is_of_the_answer_that_was_asked_for_and_not_of_the_log() {
 }
 
 #[tokio::test]
-async fn one_of_two_streams_has_no_tag_and_no_parts() {
+async fn one_of_two_streams_has_no_etag_and_no_ranges() {
     let server = Server::start().await;
     let path = ended(&server, "print out then eprint err", json!({ "streams": "split" })).await;
     let mut client = server.connect().await;
@@ -255,7 +255,7 @@ async fn one_of_two_streams_has_no_tag_and_no_parts() {
 }
 
 #[tokio::test]
-async fn outputs_of_one_length_of_which_other_bytes_are_left_have_tags_of_their_own() {
+async fn outputs_of_equal_length_with_other_dropped_bytes_have_other_etags() {
     let server = Server::start().await;
     let mut tags = Vec::new();
     for quota in [131_072, 262_144, 2_000_000] {
@@ -269,7 +269,7 @@ async fn outputs_of_one_length_of_which_other_bytes_are_left_have_tags_of_their_
 }
 
 #[tokio::test]
-async fn a_log_that_grows_has_no_tag_and_no_parts() {
+async fn an_open_log_has_no_etag_and_no_ranges() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     anchor.tell("print abc");
@@ -283,7 +283,7 @@ async fn a_log_that_grows_has_no_tag_and_no_parts() {
 }
 
 #[tokio::test]
-async fn nothing_is_packed_whatever_a_client_takes() {
+async fn nothing_is_compressed() {
     let server = Server::start().await;
     let path = ended(&server, "write-bytes 300000", json!({})).await;
     let mut client = server.connect().await;

@@ -1,4 +1,4 @@
-//! Every request that makes no sense gets an error that says what and where.
+//! Every invalid request gets an error that says what is wrong and where.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn check(answer: &Answer, status: u16, code: &str, part: &str) {
 }
 
 #[tokio::test]
-async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
+async fn an_invalid_start_is_refused_with_the_reason() {
     let server = Server::start().await;
     for (request, part) in [
         (json!({}), "neither `command` nor `shell`"),
@@ -54,7 +54,7 @@ async fn a_start_that_makes_no_sense_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_says_at_what_it_failed() {
+async fn a_failed_start_names_the_step() {
     let server = Server::start().await;
     let answer = start(&server, json!({ "command": ["/no/such/program"] })).await;
     check(&answer, 422, "program_not_found", "/no/such/program");
@@ -66,7 +66,7 @@ async fn what_cannot_be_run_says_at_what_it_failed() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_json_are_refused() {
+async fn bodies_that_are_not_json_are_refused() {
     let server = Server::start().await;
     let deep = "[".repeat(100_000);
     let large = format!("{{\"shell\":\"{}\"", "x".repeat(1000));
@@ -81,14 +81,14 @@ async fn bodies_that_are_no_json_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_past_the_bound_is_refused_by_its_name() {
+async fn a_body_past_the_limit_is_refused() {
     let server = Server::with(Limits { body_bytes: 1000, ..Limits::default() }).await;
     let answer = start(&server, json!({ "shell": "x".repeat(1000) })).await;
     check(&answer, 413, "body_too_large", "1000 bytes");
 }
 
 #[tokio::test]
-async fn ids_and_paths_that_are_none_are_not_found() {
+async fn invalid_ids_and_paths_are_not_found() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let id = "0198c2f0-0000-7000-8000-000000000000";
@@ -105,7 +105,7 @@ async fn ids_and_paths_that_are_none_are_not_found() {
 }
 
 #[tokio::test]
-async fn as_many_waits_as_are_taken_and_no_more() {
+async fn waits_past_the_limit_are_refused() {
     let server = Server::with(Limits { waits: 1, ..Limits::default() }).await;
     let events = server.connect().await.begin("GET", "/v1/events", "".into()).await;
     let answer = start(&server, json!({ "shell": "true", "wait": { "exit": true } })).await;

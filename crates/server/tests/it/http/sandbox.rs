@@ -1,4 +1,4 @@
-//! Policies by the native door: what is said holds, is shown, and is never run without.
+//! Policies in the native API are enforced and shown, or nothing runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::events::Listener;
 use crate::harness::{Server, argv, env};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_makes_no_sense_runs_nothing() {
+async fn an_invalid_policy_runs_nothing() {
     let (server, anchor) = (Server::start().await, Arc::new(Anchor::listen()));
     let many: Vec<String> = (0..65).map(|number| format!("/{number}")).collect();
     for policy in [
@@ -40,7 +40,7 @@ async fn a_policy_that_makes_no_sense_runs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_network_is_refused_where_it_leads_round_the_sandbox() {
+async fn the_network_is_refused_if_it_could_bypass_the_sandbox() {
     let sandboxing = Sandboxing { ports: Ports::Open, ..Sandboxing::default() };
     let server = Server::sandboxed(sandboxing).await;
     for kind in ["read_only", "workspace_write"] {
@@ -52,7 +52,7 @@ async fn the_network_is_refused_where_it_leads_round_the_sandbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_sandbox_a_process_says_so() {
+async fn a_process_without_a_sandbox_says_so() {
     let server = Server::start().await;
     let shown = async |more: Value| {
         let started = server.start_child("exit 0", more).await;
@@ -68,7 +68,7 @@ async fn without_a_sandbox_a_process_says_so() {
     assert_eq!(started["process"]["sandbox"], external, "the server's word");
 }
 
-/// Tells which of some files can be written, a letter for each.
+/// Prints which of these files can be written, a letter for each.
 fn attempts(files: &[&str]) -> String {
     let files = files.join(" ");
     format!(
@@ -76,7 +76,7 @@ fn attempts(files: &[&str]) -> String {
     )
 }
 
-/// What a shell text prints under a policy, in a directory.
+/// The output of a shell command under a policy, in a directory.
 async fn printed(server: &Server, shell: &str, cwd: &Path, more: Value) -> String {
     let mut request = json!({ "shell": shell, "cwd": cwd, "wait": { "exit": true } });
     request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -85,14 +85,14 @@ async fn printed(server: &Server, shell: &str, cwd: &Path, more: Value) -> Strin
     answer.json()["output"]["content"]["head"].as_str().unwrap().to_owned()
 }
 
-/// A workspace, and a folder beside it with a file in it.
+/// A workspace, and another folder with a file in it.
 fn folders() -> (TempDir, TempDir) {
     let (work, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(other.path().join("there"), "there").unwrap();
     (work, other)
 }
 
-/// Of a policy that the test's own folders are outside of unless it names them.
+/// A policy that does not include the test's folders unless it names them.
 fn workspace(more: Value) -> Value {
     let mut policy = json!({
         "kind": "workspace_write", "exclude_slash_tmp": true, "exclude_tmpdir": true
@@ -116,7 +116,7 @@ async fn a_read_only_command_reads_everything_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_is_its_directory_and_what_is_named_but_for_what_is_protected() {
+async fn a_workspace_is_the_cwd_and_the_writable_paths_without_the_protected_ones() {
     if !has_mount_namespaces() {
         return;
     }
@@ -132,7 +132,7 @@ async fn a_workspace_is_its_directory_and_what_is_named_but_for_what_is_protecte
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_is_no_network_unless_it_is_granted() {
+async fn there_is_no_network_unless_it_is_allowed() {
     if !has_mount_namespaces() {
         return;
     }
@@ -147,7 +147,7 @@ async fn there_is_no_network_unless_it_is_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_shown_as_it_was_asked_for_and_part_of_what_a_key_stands_for() {
+async fn a_policy_is_shown_as_requested_and_must_match_for_a_repeated_key() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let policy = |kind: &str| json!({ "shell": "true", "key": "k", "sandbox": {"kind": kind} });
@@ -163,7 +163,7 @@ async fn a_policy_is_shown_as_it_was_asked_for_and_part_of_what_a_key_stands_for
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_default_holds_for_those_who_name_none() {
+async fn the_default_applies_to_requests_without_a_policy() {
     let default = Sandbox::ReadOnly { network: Network::Off };
     let server = Server::sandboxed(Sandboxing { default, ..Sandboxing::default() }).await;
     let work = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ async fn the_default_holds_for_those_who_name_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ending_says_that_it_was_the_sandboxs_doing_and_so_does_its_event() {
+async fn an_ending_by_the_sandbox_is_reported() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut feed = Listener::new(&mut client, "/v1/events").await;

@@ -1,4 +1,4 @@
-//! `GET …/output/search`: lines that match, where they lie, and why there are no more.
+//! `GET …/output/search`: matching lines, their offsets, and why the search stopped.
 
 use lastbyte_server::Limits;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn search(server: &Server, path: &str, query: &str) -> Answer {
     server.connect().await.get(&format!("{path}/output/search?{query}")).await
 }
 
-/// The lines found, the cursor to go on from and the reason.
+/// The lines found, the cursor to continue from and the reason.
 fn found(answer: &Answer) -> (Vec<String>, u64, String) {
     let answer = answer.json();
     let lines = answer["matches"].as_array().unwrap().iter();
@@ -24,7 +24,7 @@ fn found(answer: &Answer) -> (Vec<String>, u64, String) {
 }
 
 #[tokio::test]
-async fn a_match_comes_with_its_place_and_what_is_around_it() {
+async fn a_match_has_its_offset_and_context() {
     let server = Server::start().await;
     let path = ended(&server, r"print zero\none\xff\ntwo\n", json!({})).await;
     let answer = search(&server, &path, "pattern=o(?-u:n).&before=1&after=1").await.json();
@@ -44,7 +44,7 @@ async fn a_match_comes_with_its_place_and_what_is_around_it() {
 }
 
 #[tokio::test]
-async fn a_search_that_stops_early_says_so_and_goes_on_from_its_cursor() {
+async fn a_search_that_stops_early_says_so_and_can_be_continued() {
     let server = Server::start().await;
     let path = ended(&server, r"print a1\nb\na2\na3\n", json!({})).await;
     let first = found(&search(&server, &path, "pattern=a&max_matches=2").await);
@@ -54,7 +54,7 @@ async fn a_search_that_stops_early_says_so_and_goes_on_from_its_cursor() {
 }
 
 #[tokio::test]
-async fn one_of_split_streams_is_searched_alone() {
+async fn split_streams_can_be_searched_separately() {
     let server = Server::start().await;
     let actions = r"print out\n then eprint err\n";
     let path = ended(&server, actions, json!({ "streams": "split" })).await;
@@ -65,7 +65,7 @@ async fn one_of_split_streams_is_searched_alone() {
 }
 
 #[tokio::test]
-async fn what_was_dropped_is_named() {
+async fn dropped_bytes_are_reported() {
     let server = Server::start().await;
     let actions = r"print begin\n then write-bytes 1000000 then print \nend\n";
     let path = ended(&server, actions, json!({ "quota_bytes": 131_072 })).await;
@@ -74,9 +74,9 @@ async fn what_was_dropped_is_named() {
     assert_eq!(answer.json()["dropped"].as_array().unwrap().len(), 1);
 }
 
-/// Not `end`: the lines that are missing may match.
+/// Not `end`, because the missing lines may match.
 #[tokio::test]
-async fn a_log_that_is_cut_short_is_not_searched_to_its_end() {
+async fn a_search_of_a_truncated_log_fails() {
     let server = Server::start().await;
     let path = ended(&server, r"write-bytes 100000 then print \nend\n", json!({})).await;
     let process = server.engine.get(path.rsplit('/').next().unwrap().parse().unwrap()).unwrap();
@@ -87,7 +87,7 @@ async fn a_log_that_is_cut_short_is_not_searched_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_search_that_makes_no_sense_is_refused() {
+async fn an_invalid_search_is_refused() {
     let server = Server::start().await;
     let path = ended(&server, "print x", json!({})).await;
     for (query, code) in [

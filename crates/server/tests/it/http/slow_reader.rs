@@ -1,4 +1,4 @@
-//! A client that never reads its answer is alone with that.
+//! A client that never reads its answer affects nobody else.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ fn mebibytes() -> u64 {
     std::env::var("LASTBYTE_TEST_OUTPUT_MIB").map_or(64, |count| count.parse().unwrap())
 }
 
-/// What this program takes of memory, in bytes.
+/// The memory of this program, in bytes.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -29,12 +29,12 @@ async fn a_client_that_never_reads_stalls_neither_the_command_nor_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_that_never_reads_stalls_neither_the_command_nor_others() {
-    // Each fills the buffers of its socket first, which are megabytes.
+    // Each first fills the buffers of its socket, some megabytes.
     let grown = never_read("follow?late=true", 5).await;
     eprintln!("5 followers that read nothing: grown by {grown} bytes");
 }
 
-/// Asks so many times for this and reads none of it; how much memory that took.
+/// Sends this request `times` times and reads nothing; returns the memory that it took.
 async fn never_read(below: &str, times: usize) -> u64 {
     let server = Server::start().await;
     let length = mebibytes() << 20;
@@ -54,7 +54,7 @@ async fn never_read(below: &str, times: usize) -> u64 {
     let answer = client.get(&format!("{path}/output?from=-1000")).await;
     assert_eq!(answer.body.len(), 1000);
     let grown = memory().saturating_sub(before);
-    // An answer of the whole output would be more, and there are several.
+    // A single answer with the whole output would take more.
     assert!(grown < 20 << 20, "the server grew by {grown} bytes");
     drop(idle);
     grown

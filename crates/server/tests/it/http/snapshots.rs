@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::harness::{Client, Server};
 
-/// How many clients hammer, and how many processes they hammer.
+/// The number of polling clients.
 const CLIENTS: usize = 16;
-/// What a client takes at once: less than most processes print.
+/// The bytes that a client reads at once: less than most processes print.
 const MOST: usize = 3000;
 
 fn processes() -> usize {
@@ -28,7 +28,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Reads once, from where it stands, and holds the answer against all that it says.
+    /// Reads once from its cursor, and checks that the answer is consistent.
     async fn look(&mut self, client: &mut Client, path: &str) {
         let at = self.bytes.len() as u64;
         let answer = client.get(&format!("{path}/output?from={at}&max_bytes={MOST}")).await;
@@ -60,7 +60,7 @@ impl Seen {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bytes_and_lengths_are_of_one_instant_while_the_log_grows() {
+async fn bytes_and_lengths_are_from_one_instant_while_the_log_grows() {
     let server = Server::start().await;
     let path = server.path_of("flood", json!({})).await;
     let mut client = server.connect().await;
@@ -95,13 +95,13 @@ async fn sixteen_clients_never_see_an_ending_without_the_final_bytes() {
     }
 }
 
-/// Looks at every process there is, round after round, until all are there and complete.
+/// Polls every process, round after round, until all are started and complete.
 async fn hammer(server: Arc<Server>, started: Arc<AtomicBool>) -> HashMap<String, Seen> {
     let mut client = server.connect().await;
     let mut all: HashMap<String, Seen> = HashMap::new();
     loop {
         let last_round = started.load(Ordering::Acquire);
-        // The newest are those that grow; in the end all are looked at.
+        // The newest ones are growing; at the end all are polled.
         let limit = if last_round { 1000 } else { 10 };
         let listed = client.get(&format!("/v1/processes?limit={limit}")).await.json();
         for process in listed["processes"].as_array().unwrap() {

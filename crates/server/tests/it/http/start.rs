@@ -25,7 +25,7 @@ async fn one_call_runs_a_command_and_returns_its_result() {
 }
 
 #[tokio::test]
-async fn a_start_answers_while_the_command_runs() {
+async fn a_start_is_answered_while_the_command_runs() {
     let server = Server::start().await;
     let anchor = Anchor::listen();
     let more =
@@ -42,7 +42,7 @@ async fn a_start_answers_while_the_command_runs() {
 }
 
 #[tokio::test]
-async fn the_view_of_a_wait_is_the_one_asked_for() {
+async fn a_wait_returns_the_requested_view() {
     let server = Server::start().await;
     let start = async |view: &str| {
         let request =
@@ -58,7 +58,7 @@ async fn the_view_of_a_wait_is_the_one_asked_for() {
 }
 
 #[tokio::test]
-async fn env_null_takes_a_variable_out_and_a_string_sets_it() {
+async fn env_null_unsets_a_variable_and_a_string_sets_it() {
     let server = Server::start().await;
     let request = json!({
         "shell": "echo ${HOME-none} $GIVEN", "cwd": "/",
@@ -69,7 +69,7 @@ async fn env_null_takes_a_variable_out_and_a_string_sets_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_leaves_its_process_running() {
+async fn a_client_that_disconnects_leaves_its_process_running() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let request = json!({ "command": argv("hold"), "wait": { "exit": true }, "env": env(&anchor) });
@@ -80,7 +80,7 @@ async fn a_client_that_hangs_up_leaves_its_process_running() {
     };
     drop(client);
     let mut client = server.connect().await;
-    // A child can hold on before it is entered into the map.
+    // A child can connect before its process is in the map.
     let listed = loop {
         let listed = client.get("/v1/processes").await.json();
         if listed["processes"][0].is_object() {

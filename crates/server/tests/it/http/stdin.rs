@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::Server;
 
 #[tokio::test]
-async fn what_is_written_arrives_once_however_often_it_is_sent() {
+async fn a_repeated_write_arrives_once() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let started = json!({ "shell": "cat", "stdin": "open" });
@@ -28,7 +28,7 @@ async fn what_is_written_arrives_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_command_without_input_refuses_it_and_one_that_does_not_read_refuses_too_much() {
+async fn input_is_refused_if_stdin_is_closed_or_the_queue_is_full() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let (_anchor, path) = server.told(json!({})).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{Server, env, held};
 
 #[tokio::test]
-async fn a_stop_answers_with_the_proof_that_the_whole_tree_is_gone() {
+async fn a_stop_returns_the_proof_that_the_whole_tree_is_gone() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let path = server.path_of("tree 6 mixed then hold", json!({ "env": env(&anchor) })).await;
@@ -26,7 +26,7 @@ async fn a_stop_answers_with_the_proof_that_the_whole_tree_is_gone() {
 }
 
 #[tokio::test]
-async fn a_signal_says_whom_it_reached() {
+async fn a_signal_reports_what_it_reached() {
     let server = Server::start().await;
     let (_anchor, path) = server.told(json!({})).await;
     let mut client = server.connect().await;
@@ -40,7 +40,7 @@ async fn a_signal_says_whom_it_reached() {
 }
 
 #[tokio::test]
-async fn a_terminal_is_resized_and_a_pipe_is_none() {
+async fn only_a_terminal_can_be_resized() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let request = json!({

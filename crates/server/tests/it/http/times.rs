@@ -1,4 +1,4 @@
-//! `GET …/output/times` and `GET …/follow?times=true`: when bytes came.
+//! `GET …/output/times` and `GET …/follow?times=true`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,8 +14,8 @@ fn now_ns() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
 }
 
-/// Waits until a byte that comes has another stamp than all before it; returns the time.
-async fn the_clock_goes_on() -> u64 {
+/// Waits until a new byte would get a new stamp; returns the time.
+async fn until_next_stamp() -> u64 {
     let then = SystemTime::now();
     let gone_on = move || SystemTime::now() > then + RESOLUTION;
     tokio::task::spawn_blocking(move || eventually("the clock goes on", gone_on)).await.unwrap();
@@ -27,7 +27,7 @@ async fn past(server: &Server, path: &str, len: u64) {
     server.connect().await.post(&format!("{path}/wait"), &wait).await;
 }
 
-/// A process that has written `a`, and later `b`; the time between, and how to end it.
+/// A process that wrote `a`, and later `b`; the time in between, and how to end it.
 async fn two_times(
     server: &Server,
     more: Value,
@@ -35,7 +35,7 @@ async fn two_times(
     let (anchor, path) = server.told(more).await;
     anchor.tell("print a");
     past(server, &path, 1).await;
-    let between = the_clock_goes_on().await;
+    let between = until_next_stamp().await;
     anchor.tell("print b");
     past(server, &path, 2).await;
     (anchor, path, between)
@@ -79,12 +79,12 @@ async fn each_byte_has_a_time_and_a_time_has_a_cursor() {
 }
 
 #[tokio::test]
-async fn an_answer_has_no_more_stamps_than_are_wanted_and_says_where_to_go_on() {
+async fn an_answer_has_at_most_max_stamps_and_says_where_to_continue() {
     let server = Server::start().await;
     let actions = "print a then eprint b then print c then exit 0";
     let more = json!({ "streams": "split", "wait": { "exit": true } });
     let path = server.path_of(actions, more).await;
-    // Both streams are written one after the other, but may be read in another order.
+    // The streams are written one after the other, but may be read in another order.
     let (mut from, mut streams) = (0, Vec::new());
     while from < 3 {
         let told = times(&server, &path, &format!("?from={from}&max_stamps=1")).await;
@@ -103,13 +103,13 @@ async fn an_answer_has_no_more_stamps_than_are_wanted_and_says_where_to_go_on() 
 }
 
 #[tokio::test]
-async fn times_of_late_output_are_told_to_who_asks() {
+async fn times_of_late_output_are_sent_on_request() {
     let server = Server::start().await;
     let anchor = std::sync::Arc::new(lastbyte_testkit::Anchor::listen());
     let more = json!({ "env": crate::harness::env(&anchor), "wait": { "exit": true } });
     let path = server.path_of("print early then leave-silent-holder", more).await;
     held(&anchor, 1).await;
-    let late = the_clock_goes_on().await;
+    let late = until_next_stamp().await;
     anchor.tell("print late");
     past(&server, &path, 9).await;
     let proper = times(&server, &path, &format!("?since_unix_ns={late}")).await;
@@ -119,7 +119,7 @@ async fn times_of_late_output_are_told_to_who_asks() {
 }
 
 #[tokio::test]
-async fn a_follower_is_told_when_each_piece_came() {
+async fn a_follower_gets_the_time_of_each_piece() {
     let server = Server::start().await;
     for streams in ["merged", "split"] {
         let (anchor, path, between) = two_times(&server, json!({ "streams": streams })).await;
@@ -144,14 +144,14 @@ async fn a_follower_is_told_when_each_piece_came() {
     }
 }
 
-/// A character whose parts came at different times is told in parts, and no byte is lost.
+/// A character whose bytes arrived at different times is sent in parts, and no byte is lost.
 #[tokio::test]
-async fn a_piece_is_cut_where_the_time_changes() {
+async fn a_piece_ends_where_the_time_changes() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     anchor.tell(r"print \xc3");
     past(&server, &path, 1).await;
-    the_clock_goes_on().await;
+    until_next_stamp().await;
     anchor.tell(r"print \xa9");
     past(&server, &path, 2).await;
     anchor.tell("exit 0");

@@ -17,7 +17,7 @@ async fn wait(server: &Server, path: &str, conditions: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_pattern_is_seen_though_it_comes_in_pieces() {
+async fn a_pattern_matches_output_that_arrives_in_pieces() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     let waiting = wait(&server, &path, json!({ "pattern": "listening on \\d+", "exit": true }));
@@ -30,7 +30,7 @@ async fn a_pattern_is_seen_though_it_comes_in_pieces() {
         anchor.tell("print 8080");
     };
     let (answer, ()) = tokio::join!(waiting, telling);
-    // The line is looked at as it stands: one digit is enough for \d+.
+    // An unfinished line is matched as it is: one digit is enough for \d+.
     let text = answer["wait"]["text"].as_str().unwrap();
     assert!("listening on 8080".starts_with(text) && text.len() > 13, "{answer}");
     assert_eq!(answer["wait"]["range"]["start"], 8);
@@ -38,7 +38,7 @@ async fn a_pattern_is_seen_though_it_comes_in_pieces() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_was_printed_before_is_met_at_once_and_from_a_cursor_it_is_not() {
+async fn a_pattern_matches_earlier_output_but_not_before_the_cursor() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     anchor.tell(r"print ready\n");
@@ -51,7 +51,7 @@ async fn a_pattern_that_was_printed_before_is_met_at_once_and_from_a_cursor_it_i
 }
 
 #[tokio::test]
-async fn output_past_a_cursor_is_met_by_the_byte_after_it() {
+async fn output_past_is_met_by_the_next_byte() {
     let server = Server::start().await;
     let (anchor, path) = server.told(json!({})).await;
     anchor.tell("print abc");
@@ -62,7 +62,7 @@ async fn output_past_a_cursor_is_met_by_the_byte_after_it() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_when_nothing_more_can_come_whatever_it_was_for() {
+async fn a_wait_ends_when_nothing_more_can_happen() {
     let server = Server::start().await;
     let path = server.path_of("print x then exit 0", json!({})).await;
     for conditions in [
@@ -79,7 +79,7 @@ async fn a_wait_ends_when_nothing_more_can_come_whatever_it_was_for() {
 }
 
 #[tokio::test]
-async fn a_pattern_goes_on_into_late_output_unless_the_exit_is_asked_for() {
+async fn a_pattern_matches_late_output_unless_the_wait_is_also_for_the_exit() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let path = server.path_of("leave-tail", json!({ "env": env(&anchor) })).await;
@@ -107,7 +107,7 @@ async fn a_thousand_waiters_on_one_ending_are_all_answered() {
         let path = format!("{path}/wait");
         waiters.spawn(async move { client.post(&path, &json!({ "exit": true })).await.json() });
     }
-    // All wait, as far as can be seen from here: nobody has an answer yet.
+    // All seem to be waiting: none has an answer yet.
     let early = tokio::time::timeout(Duration::from_millis(50), waiters.join_next()).await;
     assert!(early.is_err());
     anchor.tell("exit 7");
@@ -120,7 +120,7 @@ async fn a_thousand_waiters_on_one_ending_are_all_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_is_seen_when_a_grandchild_of_another_session_listens_on_it() {
+async fn a_port_counts_if_a_grandchild_in_another_session_listens_on_it() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let actions =
@@ -139,7 +139,7 @@ async fn a_port_is_seen_when_a_grandchild_of_another_session_listens_on_it() {
 }
 
 #[tokio::test]
-async fn a_port_that_somebody_else_listens_on_does_not_count() {
+async fn a_port_of_another_program_does_not_count() {
     let server = Server::start().await;
     let (_anchor, path) = server.told(json!({})).await;
     let others = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -149,7 +149,7 @@ async fn a_port_that_somebody_else_listens_on_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_port_can_be_opened_by_a_survivor_and_by_nobody_when_none_is_left() {
+async fn a_wait_for_a_port_lasts_while_there_are_survivors() {
     let server = Server::start().await;
     let anchor = Arc::new(Anchor::listen());
     let survivor = "background close-stdout then close-stderr then hold end then exit 0";

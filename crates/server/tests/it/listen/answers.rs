@@ -4,7 +4,7 @@ use lastbyte_testkit::eventually;
 use super::fixture::{Fixture, LARGE};
 
 #[test]
-fn answers_that_nobody_takes_are_bounded_and_the_bound_is_named() {
+fn unread_answers_are_limited_and_the_error_names_the_limit() {
     let fixture = Fixture::with_limits(Limits { answers_bytes: LARGE, ..Limits::default() });
     let mut stuck = fixture.tcp();
     stuck.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n");

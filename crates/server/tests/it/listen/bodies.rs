@@ -10,7 +10,7 @@ fn begin<S: std::io::Read + Write>(client: &mut Client<S>, fields: &str) {
     client.send(&format!("{POST}{fields}\r\n\r\n"));
 }
 
-/// The most memory this program has had at one time, in bytes.
+/// The peak memory of this program, in bytes.
 fn peak_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -18,7 +18,7 @@ fn peak_memory() -> usize {
 }
 
 #[test]
-fn a_body_that_says_it_is_too_large_is_refused_at_once() {
+fn a_body_announced_as_too_large_is_refused_at_once() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     begin(&mut client, "Content-Length: 104857600");
@@ -27,7 +27,7 @@ fn a_body_that_says_it_is_too_large_is_refused_at_once() {
     assert!(answer.body.contains("16777216"), "{answer:?}");
 }
 
-/// Sends a hundred megabytes to the last byte and then looks for the answer.
+/// Sends a hundred megabytes completely, then reads the answer.
 fn send_all_then_read<S: std::io::Read + Write>(mut client: Client<S>, fields: &str) -> Answer {
     begin(&mut client, fields);
     let mib = vec![b'x'; 1 << 20];
@@ -40,7 +40,7 @@ fn send_all_then_read<S: std::io::Read + Write>(mut client: Client<S>, fields: &
 }
 
 #[test]
-fn a_client_that_sends_a_hundred_megabytes_hears_that_they_are_too_many() {
+fn a_client_that_sends_a_hundred_megabytes_gets_the_error() {
     let fixture = Fixture::new();
     let before = peak_memory();
     for fields in ["Content-Length: 104858600", "Transfer-Encoding: chunked"] {
@@ -48,13 +48,13 @@ fn a_client_that_sends_a_hundred_megabytes_hears_that_they_are_too_many() {
         assert_eq!(send_all_then_read(fixture.tcp(), fields).refusal(), want, "{fields}");
         assert_eq!(send_all_then_read(fixture.unix(), fields).refusal(), want, "{fields}");
     }
-    // Some bodies up to their bound, not one of them whole.
+    // A few bodies up to their limit, but none of them complete.
     let grown = peak_memory() - before;
     assert!(grown < 80 << 20, "{grown} bytes more");
 }
 
 #[test]
-fn a_body_in_chunks_of_a_byte_takes_no_more_than_one_in_one_piece() {
+fn a_body_in_chunks_of_a_byte_takes_no_more_memory() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     begin(&mut client, "Transfer-Encoding: chunked");
@@ -70,7 +70,7 @@ fn a_body_in_chunks_of_a_byte_takes_no_more_than_one_in_one_piece() {
 }
 
 #[test]
-fn a_body_up_to_its_bound_is_taken() {
+fn a_body_up_to_the_limit_is_accepted() {
     let fixture = Fixture::with_limits(Limits { body_bytes: 5, ..Limits::default() });
     let mut client = fixture.unix();
     begin(&mut client, "Content-Length: 5");
@@ -86,7 +86,7 @@ fn a_body_up_to_its_bound_is_taken() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_not_waited_for() {
+fn a_body_that_does_not_arrive_times_out() {
     let fixture = Fixture::with_limits(Limits { body_time: SOON, ..Limits::default() });
     let mut client = fixture.tcp();
     begin(&mut client, "Content-Length: 5");
@@ -95,7 +95,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
+fn expect_100_continue_is_answered() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     begin(&mut client, "Content-Length: 5\r\nExpect: 100-continue");

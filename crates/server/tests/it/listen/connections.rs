@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::fixture::{Client, Fixture};
 
 #[test]
-fn one_connection_past_the_bound_is_told_so_and_closed() {
+fn a_connection_past_the_limit_gets_an_error_and_is_closed() {
     let limits = Limits { connections: 2, reserved_connections: 0, ..Limits::default() };
     let fixture = Fixture::with_limits(limits);
     let (mut first, mut second) = (fixture.tcp(), fixture.unix());
@@ -31,7 +31,7 @@ fn one_connection_past_the_bound_is_told_so_and_closed() {
 }
 
 #[test]
-fn connections_that_ask_nothing_give_way_to_those_that_ask() {
+fn idle_connections_are_closed_for_new_ones() {
     let fixture = Fixture::with_limits(Limits { connections: 4, ..Limits::default() });
     let mut asks = fixture.tcp();
     assert_eq!(asks.get("/hello", &[]).status, 200);
@@ -47,7 +47,7 @@ fn connections_that_ask_nothing_give_way_to_those_that_ask() {
 }
 
 #[test]
-fn a_request_that_anybody_may_send_proves_nothing() {
+fn requests_without_a_token_do_not_protect_a_connection() {
     let state = tempfile::tempdir().unwrap();
     let token = Token::read_or_create(state.path()).unwrap();
     let limits = Limits { connections: 2, ..Limits::default() };
@@ -69,7 +69,7 @@ fn a_request_that_anybody_may_send_proves_nothing() {
 }
 
 #[test]
-fn the_unix_socket_has_places_that_no_port_can_take() {
+fn the_unix_socket_has_reserved_connections() {
     let limits = Limits { connections: 2, reserved_connections: 1, ..Limits::default() };
     let fixture = Fixture::with_limits(limits);
     let mut held: Vec<_> = (0..2).map(|_| fixture.tcp()).collect();
@@ -86,7 +86,7 @@ fn the_unix_socket_has_places_that_no_port_can_take() {
 }
 
 #[test]
-fn nobody_is_kept_out_by_clients_that_were_turned_away_and_stay() {
+fn refused_clients_that_stay_connected_block_nobody() {
     let lingering_close = Duration::from_millis(100);
     let limits = Limits { connections: 1, lingering_close, ..Limits::default() };
     let fixture = Fixture::with_limits(limits);
@@ -102,7 +102,7 @@ fn nobody_is_kept_out_by_clients_that_were_turned_away_and_stay() {
 }
 
 #[test]
-fn a_connection_is_used_again() {
+fn a_connection_can_be_reused() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     for _ in 0..3 {
@@ -113,7 +113,7 @@ fn a_connection_is_used_again() {
 }
 
 #[test]
-fn requests_that_come_at_once_are_answered_in_their_order() {
+fn pipelined_requests_are_answered_in_order() {
     let fixture = Fixture::new();
     let mut client = fixture.unix();
     let get = |path| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -124,7 +124,7 @@ fn requests_that_come_at_once_are_answered_in_their_order() {
 }
 
 #[test]
-fn a_connection_that_becomes_something_else_keeps_its_place() {
+fn an_upgraded_connection_still_counts() {
     let fixture = Fixture::with_limits(Limits { connections: 1, ..Limits::default() });
     let mut client = fixture.tcp();
     let fields = ["Connection: upgrade", "Upgrade: echo"];
@@ -135,7 +135,7 @@ fn a_connection_that_becomes_something_else_keeps_its_place() {
     eventually("its place is free", || fixture.tcp().get("/hello", &[]).status == 200);
 }
 
-/// How much processor time this program has used, in ticks of 10 ms.
+/// The CPU time of this program, in ticks of 10 ms.
 fn processor_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let after_name = stat.rsplit_once(") ").unwrap().1;
@@ -143,7 +143,7 @@ fn processor_ticks() -> u64 {
     user_and_system.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
-/// Takes every descriptor there is, and gives them back when dropped.
+/// Takes all descriptors, and frees them when dropped.
 struct Hog(Vec<File>, Rlimit);
 
 impl Hog {
@@ -161,13 +161,13 @@ impl Drop for Hog {
 }
 
 #[test]
-fn a_server_without_descriptors_rests_and_goes_on() {
+fn a_server_without_descriptors_waits_and_recovers() {
     let fixture = Fixture::new();
     let mut there = fixture.tcp();
     assert_eq!(there.get("/hello", &[]).status, 200);
     let before = processor_ticks();
     let mut hog = Hog::take_all();
-    // One for our end of a connection; there is none left for the server's.
+    // One for our end of a connection, and none for the server's.
     drop(hog.0.pop());
     let stream = TcpStream::connect(fixture.address).unwrap();
     let mut waiting = Client(BufReader::new(stream));
@@ -182,13 +182,13 @@ fn a_server_without_descriptors_rests_and_goes_on() {
     assert_eq!(waiting.answer().body, "hello");
 }
 
-/// The server has a descriptor for the connection, and none to look at its peer with.
+/// The server has a descriptor for the connection, but none to check its peer.
 #[test]
-fn a_peer_that_cannot_be_checked_for_want_of_descriptors_is_told_so_and_not_let_in() {
+fn a_peer_that_cannot_be_checked_is_refused_with_the_reason() {
     let fixture = Fixture::new();
     assert_eq!(fixture.unix().get("/hello", &[]).status, 200);
     let mut told = 0;
-    // Two are for the ends of the connection.
+    // Two for the ends of the connection.
     for free in 2..6 {
         let mut hog = Hog::take_all();
         hog.0.truncate(hog.0.len() - free);
@@ -207,12 +207,12 @@ fn a_peer_that_cannot_be_checked_for_want_of_descriptors_is_told_so_and_not_let_
 }
 
 #[test]
-fn a_client_in_the_middle_of_its_first_body_keeps_its_place() {
+fn a_client_that_is_sending_its_first_body_is_not_closed() {
     let fixture = Fixture::with_limits(Limits { connections: 3, ..Limits::default() });
     let mut slow = fixture.tcp();
     let fields = "Host: localhost\r\nContent-Length: 10\r\nExpect: 100-continue\r\n";
     slow.send(&format!("POST /length HTTP/1.1\r\n{fields}\r\n"));
-    // The server says so when it reads the body.
+    // The server sends this when it reads the body.
     assert!(slow.head().starts_with("HTTP/1.1 100 "));
     slow.send("12345");
     let mut waits = fixture.tcp();

@@ -26,9 +26,9 @@ pub const LARGE: usize = 64 << 20;
 pub struct Fixture {
     pub folder: tempfile::TempDir,
     pub address: SocketAddr,
-    /// A request for `/held` adds one.
+    /// Each request for `/held` adds one.
     pub entered: Arc<Semaphore>,
-    /// One that is added lets a request for `/held` go on.
+    /// Each permit lets one request for `/held` continue.
     pub let_go: Arc<Semaphore>,
     pub runtime: Runtime,
     pub shutdown: Option<oneshot::Sender<()>>,
@@ -96,7 +96,7 @@ impl Fixture {
         Client(BufReader::new(stream))
     }
 
-    /// Waits until this many requests for `/held` are there.
+    /// Waits until this many requests for `/held` have arrived.
     pub fn wait_until_entered(&self, count: u32) {
         let entered = self.entered.acquire_many(count);
         self.runtime
@@ -139,7 +139,7 @@ async fn held(State(routes): State<Routes>) -> &'static str {
     "let go"
 }
 
-/// Becomes a line that sends back the first byte it gets.
+/// Upgrades to a connection that echoes the first byte.
 async fn upgrade(request: Request<Body>) -> Response<Body> {
     tokio::spawn(async {
         let line = hyper::upgrade::on(request).await.unwrap();
@@ -156,7 +156,7 @@ async fn upgrade(request: Request<Body>) -> Response<Body> {
         .unwrap()
 }
 
-/// A connection that asks and is answered in plain sight.
+/// A client connection without a library.
 pub struct Client<S>(pub BufReader<S>);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl<S: Read + Write> Client<S> {
         self.0.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Sends a GET for `localhost` with these further fields.
+    /// Sends a GET to `localhost` with these additional header fields.
     pub fn get(&mut self, path: &str, fields: &[&str]) -> Answer {
         let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
         self.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
@@ -194,7 +194,7 @@ impl<S: Read + Write> Client<S> {
         head
     }
 
-    /// Waits until the server has closed it; what came until then.
+    /// Waits until the server has closed it; returns what it sent.
     pub fn rest(mut self) -> String {
         let mut rest = Vec::new();
         if let Err(error) = self.0.read_to_end(&mut rest) {
@@ -221,5 +221,5 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Where time is the subject.
+/// A short time, for tests of time limits.
 pub const SOON: Duration = Duration::from_millis(300);

@@ -31,7 +31,7 @@ fn a_foreign_host_is_refused_before_any_route() {
 }
 
 #[test]
-fn our_own_names_come_through() {
+fn our_own_names_are_accepted() {
     let fixture = Fixture::new();
     for host in ["localhost", "127.0.0.1:1", "[::1]", "BUILD.example"] {
         let answer = ask(&fixture, &format!("GET /hello HTTP/1.1\r\nHost: {host}\r\n\r\n"));
@@ -43,7 +43,7 @@ fn our_own_names_come_through() {
 }
 
 #[test]
-fn another_sites_page_is_refused() {
+fn a_page_of_another_site_is_refused() {
     let fixture = Fixture::new();
     for fields in ["Origin: http://example.com", "Origin: null", "Sec-Fetch-Site: cross-site"] {
         for path in ["/hello", "/healthz"] {
@@ -56,7 +56,7 @@ fn another_sites_page_is_refused() {
 }
 
 #[test]
-fn whoever_comes_by_tcp_needs_the_token_and_who_comes_by_the_socket_does_not() {
+fn tcp_needs_the_token_and_the_unix_socket_does_not() {
     let state = tempfile::tempdir().unwrap();
     let access = Access::Token(Arc::new(Token::read_or_create(state.path()).unwrap()));
     let token = fs::read_to_string(Token::file_in(state.path())).unwrap();
@@ -73,7 +73,7 @@ fn whoever_comes_by_tcp_needs_the_token_and_who_comes_by_the_socket_does_not() {
 }
 
 #[test]
-fn a_route_hears_who_asks() {
+fn a_route_knows_its_peer() {
     let fixture = Fixture::new();
     let (pid, uid) = (std::process::id(), geteuid().as_raw());
     assert_eq!(fixture.unix().get("/peer", &[]).body, format!("pid {pid} of uid {uid}"));
@@ -83,9 +83,9 @@ fn a_route_hears_who_asks() {
     assert_eq!(client.get("/peer", &[]).body, own.to_string());
 }
 
-/// Only root can be somebody else; as another user this checks what the socket's mode does.
+/// Only root can act as another user; other users check only the socket's mode.
 #[test]
-fn another_user_is_refused_even_where_the_socket_lets_him_in() {
+fn another_user_is_refused_even_if_the_socket_mode_allows_it() {
     let fixture = Fixture::new();
     if !geteuid().is_root() {
         let mode = fs::metadata(fixture.socket()).unwrap().permissions().mode();
@@ -95,7 +95,7 @@ fn another_user_is_refused_even_where_the_socket_lets_him_in() {
     fs::set_permissions(fixture.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(fixture.socket(), PermissionsExt::from_mode(0o666)).unwrap();
     let as_nobody = || {
-        // Of this thread alone.
+        // Only for this thread.
         rustix::thread::set_thread_uid(Uid::from_raw(65534)).unwrap();
         fixture.unix().get("/hello", &[])
     };

@@ -1,4 +1,4 @@
-//! Clients that end their side of the connection after the request, as `nc -N` does.
+//! Clients that close their sending side after the request, as `nc -N` does.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::fixture::{Fixture, LARGE};
 const HELD: &str = "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
-fn a_client_that_has_ended_its_side_is_answered() {
+fn a_half_closed_client_is_answered() {
     let fixture = Fixture::new();
     let (mut tcp, mut unix) = (fixture.tcp(), fixture.unix());
     tcp.send(HELD);
@@ -20,7 +20,7 @@ fn a_client_that_has_ended_its_side_is_answered() {
     tcp.0.get_ref().shutdown(Shutdown::Write).unwrap();
     unix.0.get_ref().shutdown(Shutdown::Write).unwrap();
     fixture.wait_until_entered(2);
-    // Long enough for the server to have seen it, and to have looked at the peer.
+    // Long enough for the server to see it and to check the peer.
     std::thread::park_timeout(Duration::from_secs(2));
     fixture.let_go.add_permits(2);
     assert_eq!(tcp.answer().body, "let go");
@@ -29,7 +29,7 @@ fn a_client_that_has_ended_its_side_is_answered() {
 }
 
 #[test]
-fn a_client_that_has_ended_its_side_gets_a_body_and_a_large_answer_whole() {
+fn a_half_closed_client_gets_a_complete_large_answer() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     client.send("POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n12345");
@@ -42,7 +42,7 @@ fn a_client_that_has_ended_its_side_gets_a_body_and_a_large_answer_whole() {
 }
 
 #[test]
-fn half_a_request_is_none() {
+fn half_a_request_is_refused() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     client.send("POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n1234");
@@ -50,13 +50,13 @@ fn half_a_request_is_none() {
     assert_ne!(client.rest().split(' ').nth(1), Some("200"));
 }
 
-/// The only place that there is.
+/// A server that accepts one connection.
 fn one_place() -> Fixture {
     Fixture::with_limits(Limits { connections: 1, reserved_connections: 0, ..Limits::default() })
 }
 
 #[test]
-fn a_client_of_the_socket_that_is_gone_while_its_answer_is_made_is_noticed() {
+fn a_disconnect_from_the_unix_socket_is_noticed_during_a_request() {
     let fixture = one_place();
     let mut client = fixture.unix();
     client.send(HELD);
@@ -65,9 +65,9 @@ fn a_client_of_the_socket_that_is_gone_while_its_answer_is_made_is_noticed() {
     eventually("its place is free", || fixture.unix().get("/hello", &[]).status == 200);
 }
 
-/// By a reset: a client that closes in order is asked for by the kernel, for a minute.
+/// With a reset: after an orderly close the kernel probes the client for a minute.
 #[test]
-fn a_client_that_is_gone_while_its_answer_is_made_is_noticed() {
+fn a_disconnect_from_tcp_is_noticed_during_a_request() {
     let fixture = one_place();
     let mut client = fixture.tcp();
     client.send(HELD);

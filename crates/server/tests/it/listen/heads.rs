@@ -6,7 +6,7 @@ use lastbyte_server::Limits;
 use super::fixture::{Fixture, SOON};
 
 #[test]
-fn a_head_that_comes_a_byte_at_a_time_is_cut_at_its_limit() {
+fn a_slow_head_is_cut_off_at_its_time_limit() {
     let fixture = Fixture::with_limits(Limits { head_time: SOON, ..Limits::default() });
     let mut slow = fixture.tcp();
     slow.send("GET /hello HTTP/1.1\r\n");
@@ -23,7 +23,7 @@ fn a_head_that_comes_a_byte_at_a_time_is_cut_at_its_limit() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_cut_at_the_same_limit() {
+fn a_silent_connection_is_closed_at_the_same_limit() {
     let fixture = Fixture::with_limits(Limits { head_time: SOON, ..Limits::default() });
     let began = Instant::now();
     assert_eq!(fixture.tcp().rest(), "");
@@ -31,11 +31,11 @@ fn a_connection_that_says_nothing_is_cut_at_the_same_limit() {
 }
 
 #[test]
-fn ten_thousand_fields_are_too_many() {
+fn ten_thousand_fields_are_refused() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     let fields: String = (0..10_000).map(|n| format!("x{n}: y\r\n")).collect();
-    // It may be closed while this is still being sent.
+    // The server may close it while this is being sent.
     let request = format!("GET /hello HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     _ = client.0.get_mut().write_all(request.as_bytes());
     assert_eq!(client.answer().status, 431);
@@ -43,7 +43,7 @@ fn ten_thousand_fields_are_too_many() {
 }
 
 #[test]
-fn a_hundred_fields_are_taken_and_one_more_is_not() {
+fn a_hundred_fields_are_accepted_and_one_more_is_not() {
     let fixture = Fixture::new();
     let fields: Vec<String> = (0..99).map(|n| format!("x{n}: y")).collect();
     let mut fields: Vec<&str> = fields.iter().map(String::as_str).collect();
@@ -53,7 +53,7 @@ fn a_hundred_fields_are_taken_and_one_more_is_not() {
 }
 
 #[test]
-fn a_head_past_its_bytes_is_refused() {
+fn a_head_past_its_size_limit_is_refused() {
     let fixture = Fixture::new();
     let most = Limits::default().head_bytes;
     let field = |length| format!("x: {}", "y".repeat(length));
@@ -62,7 +62,7 @@ fn a_head_past_its_bytes_is_refused() {
 }
 
 #[test]
-fn bad_escapes_harm_nobody() {
+fn bad_escapes_do_no_harm() {
     let fixture = Fixture::new();
     let mut client = fixture.tcp();
     for path in ["/%", "/%zz", "/%ff%fe", "/hello%00", "/%2e%2e/%2e%2e", "/hello?%=%zz&%"] {
@@ -73,7 +73,7 @@ fn bad_escapes_harm_nobody() {
 }
 
 #[test]
-fn what_is_no_http_is_refused() {
+fn bytes_that_are_not_http_are_refused() {
     let fixture = Fixture::new();
     for text in ["\x16\x03\x01\x02\x00\x01\r\n\r\n", "GET /hello\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"]
     {

@@ -8,7 +8,7 @@ use super::fixture::Fixture;
 
 const GET_HELD: &str = "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// A server that would keep an idle connection for longer than any test.
+/// A server that keeps idle connections for longer than any test.
 fn patient(connections: usize) -> Fixture {
     let head_time = Duration::from_secs(3600);
     Fixture::with_limits(Limits { connections, head_time, ..Limits::default() })
@@ -19,7 +19,7 @@ fn shut_down(fixture: &mut Fixture) {
 }
 
 #[test]
-fn what_was_asked_is_answered_and_nothing_more_is_taken() {
+fn requests_in_progress_are_answered_and_new_connections_refused() {
     let mut fixture = Fixture::new();
     let mut client = fixture.tcp();
     client.send(GET_HELD);
@@ -46,7 +46,7 @@ fn idle_connections_are_closed() {
 }
 
 #[test]
-fn what_takes_too_long_is_cut() {
+fn a_request_that_takes_too_long_is_cut_off() {
     let mut fixture = Fixture::new();
     let mut client = fixture.tcp();
     client.send(GET_HELD);
@@ -59,7 +59,7 @@ fn what_takes_too_long_is_cut() {
 }
 
 #[test]
-fn one_who_does_not_notice_does_not_keep_it() {
+fn a_client_that_stays_connected_does_not_delay_it() {
     let mut fixture = patient(1);
     let mut idle = fixture.tcp();
     assert_eq!(idle.get("/hello", &[]).status, 200);

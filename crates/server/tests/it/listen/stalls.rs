@@ -13,8 +13,8 @@ fn fixture(stall: Duration) -> Fixture {
     Fixture::with_limits(Limits { stall, connections: 1, ..Limits::default() })
 }
 
-/// Asks for much and reads none of it until the server has given up on this connection, the only
-/// one it takes.
+/// Requests a large answer and reads nothing until the server has closed this connection, the only
+/// one it accepts.
 fn is_cut<S: Read + std::io::Write>(fixture: &Fixture, mut client: Client<S>) {
     client.send(GET_LARGE);
     assert!(client.head().starts_with("HTTP/1.1 200"));
@@ -25,22 +25,22 @@ fn is_cut<S: Read + std::io::Write>(fixture: &Fixture, mut client: Client<S>) {
 }
 
 #[test]
-fn a_client_that_takes_nothing_of_its_answer_is_cut() {
+fn a_tcp_client_that_does_not_read_is_closed() {
     let fixture = fixture(SOON);
     is_cut(&fixture, fixture.tcp());
 }
 
 #[test]
-fn a_client_of_the_socket_that_takes_nothing_of_its_answer_is_cut() {
+fn a_unix_client_that_does_not_read_is_closed() {
     let fixture = fixture(SOON);
     is_cut(&fixture, fixture.unix());
 }
 
-/// Many times as long as a slow client of these tests rests.
+/// Many times as long as the pauses of a slow client in these tests.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Reads the whole answer, for two limits in such small pieces that the kernel has no room for more
-/// in one of them.
+/// Reads the whole answer, for the time of two limits in pieces so small that within one limit the
+/// kernel accepts no more.
 fn is_not_cut<S: Read + std::io::Write>(mut client: Client<S>, piece: usize) {
     client.send(GET_LARGE);
     assert!(client.head().starts_with("HTTP/1.1 200"));
@@ -59,22 +59,22 @@ fn is_not_cut<S: Read + std::io::Write>(mut client: Client<S>, piece: usize) {
 }
 
 #[test]
-fn a_slow_client_that_reads_is_not_cut() {
+fn a_slow_tcp_client_is_not_closed() {
     let fixture = fixture(LIMIT);
     let client = fixture.tcp();
-    // What waits at its end is told to ours only when there is room for a part of it.
+    // The kernel reports new buffer space to the sender only in large steps.
     set_socket_recv_buffer_size(client.0.get_ref(), 64 << 10).unwrap();
     is_not_cut(client, 16 << 10);
 }
 
 #[test]
-fn a_slow_client_of_the_socket_that_reads_is_not_cut() {
+fn a_slow_unix_client_is_not_closed() {
     let fixture = fixture(LIMIT);
     is_not_cut(fixture.unix(), 4 << 10);
 }
 
 #[test]
-fn the_time_that_an_answer_takes_to_be_made_is_not_counted() {
+fn the_time_until_the_answer_does_not_count() {
     let fixture = fixture(SOON);
     let mut client = fixture.tcp();
     client.send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -1,8 +1,8 @@
-//! The text format as its description has it, and no line more: what is not exactly so fails.
+//! A strict parser of the text format of Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page that was read to its end.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub struct Page {
     families: BTreeMap<String, Family>,
@@ -47,7 +47,7 @@ impl Page {
         page
     }
 
-    /// The value of one sample, by the labels that it has and no others.
+    /// The value of the sample with exactly these labels.
     #[track_caller]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let labels = labels.iter().map(|(name, value)| (name.to_string(), value.to_string()));
@@ -63,7 +63,7 @@ impl Page {
         self.value(name, &[])
     }
 
-    /// Of all samples with this name.
+    /// The sum of all samples with this name.
     pub fn sum(&self, name: &str) -> f64 {
         let all = self.families.values().flat_map(|family| &family.samples);
         all.filter(|((known, _), _)| known == name).map(|(_, value)| value).sum()
@@ -87,7 +87,7 @@ impl Family {
         }
     }
 
-    /// For each set of labels: buckets that only go up, the last of which is the count.
+    /// For each set of labels: buckets never decrease, and the last one is the count.
     fn check_histogram(&self, name: &str) {
         let mut sets: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
         for ((sample, labels), value) in &self.samples {
@@ -165,7 +165,7 @@ fn number(text: &str) -> f64 {
 }
 
 #[test]
-fn labels_are_read_without_their_escapes() {
+fn label_values_are_unescaped() {
     let ((name, labels), value) = sample(r#"a_total{b="c \"d\\e\"\nf",g=""} 2.5"#);
     assert_eq!((name.as_str(), value), ("a_total", 2.5));
     assert_eq!(labels["b"], "c \"d\\e\"\nf");

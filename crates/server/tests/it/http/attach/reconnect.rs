@@ -1,4 +1,4 @@
-//! Connections that break at any instant, in both directions.
+//! Connections that break at any moment, in both directions.
 
 use futures_util::SinkExt;
 use lastbyte_testkit::{PATIENCE, pattern_bytes};
@@ -14,7 +14,7 @@ const RUNS: u64 = 200;
 const LENGTH: usize = 40_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_byte_is_missing_or_comes_twice_wherever_connections_break() {
+async fn no_byte_is_missing_or_repeated_wherever_connections_break() {
     let server = Server::start().await;
     let mut broken = 0;
     for seed in 0..RUNS {
@@ -34,7 +34,7 @@ async fn no_byte_is_missing_or_comes_twice_wherever_connections_break() {
     eprintln!("{RUNS} runs, {broken} connections broken");
 }
 
-/// Goes on where both directions are, until a random number of messages came. Whether it is over.
+/// Continues both directions for a random number of messages; returns whether everything is done.
 async fn echo(
     server: &Server,
     path: &str,
@@ -52,7 +52,7 @@ async fn echo(
             let count = (random.below(6000) as usize + 1).min(input.len() - sent);
             socket.send(Message::binary(input[sent..sent + count].to_vec())).await.unwrap();
             sent += count;
-            // What a broken connection has still brought may have come back already.
+            // Input of the broken connection may already have been echoed.
             if output.len() >= sent || random.below(2) == 0 {
                 continue;
             }
@@ -66,7 +66,7 @@ async fn echo(
             None => panic!("it ends without an ending"),
         }
     }
-    // What was sent may be on its way and what came may be unread.
+    // Some input may still be on its way, and some output may be unread.
     drop(socket.into_inner());
     false
 }

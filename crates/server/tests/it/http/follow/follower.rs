@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::harness::{Client, Server};
 
 pub(in crate::http) struct Follower {
-    /// Held so that the connection stays.
+    /// Kept so that the connection stays open.
     _client: Client,
     body: Incoming,
     text: String,
-    /// How many bytes come before the connection breaks.
+    /// The number of bytes before the connection breaks.
     left: usize,
 }
 
@@ -38,18 +38,18 @@ impl Follower {
         Self { _client: client, body, text: String::new(), left: usize::MAX }
     }
 
-    /// Breaks the connection behind so many bytes.
+    /// Breaks the connection after this many bytes.
     pub(in crate::http) fn cut_after(mut self, bytes: usize) -> Self {
         self.left = bytes;
         self
     }
 
-    /// Whether the server has ended it, and not a break.
+    /// Whether the server ended the stream, rather than a break.
     pub(in crate::http) fn is_over(&self) -> bool {
         self.left > 0
     }
 
-    /// What comes next; `None` at the end, whoever made it.
+    /// The next event; `None` at the end or a break.
     pub(in crate::http) async fn next(&mut self) -> Option<Told> {
         loop {
             while let Some((piece, rest)) = self.text.split_once("\n\n") {
@@ -70,7 +70,7 @@ impl Follower {
     }
 }
 
-/// `None` for what only keeps the connection alive.
+/// `None` for a keep-alive comment.
 fn told(piece: &str) -> Option<Told> {
     let field = |name: &str| {
         let prefix = format!("{name}: ");

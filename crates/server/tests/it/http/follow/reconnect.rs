@@ -1,4 +1,4 @@
-//! Connections that break at any instant.
+//! Connections that break at any moment.
 
 use serde_json::json;
 
@@ -7,11 +7,11 @@ use crate::harness::Server;
 use crate::random::Random;
 
 const RUNS: u64 = 200;
-/// Text, characters in several bytes, bytes that are none, both streams, and some after the exit.
+/// Text, multi-byte characters, invalid bytes, both streams, and output after the exit.
 const ACTIONS: &str = r"print h\xc3\xa9llo\n then write-bytes 20000 then eprint \xe2\x82 then print w\xf0\x9f\x98\x80rld then write-bytes 3000 err then print \xe2\x82";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_byte_is_missing_or_told_twice_wherever_connections_break() {
+async fn no_byte_is_missing_or_repeated_wherever_connections_break() {
     let server = Server::start().await;
     let mut broken = 0;
     for seed in 0..RUNS {
@@ -32,11 +32,11 @@ async fn no_byte_is_missing_or_told_twice_wherever_connections_break() {
     eprintln!("{RUNS} runs, {broken} connections broken");
 }
 
-/// All that is told, over connections that break behind a random byte; and how many did.
+/// All output, over connections that break after a random byte; and how many broke.
 async fn follow(server: &Server, path: &str, random: &mut Random) -> (Vec<u8>, u64) {
     let (mut all, mut last, mut breaks) = (Vec::new(), None::<String>, 0);
     loop {
-        // Behind the first few events, or somewhere in all of them.
+        // After the first few events, or anywhere.
         let most = if random.below(2) == 0 { 300 } else { 60_000 };
         let cut = random.below(most);
         let follower = Follower::new(server, path, "?late=true", last.as_deref()).await;
