@@ -47,10 +47,11 @@ impl Journal {
             return;
         }
         let compacted = match self.compacted() {
-            Err(_) if self.store().reserve.give_back() => self.compacted(),
+            Err(_) if self.store().compact_in_reserve() => self.compacted(),
             compacted => compacted,
         };
         self.change(|store| {
+            store.compacts_in_reserve = false;
             // If the file cannot be replaced now, it stays in use, and the next call tries again.
             if compacted.and_then(|compacted| store.switch_to(compacted)).is_err() {
                 store.thin_out();

@@ -36,6 +36,8 @@ pub(super) struct Store {
     live: LiveRecords,
     /// The file still contains output of forgotten processes.
     has_forgotten_output: bool,
+    /// A compaction is using the reserved space, which appends to the old file would take from it.
+    pub(super) compacts_in_reserve: bool,
     /// When a compaction was last tried.
     tried: Option<Instant>,
     /// How many records were appended.
@@ -69,6 +71,7 @@ impl Store {
             pending: Vec::new(),
             live: LiveRecords::default(),
             has_forgotten_output: false,
+            compacts_in_reserve: false,
             tried: None,
             // What was read when the journal was opened counts as one.
             appended: 1,
@@ -157,6 +160,13 @@ impl Store {
         emptied
     }
 
+    /// Frees the reserved space for a compaction, until the file is replaced. Returns whether there
+    /// was any.
+    pub(super) fn compact_in_reserve(&mut self) -> bool {
+        self.compacts_in_reserve = self.reserve.give_back();
+        self.compacts_in_reserve
+    }
+
     /// Reserves space, unless records wait for it.
     pub(super) fn keep_reserve(&self) {
         if self.pending.is_empty() {
@@ -228,6 +238,9 @@ impl Store {
     fn write_pending(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
+        }
+        if self.compacts_in_reserve {
+            return Err(Errno::NOSPC.into());
         }
         let Some(file) = &self.file else { return self.rewrite(&[]) };
         if file.write_at(&self.pending, self.len)? < self.pending.len() {
@@ -437,6 +450,22 @@ mod tests {
         store.switch_to(compacted).unwrap_err();
         store.append(&Record::Forgotten { id: stay[2] });
         assert_eq!(read_back(&store).0, [stay[1]]);
+    }
+
+    #[test]
+    fn appends_do_not_take_the_reserved_space_from_a_compaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, mut stay) = overgrown(folder.path().join("journal"));
+        store.reserve.set_aside();
+        assert!(store.compact_in_reserve() && !store.reserve.is_there());
+        let (len, late) = (store.len, Id::fresh());
+        store.append(&launched(late, None));
+        assert_eq!(fs::metadata(&store.path).unwrap().len(), len);
+        assert!(store.state().trouble.is_some(), "it is pending, and says so");
+        let compacted = store.compaction().unwrap().run(write_synced).unwrap();
+        store.switch_to(compacted).unwrap();
+        stay.push(late);
+        assert_eq!((read_back(&store).0, store.state().trouble), (stay, None));
     }
 
     #[test]
