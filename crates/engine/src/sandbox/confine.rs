@@ -168,14 +168,14 @@ pub(super) fn bare_confinement(found: &Probed) -> Confinement {
 
 impl PathPlan {
     fn confinement(&self, found: &Probed, own: &OwnFolders) -> Result<Confinement, SandboxError> {
-        let (namespaces, metadata, root) = match found.enforcement {
-            Enforcement::Mounts => {
-                (Some(Namespaces::Mount), MetadataChanges::Free, RootUser::Disarm)
-            }
-            Enforcement::UserMounts => {
-                (Some(Namespaces::for_own_user()), MetadataChanges::Free, RootUser::Disarm)
-            }
-            Enforcement::Landlock => (None, MetadataChanges::Barred, RootUser::for_own_children()),
+        let namespaces = match found.enforcement {
+            Enforcement::Mounts => Some(Namespaces::Mount),
+            Enforcement::UserMounts => Some(Namespaces::for_own_user()),
+            Enforcement::Landlock => None,
+        };
+        let (metadata, root) = match &namespaces {
+            Some(_) => (MetadataChanges::Free, RootUser::Disarm),
+            None => (MetadataChanges::Barred, RootUser::for_own_children()),
         };
         let mounts = namespaces.map(|namespaces| self.mounts(own, namespaces)).transpose()?;
         let folders = match &mounts {

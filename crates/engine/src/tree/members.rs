@@ -122,17 +122,11 @@ impl Tree {
 
     /// The live members that have one of these files open, as far as time permits.
     pub(crate) fn holders(&self, files: &[PathBuf], deadline: Instant) -> Holders {
-        let mut holders = Vec::new();
         let members = self.members().unwrap_or_default();
         self.marks.remember(&members);
-        for stat in members {
-            if Instant::now() >= deadline || holders.len() == MOST_HOLDERS {
-                break;
-            }
-            if procfs::holds_any(stat.pid, files) {
-                holders.push(Holder { pid: stat.pid, name: stat.name });
-            }
-        }
+        let in_time = members.into_iter().take_while(|_| Instant::now() < deadline);
+        let holding = in_time.filter(|stat| procfs::holds_any(stat.pid, files)).take(MOST_HOLDERS);
+        let holders: Vec<_> = holding.map(|Stat { pid, name, .. }| Holder { pid, name }).collect();
         if holders.is_empty() { Holders::Unknown } else { Holders::Known(holders) }
     }
 
@@ -140,14 +134,11 @@ impl Tree {
     /// members.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
         let TreeView { members, unattributed } = self.view().unwrap_or_default();
-        let in_cgroup = match &self.way {
-            Way::Cgroup(_) => self.members().unwrap_or_default(),
-            Way::Scan | Way::Group => Vec::new(),
-        };
+        let in_cgroup = self.lease().and_then(|lease| lease.with_cgroup(stats_in).ok()?);
         let survivor = |unattributed| {
             move |Stat { pid, name, .. }: Stat| (pid, Survivor { pid, name, unattributed })
         };
-        let members = members.into_iter().chain(in_cgroup).map(survivor(false));
+        let members = members.into_iter().chain(in_cgroup.unwrap_or_default()).map(survivor(false));
         let all: BTreeMap<i32, Survivor> =
             unattributed.into_iter().map(survivor(true)).chain(members).collect();
         all.into_values().collect()
