@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(replayed.pasts[&kept].pid, Some(7));
     }
 
-    /// Leaves are pooled: who had one before must not be taken for who lives in it.
+    /// Cgroups are reused: an earlier user must not be taken for the one that is in it.
     #[test]
     fn a_cgroup_belongs_to_its_last_process_even_if_that_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
@@ -312,7 +312,7 @@ mod tests {
             assert_eq!(replayed.pasts[&short].short.as_ref().unwrap().bytes, b"own");
             assert_eq!(replayed.logs.keys().max(), Some(&highest));
         }
-        // The last one's file is nobody's once its record has the bytes.
+        // Once its record has the bytes, no process has the file.
         let (journal, _) = open(folder.path()).unwrap();
         journal.append(&ended_short(last, b"last"));
         drop(journal);

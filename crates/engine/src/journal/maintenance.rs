@@ -100,7 +100,7 @@ mod tests {
         (Arc::new(journal), stay)
     }
 
-    /// A disk that takes a little of the new file, says so, and takes the rest when it is told to.
+    /// A disk that takes one byte of the new file, signals that, and takes the rest on request.
     fn slow_disk(
         new: PathBuf,
         begun: oneshot::Sender<()>,
@@ -130,7 +130,7 @@ mod tests {
         journal.append(&launched(stay[STAY], None));
         journal.append(&Record::Started { id: stay[0], pid: 7 });
         assert!(!maintaining.is_finished(), "the disk is still busy");
-        // Nobody hears it if the disk lost its patience, which it tells itself.
+        // Fails only if the disk has timed out, which is checked next.
         _ = go_on.send(());
         assert!(disk.join().unwrap(), "something waited for the disk");
         maintaining.await.unwrap();

@@ -106,8 +106,8 @@ impl Store {
         let (live, len) = (self.live.bytes(), self.len + self.pending.len() as u64);
         let overgrown = len > SMALL && len > live * MOST_TIMES;
         let rested = self.tried.is_none_or(|tried| tried.elapsed() >= REST);
-        let lacks_room = !self.pending.is_empty() && live <= Reserve::BYTES && len > live * 2;
-        overgrown || lacks_room || rested && self.has_forgotten_output
+        let lacks_space = !self.pending.is_empty() && live <= Reserve::BYTES && len > live * 2;
+        overgrown || lacks_space || rested && self.has_forgotten_output
     }
 
     /// As [`Store::is_due`], for the last time before the engine is closed.
@@ -357,7 +357,7 @@ mod tests {
         assert!(store.is_due());
         store.thin_out();
         assert!(store.pending.len() < 1000, "{}", store.pending.len());
-        // There is room: everything of interest is written, in order.
+        // There is space: all live records are written, in order.
         fs::create_dir(&missing).unwrap();
         store.write();
         assert_eq!((store.pending.len(), store.len), (0, fs::metadata(&store.path).unwrap().len()));
@@ -383,7 +383,7 @@ mod tests {
         (store, stay)
     }
 
-    /// What the file comes to, and what its records take.
+    /// The processes of the file, and the size of their records.
     fn read_back(store: &Store) -> (Vec<Id>, LiveRecords) {
         let bytes = fs::read(&store.path).unwrap();
         assert_eq!(bytes.len() as u64, store.len);

@@ -48,12 +48,12 @@ impl Holds {
     }
 
     /// Waits until a log of this length is less than `most` ahead of every hold. Cancel-safe.
-    pub(crate) async fn until_room(&self, len: u64, most: u64) {
-        let room = |cursors: &Cursors| {
+    pub(crate) async fn until_within(&self, len: u64, most: u64) {
+        let within = |cursors: &Cursors| {
             cursors.lowest().is_none_or(|lowest| len.saturating_sub(lowest) < most)
         };
-        // The sender is here, so this only ever ends with room.
-        _ = self.0.subscribe().wait_for(room).await;
+        // The sender is here, so this ends only when it is so.
+        _ = self.0.subscribe().wait_for(within).await;
     }
 
     /// Wakes the pump only if the lowest cursor has moved.

@@ -24,7 +24,7 @@ pub(crate) enum Command {
         signal: Signal,
         reply: oneshot::Sender<Delivery>,
     },
-    /// Boxed: a mailbox has room for 32 commands from the start, in every process.
+    /// Boxed: a mailbox has space for 32 commands from the start, in every process.
     Write(Box<stdin::Write>),
     Resize {
         size: WindowSize,

@@ -115,7 +115,7 @@ impl Pump {
             yield_now().await;
             self.moved_since_yield = 0;
         }
-        self.until_room().await;
+        self.until_caught_up().await;
         loop {
             match poll_fn(|context| self.poll_step(context)).await {
                 Pulled::Bytes(moved) => {
@@ -174,9 +174,9 @@ impl Pump {
     }
 
     /// Waits while the slowest pinned reader is a quota behind. Cancel-safe.
-    async fn until_room(&mut self) {
+    async fn until_caught_up(&mut self) {
         let Some(holds) = &self.holds else { return };
-        holds.until_room(self.writer.extent().len, self.writer.room()).await;
+        holds.until_within(self.writer.extent().len, self.writer.max_lead()).await;
         self.writer.keep_from(holds.floor());
     }
 

@@ -92,7 +92,7 @@ pub(crate) struct StdinQueue {
     /// `None` once it is closed or broken.
     pipe: Option<AsyncFd<OwnedFd>>,
     queue: VecDeque<QueuedBytes>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Whether the last accepted byte was in the middle of a line.
     mid_line: bool,
     end_of_file: EndOfFile,
@@ -162,7 +162,7 @@ impl StdinQueue {
         let queue = Self {
             pipe: Some(readiness::watch(end, Interest::WRITABLE)?),
             queue: VecDeque::new(),
-            room: Arc::new(Semaphore::new(QUEUE_BYTES)),
+            permits: Arc::new(Semaphore::new(QUEUE_BYTES)),
             mid_line: false,
             end_of_file,
             state,
@@ -220,9 +220,9 @@ impl StdinQueue {
 
     /// Reserves space for these bytes, or reports how much there is.
     fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, WriteError> {
-        let full = || WriteError::QueueFull { bytes, room: self.room.available_permits() };
+        let full = || WriteError::QueueFull { bytes, room: self.permits.available_permits() };
         let count = u32::try_from(bytes).map_err(|_| full())?;
-        Arc::clone(&self.room).try_acquire_many_owned(count).map_err(|_| full())
+        Arc::clone(&self.permits).try_acquire_many_owned(count).map_err(|_| full())
     }
 
     fn then(&self) -> Then {
@@ -240,7 +240,7 @@ impl StdinQueue {
         self.close_if_done();
     }
 
-    /// Writes a piece when the command's pipe has space. Waits for ever if there is nothing to
+    /// Writes a piece when the command's pipe has space. Waits forever if there is nothing to
     /// write. Cancel-safe: progress is kept in the queue.
     pub(crate) async fn step(&mut self) {
         let (Some(pipe), Some(piece)) = (&self.pipe, self.queue.front_mut()) else {

@@ -104,7 +104,7 @@ mod tests {
     use crate::log::Stream;
     use proptest::prelude::*;
 
-    /// Appends stamps so many bytes apart, streams in turn and each later than the one before.
+    /// Appends stamps these many bytes apart, with alternating streams and increasing times.
     fn written(steps: &[u64]) -> (IndexWriter, Vec<Stamp>) {
         let mut writer = IndexWriter::new(tempfile::tempfile().expect("file"));
         let (mut offset, mut stamps) = (0, Vec::new());
@@ -117,13 +117,13 @@ mod tests {
         (writer, stamps)
     }
 
-    /// What `within` should find of all of these: the last one up to the start, and all behind.
+    /// What `within` should find: the last stamp up to the start, and all after it.
     fn expected(all: &[Stamp], range: &Range<u64>) -> Vec<Stamp> {
         let first = all.partition_point(|stamp| stamp.offset <= range.start).saturating_sub(1);
         all[first..].iter().filter(|stamp| stamp.offset < range.end).copied().collect()
     }
 
-    /// A lookup begins with a block, so what it finds ends with what is expected.
+    /// A lookup reads whole blocks, so its result ends with what is expected.
     fn found(writer: &IndexWriter, range: &Range<u64>) -> Vec<Stamp> {
         let found = within(&writer.file, range, usize::MAX).expect("read");
         assert_eq!(found.until, range.end);

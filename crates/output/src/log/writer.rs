@@ -226,7 +226,7 @@ impl Writer {
     }
 
     /// How far the log may get ahead of a reader that must miss nothing.
-    pub fn room(&self) -> u64 {
+    pub fn max_lead(&self) -> u64 {
         match self.destination {
             Destination::Disk(_) => self.quota.bytes(),
             Destination::Memory(_) => (TAIL - MEMORY_STEP) as u64,
