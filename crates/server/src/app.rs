@@ -99,10 +99,8 @@ impl App {
         let bytes = usize::try_from(hint.upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let kib = bytes.min(self.limits.body_bytes).min(self.limits.bodies_bytes) / KIB;
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-        let _permit = match timeout(self.limits.body_time, self.bodies.acquire_many(kib)).await {
-            Ok(permit) => permit.ok(),
-            Err(_) => return Err(self.too_many_bodies()),
-        };
+        let permit = timeout(self.limits.body_time, self.bodies.acquire_many(kib)).await;
+        let _permit = permit.map_err(|_| self.too_many_bodies())?;
         collect(body, &self.limits).await
     }
 

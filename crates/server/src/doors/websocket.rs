@@ -31,14 +31,14 @@ const READ_BUFFER_BYTES: usize = 8 << 10;
 /// tungstenite alone would queue an answer to every ping of a client that never reads.
 ///
 /// Both directions must be polled by one task: there is one place for the waker of a writer.
-pub(super) struct Socket {
+pub(super) struct WebSocket {
     inner: WebSocketStream<Join<Bounded<ReadHalf<Io>>, WriteHalf<Io>>>,
     pong_due: bool,
 }
 
 type Io = TokioIo<Upgraded>;
 
-impl Socket {
+impl WebSocket {
     /// What the client sends, no longer as messages.
     pub(super) fn into_reader(self) -> ReadHalf<Io> {
         self.inner.into_inner().into_inner().0.into_inner()
@@ -53,7 +53,7 @@ pub(super) fn told(error: &Error) -> Option<lastbyte_wire::Error> {
     }
 }
 
-impl Stream for Socket {
+impl Stream for WebSocket {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -75,7 +75,7 @@ impl Stream for Socket {
     }
 }
 
-impl Sink<Message> for Socket {
+impl Sink<Message> for WebSocket {
     type Error = Error;
 
     fn poll_ready(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
@@ -113,14 +113,14 @@ pub(super) async fn open(
     upgrade: OnUpgrade,
     messages: Messages,
     most_bytes: usize,
-) -> Option<Socket> {
+) -> Option<WebSocket> {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(Some(most_bytes));
     let (reader, writer) = tokio::io::split(TokioIo::new(upgrade.await.ok()?));
     let io = tokio::io::join(Bounded::new(reader, messages, most_bytes), writer);
     let inner = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-    Some(Socket { inner, pong_due: false })
+    Some(WebSocket { inner, pong_due: false })
 }
 
 /// What proves that the request was understood; `None` if it is not one for a WebSocket.

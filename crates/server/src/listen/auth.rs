@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Method, header, request};
 use lastbyte_wire::{Error, ErrorCode};
 use rustix::process::geteuid;
 
-use super::confinement::Confinement;
+use super::confinement::PeerConfinement;
 use super::gate::Admitted;
 use super::peer::Peer;
 use super::token::Token;
@@ -29,17 +29,17 @@ pub(super) fn check_peer(peer: &Peer) -> Result<(), Error> {
 /// A sandboxed command must not use the server to get around its policy.
 fn check_confinement(peer: &Peer) -> Result<(), Error> {
     match peer {
-        Peer::Unix { confinement: Confinement::None, .. } | Peer::Tcp(_) => Ok(()),
-        Peer::Unix { confinement: Confinement::Sandboxed, .. } => Err(Error::new(
+        Peer::Unix { confinement: PeerConfinement::None, .. } | Peer::Tcp(_) => Ok(()),
+        Peer::Unix { confinement: PeerConfinement::Sandboxed, .. } => Err(Error::new(
             ErrorCode::SandboxedPeer,
             format!("the client ({peer}) is in a sandbox that this server is not in"),
         )
         .hint("run the command directly: it stays in the same sandbox")),
-        Peer::Unix { confinement: Confinement::Unknown, .. } => Err(Error::new(
+        Peer::Unix { confinement: PeerConfinement::Unknown, .. } => Err(Error::new(
             ErrorCode::ForbiddenPeer,
             format!("cannot check whether the client ({peer}) is in a sandbox: it is gone"),
         )),
-        Peer::Unix { confinement: Confinement::Unchecked(errno), .. } => Err(Error::new(
+        Peer::Unix { confinement: PeerConfinement::Unchecked(errno), .. } => Err(Error::new(
             ErrorCode::TooManyConnections,
             format!("cannot check whether the client ({peer}) is in a sandbox: {errno}"),
         )
@@ -50,7 +50,7 @@ fn check_confinement(peer: &Peer) -> Result<(), Error> {
 /// Why a connection is not kept: a peer is checked once, so this one would never be let in.
 pub(super) fn unchecked(peer: &Peer) -> Option<Error> {
     match peer {
-        Peer::Unix { confinement: Confinement::Unchecked(_), .. } => check_peer(peer).err(),
+        Peer::Unix { confinement: PeerConfinement::Unchecked(_), .. } => check_peer(peer).err(),
         Peer::Unix { .. } | Peer::Tcp(_) => None,
     }
 }
@@ -112,19 +112,19 @@ mod tests {
         let check = |confinement| {
             check_peer(&Peer::Unix { pid: Some(7), uid: geteuid().as_raw(), confinement })
         };
-        assert_eq!(check(Confinement::None), Ok(()));
-        let sandboxed = check(Confinement::Sandboxed).unwrap_err();
+        assert_eq!(check(PeerConfinement::None), Ok(()));
+        let sandboxed = check(PeerConfinement::Sandboxed).unwrap_err();
         assert_eq!(sandboxed.code, ErrorCode::SandboxedPeer);
         assert!(sandboxed.message.contains("pid 7"), "{sandboxed}");
-        assert_eq!(check(Confinement::Unknown).unwrap_err().code, ErrorCode::ForbiddenPeer);
-        let unchecked = check(Confinement::Unchecked(Errno::MFILE)).unwrap_err();
+        assert_eq!(check(PeerConfinement::Unknown).unwrap_err().code, ErrorCode::ForbiddenPeer);
+        let unchecked = check(PeerConfinement::Unchecked(Errno::MFILE)).unwrap_err();
         assert_eq!(unchecked.code, ErrorCode::TooManyConnections);
         assert!(unchecked.message.contains("Too many open files"), "{unchecked}");
     }
 
     #[test]
     fn a_unix_socket_is_for_its_user_and_root() {
-        let confinement = Confinement::None;
+        let confinement = PeerConfinement::None;
         let peer = |uid| check_uid(&Peer::Unix { pid: Some(1), uid, confinement }, OURS);
         assert_eq!(peer(OURS), Ok(()));
         assert_eq!(peer(0), Ok(()));

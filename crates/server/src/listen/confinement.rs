@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 /// What is known of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confinement {
+pub enum PeerConfinement {
     /// It may do what the server may do, as far as sandboxes go.
     None,
     Sandboxed,
@@ -42,23 +42,23 @@ impl OwnConfinement {
     }
 
     /// Looks at a process by its number, which must be that of the peer still.
-    pub(super) fn confinement_of(self, pid: i32) -> Confinement {
+    pub(super) fn confinement_of(self, pid: i32) -> PeerConfinement {
         self.look_at(pid).unwrap_or_else(|error| {
-            Confinement::unseen(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            PeerConfinement::unseen(Errno::from_io_error(&error).unwrap_or(Errno::IO))
         })
     }
 
-    fn look_at(self, pid: i32) -> io::Result<Confinement> {
+    fn look_at(self, pid: i32) -> io::Result<PeerConfinement> {
         let Some(filters) = filters(&status(&pid.to_string())?) else {
-            return Ok(Confinement::Unknown);
+            return Ok(PeerConfinement::Unknown);
         };
         let in_more_than_we = !self.confined || filters > self.filters;
         let sandboxed = in_more_than_we && confined(pid)?;
-        Ok(if sandboxed { Confinement::Sandboxed } else { Confinement::None })
+        Ok(if sandboxed { PeerConfinement::Sandboxed } else { PeerConfinement::None })
     }
 }
 
-impl Confinement {
+impl PeerConfinement {
     /// Of a peer at which a look has failed: that says something of the peer only if the server
     /// has what a look takes.
     pub(super) fn unseen(errno: Errno) -> Self {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn we_are_not_more_confined_than_ourselves() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(OwnConfinement::detect().confinement_of(own), Confinement::None);
+        assert_eq!(OwnConfinement::detect().confinement_of(own), PeerConfinement::None);
     }
 
     /// A container's filters are on the server and not on what was started outside of it.
@@ -116,14 +116,14 @@ mod tests {
         let process = engine.start(launch).await.unwrap().process;
         let pid = process.pid();
         let seen_by = |confined| OwnConfinement { filters: 9, confined }.confinement_of(pid);
-        assert_eq!(seen_by(false), Confinement::Sandboxed);
-        assert_eq!(seen_by(true), Confinement::None, "it is in the same one, and in fewer");
+        assert_eq!(seen_by(false), PeerConfinement::Sandboxed);
+        assert_eq!(seen_by(true), PeerConfinement::None, "it is in the same one, and in fewer");
         process.stop(Verb::Stop).await;
     }
 
     #[test]
     fn of_a_process_that_is_gone_nothing_is_known() {
         // Larger than any pid can be.
-        assert_eq!(OwnConfinement::detect().confinement_of(i32::MAX), Confinement::Unknown);
+        assert_eq!(OwnConfinement::detect().confinement_of(i32::MAX), PeerConfinement::Unknown);
     }
 }

@@ -21,10 +21,10 @@ use super::auth::Access;
 use super::gate::{self, Admitted};
 use super::host::Hosts;
 use super::peer::Peer;
-use super::phase::{Phase, Phases, until};
 use super::refusal::refusal;
 use super::request_state::RequestBody;
 use super::socket::Socket;
+use super::stage::{Stage, Stages, until};
 use super::traffic::{Slot, Traffic};
 use crate::Limits;
 
@@ -91,7 +91,7 @@ impl Shared {
 }
 
 /// Answers what comes until the client goes, a bound is passed or the server says so.
-pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut phases: Phases) {
+pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut stages: Stages) {
     let request_state = socket.request_state();
     let http = http(&shared.limits);
     let (peer, traffic) = (caller.peer, Arc::clone(&shared.traffic));
@@ -111,11 +111,11 @@ pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, m
     let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
         ended = connection.as_mut() => return log_end(ended, peer, &traffic),
-        () = until(&mut phases, Phase::Draining) => connection.as_mut().graceful_shutdown(),
+        () = until(&mut stages, Stage::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         ended = connection => log_end(ended, peer, &traffic),
-        () = until(&mut phases, Phase::Cut) => tracing::debug!(%peer, "connection cut at shutdown"),
+        () = until(&mut stages, Stage::Cut) => tracing::debug!(%peer, "connection cut at shutdown"),
     }
 }
 

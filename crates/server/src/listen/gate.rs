@@ -38,7 +38,7 @@ mod tests {
     use lastbyte_wire::ErrorCode;
     use rustix::process::geteuid;
 
-    use super::super::{Confinement, Token};
+    use super::super::{PeerConfinement, Token};
     use super::*;
 
     /// What a request that fails every check from this one on is refused for.
@@ -47,7 +47,7 @@ mod tests {
         let token = Arc::new(Token::read_or_create(folder.path()).unwrap());
         let request = Request::get("/").header("host", host).header("origin", origin);
         let (head, ()) = request.body(()).unwrap().into_parts();
-        let peer = Peer::Unix { pid: None, uid, confinement: Confinement::None };
+        let peer = Peer::Unix { pid: None, uid, confinement: PeerConfinement::None };
         let result = check(&head, &peer, &Hosts::default(), &Access::Token(token));
         result.unwrap_err().code
     }

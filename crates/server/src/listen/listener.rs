@@ -19,12 +19,12 @@ use super::unix::{OwnSocket, UnixError};
 /// Accepts connections from the moment it is made. Shown as `unix:PATH` or `http://IP:PORT`.
 #[derive(Debug)]
 pub struct Listener {
-    source: Source,
+    bound: Bound,
     access: Access,
 }
 
 #[derive(Debug)]
-enum Source {
+enum Bound {
     Unix(OwnSocket, OwnConfinement),
     Tcp(TcpListener, SocketAddr),
 }
@@ -49,14 +49,14 @@ impl Listener {
     /// A socket for this user and root, whose file goes with the listener. Must be called on a
     /// runtime.
     pub fn unix(path: &Path) -> Result<Self, BindError> {
-        let source = Source::Unix(OwnSocket::bind(path)?, OwnConfinement::detect());
-        Ok(Self { source, access: Access::Open })
+        let bound = Bound::Unix(OwnSocket::bind(path)?, OwnConfinement::detect());
+        Ok(Self { bound, access: Access::Open })
     }
 
     /// Port 0 is one that is free. Must be called on a runtime.
     pub fn tcp(address: SocketAddr, access: Access) -> Result<Self, BindError> {
         let (listener, address) = bind(address).map_err(|why| BindError::Tcp { address, why })?;
-        Ok(Self { source: Source::Tcp(listener, address), access })
+        Ok(Self { bound: Bound::Tcp(listener, address), access })
     }
 
     /// A socket that listens already, for this user and root, whose file stays. Must be called on a
@@ -64,7 +64,7 @@ impl Listener {
     pub fn handed_over_unix(listener: StdUnixListener) -> Result<Self, BindError> {
         let socket = OwnSocket::handed_over(listener);
         let socket = socket.map_err(|source| BindError::HandedOver { source })?;
-        Ok(Self { source: Source::Unix(socket, OwnConfinement::detect()), access: Access::Open })
+        Ok(Self { bound: Bound::Unix(socket, OwnConfinement::detect()), access: Access::Open })
     }
 
     /// The same of a port. Must be called on a runtime.
@@ -75,14 +75,14 @@ impl Listener {
             Ok((TcpListener::from_std(listener)?, address))
         };
         let (listener, address) = ready().map_err(|source| BindError::HandedOver { source })?;
-        Ok(Self { source: Source::Tcp(listener, address), access })
+        Ok(Self { bound: Bound::Tcp(listener, address), access })
     }
 
     /// The file of a unix socket.
     pub fn socket_file(&self) -> Option<&Path> {
-        match &self.source {
-            Source::Unix(socket, _) => Some(&socket.path),
-            Source::Tcp(..) => None,
+        match &self.bound {
+            Bound::Unix(socket, _) => Some(&socket.path),
+            Bound::Tcp(..) => None,
         }
     }
 
@@ -92,24 +92,24 @@ impl Listener {
 
     /// Creates the file of a unix socket again if it was removed; says whether it did.
     pub(super) fn recreate_if_removed(&mut self) -> Result<bool, UnixError> {
-        match &mut self.source {
-            Source::Unix(socket, _) if socket.is_gone() => {
+        match &mut self.bound {
+            Bound::Unix(socket, _) if socket.is_gone() => {
                 *socket = OwnSocket::bind(&socket.path)?;
                 Ok(true)
             }
-            Source::Unix(..) | Source::Tcp(..) => Ok(false),
+            Bound::Unix(..) | Bound::Tcp(..) => Ok(false),
         }
     }
 
     /// The next connection and who made it. Cancel-safe.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
-        match &self.source {
-            Source::Unix(socket, own) => {
+        match &self.bound {
+            Bound::Unix(socket, own) => {
                 let (stream, _) = socket.listener.accept().await?;
                 let peer = Peer::from_unix(&stream, *own)?;
                 Ok((Stream::Unix(stream), peer))
             }
-            Source::Tcp(listener, _) => {
+            Bound::Tcp(listener, _) => {
                 let (stream, address) = listener.accept().await?;
                 // Without it answers are late, not wrong.
                 _ = stream.set_nodelay(true);
@@ -136,9 +136,9 @@ fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
 
 impl fmt::Display for Listener {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.source {
-            Source::Unix(socket, _) => write!(out, "unix:{}", socket.path.display()),
-            Source::Tcp(_, address) => write!(out, "http://{address}"),
+        match &self.bound {
+            Bound::Unix(socket, _) => write!(out, "unix:{}", socket.path.display()),
+            Bound::Tcp(_, address) => write!(out, "http://{address}"),
         }
     }
 }

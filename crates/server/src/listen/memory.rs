@@ -10,7 +10,7 @@ use lastbyte_sys::{OwnProgram, memory};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::phase::{Phase, Phases, until};
+use super::stage::{Stage, Stages, until};
 use super::traffic::Traffic;
 
 /// How long connections may come and go before memory is given back.
@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_secs(5);
 const SMALL: u64 = 24 << 20;
 
 /// Runs until the server shuts down, and does nothing while no connection ends.
-pub(super) async fn give_back_after_connections(traffic: Arc<Traffic>, mut phases: Phases) {
+pub(super) async fn give_back_after_connections(traffic: Arc<Traffic>, mut stages: Stages) {
     loop {
         let rest = async {
             traffic.until_one_closed().await;
@@ -27,7 +27,7 @@ pub(super) async fn give_back_after_connections(traffic: Arc<Traffic>, mut phase
         };
         tokio::select! {
             () = rest => {}
-            () = until(&mut phases, Phase::Draining) => return,
+            () = until(&mut stages, Stage::Draining) => return,
         }
         // A failure is a panic of the allocator's, and has been told.
         _ = spawn_blocking(give_back).await;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use tokio::net::UnixStream;
 
-use super::confinement::{Confinement, OwnConfinement};
+use super::confinement::{OwnConfinement, PeerConfinement};
 
 /// As the kernel knows it, not as the peer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Peer {
         pid: Option<i32>,
         uid: u32,
         /// When it connected.
-        confinement: Confinement,
+        confinement: PeerConfinement,
     },
     Tcp(SocketAddr),
 }
@@ -32,7 +32,7 @@ impl Peer {
         let confinement = match pid {
             // A sandbox does not change the user, and has no pid namespace of its own.
             Some(pid) if uid == geteuid().as_raw() => confinement(stream, pid, own),
-            Some(_) | None => Confinement::None,
+            Some(_) | None => PeerConfinement::None,
         };
         Ok(Self::Unix { pid, uid, confinement })
     }
@@ -40,14 +40,14 @@ impl Peer {
 
 /// What was seen by the number is of the peer only if that is still there afterwards: a number can
 /// be another's by the time a connection is accepted.
-fn confinement(stream: &UnixStream, pid: i32, own: OwnConfinement) -> Confinement {
+fn confinement(stream: &UnixStream, pid: i32, own: OwnConfinement) -> PeerConfinement {
     let process = PeerProcess::from_socket(stream);
     let seen = own.confinement_of(pid);
     match process {
-        Ok(process) if process.is_gone() => Confinement::Unknown,
+        Ok(process) if process.is_gone() => PeerConfinement::Unknown,
         // An old kernel has only the number.
         Ok(_) | Err(Errno::NOPROTOOPT) => seen,
-        Err(errno) => Confinement::unseen(errno),
+        Err(errno) => PeerConfinement::unseen(errno),
     }
 }
 
@@ -92,12 +92,16 @@ mod tests {
         let uid = geteuid().as_raw();
         let was = |confinement| Peer::Unix { pid: Some(pid), uid, confinement };
         let seen = || Peer::from_unix(&stream, OwnConfinement::detect()).unwrap();
-        assert_eq!(seen(), was(Confinement::None));
+        assert_eq!(seen(), was(PeerConfinement::None));
         child.kill().unwrap();
         child.wait().unwrap();
         let mut other = Reused::pid(pid);
-        assert_eq!(OwnConfinement::detect().confinement_of(pid), Confinement::None, "of the other");
-        assert_eq!(seen(), was(Confinement::Unknown));
+        assert_eq!(
+            OwnConfinement::detect().confinement_of(pid),
+            PeerConfinement::None,
+            "of the other"
+        );
+        assert_eq!(seen(), was(PeerConfinement::Unknown));
         assert!(other.is_alive());
     }
 }

@@ -18,10 +18,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Shared by a connection's socket, its requests and its answers, all of which one task polls.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RequestState(Arc<State>);
+pub(super) struct RequestState(Arc<RequestFlags>);
 
 #[derive(Debug, Default)]
-struct State {
+struct RequestFlags {
     /// The request has come to its end.
     received: AtomicBool,
     /// hyper has been given the whole answer.

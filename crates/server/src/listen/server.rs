@@ -17,8 +17,8 @@ use super::host::Hosts;
 use super::listener::Listener;
 use super::memory::give_back_after_connections;
 use super::peer::Peer;
-use super::phase::{Phase, Phases, until};
 use super::socket::{Socket, Stream};
+use super::stage::{Stage, Stages, until};
 use super::traffic::{Kind, Traffic};
 use crate::Limits;
 
@@ -56,31 +56,31 @@ impl Server {
         shutdown: impl Future<Output = ()>,
         cut: impl Future<Output = ()>,
     ) {
-        let (phase, phases) = watch::channel(Phase::Open);
+        let (stage, stages) = watch::channel(Stage::Open);
         let Self { listeners, hosts, limits, traffic } = self;
         let shared = Arc::new(Shared::new(router, hosts, limits, Arc::clone(&traffic)));
-        tokio::spawn(give_back_after_connections(traffic, phases.clone()));
+        tokio::spawn(give_back_after_connections(traffic, stages.clone()));
         for listener in listeners {
-            tokio::spawn(accept_all(listener, Arc::clone(&shared), phases.clone()));
+            tokio::spawn(accept_all(listener, Arc::clone(&shared), stages.clone()));
         }
-        drop(phases);
+        drop(stages);
         shutdown.await;
-        phase.send_replace(Phase::Draining);
+        stage.send_replace(Stage::Draining);
         tokio::select! {
-            () = phase.closed() => return,
+            () = stage.closed() => return,
             () = cut => {}
         }
-        phase.send_replace(Phase::Cut);
-        phase.closed().await;
+        stage.send_replace(Stage::Cut);
+        stage.closed().await;
     }
 }
 
-async fn accept_all(mut listener: Listener, shared: Arc<Shared>, mut phases: Phases) {
+async fn accept_all(mut listener: Listener, shared: Arc<Shared>, mut stages: Stages) {
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = until(&mut phases, Phase::Draining) => return,
+            () = until(&mut stages, Stage::Draining) => return,
             () = sleep_until(Instant::now() + LOOK) => {
                 recreate_socket_file(&mut listener, &mut failing);
                 continue;
@@ -88,7 +88,7 @@ async fn accept_all(mut listener: Listener, shared: Arc<Shared>, mut phases: Pha
         };
         match accepted {
             Ok((stream, peer)) => {
-                take(&shared, stream, (peer, listener.access().clone()), phases.clone());
+                take(&shared, stream, (peer, listener.access().clone()), stages.clone());
                 failing = false;
             }
             Err(error) if is_peer_error(&error) => {}
@@ -132,9 +132,9 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 }
 
 /// Gives a connection its slot and starts its task.
-fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), phases: Phases) {
+fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), stages: Stages) {
     if let Some(error) = auth::unchecked(&peer) {
-        return reject(shared, stream, (peer, error), phases);
+        return reject(shared, stream, (peer, error), stages);
     }
     let kind = match stream {
         Stream::Unix(_) => Kind::Unix,
@@ -144,7 +144,7 @@ fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), ph
         let message = format!("connection limit reached ({})", shared.traffic.most(kind));
         let error = Error::new(ErrorCode::TooManyConnections, message)
             .hint("close a connection, or try again in a moment");
-        return reject(shared, stream, (peer, error), phases);
+        return reject(shared, stream, (peer, error), stages);
     };
     let socket = Socket::new(stream, &shared.limits, Some(Arc::clone(&slot)));
     let caller = Caller { peer, access, slot };
@@ -152,7 +152,7 @@ fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), ph
     tokio::spawn(async move {
         let traffic = Arc::clone(&shared.traffic);
         tokio::select! {
-            () = connection::serve(socket, caller, shared, phases) => {}
+            () = connection::serve(socket, caller, shared, stages) => {}
             // Once it is proved nobody takes its slot.
             Ok(()) = evicted => {
                 traffic.count_evicted();
@@ -162,14 +162,14 @@ fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), ph
     });
 }
 
-fn reject(shared: &Arc<Shared>, stream: Stream, (peer, error): (Peer, Error), mut phases: Phases) {
+fn reject(shared: &Arc<Shared>, stream: Stream, (peer, error): (Peer, Error), mut stages: Stages) {
     let Ok(permit) = Arc::clone(&shared.rejecting).try_acquire_owned() else { return };
     let socket = Socket::new(stream, &shared.limits, None);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         tokio::select! {
             () = connection::reject(socket, peer, error, shared) => {}
-            () = until(&mut phases, Phase::Cut) => {}
+            () = until(&mut stages, Stage::Cut) => {}
         }
         drop(permit);
     });

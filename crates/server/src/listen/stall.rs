@@ -10,11 +10,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Debug)]
 pub(super) struct Stall {
     limit: Duration,
-    waiting: Option<Waiting>,
+    waiting: Option<Stalled>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Stalled {
     until: Pin<Box<Sleep>>,
     /// What was on its way when the time began.
     unsent: Option<u64>,
@@ -39,7 +39,7 @@ impl Stall {
     ) -> Poll<()> {
         let limit = self.limit;
         let begin =
-            || Waiting { until: Box::pin(sleep_until(Instant::now() + limit)), unsent: unsent() };
+            || Stalled { until: Box::pin(sleep_until(Instant::now() + limit)), unsent: unsent() };
         let waiting = self.waiting.get_or_insert_with(begin);
         loop {
             ready!(waiting.until.as_mut().poll(context));

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 pub struct Traffic {
     most: usize,
     reserved: usize,
-    table: Mutex<Table>,
+    table: Mutex<SlotTable>,
     /// A connection has been closed since the last look.
     closed: Notify,
     accepted: AtomicU64,
@@ -35,7 +35,7 @@ pub struct Traffic {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct SlotTable {
     taken: usize,
     next: u64,
     /// By age.
@@ -141,13 +141,13 @@ impl Traffic {
         self.closed.notified().await;
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SlotTable> {
         // Nothing panics while it holds the lock.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl SlotTable {
     fn evictable_for(&self, kind: Kind) -> usize {
         let evictable = |one: &&Unproved| kind == Kind::Unix || one.kind == Kind::Tcp;
         self.unproved.values().filter(evictable).count()

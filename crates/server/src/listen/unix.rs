@@ -82,13 +82,10 @@ impl OwnSocket {
             .and_then(|()| Ok(rustix::net::listen(&socket, BACKLOG)?))
             .and_then(|()| UnixListener::from_std(socket.into()))
             .and_then(|listener| Ok((listener, identity(&fs::symlink_metadata(path)?))));
-        match ready {
-            Ok((listener, file)) => Ok(Self { listener, path: path.into(), file: Some(file) }),
-            Err(error) => {
-                _ = fs::remove_file(path); // the first error is the one to tell
-                Err(error)
-            }
-        }
+        let (listener, file) = ready.inspect_err(|_| {
+            _ = fs::remove_file(path); // the first error is the one to tell
+        })?;
+        Ok(Self { listener, path: path.into(), file: Some(file) })
     }
 
     /// Whether the file was removed, so that no client can connect. An inherited socket is left to

@@ -6,14 +6,14 @@ use lastbyte_engine::{CauseKind, Engine, Phases, Refused, StatusKind};
 use lastbyte_sys::OwnProgram;
 
 use super::answers::Answers;
-use super::text::Text;
+use super::text::MetricsText;
 use crate::App;
 use crate::listen::{Kind, Traffic};
 use crate::verbs::refusal::start_code;
 
 /// All of it. Blocks for the time of a look at `/proc/self`; holds no lock while it writes.
 pub(crate) fn page(app: &App) -> String {
-    let mut text = Text::default();
+    let mut text = MetricsText::default();
     add_processes(&mut text, &app.engine);
     add_output(&mut text, &app.engine);
     add_journal(&mut text, &app.engine);
@@ -25,7 +25,7 @@ pub(crate) fn page(app: &App) -> String {
     text.into_string()
 }
 
-fn add_processes(text: &mut Text, engine: &Engine) {
+fn add_processes(text: &mut MetricsText, engine: &Engine) {
     let Phases { running, draining, ended } = engine.phases();
     let mut family =
         text.about("Processes known to the server, by phase.").gauges("lastbyte_processes");
@@ -73,7 +73,7 @@ fn cause_word(cause: CauseKind) -> &'static str {
     }
 }
 
-fn add_output(text: &mut Text, engine: &Engine) {
+fn add_output(text: &mut MetricsText, engine: &Engine) {
     let counts = engine.counts();
     text.about("Bytes of output written to logs.")
         .counter("lastbyte_output_stored_bytes_total", counts.stored_bytes());
@@ -85,7 +85,7 @@ fn add_output(text: &mut Text, engine: &Engine) {
 }
 
 /// Nothing where none is kept.
-fn add_journal(text: &mut Text, engine: &Engine) {
+fn add_journal(text: &mut MetricsText, engine: &Engine) {
     let Some(state) = engine.journal_now() else { return };
     text.about("Whether all records are on disk: 0 while writing the journal fails.")
         .gauge("lastbyte_journal_ok", u8::from(state.trouble.is_none()));
@@ -95,7 +95,7 @@ fn add_journal(text: &mut Text, engine: &Engine) {
         .counter("lastbyte_journal_rewritten_total", state.rewritten);
 }
 
-fn add_answers(text: &mut Text, answers: &Answers) {
+fn add_answers(text: &mut MetricsText, answers: &Answers) {
     let routes = answers.all();
     let mut family =
         text.about("Requests answered, by route.").counters("lastbyte_http_requests_total");
@@ -111,7 +111,7 @@ fn add_answers(text: &mut Text, answers: &Answers) {
     }
 }
 
-fn add_traffic(text: &mut Text, traffic: &Traffic) {
+fn add_traffic(text: &mut MetricsText, traffic: &Traffic) {
     let mut family = text
         .about("Requests answered with an error of the native API, by error code.")
         .counters("lastbyte_http_refusals_total");
@@ -128,7 +128,7 @@ fn add_traffic(text: &mut Text, traffic: &Traffic) {
 }
 
 /// By the names that every program is known by; what cannot be read is left out.
-fn add_program(text: &mut Text, started: SystemTime) {
+fn add_program(text: &mut MetricsText, started: SystemTime) {
     let mut family = text
         .about("The version of the server, as a label; always 1.")
         .gauges("lastbyte_build_info");

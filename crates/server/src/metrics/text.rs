@@ -6,11 +6,11 @@ use lastbyte_engine::{Distribution, Histogram};
 
 /// A text that grows by families.
 #[derive(Debug, Default)]
-pub(super) struct Text(String);
+pub(super) struct MetricsText(String);
 
 /// What the next family is about.
 #[derive(Debug)]
-pub(super) struct About<'a> {
+pub(super) struct FamilyHelp<'a> {
     text: &'a mut String,
     help: &'a str,
 }
@@ -25,9 +25,9 @@ pub(super) struct Family<'a> {
 /// Names and values; the values may have any character.
 pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
 
-impl Text {
-    pub(super) fn about<'a>(&'a mut self, help: &'a str) -> About<'a> {
-        About { text: &mut self.0, help }
+impl MetricsText {
+    pub(super) fn about<'a>(&'a mut self, help: &'a str) -> FamilyHelp<'a> {
+        FamilyHelp { text: &mut self.0, help }
     }
 
     pub(super) fn into_string(self) -> String {
@@ -36,7 +36,7 @@ impl Text {
 }
 
 /// Each name once: a family is in one piece.
-impl<'a> About<'a> {
+impl<'a> FamilyHelp<'a> {
     /// One number that only goes up.
     pub(super) fn counter(self, name: &'static str, value: impl Display) {
         self.counters(name).sample(&[], value);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_family_says_what_it_is_and_then_its_samples() {
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         let mut family = text.about("Things that came.").counters("things_total");
         family.sample(&[("kind", "plain"), ("of", "a")], 3);
         family.sample(&[("kind", "a \"b\\c\"\nd"), ("of", "")], 0.5);
@@ -127,7 +127,7 @@ heat -1
         histogram.note(Duration::from_micros(100));
         histogram.note(Duration::from_millis(2));
         histogram.note(Duration::from_secs(60));
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         let mut family = text.about("How long it took.").histograms("took_seconds");
         family.histogram(&[("of", "a")], &histogram.snapshot());
         let text = text.into_string();

@@ -14,12 +14,12 @@ pub struct Reading {
     /// The number of the event that was seen last.
     seen: u64,
     gap: bool,
-    only: Only,
+    only: EventFilter,
 }
 
 /// Which events to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Only {
+pub struct EventFilter {
     pub session: Option<String>,
     /// Events that name this chat, and no others.
     pub chat: Option<String>,
@@ -42,7 +42,7 @@ const BATCH: usize = 64;
 impl Reading {
     /// Behind the event with this id, which an earlier reading gave; without one, behind the
     /// newest. An id of an earlier run of the server begins at the oldest, with a gap.
-    pub fn new(app: &App, last_id: Option<&str>, only: Only) -> Result<Self, Error> {
+    pub fn new(app: &App, last_id: Option<&str>, only: EventFilter) -> Result<Self, Error> {
         let feed = app.engine.feed();
         let (seen, gap) = match last_id.map(parse).transpose()? {
             Some((epoch, number)) if epoch == feed.epoch() => {
@@ -86,7 +86,7 @@ impl Reading {
     }
 }
 
-impl Only {
+impl EventFilter {
     fn takes(&self, event: &Event) -> bool {
         let session = event.spec.session.as_ref().map(|session| &session.0);
         let names_chat = |chat: &String| match &event.kind {

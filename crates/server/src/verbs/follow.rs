@@ -16,14 +16,14 @@ use lastbyte_wire::{AttachQuery, Error, FollowQuery};
 
 use super::refusal;
 
-pub use place::Place;
+pub use place::FollowPlace;
 
 /// Reads one log step by step.
 #[derive(Debug)]
 pub struct Follower {
     process: Process,
     reader: LogReader,
-    place: Place,
+    place: FollowPlace,
     /// Whether it goes on after the ending, with what survivors of the process write.
     late: bool,
     cut: Cut,
@@ -78,8 +78,8 @@ impl Follower {
     ) -> Result<Self, Error> {
         let total = process.snapshot().extent.len;
         let place = match last_id {
-            Some(id) => Place::parse(id)?,
-            None => Place::from_offset(query.from.unwrap_or(0), total),
+            Some(id) => FollowPlace::parse(id)?,
+            None => FollowPlace::from_offset(query.from.unwrap_or(0), total),
         };
         place.check(total)?;
         let cut = if query.times == Some(true) { Cut::Stamps } else { Cut::Characters };
@@ -98,7 +98,7 @@ impl Follower {
         Self {
             process: process.clone(),
             reader: process.reader(),
-            place: Place { cursor: 0, ended: false },
+            place: FollowPlace { cursor: 0, ended: false },
             late: false,
             cut: Cut::Streams,
             buffer: Vec::new(),
@@ -111,7 +111,7 @@ impl Follower {
     }
 
     /// After the last step. Output is late if the ending came before it.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> FollowPlace {
         self.place
     }
 

@@ -18,7 +18,7 @@ pub struct Conditions {
     exit: bool,
     output_past: Option<u64>,
     pattern: Option<Pattern>,
-    port: Option<Port>,
+    port: Option<PortCondition>,
     silence: Option<Duration>,
     deadline: Option<Instant>,
 }
@@ -32,7 +32,7 @@ struct Pattern {
 
 /// A port, and when it is looked for next.
 #[derive(Debug)]
-struct Port {
+struct PortCondition {
     number: u16,
     next_look: Instant,
 }
@@ -56,7 +56,7 @@ impl Conditions {
             exit: wait.exit == Some(true),
             output_past: wait.output_past,
             pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex), at }),
-            port: wait.port.map(Port::new).transpose()?,
+            port: wait.port.map(PortCondition::new).transpose()?,
             silence: wait.silence_ms.map(Duration::from_millis),
             deadline: wait
                 .timeout_ms
@@ -146,7 +146,7 @@ impl Conditions {
     }
 }
 
-impl Port {
+impl PortCondition {
     fn new(number: u16) -> Result<Self, Error> {
         match number {
             0 => Err(from_wire::invalid("`port` must be greater than 0")),

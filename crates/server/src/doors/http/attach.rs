@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::answer::{Answer, json_text};
 use super::input::{self, Target};
-use crate::doors::websocket::{self, Socket};
+use crate::doors::websocket::{self, WebSocket};
 use crate::from_wire::invalid;
 use crate::verbs::follow::{Follower, Step};
 use crate::verbs::{control, write};
@@ -54,11 +54,11 @@ pub(super) async fn attach_to_process(
 }
 
 /// Until all output is given or the client has gone. The process does not notice.
-async fn serve(socket: Socket, process: Process, follower: Follower, only_writer: bool) {
+async fn serve(socket: WebSocket, process: Process, follower: Follower, only_writer: bool) {
     let (sink, mut stream) = socket.split();
     let accepted = process.write(Vec::new(), None).await.ok();
     let accepted = accepted.map(|written| written.accepted);
-    let input = Input { process, offset: accepted.filter(|_| only_writer) };
+    let input = AttachInput { process, offset: accepted.filter(|_| only_writer) };
     // One at a time: a client that does not hear of one is not asked for the next.
     let (refusals, refused) = mpsc::channel(1);
     let hello = AttachNotice::Attached { cursor: follower.place().cursor, accepted };
@@ -82,7 +82,7 @@ async fn serve(socket: Socket, process: Process, follower: Follower, only_writer
 
 /// What goes to the client: what comes of the output, and what it is refused.
 struct Giving {
-    sink: SplitSink<Socket, Message>,
+    sink: SplitSink<WebSocket, Message>,
     follower: Follower,
     refused: mpsc::Receiver<Error>,
 }
@@ -120,7 +120,7 @@ impl Giving {
 
     /// Says what is wrong with a message that is not taken, and hears the client out meanwhile: one
     /// that is cut off while it sends does not get to read why.
-    async fn refuse_the_rest(mut self, stream: SplitStream<Socket>, error: Error) {
+    async fn refuse_the_rest(mut self, stream: SplitStream<WebSocket>, error: Error) {
         let code = match error.code {
             ErrorCode::BodyTooLarge => CloseCode::Size,
             _ => CloseCode::Again,
@@ -162,8 +162,8 @@ fn notice(notice: &AttachNotice) -> Message {
 /// Does what the client says until it says no more; or until a message is not taken, nor what
 /// follows, for this reason.
 async fn take(
-    stream: &mut SplitStream<Socket>,
-    mut input: Input,
+    stream: &mut SplitStream<WebSocket>,
+    mut input: AttachInput,
     refusals: mpsc::Sender<Error>,
 ) -> Option<Error> {
     loop {
@@ -181,13 +181,13 @@ async fn take(
     }
 }
 
-struct Input {
+struct AttachInput {
     process: Process,
     /// Where the next byte belongs, if nobody else writes.
     offset: Option<u64>,
 }
 
-impl Input {
+impl AttachInput {
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         write::write_when_there_is_room(&self.process, bytes, self.offset).await?;
         self.offset = self.offset.map(|offset| offset + bytes.len() as u64);

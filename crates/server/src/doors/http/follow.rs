@@ -9,7 +9,7 @@ use lastbyte_wire::{Bytes, ErrorBody, FollowDropped, FollowOutput, follow_events
 use super::answer::Answer;
 use super::input::{self, Target};
 use super::sse;
-use crate::verbs::follow::{Follower, Part, Place, Step};
+use crate::verbs::follow::{FollowPlace, Follower, Part, Step};
 use crate::{App, to_wire};
 
 pub(super) async fn follow_output(
@@ -55,7 +55,7 @@ fn events(follower: &Follower, step: Step) -> String {
 
 /// One event for the text and one for what is no text, if there is any.
 fn output(follower: &Follower, part: &Part) -> String {
-    let Place { ended, .. } = follower.place();
+    let FollowPlace { ended, .. } = follower.place();
     let (text, binary) = split(follower.bytes(&part.range));
     let middle = part.range.start + text.len() as u64;
     let pieces = [
@@ -69,7 +69,7 @@ fn output(follower: &Follower, part: &Part) -> String {
             at_unix_ns: part.at_ms.map(to_wire::ms_as_ns),
             content,
         };
-        let place = Place { cursor: range.end, ended };
+        let place = FollowPlace { cursor: range.end, ended };
         sse::event(Some(&place), if ended { name::LATE } else { name::OUTPUT }, &output)
     };
     pieces.into_iter().filter(|(range, _)| !range.is_empty()).map(event).collect()

@@ -56,11 +56,11 @@ pub(super) struct Bounded<S> {
     is_last: bool,
     /// What comes after that piece of the same frame, and its length.
     frame: Option<(FrameHeader, u64)>,
-    message: Message,
+    message: PartialMessage,
 }
 
 /// The message that has begun, and the room it has.
-struct Message {
+struct PartialMessage {
     messages: Messages,
     /// What its frames have announced.
     len: u64,
@@ -96,7 +96,7 @@ impl Messages {
     }
 }
 
-impl Message {
+impl PartialMessage {
     /// Waits until the message may have this many bytes.
     fn poll_room(&mut self, context: &mut Context<'_>, len: u64) -> Poll<io::Result<()>> {
         if len <= SMALL_MESSAGE {
@@ -152,7 +152,7 @@ impl<S> Bounded<S> {
             left: 0,
             is_last: false,
             frame: None,
-            message: Message { messages, len: 0, room, acquiring, deadline, taken },
+            message: PartialMessage { messages, len: 0, room, acquiring, deadline, taken },
         }
     }
 

@@ -8,7 +8,7 @@ use crate::from_wire::invalid;
 
 /// A cursor, and whether the ending was told: at the final length both can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FollowPlace {
     pub cursor: u64,
     pub ended: bool,
 }
@@ -16,7 +16,7 @@ pub struct Place {
 /// Follows the cursor if the ending was told.
 const ENDED: &str = "-ended";
 
-impl Place {
+impl FollowPlace {
     pub(super) fn parse(id: &str) -> Result<Self, Error> {
         let (cursor, ended) = match id.strip_suffix(ENDED) {
             Some(cursor) => (cursor, true),
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FollowPlace {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}{}", self.cursor, if self.ended { ENDED } else { "" })
     }
@@ -56,18 +56,18 @@ mod tests {
     #[test]
     fn an_id_is_read_back_as_the_place_it_was() {
         for (cursor, ended) in [(0, false), (7, true), (u64::MAX, false)] {
-            let place = Place { cursor, ended };
-            assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
+            let place = FollowPlace { cursor, ended };
+            assert_eq!(FollowPlace::parse(&place.to_string()).unwrap(), place);
         }
         for id in ["", "-1", "7-", "-ended", "7-ended-ended", "1-2", " 7"] {
-            assert!(Place::parse(id).is_err(), "{id:?}");
+            assert!(FollowPlace::parse(id).is_err(), "{id:?}");
         }
     }
 
     #[test]
     fn a_place_before_the_beginning_is_the_beginning() {
-        assert_eq!(Place::from_offset(-3, 10).cursor, 7);
-        assert_eq!(Place::from_offset(-30, 10).cursor, 0);
-        assert_eq!(Place::from_offset(30, 10).cursor, 30);
+        assert_eq!(FollowPlace::from_offset(-3, 10).cursor, 7);
+        assert_eq!(FollowPlace::from_offset(-30, 10).cursor, 0);
+        assert_eq!(FollowPlace::from_offset(30, 10).cursor, 30);
     }
 }
