@@ -38,11 +38,6 @@ impl Fault {
         Self { code: -32603, message: message.into() }
     }
 
-    /// Try again later.
-    fn overloaded(message: impl Into<String>) -> Self {
-        Self { code: -32001, message: message.into() }
-    }
-
     /// A task of ours has panicked.
     pub(super) fn task_failed() -> Self {
         Self::internal("the task that ran the command has failed")
@@ -84,11 +79,8 @@ impl Api {
         let on_terminal = matches!(launch.streams, Streams::Pty(_));
         self.not_spawned(&match error {
             StartError::Sandbox(error) => return self.not_sandboxed(error),
-            StartError::Launch(LaunchError::EmptyCommand) if on_terminal => {
-                "missing program for PTY spawn".into()
-            }
             StartError::Launch(LaunchError::EmptyCommand) => {
-                "missing program for pipe spawn".into()
+                format!("missing program for {} spawn", if on_terminal { "PTY" } else { "pipe" })
             }
             StartError::Launch(LaunchError::Nul { what: Part::EnvName(_) | Part::EnvValue(_) }) => {
                 "data provided contains a nul byte".into()
@@ -164,8 +156,9 @@ impl Target {
             WriteError::Closed | WriteError::Broken => {
                 Fault::invalid_request("stdin is already closed")
             }
+            // Try again later.
             WriteError::QueueFull { .. } | WriteError::Gap { .. } => {
-                Fault::overloaded(error.to_string())
+                Fault { code: -32001, message: error.to_string() }
             }
         }
     }

@@ -34,34 +34,18 @@ impl Request {
 
 /// The answer to a request that succeeded.
 pub(super) fn success(id: &RequestId, result: &impl Serialize) -> String {
-    #[derive(Serialize)]
-    struct Success<'a, T> {
-        id: &'a RequestId,
-        result: &'a T,
-    }
-    render(&Success { id, result })
+    format!(r#"{{"id":{},"result":{}}}"#, render(id), render(result))
 }
 
 /// The answer to a request that failed.
 pub(super) fn failure(id: &RequestId, error: &Fault) -> String {
-    #[derive(Serialize)]
-    struct Failure<'a> {
-        error: &'a Fault,
-        id: &'a RequestId,
-    }
-    render(&Failure { error, id })
+    format!(r#"{{"error":{},"id":{}}}"#, render(error), render(id))
 }
 
 /// A message that answers no request.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Notification<'a, T> {
-        method: &'a str,
-        params: &'a T,
-        emitted_at_ms: u64,
-    }
-    render(&Notification { method, params, emitted_at_ms: unix_ms() })
+    let (params, now) = (render(params), unix_ms());
+    format!(r#"{{"method":"{method}","params":{params},"emittedAtMs":{now}}}"#)
 }
 
 /// A JSON string with its quotes.
