@@ -14,13 +14,13 @@ pub(super) struct RequestId(Value);
 
 /// A message that wants an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Request {
+pub(super) struct RpcRequest {
     pub(super) id: RequestId,
     pub(super) method: String,
     pub(super) params: Option<Value>,
 }
 
-impl Request {
+impl RpcRequest {
     /// `None` for everything that wants no answer: notifications, answers, and anything else.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         // The whole text, so that an error anywhere in it is seen.
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn id_of(text: &str) -> Option<String> {
-        Request::parse(text.as_bytes()).map(|request| render(&request.id))
+        RpcRequest::parse(text.as_bytes()).map(|request| render(&request.id))
     }
 
     #[test]
@@ -99,14 +99,14 @@ mod tests {
         for text in texts {
             assert_eq!(id_of(text), None, "{text}");
         }
-        assert_eq!(Request::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
+        assert_eq!(RpcRequest::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
     }
 
     #[test]
     fn an_error_anywhere_in_the_text_makes_it_no_request() {
         for member in [&b"\"\xff\""[..], br#""\ud800""#, b"1e999", &b"[".repeat(200)] {
             let wrong = [&br#"{"id":1,"method":"m","unknown":"#[..], member, b"}"].concat();
-            assert_eq!(Request::parse(&wrong), None, "{}", String::from_utf8_lossy(&wrong));
+            assert_eq!(RpcRequest::parse(&wrong), None, "{}", String::from_utf8_lossy(&wrong));
         }
     }
 

@@ -12,7 +12,7 @@ use super::control::{
 use super::door::Door;
 use super::errors::Fault;
 use super::initialize::{Handshake, InitializeParams};
-use super::jsonrpc::Request;
+use super::jsonrpc::RpcRequest;
 use super::launch::Start;
 use super::start::{CommandExecParams, ProcessSpawnParams};
 
@@ -88,11 +88,11 @@ enum Method {
 
 impl Call {
     pub(super) fn parse(
-        request: Request,
+        request: RpcRequest,
         door: &Door,
         handshake: Option<&Handshake>,
     ) -> Result<Self, Fault> {
-        let Request { id, method: name, params } = request;
+        let RpcRequest { id, method: name, params } = request;
         let method = Method::parse(&name, params)?;
         let Some(handshake) = handshake else {
             let Method::Initialize(params) = method else {
