@@ -10,7 +10,7 @@ use lastbyte_engine::{
 use serde::Serialize;
 
 use super::door::Door;
-use super::jsonrpc::quoted;
+use super::jsonrpc::to_json;
 use super::launch::value_of;
 use super::methods::{Api, Target};
 use crate::verbs::refusal::with_cause;
@@ -177,7 +177,7 @@ impl Target {
     fn quoted_id(&self) -> String {
         let id = self.id.as_deref().unwrap_or_default();
         match self.api {
-            Api::CommandExec => quoted(id),
+            Api::CommandExec => to_json(id),
             Api::Process => format!("{id:?}"),
         }
     }

@@ -34,23 +34,18 @@ impl RpcRequest {
 
 /// The answer to a request that succeeded.
 pub(super) fn success(id: &RequestId, result: &impl Serialize) -> String {
-    format!(r#"{{"id":{},"result":{}}}"#, render(id), render(result))
+    format!(r#"{{"id":{},"result":{}}}"#, to_json(id), to_json(result))
 }
 
 /// The answer to a request that failed.
 pub(super) fn failure(id: &RequestId, error: &Fault) -> String {
-    format!(r#"{{"error":{},"id":{}}}"#, render(error), render(id))
+    format!(r#"{{"error":{},"id":{}}}"#, to_json(error), to_json(id))
 }
 
 /// A message that answers no request.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
-    let (params, now) = (render(params), unix_ms());
+    let (params, now) = (to_json(params), unix_ms());
     format!(r#"{{"method":"{method}","params":{params},"emittedAtMs":{now}}}"#)
-}
-
-/// A JSON string with its quotes.
-pub(super) fn quoted(text: &str) -> String {
-    render(&text)
 }
 
 /// Milliseconds since 1970.
@@ -59,7 +54,7 @@ pub(super) fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn render(value: &impl Serialize) -> String {
+pub(super) fn to_json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("texts, numbers and maps with text keys are always JSON")
 }
 
@@ -68,7 +63,7 @@ mod tests {
     use super::*;
 
     fn id_of(text: &str) -> Option<String> {
-        RpcRequest::parse(text.as_bytes()).map(|request| render(&request.id))
+        RpcRequest::parse(text.as_bytes()).map(|request| to_json(&request.id))
     }
 
     #[test]
