@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::fmt;
 
 use lastbyte_engine::{EnvEdit, Key, Launch, Spec, Touches};
-use lastbyte_wire::StartRequest as Native;
+use lastbyte_wire::StartRequest;
 
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::request::StartRequest;
+use super::request::StartBody;
 
 /// The label of processes started with `background`, which has no other effect.
 const BACKGROUND: &str = "coder.background";
@@ -21,9 +21,9 @@ pub(super) struct NulInEnvironment {
     name: String,
 }
 
-pub(super) fn launch(request: StartRequest, chat: &Chat) -> Result<Launch, NulInEnvironment> {
+pub(super) fn launch(request: StartBody, chat: &Chat) -> Result<Launch, NulInEnvironment> {
     let key = RetryKey::new(&request).map(|key| key.in_engine(chat));
-    let StartRequest { command, workdir, env, background, .. } = request;
+    let StartBody { command, workdir, env, background, .. } = request;
     let forced = chat.own.iter().map(|own| ("CODER_CHAT_ID".into(), own.into()));
     let background = background.then(|| (BACKGROUND.to_owned(), "true".to_owned()));
     let workdir = Some(workdir).filter(|workdir| !workdir.is_empty());
@@ -77,7 +77,7 @@ pub(super) enum RetryKey {
 
 impl RetryKey {
     /// With both members `idempotency_key` counts: the agent does not know the other.
-    pub(super) fn new(request: &StartRequest) -> Option<Self> {
+    pub(super) fn new(request: &StartBody) -> Option<Self> {
         match (request.idempotency_key.as_str(), request.client_token.as_str()) {
             ("", "") => None,
             ("", token) => Some(Self::ClientToken(token.into())),
@@ -98,7 +98,7 @@ impl RetryKey {
 
     /// Whether it is longer than the native API allows: it is kept with every event.
     pub(super) fn is_too_long(&self) -> bool {
-        self.text().len() > Native::LONGEST_NAME
+        self.text().len() > StartRequest::LONGEST_NAME
     }
 
     /// What it is called in messages.
@@ -157,13 +157,13 @@ mod tests {
     fn what_is_touched_is_what_the_request_names() {
         let own = "0a1b2c3d-0000-4000-8000-00000000000a";
         let chat = Chat { own: Some(own.into()), ancestors: vec!["parent".into()] };
-        let request = StartRequest { command: "c".into(), ..StartRequest::default() };
+        let request = StartBody { command: "c".into(), ..StartBody::default() };
         let touches =
-            |request: &StartRequest, chat: &Chat| launch(request.clone(), chat).unwrap().touches;
+            |request: &StartBody, chat: &Chat| launch(request.clone(), chat).unwrap().touches;
         let sessions = vec![Session(own.to_owned()), Session("parent".to_owned())];
         let want = Touches { sessions: sessions.clone(), paths: vec![] };
         assert_eq!(touches(&request, &chat), Some(want));
-        let request = StartRequest { workdir: "/w//x".into(), ..request };
+        let request = StartBody { workdir: "/w//x".into(), ..request };
         let want = Touches { sessions, paths: vec!["/w//x".into()] };
         assert_eq!(touches(&request, &chat), Some(want));
         let orphan = Chat { own: None, ..chat };

@@ -11,7 +11,7 @@ use super::json_in::read_members;
 
 /// The body of a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct StartRequest {
+pub(super) struct StartBody {
     pub(super) command: String,
     pub(super) workdir: String,
     pub(super) env: BTreeMap<String, String>,
@@ -23,11 +23,11 @@ pub(super) struct StartRequest {
 
 /// The body of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct SignalRequest {
+pub(super) struct SignalBody {
     pub(super) signal: String,
 }
 
-impl StartRequest {
+impl StartBody {
     pub(super) fn decode(body: &[u8]) -> Result<Self, Error> {
         let mut request = Self::default();
         read_members(body, |name, value| match folded(name).as_str() {
@@ -54,7 +54,7 @@ impl StartRequest {
     }
 }
 
-impl SignalRequest {
+impl SignalBody {
     pub(super) fn decode(body: &[u8]) -> Result<Self, Error> {
         let mut request = Self::default();
         read_members(body, |name, value| match folded(name).as_str() {

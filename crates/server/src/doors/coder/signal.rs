@@ -8,7 +8,7 @@ use serde_json::json;
 use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::request::SignalRequest;
+use super::request::SignalBody;
 use crate::App;
 
 /// What another chat started is not there for this one, whatever the body says.
@@ -17,7 +17,7 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
     if process.as_ref().is_some_and(|process| !chat.reaches(process)) {
         return Err(Refusal::not_found(id));
     }
-    let request = SignalRequest::decode(&app.body(body).await?)?;
+    let request = SignalBody::decode(&app.body(body).await?)?;
     let process = process.ok_or_else(|| Refusal::not_found(id));
     let reached = match request.signal.as_str() {
         "kill" => kill(process?).await,

@@ -5,7 +5,7 @@ use std::ops::Not;
 use axum::body::Body;
 use axum::http::StatusCode;
 use lastbyte_engine::{Key, Launch, Started};
-use lastbyte_wire::{Error, ErrorCode, StartRequest as Native};
+use lastbyte_wire::{Error, ErrorCode, StartRequest};
 use serde::Serialize;
 use tokio::time::timeout;
 use tracing::warn;
@@ -15,7 +15,7 @@ use super::chat::Chat;
 use super::go_quote::quote;
 use super::launch::{RetryKey, launch};
 use super::list::unix_seconds;
-use super::request::StartRequest;
+use super::request::StartBody;
 use crate::App;
 use crate::verbs::refusal::from_start;
 
@@ -38,13 +38,14 @@ impl StartAnswer<'_> {
 }
 
 pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
-    let request = StartRequest::decode(&app.body(body).await?)?;
+    let request = StartBody::decode(&app.body(body).await?)?;
     if request.command.is_empty() {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "Command is required."));
     }
     let key = RetryKey::new(&request);
     if let Some(key) = key.as_ref().filter(|key| key.is_too_long()) {
-        let message = format!("{} is longer than {} bytes.", key.kind(), Native::LONGEST_NAME);
+        let message =
+            format!("{} is longer than {} bytes.", key.kind(), StartRequest::LONGEST_NAME);
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     }
     let launch =

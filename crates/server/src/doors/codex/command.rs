@@ -31,7 +31,7 @@ use super::launch::Start;
 use super::methods::{Action, Api, Target};
 use super::output::{Collected, Deltas, Forwarder, Sink};
 use super::result::{EXITED, exec_answer, exited};
-use super::send_queue::{Message, SendQueue, Share};
+use super::send_queue::{QueuedMessage, SendQueue, Share};
 
 /// A request that waits for its turn.
 #[derive(Debug)]
@@ -60,16 +60,16 @@ pub(super) struct CommandTask {
 
 /// What is left of a task.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct FinishedCommand {
     pub(super) requests: mpsc::UnboundedReceiver<PendingRequest>,
     /// Sent when the id is free.
-    pub(super) last: Option<Message>,
+    pub(super) last: Option<QueuedMessage>,
     pub(super) process: Option<Process>,
 }
 
 impl CommandTask {
     /// The share is kept until the command has started.
-    pub(super) async fn run(mut self, start: Start, starting: Share) -> Finished {
+    pub(super) async fn run(mut self, start: Start, starting: Share) -> FinishedCommand {
         let mut command = KillOnDrop::new(self.door.engine.clone(), start.launch.clone());
         let started = tokio::select! {
             started = command.started() => Some(started),
@@ -90,14 +90,14 @@ impl CommandTask {
             // Dropping `command` kills it.
             None => None,
         };
-        Finished { requests: self.requests, last, process: None }
+        FinishedCommand { requests: self.requests, last, process: None }
     }
 
     async fn finish(
         mut self,
         process: Process,
-        served: thread::Result<Option<Message>>,
-    ) -> Finished {
+        served: thread::Result<Option<QueuedMessage>>,
+    ) -> FinishedCommand {
         let last = match served {
             Ok(last) => last,
             Err(_) => {
@@ -105,11 +105,11 @@ impl CommandTask {
                 self.answer_after_panic(&process).await
             }
         };
-        Finished { requests: self.requests, last, process: Some(process) }
+        FinishedCommand { requests: self.requests, last, process: Some(process) }
     }
 
     /// Answers everything that the panic left without an answer.
-    async fn answer_after_panic(&mut self, process: &Process) -> Option<Message> {
+    async fn answer_after_panic(&mut self, process: &Process) -> Option<QueuedMessage> {
         if let Some(id) = self.answering.take() {
             self.send_queue.answer(failure(&id, &Fault::task_failed()));
         }
@@ -123,7 +123,7 @@ impl CommandTask {
 
     /// Until the command has ended, or the connection is closed; then the last message, if there is
     /// one.
-    async fn serve(&mut self, start: &Start, process: &Process) -> Option<Message> {
+    async fn serve(&mut self, start: &Start, process: &Process) -> Option<QueuedMessage> {
         if self.target.api == Api::Process {
             self.send_queue.answer(success(&self.id, &json!({})));
         }
@@ -154,7 +154,7 @@ impl CommandTask {
         &self,
         start: &Start,
         process: &Process,
-    ) -> impl Future<Output = Option<Message>> + use<> {
+    ) -> impl Future<Output = Option<QueuedMessage>> + use<> {
         let forwarder = Forwarder::new(process, start.cap, self.sink(start));
         let wants_exited = self.handshake.wants(EXITED);
         let (id, target) = (self.id.clone(), self.target.clone());
@@ -202,11 +202,11 @@ mod tests {
 
     use super::*;
     use crate::doors::codex::door;
-    use crate::doors::codex::jsonrpc::Request;
-    use crate::doors::codex::send_queue::{self, Outgoing};
+    use crate::doors::codex::jsonrpc::RpcRequest;
+    use crate::doors::codex::send_queue::{self, OutgoingMessages};
 
     fn request_id(text: &str) -> RequestId {
-        Request::parse(format!(r#"{{"id":"{text}","method":"m"}}"#).as_bytes()).unwrap().id
+        RpcRequest::parse(format!(r#"{{"id":"{text}","method":"m"}}"#).as_bytes()).unwrap().id
     }
 
     /// A tree of four.
@@ -223,7 +223,10 @@ mod tests {
     }
 
     /// A task on a connection that stays open.
-    fn task(door: &Door, anchor: &Anchor) -> impl Future<Output = Finished> + Send + 'static {
+    fn task(
+        door: &Door,
+        anchor: &Anchor,
+    ) -> impl Future<Output = FinishedCommand> + Send + 'static {
         let (task, requests, open) = new_task(door, Target::command(Some("p".into())));
         let start = start(anchor);
         async move {
@@ -235,7 +238,8 @@ mod tests {
     fn new_task(
         door: &Door,
         target: Target,
-    ) -> (CommandTask, (mpsc::UnboundedSender<PendingRequest>, Outgoing), watch::Sender<()>) {
+    ) -> (CommandTask, (mpsc::UnboundedSender<PendingRequest>, OutgoingMessages), watch::Sender<()>)
+    {
         let (send_queue, outgoing, _) = send_queue::channel();
         let ((sender, requests), (opened, open)) = (mpsc::unbounded_channel(), watch::channel(()));
         let (door, id) = (door.clone(), request_id("start"));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
-use super::command::{CommandTask, Finished, PendingRequest};
+use super::command::{CommandTask, FinishedCommand, PendingRequest};
 use super::door::Door;
 use super::errors::Fault;
 use super::initialize::Handshake;
-use super::jsonrpc::{Request, RequestId, failure};
+use super::jsonrpc::{RequestId, RpcRequest, failure};
 use super::launch::Start;
 use super::methods::{Action, Call, Target};
 use super::send_queue::{Progress, SendQueue, Share, until_below};
@@ -41,7 +41,7 @@ pub(super) struct Connection<I> {
     handshake: Option<Arc<Handshake>>,
     /// The ids in use, each with the requests of its command.
     commands: HashMap<Target, mpsc::UnboundedSender<PendingRequest>>,
-    tasks: JoinSet<Finished>,
+    tasks: JoinSet<FinishedCommand>,
     /// The request that each task was started by.
     started_by: HashMap<task::Id, (RequestId, Target)>,
     /// Tasks see that the connection is closed when this is dropped.
@@ -89,7 +89,7 @@ impl<I: Incoming> Connection<I> {
     }
 
     fn receive(&mut self, text: &[u8]) {
-        let Some(request) = Request::parse(text) else {
+        let Some(request) = RpcRequest::parse(text) else {
             return tracing::debug!(bytes = text.len(), "ignored a message that is no request");
         };
         let id = request.id.clone();
@@ -148,12 +148,12 @@ impl<I: Incoming> Connection<I> {
     }
 
     /// Frees the id, then sends the last message, then handles the requests that still waited.
-    fn finish(&mut self, finished: Result<(task::Id, Finished), JoinError>) {
+    fn finish(&mut self, finished: Result<(task::Id, FinishedCommand), JoinError>) {
         let task = finished.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         // Each task has an entry.
         let Some((id, target)) = self.started_by.remove(&task) else { return };
         self.commands.remove(&target);
-        let Ok((_, Finished { mut requests, last, process })) = finished else {
+        let Ok((_, FinishedCommand { mut requests, last, process })) = finished else {
             return self.send_queue.answer(failure(&id, &Fault::task_failed()));
         };
         last.into_iter().for_each(|last| self.send_queue.send(last));
@@ -173,7 +173,7 @@ impl<I: Incoming> Connection<I> {
         let finish_tasks = async {
             while let Some(finished) = tasks.join_next().await {
                 // A task that panicked has nothing to deliver.
-                let Ok(Finished { last, process, .. }) = finished else { continue };
+                let Ok(FinishedCommand { last, process, .. }) = finished else { continue };
                 last.into_iter().for_each(|last| send_queue.send(last));
                 process.into_iter().for_each(|process| late.add(process));
             }

@@ -10,7 +10,7 @@ use lastbyte_engine::{
 use serde::Serialize;
 
 use super::door::Door;
-use super::jsonrpc::quoted;
+use super::jsonrpc::to_json;
 use super::launch::value_of;
 use super::methods::{Api, Target};
 use crate::verbs::refusal::with_cause;
@@ -36,11 +36,6 @@ impl Fault {
     /// It was valid, and failed.
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self { code: -32603, message: message.into() }
-    }
-
-    /// Try again later.
-    fn overloaded(message: impl Into<String>) -> Self {
-        Self { code: -32001, message: message.into() }
     }
 
     /// A task of ours has panicked.
@@ -84,11 +79,8 @@ impl Api {
         let on_terminal = matches!(launch.streams, Streams::Pty(_));
         self.not_spawned(&match error {
             StartError::Sandbox(error) => return self.not_sandboxed(error),
-            StartError::Launch(LaunchError::EmptyCommand) if on_terminal => {
-                "missing program for PTY spawn".into()
-            }
             StartError::Launch(LaunchError::EmptyCommand) => {
-                "missing program for pipe spawn".into()
+                format!("missing program for {} spawn", if on_terminal { "PTY" } else { "pipe" })
             }
             StartError::Launch(LaunchError::Nul { what: Part::EnvName(_) | Part::EnvValue(_) }) => {
                 "data provided contains a nul byte".into()
@@ -164,8 +156,9 @@ impl Target {
             WriteError::Closed | WriteError::Broken => {
                 Fault::invalid_request("stdin is already closed")
             }
+            // Try again later.
             WriteError::QueueFull { .. } | WriteError::Gap { .. } => {
-                Fault::overloaded(error.to_string())
+                Fault { code: -32001, message: error.to_string() }
             }
         }
     }
@@ -184,7 +177,7 @@ impl Target {
     fn quoted_id(&self) -> String {
         let id = self.id.as_deref().unwrap_or_default();
         match self.api {
-            Api::CommandExec => quoted(id),
+            Api::CommandExec => to_json(id),
             Api::Process => format!("{id:?}"),
         }
     }

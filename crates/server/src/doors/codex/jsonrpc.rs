@@ -14,13 +14,13 @@ pub(super) struct RequestId(Value);
 
 /// A message that wants an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Request {
+pub(super) struct RpcRequest {
     pub(super) id: RequestId,
     pub(super) method: String,
     pub(super) params: Option<Value>,
 }
 
-impl Request {
+impl RpcRequest {
     /// `None` for everything that wants no answer: notifications, answers, and anything else.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         // The whole text, so that an error anywhere in it is seen.
@@ -34,39 +34,18 @@ impl Request {
 
 /// The answer to a request that succeeded.
 pub(super) fn success(id: &RequestId, result: &impl Serialize) -> String {
-    #[derive(Serialize)]
-    struct Success<'a, T> {
-        id: &'a RequestId,
-        result: &'a T,
-    }
-    render(&Success { id, result })
+    format!(r#"{{"id":{},"result":{}}}"#, to_json(id), to_json(result))
 }
 
 /// The answer to a request that failed.
 pub(super) fn failure(id: &RequestId, error: &Fault) -> String {
-    #[derive(Serialize)]
-    struct Failure<'a> {
-        error: &'a Fault,
-        id: &'a RequestId,
-    }
-    render(&Failure { error, id })
+    format!(r#"{{"error":{},"id":{}}}"#, to_json(error), to_json(id))
 }
 
 /// A message that answers no request.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Notification<'a, T> {
-        method: &'a str,
-        params: &'a T,
-        emitted_at_ms: u64,
-    }
-    render(&Notification { method, params, emitted_at_ms: unix_ms() })
-}
-
-/// A JSON string with its quotes.
-pub(super) fn quoted(text: &str) -> String {
-    render(&text)
+    let (params, now) = (to_json(params), unix_ms());
+    format!(r#"{{"method":"{method}","params":{params},"emittedAtMs":{now}}}"#)
 }
 
 /// Milliseconds since 1970.
@@ -75,7 +54,7 @@ pub(super) fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn render(value: &impl Serialize) -> String {
+pub(super) fn to_json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("texts, numbers and maps with text keys are always JSON")
 }
 
@@ -84,7 +63,7 @@ mod tests {
     use super::*;
 
     fn id_of(text: &str) -> Option<String> {
-        Request::parse(text.as_bytes()).map(|request| render(&request.id))
+        RpcRequest::parse(text.as_bytes()).map(|request| to_json(&request.id))
     }
 
     #[test]
@@ -115,14 +94,14 @@ mod tests {
         for text in texts {
             assert_eq!(id_of(text), None, "{text}");
         }
-        assert_eq!(Request::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
+        assert_eq!(RpcRequest::parse(b"{\"id\":1,\"method\":\"m\xff\"}"), None);
     }
 
     #[test]
     fn an_error_anywhere_in_the_text_makes_it_no_request() {
         for member in [&b"\"\xff\""[..], br#""\ud800""#, b"1e999", &b"[".repeat(200)] {
             let wrong = [&br#"{"id":1,"method":"m","unknown":"#[..], member, b"}"].concat();
-            assert_eq!(Request::parse(&wrong), None, "{}", String::from_utf8_lossy(&wrong));
+            assert_eq!(RpcRequest::parse(&wrong), None, "{}", String::from_utf8_lossy(&wrong));
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
 use super::door::Door;
-use super::send_queue::{self, Outgoing};
+use super::send_queue::{self, OutgoingMessages};
 
 /// Read and written at once: as much as a pipe holds.
 const BLOCK_BYTES: usize = 64 * 1024;
@@ -102,7 +102,7 @@ fn read(mut from: impl Read, blocks: &mpsc::Sender<Vec<u8>>) {
 }
 
 /// Writes messages, small ones together, until there are no more or the client does not take them.
-fn write(mut to: impl Write, mut outgoing: Outgoing) {
+fn write(mut to: impl Write, mut outgoing: OutgoingMessages) {
     while let Some(first) = outgoing.messages.blocking_recv() {
         let mut bytes = Vec::with_capacity(first.text.len() + 1);
         // Kept until they are written: only then their space is free.
@@ -120,7 +120,7 @@ fn write(mut to: impl Write, mut outgoing: Outgoing) {
     }
 }
 
-fn write_all(to: &mut impl Write, mut bytes: &[u8], outgoing: &Outgoing) -> io::Result<()> {
+fn write_all(to: &mut impl Write, mut bytes: &[u8], outgoing: &OutgoingMessages) -> io::Result<()> {
     while !bytes.is_empty() {
         match to.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

@@ -12,7 +12,7 @@ use super::control::{
 use super::door::Door;
 use super::errors::Fault;
 use super::initialize::{Handshake, InitializeParams};
-use super::jsonrpc::Request;
+use super::jsonrpc::RpcRequest;
 use super::launch::Start;
 use super::start::{CommandExecParams, ProcessSpawnParams};
 
@@ -88,11 +88,11 @@ enum Method {
 
 impl Call {
     pub(super) fn parse(
-        request: Request,
+        request: RpcRequest,
         door: &Door,
         handshake: Option<&Handshake>,
     ) -> Result<Self, Fault> {
-        let Request { id, method: name, params } = request;
+        let RpcRequest { id, method: name, params } = request;
         let method = Method::parse(&name, params)?;
         let Some(handshake) = handshake else {
             let Method::Initialize(params) = method else {
@@ -121,26 +121,24 @@ impl Method {
             Self::Initialize(_) => Err(Fault::invalid_request("Already initialized")),
             Self::Exec(params) => params.check(door, handshake),
             Self::Spawn(params) => params.check(door),
-            Self::Write(CommandExecWriteParams { process_id, delta_base64, close_stdin }) => {
-                control::write(Target::command(Some(process_id)), delta_base64, close_stdin)
+            Self::Write(params) => {
+                let target = Target::command(Some(params.process_id));
+                control::write(target, params.delta_base64, params.close_stdin)
             }
-            Self::WriteStdin(ProcessWriteStdinParams {
-                process_handle,
-                delta_base64,
-                close_stdin,
-            }) => control::write(Target::process(process_handle), delta_base64, close_stdin),
-            Self::Resize(CommandExecResizeParams { process_id, size }) => {
-                control::resize(Target::command(Some(process_id)), size)
+            Self::WriteStdin(params) => {
+                let target = Target::process(params.process_handle);
+                control::write(target, params.delta_base64, params.close_stdin)
             }
-            Self::ResizePty(ProcessResizePtyParams { process_handle, size }) => {
-                control::resize(Target::process(process_handle), size)
+            Self::Resize(params) => {
+                control::resize(Target::command(Some(params.process_id)), params.size)
             }
-            Self::Terminate(CommandExecTerminateParams { process_id }) => {
-                Ok((Target::command(Some(process_id)), Action::Terminate))
+            Self::ResizePty(params) => {
+                control::resize(Target::process(params.process_handle), params.size)
             }
-            Self::Kill(ProcessKillParams { process_handle }) => {
-                Ok((Target::process(process_handle), Action::Terminate))
+            Self::Terminate(params) => {
+                Ok((Target::command(Some(params.process_id)), Action::Terminate))
             }
+            Self::Kill(params) => Ok((Target::process(params.process_handle), Action::Terminate)),
         }
     }
 }

@@ -11,7 +11,7 @@ use lastbyte_engine::{Ending, Hold, Process};
 use lastbyte_output::log::Stream;
 use tokio::task::coop::consume_budget;
 
-use super::jsonrpc::{quoted, unix_ms};
+use super::jsonrpc::{to_json, unix_ms};
 use super::methods::{Names, Target};
 use super::send_queue::SendQueue;
 use crate::verbs::follow::{Follower, Part, Step};
@@ -123,7 +123,7 @@ fn bytes_of<'a>(stream: Stream, parts: &[Part], follower: &'a Follower) -> Cow<'
 impl Deltas {
     pub(super) fn new(send_queue: SendQueue, target: &Target) -> Self {
         let Names { output_delta: method, id_member, .. } = target.api.names();
-        let id = quoted(target.id.as_deref().unwrap_or_default());
+        let id = to_json(target.id.as_deref().unwrap_or_default());
         let begin = format!(r#"{{"method":"{method}","params":{{"{id_member}":{id},"stream":""#);
         Self { send_queue, begin }
     }

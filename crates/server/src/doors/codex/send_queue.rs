@@ -22,14 +22,14 @@ const STALL_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub(super) struct SendQueue {
     /// Unbounded: what goes in is counted by the two below.
-    messages: mpsc::UnboundedSender<Message>,
+    messages: mpsc::UnboundedSender<QueuedMessage>,
     output_space: Arc<Semaphore>,
     request_bytes: watch::Sender<usize>,
 }
 
 /// A message with the space it takes, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct QueuedMessage {
     pub(super) text: String,
     /// One of them, by its kind.
     _space: (Option<OwnedSemaphorePermit>, Option<Share>),
@@ -44,8 +44,8 @@ pub(super) struct Share {
 
 /// The end that a transport empties. Dropped when everything was delivered, or nothing more can be.
 #[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) messages: mpsc::UnboundedReceiver<Message>,
+pub(super) struct OutgoingMessages {
+    pub(super) messages: mpsc::UnboundedReceiver<QueuedMessage>,
     delivered_bytes: watch::Sender<u64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Outgoing {
 #[derive(Debug)]
 pub(super) struct Progress(watch::Receiver<u64>);
 
-pub(super) fn channel() -> (SendQueue, Outgoing, Progress) {
+pub(super) fn channel() -> (SendQueue, OutgoingMessages, Progress) {
     let (sender, messages) = mpsc::unbounded_channel();
     let (delivered_bytes, progress) = watch::channel(0);
     let send_queue = SendQueue {
@@ -61,7 +61,7 @@ pub(super) fn channel() -> (SendQueue, Outgoing, Progress) {
         output_space: Arc::new(Semaphore::new(OUTPUT_BYTES)),
         request_bytes: watch::Sender::new(0),
     };
-    (send_queue, Outgoing { messages, delivered_bytes }, Progress(progress))
+    (send_queue, OutgoingMessages { messages, delivered_bytes }, Progress(progress))
 }
 
 impl SendQueue {
@@ -71,21 +71,21 @@ impl SendQueue {
     }
 
     /// An answer to be queued in a moment.
-    pub(super) fn answer_message(&self, text: String) -> Message {
+    pub(super) fn answer_message(&self, text: String) -> QueuedMessage {
         let bytes = self.count_request(text.len());
-        Message { text, _space: (None, Some(bytes)) }
+        QueuedMessage { text, _space: (None, Some(bytes)) }
     }
 
     /// Waits until there is space for this output.
-    pub(super) async fn output_message(&self, text: String) -> Message {
+    pub(super) async fn output_message(&self, text: String) -> QueuedMessage {
         // At most the constant above, which is far below the limit of the type.
         let bytes = text.len().min(OUTPUT_BYTES) as u32;
         // Nobody closes the semaphore.
         let permit = Arc::clone(&self.output_space).acquire_many_owned(bytes).await.ok();
-        Message { text, _space: (permit, None) }
+        QueuedMessage { text, _space: (permit, None) }
     }
 
-    pub(super) fn send(&self, message: Message) {
+    pub(super) fn send(&self, message: QueuedMessage) {
         // A client that is gone gets nothing; its connection is about to notice.
         _ = self.messages.send(message);
     }
@@ -125,7 +125,7 @@ pub(super) async fn until_below(most: usize, sum: &watch::Sender<usize>) {
     _ = sum.subscribe().wait_for(|sum| *sum < most).await;
 }
 
-impl Outgoing {
+impl OutgoingMessages {
     /// The client has taken this many bytes more.
     pub(super) fn delivered(&self, count: usize) {
         self.delivered_bytes.send_modify(|sum| *sum += count as u64);

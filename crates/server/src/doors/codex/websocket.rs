@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
 use super::door::Door;
-use super::send_queue::{self, Outgoing};
+use super::send_queue::{self, OutgoingMessages};
 use crate::doors::websocket::{self, WebSocket};
 
 /// For a server without other doors: every path becomes a WebSocket, except its health pages.
@@ -87,7 +87,7 @@ impl Incoming for Frames {
 }
 
 /// Writes messages until there are no more or the client does not take them.
-async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: Outgoing) {
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: OutgoingMessages) {
     while let Some(message) = outgoing.messages.recv().await {
         let count = message.text.len();
         if sink.feed(Message::text(message.text)).await.is_err() {

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn start(body: &str) -> StartRequest {
-    StartRequest::decode(body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"))
+fn start(body: &str) -> StartBody {
+    StartBody::decode(body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"))
 }
 
 fn check_command(body: &str, want: &str) {
@@ -11,7 +11,7 @@ fn check_command(body: &str, want: &str) {
 }
 
 fn check_fault(body: &str, member: &str) {
-    let fault = StartRequest::decode(body.as_bytes()).expect_err(body);
+    let fault = StartBody::decode(body.as_bytes()).expect_err(body);
     assert!(fault.to_string().contains(member), "{body}: {fault}");
 }
 
@@ -23,7 +23,7 @@ fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn every_field_is_taken() {
     let body = r#"{"command":"c","workdir":"/w","env":{"A":"1"},"background":true,
         "client_token":"t","idempotency_key":"k"}"#;
-    let want = StartRequest {
+    let want = StartBody {
         command: "c".into(),
         workdir: "/w".into(),
         env: env(&[("A", "1")]),
@@ -44,7 +44,7 @@ fn names_match_in_any_case() {
         "t"
     );
     assert_eq!(start("{\"Idempotency_\u{212a}EY\":\"k\"}").idempotency_key, "k");
-    let signal = SignalRequest::decode("{\"\u{17f}IGNAL\":\"kill\"} trailing".as_bytes());
+    let signal = SignalBody::decode("{\"\u{17f}IGNAL\":\"kill\"} trailing".as_bytes());
     assert_eq!(signal.unwrap().signal, "kill");
 }
 
@@ -89,7 +89,7 @@ fn a_wrong_type_is_refused() {
     check_fault(r#"{"command":1e999999}"#, "out of range");
     check_fault("[]", "sequence, expected an object");
     check_fault("01", "invalid number"); // a 0 for Go, which it refuses too
-    assert!(SignalRequest::decode(br#"{"signal":9}"#).is_err());
+    assert!(SignalBody::decode(br#"{"signal":9}"#).is_err());
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        _ = StartRequest::decode(&body);
-        _ = SignalRequest::decode(&body);
+        _ = StartBody::decode(&body);
+        _ = SignalBody::decode(&body);
     }
 
     /// Bytes that are nearly JSON, cut and changed anywhere.
@@ -127,17 +127,17 @@ proptest! {
     fn no_broken_json_makes_it_panic(value in json(), cut in 0..300_usize, (at, byte) in (0..300_usize, any::<u8>())) {
         let body = serde_json::json!({ "command": value, "env": { "A": value }, "x": value });
         let mut body = serde_json::to_vec(&body).unwrap();
-        _ = StartRequest::decode(&body[..cut.min(body.len())]);
+        _ = StartBody::decode(&body[..cut.min(body.len())]);
         if let Some(endpoint) = body.get_mut(at) {
             *endpoint = byte;
         }
-        _ = StartRequest::decode(&body);
+        _ = StartBody::decode(&body);
     }
 
     #[test]
     fn what_is_json_for_others_is_taken_and_reads_the_same(command in any::<String>(), env in any::<BTreeMap<String, String>>(), other in json()) {
         let body = serde_json::json!({ "command": command, "env": env, "other": other });
-        let request = StartRequest::decode(body.to_string().as_bytes()).unwrap();
+        let request = StartBody::decode(body.to_string().as_bytes()).unwrap();
         prop_assert_eq!((request.command, request.env), (command, env));
     }
 }
