@@ -131,7 +131,7 @@ mod tests {
         let usual = runtime.path().join("lastbyte/socket");
         assert_eq!(both.socket_path(None, None).unwrap(), usual);
         assert_eq!(both.socket_path(state, socket).unwrap(), Path::new("/x.sock"));
-        // Two daemons with state directorys of their own are not in each other's way.
+        // Two daemons with state directories of their own are not in each other's way.
         assert_eq!(both.socket_path(state, None).unwrap(), Path::new("/state/socket"));
     }
 

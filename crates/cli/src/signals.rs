@@ -53,21 +53,14 @@ impl Signals {
 
     /// The next signal that is no echo of the last one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Signal {
-        loop {
-            let signal = self.next_arrival().await;
-            let now = Instant::now();
-            if !is_echo(self.last, signal, now) {
-                self.last = Some((signal, now));
-                return signal;
-            }
-        }
-    }
-
-    async fn next_arrival(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, arrivals) in &mut self.heard {
-                if let Poll::Ready(Some(())) = arrivals.poll_recv(context) {
-                    return Poll::Ready(*signal);
+                while let Poll::Ready(Some(())) = arrivals.poll_recv(context) {
+                    let now = Instant::now();
+                    if !is_echo(self.last, *signal, now) {
+                        self.last = Some((*signal, now));
+                        return Poll::Ready(*signal);
+                    }
                 }
             }
             Poll::Pending

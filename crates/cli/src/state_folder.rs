@@ -129,13 +129,12 @@ fn create_owned(folder: &Path) -> io::Result<()> {
     if found.uid() != geteuid().as_raw() {
         return Err(unusable("it belongs to another user"));
     }
-    match found.mode() & 0o022 {
-        0 => Ok(()),
-        _ => {
-            let fix = usage::quoted(&folder.to_string_lossy());
-            Err(unusable(format_args!("other users can write to it; run `chmod go-w {fix}`")))
-        }
+    if found.mode() & 0o022 != 0 {
+        let fix = usage::quoted(&folder.to_string_lossy());
+        let why = format_args!("other users can write to it; run `chmod go-w {fix}`");
+        return Err(unusable(why));
     }
+    Ok(())
 }
 
 /// With what to do about a state directory.

@@ -146,8 +146,7 @@ pub(crate) fn size() -> WindowSize {
 
 /// How many characters a line of standard output has; no bound where that is no terminal.
 pub(crate) fn width_of_stdout() -> Option<usize> {
-    let size = tcgetwinsize(stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    tcgetwinsize(stdout()).ok().map(|size| size.ws_col.into()).filter(|width| *width > 0)
 }
 
 /// Hears when our terminal is given another size. Must be called on a runtime.

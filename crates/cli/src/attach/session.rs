@@ -86,7 +86,7 @@ impl Session<'_> {
         let mut sending = pin!(outgoing.send(writer));
         let mut reader_gone = pin!(stdio::stdout_reader_gone());
         let mut sends = true;
-        loop {
+        let end = loop {
             tokio::select! {
                 // What ends it comes first, however much there is to show.
                 biased;
@@ -97,30 +97,27 @@ impl Session<'_> {
                     if sends {
                         flush_input(sending, reader).await;
                     }
-                    return Ok(ControlFlow::Break(end));
+                    break end;
                 }
-                signal = self.signals.next() => {
-                    return Ok(ControlFlow::Break(SessionEnd::Interrupted(signal)));
-                }
+                signal = self.signals.next() => break SessionEnd::Interrupted(signal),
                 event = self.window.next() => self.react(event),
-                () = &mut reader_gone, if !self.terminal.is_terminal() => {
-                    return Ok(ControlFlow::Break(SessionEnd::ReaderGone));
-                }
+                () = &mut reader_gone, if !self.terminal.is_terminal() => break SessionEnd::ReaderGone,
                 // What the server said before it stopped listening is still to be read.
                 _ = &mut sending, if sends => sends = false,
                 shown = self.terminal.show(), if self.terminal.has_output() => {
                     if let Some(end) = end_if_closed(shown)? {
-                        return Ok(ControlFlow::Break(end));
+                        break end;
                     }
                 }
                 came = reader.next(), if !self.terminal.has_output() => match came {
                     Ok(Some(came)) => if let Some(ending) = self.take(came) {
-                        return Ok(ControlFlow::Break(SessionEnd::Ended(ending)));
+                        break SessionEnd::Ended(ending);
                     },
                     Ok(None) | Err(_) => return Ok(ControlFlow::Continue(reader.cursor())),
                 },
             }
-        }
+        };
+        Ok(ControlFlow::Break(end))
     }
 
     fn react(&mut self, event: WindowEvent) {

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use lastbyte_sys::readiness::{Interest, watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::stdio::stdout;
 use rustix::termios::{QueueSelector, isatty, tcflush};
 use tokio::io::unix::AsyncFd;
@@ -163,19 +163,14 @@ impl Display {
     async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(PIECE)];
         let Some(watched) = &self.watched else { return Ok(stdio::write_some(bytes)?) };
-        loop {
-            let mut ready = watched.writable().await?;
+        let write = |fd: &OwnedFd| {
             // One that is not ours alone may wait in spite of what was heard of it.
-            if has_room(watched.get_ref(), Timespec::default()) {
-                match rustix::io::write(watched.get_ref(), bytes) {
-                    Err(Errno::AGAIN) => ready.clear_ready(),
-                    Err(Errno::INTR) => {}
-                    written => return Ok(written?),
-                }
-            } else {
-                ready.clear_ready()
+            if !has_room(fd, Timespec::default()) {
+                return Err(io::ErrorKind::WouldBlock.into());
             }
-        }
+            Ok(retry_on_intr(|| rustix::io::write(fd, bytes))?)
+        };
+        watched.async_io(Interest::WRITABLE, write).await
     }
 
     /// Writes all of a few bytes now. A terminal that does not take them loses what it has not

@@ -3,16 +3,16 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::io;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use anyhow::{Context, bail};
 use lastbyte_engine::Environment;
 use rustix::net::sockopt::{socket_domain, socket_type};
-use rustix::net::{
-    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with,
-};
+use rustix::net::{AddressFamily, SocketType};
 
 /// What is said to us alone, and would be misunderstood by commands.
 const OURS: [&str; 5] =
@@ -69,16 +69,15 @@ pub(crate) fn notify(state: &str) {
     }
 }
 
-fn send(path: &OsStr, text: &str) -> anyhow::Result<()> {
+fn send(path: &OsStr, text: &str) -> io::Result<()> {
     let address = match path.as_bytes().strip_prefix(b"@") {
-        Some(name) => SocketAddrUnix::new_abstract_name(name)?,
-        None => SocketAddrUnix::new(path.as_bytes())?,
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(path)?,
     };
+    let socket = UnixDatagram::unbound()?;
     // One that does not read must not hold the daemon up.
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-    sendto(&socket, text.as_bytes(), SendFlags::NOSIGNAL, &address)?;
-    Ok(())
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(text.as_bytes(), &address).map(drop)
 }
 
 fn number(variable: &str) -> Option<u32> {
