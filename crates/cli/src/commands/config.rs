@@ -66,16 +66,14 @@ fn check(choice: &Choice) -> anyhow::Result<()> {
 }
 
 fn in_words(choice: &Choice) -> String {
-    let file = match &choice.file {
-        Some(file) => format!("file: {}\n\n", file.display()),
-        None => "file: none\n\n".to_owned(),
-    };
+    let file = choice.file.as_ref().map_or("none".into(), |file| file.to_string_lossy());
     let row = |setting: Setting| {
         let given = choice.get(setting.name);
         let from = given.map_or("default".into(), |given| given.origin.to_string());
         [setting.name.to_owned(), from, value_in_words(&value(setting, given, choice))]
     };
-    file + &format::table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None)
+    let table = format::table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None);
+    format!("file: {file}\n\n{table}")
 }
 
 fn value_in_words(value: &Value) -> String {
