@@ -3,7 +3,7 @@
 use regex::bytes::Regex;
 
 /// Lines that match, up to a number of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LineFilter {
     pattern: Option<Regex>,
     /// How many lines may still pass.
@@ -23,14 +23,7 @@ const LONGEST: usize = 1 << 20;
 
 impl LineFilter {
     pub(crate) fn new(pattern: Option<Regex>, most: Option<u64>) -> Self {
-        Self {
-            pattern,
-            left: most,
-            begun: Vec::new(),
-            begun_stamp: String::new(),
-            in_line: false,
-            shown_in_line: false,
-        }
+        Self { pattern, left: most, ..Self::default() }
     }
 
     /// What of these bytes is to be shown, as far as that is known; each line that begins in them

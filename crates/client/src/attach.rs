@@ -106,7 +106,7 @@ impl AttachedReader {
     }
 
     fn notice(&mut self, text: &str) -> Result<FromProcess, ClientError> {
-        let notice = self.ask.parsed(text.as_bytes())?;
+        let notice = self.ask.decode(text.as_bytes())?;
         if let AttachNotice::Dropped { range } = &notice {
             self.cursor = range.end;
         }
@@ -126,7 +126,7 @@ impl AttachedWriter {
     }
 
     pub async fn request(&mut self, request: AttachRequest) -> Result<(), ClientError> {
-        self.send(Message::text(self.ask.written(&request)?)).await
+        self.send(Message::text(self.ask.encode(&request)?)).await
     }
 
     /// Says that no more comes. The server has taken all of it when the reader is at its end.

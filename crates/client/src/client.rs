@@ -47,7 +47,7 @@ impl Client {
         ask: &ApiRequest,
     ) -> Result<T, ClientError> {
         let (_, body) = self.answer(ask).await?;
-        ask.parsed(&body)
+        ask.decode(&body)
     }
 
     /// The whole of an answer that is no error.

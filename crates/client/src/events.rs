@@ -1,15 +1,14 @@
 //! The feed: what happens to processes, in one order.
 
-use crate::request::ApiRequest;
 use crate::sse::Message;
 use crate::subscription::{Received, Subscription};
-use crate::wire::{Event, EventsQuery};
-use crate::{Address, ClientError, Problem};
+use crate::wire::Event;
+use crate::{ClientError, Problem};
 
 /// Reads the feed; when the connection breaks it goes on behind the last event that it gave.
 #[derive(Debug)]
 pub struct Events {
-    feed: Subscription,
+    pub(crate) feed: Subscription,
 }
 
 /// What comes next in the feed.
@@ -25,13 +24,6 @@ pub enum News {
 }
 
 impl Events {
-    pub(crate) async fn open(address: Address, session: Option<&str>) -> Result<Self, ClientError> {
-        let session = session.map(str::to_owned);
-        let ask =
-            ApiRequest::get("/v1/events").query(&EventsQuery { session, ..EventsQuery::default() });
-        Ok(Self { feed: Subscription::open(address, ask).await? })
-    }
-
     /// Waits for what comes next. Cancel-safe. After an error it can be called again, and tries to
     /// connect again.
     pub async fn next(&mut self) -> Result<News, ClientError> {
@@ -51,7 +43,7 @@ impl Events {
         if event == "gap" {
             return Ok(News::Gap);
         }
-        let event = self.feed.ask.parsed(data.as_bytes())?;
+        let event = self.feed.ask.decode(data.as_bytes())?;
         Ok(News::Event { id: id.unwrap_or_default(), event })
     }
 }

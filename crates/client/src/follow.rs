@@ -1,18 +1,17 @@
 //! The output of one process as it comes, every byte once.
 
-use crate::request::{ApiRequest, process_path};
 use crate::sse::Message;
 use crate::subscription::{Received, Subscription};
 use crate::wire::{
-    self, Ending, ErrorBody, FollowDropped, FollowOutput, FollowQuery, Range, Stream, follow_events,
+    self, Ending, ErrorBody, FollowDropped, FollowOutput, Range, Stream, follow_events,
 };
-use crate::{Address, ClientError, Problem};
+use crate::{ClientError, Problem};
 
 /// Follows a log; when the connection breaks it goes on behind the last byte that it gave.
 #[derive(Debug)]
 pub struct Following {
-    log: Subscription,
-    over: bool,
+    pub(crate) log: Subscription,
+    pub(crate) over: bool,
 }
 
 /// What comes next of an output.
@@ -38,15 +37,6 @@ pub struct Piece {
 }
 
 impl Following {
-    pub(crate) async fn open(
-        address: Address,
-        id: &str,
-        query: &FollowQuery,
-    ) -> Result<Self, ClientError> {
-        let ask = ApiRequest::get(process_path(id, "/follow")).query(query);
-        Ok(Self { log: Subscription::open(address, ask).await?, over: false })
-    }
-
     /// Waits for what comes next; `None` when that is nothing. Cancel-safe. After an error it can
     /// be called again, and tries to connect again.
     pub async fn next(&mut self) -> Result<Option<Followed>, ClientError> {
@@ -65,18 +55,18 @@ impl Following {
         Ok(match message.event.as_str() {
             follow_events::OUTPUT => Followed::Output(self.piece(data)?),
             follow_events::LATE => Followed::Late(self.piece(data)?),
-            follow_events::DROPPED => Followed::Dropped(ask.parsed::<FollowDropped>(data)?.range),
-            follow_events::ENDING => Followed::Ending(Box::new(ask.parsed(data)?)),
+            follow_events::DROPPED => Followed::Dropped(ask.decode::<FollowDropped>(data)?.range),
+            follow_events::ENDING => Followed::Ending(Box::new(ask.decode(data)?)),
             follow_events::FAILED => {
                 self.over = true;
-                return Err(ClientError::Refused(ask.parsed::<ErrorBody>(data)?.error));
+                return Err(ClientError::Refused(ask.decode::<ErrorBody>(data)?.error));
             }
             _ => return Err(ask.failed(Problem::Event { name: message.event })),
         })
     }
 
     fn piece(&self, data: &[u8]) -> Result<Piece, ClientError> {
-        let FollowOutput { range, stream, at_unix_ns, content } = self.log.ask.parsed(data)?;
+        let FollowOutput { range, stream, at_unix_ns, content } = self.log.ask.decode(data)?;
         let bytes = match content {
             wire::Bytes::Text(text) => text.into_bytes(),
             wire::Bytes::Base64(text) => base64_simd::STANDARD

@@ -54,7 +54,7 @@ impl ApiRequest {
     }
 
     pub(crate) fn json(self, value: &impl Serialize) -> Result<Self, ClientError> {
-        let body = self.written(value)?.into();
+        let body = self.encode(value)?.into();
         Ok(Self { body, ..self }.header("content-type", "application/json"))
     }
 
@@ -67,19 +67,19 @@ impl ApiRequest {
         self
     }
 
-    /// A value of it as JSON.
-    pub(crate) fn written(&self, value: &impl Serialize) -> Result<String, ClientError> {
+    /// A part of the request as JSON.
+    pub(crate) fn encode(&self, value: &impl Serialize) -> Result<String, ClientError> {
         let problem = |source| Problem::Json { text: "the request itself".into(), source };
         serde_json::to_string(value).map_err(|source| self.failed(problem(source)))
     }
 
-    /// The value that JSON of its answer has.
-    pub(crate) fn parsed<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, ClientError> {
+    /// A part of the answer from JSON.
+    pub(crate) fn decode<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, ClientError> {
         let problem = |source| Problem::Json { text: excerpt(json), source };
         serde_json::from_slice(json).map_err(|source| self.failed(problem(source)))
     }
 
-    /// An answer with this status, which is no success: the server's own word, if it says one.
+    /// The error in an answer that is no success: the server's own, if the body has one.
     pub(crate) fn refusal(&self, status: u16, body: &[u8]) -> ClientError {
         match serde_json::from_slice::<ErrorBody>(body) {
             Ok(body) => ClientError::Refused(body.error),

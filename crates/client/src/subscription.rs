@@ -8,6 +8,7 @@ use crate::client::read;
 use crate::connection::HttpConnection;
 use crate::request::ApiRequest;
 use crate::sse::{Message, MessageBuffer};
+use crate::wire::head;
 use crate::{Address, ClientError, Problem};
 
 /// What is asked for again and again, and how far it has come.
@@ -41,7 +42,8 @@ struct Open {
 }
 
 impl Subscription {
-    pub(crate) async fn open(address: Address, ask: ApiRequest) -> Result<Self, ClientError> {
+    pub(crate) async fn open(address: &Address, ask: ApiRequest) -> Result<Self, ClientError> {
+        let address = address.clone();
         let mut own = Self { address, ask, last: None, open: None, nothing_received: true };
         own.open = Some(own.connect().await?);
         Ok(own)
@@ -85,7 +87,7 @@ impl Subscription {
 
     async fn connect(&self) -> Result<Open, ClientError> {
         let ask = match &self.last {
-            Some(last) => self.ask.clone().header("last-event-id", last),
+            Some(last) => self.ask.clone().header(head::LAST_EVENT_ID, last),
             None => self.ask.clone(),
         };
         let (connection, response) = HttpConnection::open(&self.address, &ask).await?;

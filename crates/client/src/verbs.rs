@@ -3,11 +3,12 @@
 use bytes::Bytes;
 
 use crate::request::{ApiRequest, Retry, process_path};
+use crate::subscription::Subscription;
 use crate::wire::{
-    AttachQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output, OutputQuery,
-    Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest, StartAnswer,
-    StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, View, Wait,
-    WaitAnswer, WriteAnswer, WriteQuery,
+    AttachQuery, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output,
+    OutputQuery, Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest,
+    StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, View,
+    Wait, WaitAnswer, WriteAnswer, WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, RawOutput};
 
@@ -61,7 +62,8 @@ impl Client {
 
     /// The output as it comes, over however many connections.
     pub async fn follow(&self, id: &str, query: &FollowQuery) -> Result<Following, ClientError> {
-        Following::open(self.address().clone(), id, query).await
+        let ask = ApiRequest::get(process_path(id, "/follow")).query(query);
+        Ok(Following { log: Subscription::open(self.address(), ask).await?, over: false })
     }
 
     /// Input and output over one connection, which is the caller's to make again.
@@ -115,7 +117,9 @@ impl Client {
 
     /// What happens from here on, to the processes of a session or to all of them.
     pub async fn events(&self, session: Option<&str>) -> Result<Events, ClientError> {
-        Events::open(self.address().clone(), session).await
+        let query = EventsQuery { session: session.map(str::to_owned), ..EventsQuery::default() };
+        let ask = ApiRequest::get("/v1/events").query(&query);
+        Ok(Events { feed: Subscription::open(self.address(), ask).await? })
     }
 
     /// The server stops everything that it runs, and ends.

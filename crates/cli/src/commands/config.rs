@@ -1,6 +1,6 @@
 //! `lastbyte config`: what is set, and where.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as _, Command, FromArgMatches};
@@ -66,16 +66,14 @@ fn check(choice: &Choice) -> anyhow::Result<()> {
 }
 
 fn in_words(choice: &Choice) -> String {
-    let file = match &choice.file {
-        Some(file) => format!("file: {}\n\n", file.display()),
-        None => "file: none\n\n".to_owned(),
-    };
+    let file = choice.file.as_ref().map_or("none".into(), |file| file.to_string_lossy());
     let row = |setting: Setting| {
         let given = choice.get(setting.name);
         let from = given.map_or("default".into(), |given| given.origin.to_string());
         [setting.name.to_owned(), from, value_in_words(&value(setting, given, choice))]
     };
-    file + &format::table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None)
+    let table = format::table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None);
+    format!("file: {file}\n\n{table}")
 }
 
 fn value_in_words(value: &Value) -> String {
@@ -97,7 +95,7 @@ fn in_json(choice: &Choice) -> Value {
             "from": origin_in_json(given),
         })
     });
-    json!({ "file": choice.file, "settings": settings })
+    json!({ "file": choice.file.as_ref().map(text), "settings": settings })
 }
 
 fn origin_in_json(given: Option<&Given>) -> Value {
@@ -105,14 +103,13 @@ fn origin_in_json(given: Option<&Given>) -> Value {
         None => json!({ "source": "default" }),
         Some(Origin::Variable(name)) => json!({ "source": "variable", "name": name }),
         Some(Origin::File { path, line }) => {
-            json!({ "source": "file", "path": path, "line": line })
+            json!({ "source": "file", "path": text(path), "line": line })
         }
     }
 }
 
 fn value(setting: Setting, given: Option<&Given>, choice: &Choice) -> Value {
     let Some(given) = given else { return usual(setting, choice) };
-    let text = |value: &OsString| Value::from(value.to_string_lossy());
     match setting.kind {
         Kind::Hidden => "(set, and not shown)".into(),
         Kind::List => given.values.iter().map(text).collect(),
@@ -126,8 +123,8 @@ fn usual(setting: Setting, choice: &Choice) -> Value {
     let state = choice.get("state").and_then(|given| given.values.first()).map(Path::new);
     match (setting.name, setting.kind) {
         // Without a home there is none.
-        ("state", _) => paths::state_dir(None).ok().map(in_text).into(),
-        ("socket", _) => paths::socket_path(state, None).ok().map(in_text).into(),
+        ("state", _) => paths::state_dir(None).ok().as_ref().map(text).into(),
+        ("socket", _) => paths::socket_path(state, None).ok().as_ref().map(text).into(),
         ("default-sandbox", _) => "full-access".into(),
         ("log", _) => "info".into(),
         (_, Kind::List) => json!([]),
@@ -136,8 +133,9 @@ fn usual(setting: Setting, choice: &Choice) -> Value {
     }
 }
 
-fn in_text(path: PathBuf) -> String {
-    path.to_string_lossy().into_owned()
+/// As far as it is text: a name of a file need not be.
+fn text(value: &impl AsRef<OsStr>) -> Value {
+    value.as_ref().to_string_lossy().into()
 }
 
 #[cfg(test)]

@@ -4,14 +4,15 @@ use anyhow::bail;
 use lastbyte_client::{Address, Client};
 
 use crate::daemon::instance::{ShuttingDown, open_pidfd, until_gone};
+use crate::exit_code::help;
 use crate::server_args::{ServerArgs, is_not_running};
-use crate::{client_error, exit_code, print};
+use crate::{client_error, print};
 
 /// Stop everything the server runs, then the server itself
 ///
 /// Returns when the server is gone; for a server on a TCP port, as soon as it has agreed to stop.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::server_query_codes())]
+#[command(after_help = help::list([help::SUCCESS, help::INVALID_ARGS_OR_SETTINGS, help::NO_SERVER]))]
 pub(crate) struct Args {
     /// Print the server's pid as JSON when done
     #[arg(long)]

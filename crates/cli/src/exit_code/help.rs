@@ -52,12 +52,7 @@ pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
     format!("Exit codes:\n{}", lines.join("\n"))
 }
 
-/// The list of a command that asks a server and has nothing to tell by its exit code.
-pub(crate) fn server_query_codes() -> String {
-    list([SUCCESS, INVALID_ARGS_OR_SETTINGS, NO_SERVER])
-}
-
-/// The same of one that is about one process.
+/// The list of a command that is about one process and has nothing to tell by its exit code.
 pub(crate) fn process_query_codes() -> String {
     list([SUCCESS, INVALID_ARGS_OR_SETTINGS, NO_PROCESS])
 }

@@ -1,6 +1,8 @@
 //! Settings: a flag wins over a variable, a variable over the file, the file over the default.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
@@ -290,6 +292,21 @@ fn each_setting_is_shown_with_its_source() {
     let line = shown.lines().find(|line| line.starts_with("default-sandbox")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words, ["default-sandbox", &format!("{}:1", path.display()), "read-only"]);
+}
+
+#[test]
+fn a_file_whose_name_is_no_text_is_shown_as_far_as_it_is() {
+    let fixture = Fixture::new();
+    let usual = write_config(&fixture, "log = \"warn\"\n");
+    let path = usual.with_file_name(OsStr::from_bytes(b"\xff.toml"));
+    fs::rename(usual, &path).unwrap();
+    for json in [None, Some("--json")] {
+        let mut command = fixture.lastbyte(&["config", "show", "--config"]);
+        command.arg(&path).args(json).env_remove("LASTBYTE_LOG");
+        let Finished { code, stdout, stderr } = finish(command);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""));
+        assert!(stdout.contains("\u{fffd}.toml"), "{stdout}");
+    }
 }
 
 /// `config show` refuses what a server refuses.
