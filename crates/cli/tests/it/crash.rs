@@ -6,6 +6,7 @@ use std::time::Duration;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{OutputQuery, Process, StartRequest, Status, Wait};
 use lastbyte_testkit::{pattern_bytes, testchild};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -42,13 +43,18 @@ async fn output(client: &Client, id: &str) -> Vec<u8> {
 }
 
 /// Runs commands one after the other until the server is gone; returns the answers.
-async fn work(client: Client, numbers: impl Iterator<Item = u64>) -> Vec<(u64, Process)> {
+async fn work(
+    client: Client,
+    numbers: impl Iterator<Item = u64>,
+    answered: UnboundedSender<()>,
+) -> Vec<(u64, Process)> {
     let mut told = Vec::new();
     for number in numbers {
         match client.start(&request(number)).await {
             Ok(answer) => told.push((number, answer.process)),
             Err(_) => break,
         }
+        _ = answered.send(()); // only the first ones are waited for
     }
     told
 }
@@ -60,9 +66,13 @@ async fn a_restarted_server_has_exactly_the_processes_that_had_ended() {
     let (mut lost, mut ended) = (0, 0);
     for round in 0..rounds() {
         let mut workers = JoinSet::new();
+        let (answered, mut answers) = unbounded_channel();
         for worker in 0..WORKERS {
             let numbers = (0..).map(move |count| (round << 32) + count * WORKERS + worker);
-            workers.spawn(work(Client::unix(daemon.socket()), numbers));
+            workers.spawn(work(Client::unix(daemon.socket()), numbers, answered.clone()));
+        }
+        for _ in 0..3 {
+            answers.recv().await.expect("a worker works");
         }
         sleep_until(Instant::now() + Duration::from_millis(100 + round * 37 % 200)).await;
         daemon.kill();
@@ -78,7 +88,6 @@ async fn a_restarted_server_has_exactly_the_processes_that_had_ended() {
         }
         (lost, ended) = nothing_is_invented(&client, &told).await;
     }
-    assert!(told.len() > 10, "the server had no load: {}", told.len());
     eprintln!("{} kills, {} answers kept, {lost} lost, {ended} ended", rounds(), told.len());
 }
 

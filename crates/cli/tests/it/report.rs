@@ -1,4 +1,4 @@
-use lastbyte_testkit::testchild;
+use lastbyte_testkit::{eventually, testchild};
 use serde_json::{Value, json};
 
 use crate::harness::{Fixture, finish};
@@ -52,11 +52,16 @@ fn a_report_names_the_cause_of_an_ending() {
 
 #[test]
 fn a_report_names_the_holders_of_the_output() {
-    let fixture = Fixture::new();
-    let (report, _) = report(&fixture, &[], "eprint unfinished then leave-silent-holder");
-    let pid = fixture.anchor.pids()[0];
-    let holders = json!([{"pid": pid, "name": "testchild"}]);
-    assert_eq!(report["ending"]["closing"], json!({"kind": "held", "holders": holders}));
+    // They are looked for so briefly that a busy machine may not find them.
+    eventually("the holders are found in time", || {
+        let fixture = Fixture::new();
+        let (report, _) = report(&fixture, &[], "eprint unfinished then leave-silent-holder");
+        let closing = &report["ending"]["closing"];
+        let holders = json!([{"pid": fixture.anchor.pids()[0], "name": "testchild"}]);
+        let is_known = closing.get("holders").is_some();
+        assert!(!is_known || *closing == json!({"kind": "held", "holders": holders}), "{closing}");
+        is_known
+    });
 }
 
 #[test]
