@@ -1,88 +1,142 @@
-//! A number that every descendant of a leader inherits: its limit of file locks.
+//! A number that every descendant of a leader inherits, in two limits that Linux does not enforce.
 //!
-//! Linux keeps `RLIMIT_LOCKS` and inherits it across fork and exec, but has not enforced it since
-//! 2.4.25, so it can carry a number. It survives everything that a daemon does to detach itself
-//! (`setsid`, a second fork, an empty environment, closed streams). An ordinary user cannot raise
-//! it. Anyone can read it in `/proc/PID/limits`, even of a zombie.
+//! Linux keeps `RLIMIT_LOCKS` and `RLIMIT_RSS` and inherits them across fork and exec, but has
+//! enforced neither since 2.4, so they can carry a number. They survive everything that a daemon does
+//! to detach itself (`setsid`, a second fork, an empty environment, closed streams). Anyone can read
+//! them in `/proc/PID/limits`, even of a zombie.
+//!
+//! An ordinary user can lower a limit but not raise it. One limit grows with the number and the other
+//! falls, so no other number can be reached by lowering them: a process can drop its tag, but cannot
+//! take that of another tree.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::procfs::{read_if_visible, words};
 
-/// The number of one leader of this program.
+/// The number of one leader of this program, as its hard limits show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tag(u64);
+pub struct Tag {
+    locks: u64,
+    rss: u64,
+}
 
-/// How many bits of a tag show that this program made it. The rest counts leaders.
+/// How many bits of a number show that this program made it. The rest counts leaders.
 const CHECK_BITS: u32 = 30;
 
+/// The highest bit of each limit. The number is in the bits below.
+#[derive(Debug, Clone, Copy)]
+struct Bases {
+    locks: u64,
+    rss: u64,
+}
+
 impl Tag {
-    /// A tag that no other leader of this program has. `None` if this program's own limit leaves no
+    /// A tag that no other leader of this program has. `None` if this program's own limits leave no
     /// room for another number.
     pub fn next() -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // A limit can only be lowered: each nested server has half as many numbers as the one
-        // around it.
-        let own_limit = getrlimit(Resource::Locks).maximum.unwrap_or(1 << 63);
-        let base = 1u64 << own_limit.checked_ilog2()?.checked_sub(1)?;
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let tag = number << CHECK_BITS | check(number);
-        (tag < base).then_some(Self(base | tag))
+        let count = NEXT.fetch_add(1, Ordering::Relaxed);
+        Bases::of_this_program()?.tag(count << CHECK_BITS | check(count))
     }
 
     /// The tag of this process, if this program made it. `None` if the process is gone.
     pub fn from_pid(pid: i32) -> io::Result<Option<Self>> {
         let limits = read_if_visible(pid, "limits")?;
-        Ok(parse(&String::from_utf8_lossy(&limits)).filter(|limit| is_ours(*limit)).map(Self))
+        let bases = Bases::of_this_program();
+        Ok(bases.and_then(|bases| bases.parse(&String::from_utf8_lossy(&limits))))
     }
 
-    /// Soft and hard limit, in the kernel's layout.
-    pub(crate) fn limits(self) -> [u64; 2] {
-        [self.0; 2]
+    /// Which limits it sets to what, soft and hard in the kernel's layout.
+    pub(crate) fn limits(self) -> [(usize, [u64; 2]); 2] {
+        let Self { locks, rss } = self;
+        [(libc::RLIMIT_LOCKS as usize, [locks; 2]), (libc::RLIMIT_RSS as usize, [rss; 2])]
     }
 }
 
-/// Whether the check bits of a limit are the ones this program would generate.
-fn is_ours(limit: u64) -> bool {
-    let Some(top) = limit.checked_ilog2() else { return false };
-    let tag = limit ^ 1 << top;
-    tag & ((1 << CHECK_BITS) - 1) == check(tag >> CHECK_BITS)
+impl Bases {
+    /// `None` if there can be no tags. A limit can only be lowered: each nested server has half as
+    /// many numbers as the one around it.
+    fn of_this_program() -> Option<Self> {
+        static BASES: OnceLock<Option<Bases>> = OnceLock::new();
+        let base = |which| {
+            let own = getrlimit(which);
+            let highest = own.maximum.unwrap_or(1 << 63);
+            // Changes nothing. It fails on a system that does not keep this limit.
+            setrlimit(which, own).ok()?;
+            Some(1u64 << highest.checked_ilog2()?.checked_sub(1)?)
+        };
+        let find = || Some(Self { locks: base(Resource::Locks)?, rss: base(Resource::Rss)? });
+        *BASES.get_or_init(find)
+    }
+
+    /// `None` for a number that is too large.
+    fn tag(self, number: u64) -> Option<Tag> {
+        let rss = self.rss.checked_sub(1)?.checked_sub(number)?;
+        (number < self.locks).then_some(Tag { locks: self.locks + number, rss: self.rss + rss })
+    }
+
+    /// From lines like `Max file locks   SOFT   HARD   locks`.
+    fn parse(self, limits: &str) -> Option<Tag> {
+        let hard = |name| words(limits, name).nth(1)?.parse::<u64>().ok();
+        let shown = Tag { locks: hard("Max file locks")?, rss: hard("Max resident set")? };
+        let number = shown.locks.checked_sub(self.locks)?;
+        let is_ours = number & ((1 << CHECK_BITS) - 1) == check(number >> CHECK_BITS);
+        self.tag(number).filter(|tag| *tag == shown && is_ours)
+    }
 }
 
-fn check(number: u64) -> u64 {
+fn check(count: u64) -> u64 {
     static KEY: OnceLock<RandomState> = OnceLock::new();
-    KEY.get_or_init(RandomState::new).hash_one(number) & ((1 << CHECK_BITS) - 1)
-}
-
-/// Parses the hard limit, which only root can raise, from `Max file locks   SOFT   HARD   locks`.
-fn parse(limits: &str) -> Option<u64> {
-    words(limits, "Max file locks").nth(1)?.parse().ok()
+    KEY.get_or_init(RandomState::new).hash_one(count) & ((1 << CHECK_BITS) - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_tag_is_told_from_every_other_number() {
-        let tag = Tag::next().expect("there is room below this program's own limit");
-        assert_ne!(Tag::next(), Some(tag));
-        assert!(is_ours(tag.0));
-        let others = [0, 1, u64::MAX, tag.0 - 1, tag.0 + 1, tag.0 / 2, 1 << 62];
-        assert_eq!(others.map(is_ours), [false; 7]);
+    const BASES: Bases = Bases { locks: 1 << 61, rss: 1 << 62 };
+
+    /// The tag of the leader with this count.
+    fn tag(count: u64) -> Tag {
+        BASES.tag(count << CHECK_BITS | check(count)).expect("it is small enough")
+    }
+
+    fn parse(locks: u64, rss: u64) -> Option<Tag> {
+        BASES.parse(&format!(
+            "Max resident set          7                    {rss}      bytes\n\
+             Max processes             1                    2          processes\n\
+             Max file locks            7                    {locks}    locks\n"
+        ))
     }
 
     #[test]
-    fn the_hard_limit_is_read() {
-        let line = "Max processes 1 2 processes\nMax file locks            7       9       locks\n";
-        assert_eq!(parse(line), Some(9));
-        assert_eq!(parse("Max file locks            unlimited   unlimited   locks\n"), None);
-        assert_eq!(parse(""), None);
+    fn a_tag_is_told_from_every_other_number() {
+        assert_ne!(Tag::next(), Tag::next());
+        let own @ Tag { locks, rss } = tag(5);
+        assert_eq!(parse(locks, rss), Some(own));
+        for change in [1, 2, 1 << CHECK_BITS] {
+            // The same number in both, but one that this program did not make.
+            assert_eq!(parse(locks + change, rss - change), None, "{change}");
+            assert_eq!(parse(locks - change, rss + change), None, "{change}");
+        }
+    }
+
+    #[test]
+    fn a_process_cannot_take_the_tag_of_another_tree_by_lowering_its_limits() {
+        let own = tag(5);
+        for count in [0, 1, 4, 6, 1 << 20] {
+            let other = tag(count);
+            assert!(other.locks > own.locks || other.rss > own.rss, "one has to be raised");
+            assert_eq!(parse(other.locks.min(own.locks), other.rss.min(own.rss)), None, "{count}");
+            // Nor with fewer bits, in which every number is lower.
+            assert_eq!(parse(other.locks >> 1, other.rss >> 1), None, "{count}");
+        }
+        assert_eq!([parse(0, 0), BASES.parse("")], [None, None]);
     }
 
     #[test]

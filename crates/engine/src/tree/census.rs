@@ -1,7 +1,8 @@
 //! One scan of all processes that assigns each to a tree of this program.
 //!
-//! A process belongs to a tree by its tag, by its cookie, because it was seen there before, by the
-//! session or group of an unreaped leader, or because its parent belongs. If this program adopts
+//! A process belongs to a tree because it is its leader or was seen there before, by its tag (by its
+//! cookie if the tree has no tag), by the session or group of an unreaped leader, or because its
+//! parent belongs. If this program adopts
 //! orphans, every member is among its descendants. A descendant without any of these marks is
 //! *unattributed*: it belongs to one of the trees, but it is unknown which.
 
@@ -190,21 +191,27 @@ impl Scan {
 impl TreeIndex {
     fn new(all: Vec<Arc<Marks>>) -> Self {
         let tags = all.iter().filter_map(|marks| Some((marks.tag?, marks.id)));
-        let cookies = all.iter().map(|marks| (marks.cookie.clone(), marks.id));
+        let untagged = all.iter().filter(|marks| marks.tag.is_none());
+        let cookies = untagged.map(|marks| (marks.cookie.clone(), marks.id));
         let known = all.iter().flat_map(|marks| marks.known().map(|known| (known, marks.id)));
         let (by_tag, by_cookie) = (tags.collect(), cookies.collect());
         Self { by_tag, by_cookie, by_known: known.collect(), all }
     }
 
     fn by_own_marks(&self, stat: &Stat) -> io::Result<Option<Membership>> {
+        if let Some(id) = self.by_known.get(&(stat.pid, stat.start_time)) {
+            return Ok(Some(Membership::Tree(*id)));
+        }
         if let Some(tag) = Tag::from_pid(stat.pid)? {
             let by_tag = self.by_tag.get(&tag).copied();
             return Ok(Some(by_tag.map_or(Membership::Forgotten, Membership::Tree)));
         }
+        if self.by_cookie.is_empty() {
+            return Ok(None);
+        }
         let cookie = procfs::initial_env(stat.pid, COOKIE)?;
         let by_cookie = cookie.and_then(|cookie| self.by_cookie.get(&*cookie));
-        let known = || self.by_known.get(&(stat.pid, stat.start_time));
-        Ok(by_cookie.or_else(known).copied().map(Membership::Tree))
+        Ok(by_cookie.copied().map(Membership::Tree))
     }
 
     fn find_orphan(&self, orphan: &Stat) -> io::Result<Membership> {

@@ -22,7 +22,7 @@ pub(super) struct Marks {
     /// When this program began to start the leader. `None` for a tree of an earlier program.
     pub(super) since: Option<u64>,
     pub(super) tag: Option<Tag>,
-    /// The value of `LASTBYTE_ID`, which children inherit.
+    /// The value of `LASTBYTE_ID`, which children inherit. It counts only without a tag.
     pub(super) cookie: Box<[u8]>,
     /// Pid and start time of the members seen while the leader was unreaped. Some of them may have
     /// dropped their marks since.
@@ -78,8 +78,10 @@ impl Marks {
         self.known.get_or_init(|| members.iter().map(|stat| (stat.pid, stat.start_time)).collect());
     }
 
+    /// The leader, and the members that were remembered.
     pub(super) fn known(&self) -> impl Iterator<Item = (i32, u64)> {
-        self.known.get().into_iter().flatten().copied()
+        let leader = self.leader_start.map(|start| (self.leader, start));
+        self.known.get().into_iter().flatten().copied().chain(leader)
     }
 
     /// Whether the leader is unreaped, so its pid identifies its session and group.
@@ -90,9 +92,13 @@ impl Marks {
 
     /// Whether the process itself has these marks.
     pub(super) fn are_on(&self, pid: i32) -> io::Result<bool> {
-        match Tag::from_pid(pid)? {
-            Some(tag) => Ok(Some(tag) == self.tag),
-            None => Ok(procfs::initial_env(pid, COOKIE)?.is_some_and(|id| *id == *self.cookie)),
+        match (Tag::from_pid(pid)?, self.tag) {
+            (Some(tag), own) => Ok(Some(tag) == own),
+            // Anyone can have a cookie in its environment, so it counts only without a tag.
+            (None, Some(_)) => Ok(false),
+            (None, None) => {
+                Ok(procfs::initial_env(pid, COOKIE)?.is_some_and(|id| *id == *self.cookie))
+            }
         }
     }
 }

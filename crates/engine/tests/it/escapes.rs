@@ -99,6 +99,53 @@ async fn a_daemon_of_an_ordinary_user_is_stopped_with_its_tree() {
     }
 }
 
+/// Copies the limits and the cookie of another process as far as an ordinary user can, then leaves a
+/// daemon.
+const IMPOSTOR: &str = "for limit in 'locks file.locks' 'rss resident.set'; do set -- $limit
+  value=$(awk \"/$2/ {print \\$5}\" /proc/$OTHER/limits)
+  prlimit --pid $$ --$1=$value:$value 2>/dev/null
+done
+(setsid env -i LASTBYTE_ID=$OTHER_ID $ANCHOR $CHILD hold >/dev/null 2>&1 </dev/null &)
+exec sleep 60";
+
+/// Root can raise limits, so only an ordinary user cannot become part of another tree.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_cannot_pass_for_part_of_another_tree() {
+    if !as_nobody("escapes::a_command_cannot_pass_for_part_of_another_tree") {
+        return;
+    }
+    let program = Adopting::by(Reach::Scan);
+    let (earlier, wait) = (program.run("exec sleep 60").await, "while ! test -e go; do :; done;");
+    for other_is in ["earlier", "later"] {
+        let folder = tempfile::tempdir().unwrap();
+        let go = folder.path().join("go");
+        let wait = wait.replace("go", go.to_str().unwrap());
+        // The pid of the later one is not known yet: it is in the file.
+        let read = format!("{wait} read OTHER OTHER_ID <{};", go.display());
+        let impostor = program.run(&format!("{read} {IMPOSTOR}")).await;
+        let later = program.run("exec sleep 60").await;
+        let other = if other_is == "earlier" { &earlier } else { &later };
+        std::fs::write(folder.path().join("new"), format!("{} {}\n", other.pid(), other.id()))
+            .unwrap();
+        std::fs::rename(folder.path().join("new"), &go).unwrap();
+        let daemon = one(&program.wait_for(1));
+        let proof = patiently("stop", other.stop_by(StopPolicy::KILL, Verb::Stop)).await;
+        assert!(is_alive(daemon.unsigned_abs()), "{other_is}: it is not of that tree");
+        assert!(!proof.gone.contains(&impostor.pid()), "{other_is}: {proof:?}");
+        let proof = patiently("stop", impostor.stop(Verb::Stop)).await;
+        assert!(proof.gone.contains(&impostor.pid()), "{other_is}: {proof:?}");
+        assert_eq!(
+            (&proof.left, &proof.unattributed),
+            (&vec![daemon], &vec![daemon]),
+            "{other_is}"
+        );
+        let close = patiently("close", program.fixture.engine.stop_unowned(STOP)).await;
+        assert!(close.unwrap().gone.contains(&daemon), "{other_is}");
+        program.wait_for_nobody();
+        patiently("stop", later.stop(Verb::Stop)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_outlives_its_leader_is_listed_and_stopped() {
     for reach in reaches() {

@@ -17,6 +17,7 @@ use super::request::{Failure, Output, Request, Step};
 use crate::descriptor_limit::{self, SoftAndHard};
 use crate::own_signals;
 use crate::raw::{check, number, syscall};
+use crate::tag::Tag;
 
 /// The child's instructions. The lists are in exec's form: arrays of pointers that end with a null
 /// one.
@@ -26,6 +27,7 @@ pub(super) struct Setup<'a> {
     env: Vec<*const c_char>,
     streams: [BorrowedFd<'a>; 3],
     descriptors: Option<SoftAndHard>,
+    tag: Option<[(usize, SoftAndHard); 2]>,
     confining: Option<Confining<'a>>,
     birth: &'a AtomicI32,
     /// The signals to reset to the default action: bit n - 1 is signal n.
@@ -50,6 +52,7 @@ impl<'a> Setup<'a> {
             env: pointers(&request.env),
             streams,
             descriptors: descriptor_limit::for_children(),
+            tag: request.tag.map(Tag::limits),
             confining,
             birth,
             reset: Cell::new(own_signals::may_be_ignored()),
@@ -134,9 +137,9 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     if let Some(limits) = setup.descriptors {
         set_limits(libc::RLIMIT_NOFILE as usize, limits)?;
     }
-    if let Some(tag) = setup.request.tag {
+    for (which, limits) in setup.tag.into_iter().flatten() {
         // If the system has no such limit, trees are told apart by their other marks.
-        _ = set_limits(libc::RLIMIT_LOCKS as usize, tag.limits());
+        _ = set_limits(which, limits);
     }
     let empty_mask = 0u64;
     let how = libc::SIG_SETMASK.unsigned_abs() as usize;
