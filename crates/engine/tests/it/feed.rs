@@ -39,7 +39,7 @@ async fn the_events_of_a_process_come_in_order_with_their_details() {
     let launch = Launch {
         session: Some(Session("s".into())),
         labels: [("l".to_owned(), "v".to_owned())].into(),
-        timeouts: Timeouts { wall: None, idle: Some(Duration::from_millis(50)) },
+        timeouts: Timeouts { wall: None, idle: Some(Duration::from_secs(1)) },
         stop: StopPolicy::KILL,
         touches: Some(touches()),
         ..fixture.launch("print x then hold")
