@@ -14,7 +14,7 @@ use lastbyte_sys::confine::{
     Confinement, FilePlace, Filter, KeptFolder, MetadataChanges, Mounts, Namespaces, RootUser,
     Ruleset,
 };
-use lastbyte_sys::resolve::resolve;
+use lastbyte_sys::resolve::{Unresolved, resolve};
 
 use super::Sandbox;
 use super::enforcement::{Enforcement, Missing, Probed};
@@ -138,19 +138,21 @@ impl OwnFolders {
 
     fn shared_memory(&self) -> Result<FilePlace, SandboxError> {
         let path = &self.shared_memory;
-        let found = resolve(path);
-        let found = found.map_err(|errno| SandboxError::Hide { path: path.clone(), errno })?;
+        let fault = |Unresolved { errno, .. }| SandboxError::Hide { path: path.clone(), errno };
+        let found = resolve(path).map_err(fault)?;
         Ok(FilePlace { path: c_path(&found.path), file: found.file })
     }
 }
 
-/// Returns whether anything was created. If this user may not create it, neither may a command.
+/// Returns whether anything was created. If this user may not create it, neither may a command,
+/// unless it could change the mode of the folder first.
 fn make_absent(absent: &[Absent]) -> Result<bool, SandboxError> {
     let mut made = false;
     for one in absent {
         match one.make() {
             Ok(()) => made = true,
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {}
+            Err(Errno::PERM | Errno::ROFS) => {}
+            Err(Errno::ACCESS) if !one.is_in_own_folder() => {}
             Err(errno) => return Err(SandboxError::Protect { path: one.path.clone(), errno }),
         }
     }

@@ -5,10 +5,11 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::user::is_own_user;
 
 /// Something to protect below a home folder.
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +119,12 @@ impl Absent {
             IfMissing::Leave => Ok(()),
         };
         made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    /// Whether the folder in which to create it belongs to this user.
+    pub(super) fn is_in_own_folder(&self) -> bool {
+        let folder = self.path.ancestors().skip(1).find_map(|above| fs::metadata(above).ok());
+        folder.is_none_or(|folder| is_own_user(folder.uid()))
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
