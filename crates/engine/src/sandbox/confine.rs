@@ -102,8 +102,13 @@ impl Sandboxes {
     }
 
     fn unrecorded(&self, error: &io::Error) -> SandboxError {
-        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-        SandboxError::Record { path: self.written.path().to_owned(), errno }
+        let path = self.written.path().to_owned();
+        match (Errno::from_io_error(error).unwrap_or(Errno::IO), resolve(&path)) {
+            (Errno::ACCESS, Err(Unresolved { errno: Errno::ACCESS, at: Some(at) })) => {
+                SandboxError::OwnUnreachable { path, closed: at.path }
+            }
+            (errno, _) => SandboxError::Record { path, errno },
+        }
     }
 
     /// Keeps what was found, but not a failure: it may have been a temporary shortage.

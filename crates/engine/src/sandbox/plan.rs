@@ -249,12 +249,18 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'a, R> {
         let (mut hidden, mut missing) = (Vec::new(), Vec::new());
         for path in self.places.hidden {
             let fault = |errno| SandboxError::Hide { path: path.clone(), errno };
-            match self.find(path) {
+            match self.look(path) {
                 Ok(found) if found.is_folder => hidden.push(found.path),
                 Ok(_) => return Err(fault(Errno::NOTDIR)),
                 // Nothing to hide, unless a command could create it.
-                Err(Errno::NOENT | Errno::NOTDIR) => missing.push(path.clone()),
-                Err(errno) => return Err(fault(errno)),
+                Err(Unresolved { errno: Errno::NOENT | Errno::NOTDIR, .. }) => {
+                    missing.push(path.clone());
+                }
+                Err(Unresolved { errno: Errno::ACCESS, at: Some(at) }) => {
+                    let (path, closed) = (path.clone(), at.path);
+                    return Err(SandboxError::OwnUnreachable { path, closed });
+                }
+                Err(Unresolved { errno, .. }) => return Err(fault(errno)),
             }
         }
         Ok((outermost(hidden), missing))

@@ -4,7 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use lastbyte_engine::{Enforcement, Errno, Launch, SandboxError, Settings, StartError, Status};
+use lastbyte_engine::{
+    Enforcement, Errno, Launch, Network, Sandbox, SandboxError, Settings, StartError, Status,
+};
 
 use super::{fixture_with, folder, run, shell};
 use crate::enforcements::with_mounts;
@@ -157,6 +159,38 @@ async fn an_unprivileged_server_refuses_a_home_in_which_it_can_protect_nothing()
         let server = fixture_with(enforcement, |settings| settings.homes = vec!["/usr/lib".into()]);
         let (status, text) = run(&server, shell("! touch .bashrc", Path::new("/usr/lib"))).await;
         assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+    }
+}
+
+/// To go on would be unsafe: a server that keeps its state elsewhere does not know the former roots.
+#[tokio::test]
+async fn an_unprivileged_server_says_which_closed_folder_keeps_it_from_its_own() {
+    let test = "sandbox::closed::\
+                an_unprivileged_server_says_which_closed_folder_keeps_it_from_its_own";
+    if !as_nobody(test) {
+        return;
+    }
+    for enforcement in with_mounts() {
+        let area = Area::new(enforcement);
+        let (closed, work) = (area.at("home/.local"), area.at("work"));
+        let (state, roots) = (closed.join("state/lastbyte"), closed.join("state/sandbox-roots"));
+        fs::create_dir_all(&state).unwrap();
+        fs::create_dir(&work).unwrap();
+        let read_only = || {
+            let sandbox = Sandbox::ReadOnly { network: Network::Off };
+            Launch { sandbox, ..shell("true", &work) }
+        };
+        let hiding = area.server_with(|settings| settings.hidden = vec![state.clone()]);
+        let recording = area.server_with(|settings| settings.sandbox_roots = roots.clone());
+        let (status, text) = run(&hiding, shell("chmod 0 .local", &area.at("home"))).await;
+        assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        for (server, path) in [(hiding, state), (recording, roots)] {
+            let want = SandboxError::OwnUnreachable { path, closed: closed.clone() };
+            assert_eq!(refused(&server, read_only()).await, want, "{enforcement:?}");
+            let hint = format!("run `chmod u+rwx {}`", closed.display());
+            assert!(want.to_string().contains(&hint), "{want}");
+        }
+        area.set_mode("home/.local", 0o755);
     }
 }
 
