@@ -76,8 +76,10 @@ impl Sandboxes {
             return Ok(None);
         }
         let written = self.written.folders().map_err(|error| self.unrecorded(&error))?;
-        let Self { hidden, settings: Settings { protected, homes, .. }, .. } = self;
-        let places = Places { cwd, tmpdir, hidden, protected, homes, written: &written };
+        let Self { hidden, settings: Settings { protected, homes, config_home, .. }, .. } = self;
+        let config_home = config_home.as_deref();
+        let places =
+            Places { cwd, tmpdir, hidden, protected, homes, config_home, written: &written };
         let Some(mut plan) = PathPlan::new(sandbox, places, resolve)? else { return Ok(None) };
         let found = self.find().map_err(SandboxError::NotEnforceable)?;
         match (found.enforcement, plan.needs()) {

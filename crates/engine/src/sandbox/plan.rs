@@ -28,6 +28,8 @@ pub(super) struct Places<'a> {
     pub(super) protected: &'a [PathBuf],
     /// Home folders of the server's user.
     pub(super) homes: &'a [PathBuf],
+    /// Where programs look for their settings instead of `.config` in a home.
+    pub(super) config_home: Option<&'a Path>,
     /// Folders in which a confined command could have changed where a path leads.
     pub(super) written: &'a Folders,
 }

@@ -42,7 +42,7 @@ fn workspace() -> Workspace {
 /// Without a temporary folder, home folders and files of the server.
 fn places<'a>(cwd: &'a str, hidden: &'a [PathBuf], written: &'a Folders) -> Places<'a> {
     let cwd = Path::new(cwd);
-    Places { cwd, tmpdir: None, hidden, protected: &[], homes: &[], written }
+    Places { cwd, tmpdir: None, hidden, protected: &[], homes: &[], config_home: None, written }
 }
 
 fn plan_at(cwd: &str, workspace: Workspace, hidden: &[&str]) -> Result<PathPlan, SandboxError> {

@@ -81,7 +81,25 @@ impl<R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'_, R> {
                 }
             }
         }
+        self.config_home(named, roots, &mut all)?;
         Ok(all)
+    }
+
+    /// `XDG_CONFIG_HOME`, which programs use in place of `.config` in a home.
+    fn config_home(
+        &self,
+        named: &[NamedRoot<'_>],
+        roots: &[PathBuf],
+        all: &mut Protecting,
+    ) -> Result<(), SandboxError> {
+        let Some(path) = self.places.config_home else { return Ok(()) };
+        let is_named =
+            |found: &Resolved| named.iter().any(|root| root.found.path.starts_with(&found.path));
+        match self.find(path) {
+            Ok(found) if is_named(&found) => Ok(()),
+            Err(Errno::NOENT) if !self.would_be_in_a_root(path, roots) => Ok(()),
+            Ok(_) | Err(_) => self.startup_file(path.to_owned(), IfMissing::Folder, roots, all),
+        }
     }
 
     fn startup_file(
@@ -93,7 +111,7 @@ impl<R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'_, R> {
     ) -> Result<(), SandboxError> {
         match self.look(&path) {
             Ok(found) => self.protect(found, roots, all),
-            Err(Unresolved { errno: Errno::NOENT, .. }) if if_missing.is_made() => {
+            Err(Unresolved { errno: Errno::NOENT, .. }) if if_missing.is_made(&path) => {
                 all.absent.push(Absent { path, if_missing });
             }
             Err(Unresolved { errno: Errno::NOENT, .. }) => {}
