@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::resolve::{Resolved, Unresolved};
+use lastbyte_sys::resolve::{FileId, Resolved, Unresolved};
 
 use super::{NamedRoot, Planner, inside_any};
 use crate::sandbox::startup_files::{Absent, IfMissing, STARTUP_FILES, StartupFile};
@@ -68,6 +68,7 @@ impl<R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'_, R> {
                     continue;
                 }
             };
+            self.protect_links(&home, roots, &mut all);
             let meets =
                 |root: &PathBuf| home.path.starts_with(root) || root.starts_with(&home.path);
             if !roots.iter().any(meets) {
@@ -122,14 +123,21 @@ impl<R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'_, R> {
 
     /// Protects a link together with its target: a command could write either.
     fn protect(&self, found: Resolved, roots: &[PathBuf], all: &mut Protecting) {
-        let links = found.links.into_iter().map(|link| (link.path, link.file));
-        let way = links.chain([(found.path, found.file)]);
-        for (path, file) in way.filter(|(path, _)| inside_any(path, roots)) {
-            // A root that is protected as a whole would not be writable.
-            if !roots.contains(&path) {
-                self.files.borrow_mut().insert(path.clone(), file);
-                all.protected.push(path);
-            }
+        self.protect_links(&found, roots, all);
+        self.protect_file(found.path, found.file, roots, all);
+    }
+
+    fn protect_links(&self, found: &Resolved, roots: &[PathBuf], all: &mut Protecting) {
+        for link in &found.links {
+            self.protect_file(link.path.clone(), link.file, roots, all);
+        }
+    }
+
+    fn protect_file(&self, path: PathBuf, file: FileId, roots: &[PathBuf], all: &mut Protecting) {
+        // A root that is protected as a whole would not be writable.
+        if inside_any(&path, roots) && !roots.contains(&path) {
+            self.files.borrow_mut().insert(path.clone(), file);
+            all.protected.push(path);
         }
     }
 

@@ -142,6 +142,24 @@ async fn neither_a_linked_startup_file_nor_its_target_can_be_written() {
     }
 }
 
+/// A command could put a folder with startup files in place of the link.
+#[tokio::test]
+async fn a_link_that_leads_to_a_home_cannot_be_replaced() {
+    for enforcement in with_mounts() {
+        let (home, elsewhere) = (Home::new(), folder());
+        for target in [home.at(""), elsewhere.path().to_owned()] {
+            let link = home.area.path().join("link");
+            symlink(&target, &link).unwrap();
+            let server = fixture_with(enforcement, |settings| settings.homes = vec![link.clone()]);
+            let text = "! rm link && ! mv link x && ! ln -sfn /x link && touch made";
+            let (status, text) = run(&server, shell(text, home.area.path())).await;
+            assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+            assert_eq!(fs::read_link(&link).unwrap(), target);
+            fs::remove_file(&link).unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_option_allows_all_but_the_servers_own_settings() {
     for enforcement in with_mounts() {
