@@ -40,6 +40,8 @@ pub struct Settings {
     /// Home folders of this user. Startup files are protected in those that a confined command can
     /// write.
     pub homes: Vec<PathBuf>,
+    /// The folder that `XDG_CONFIG_HOME` names: protected like `.config` in a home.
+    pub config_home: Option<PathBuf>,
     /// How sandbox policies are enforced.
     pub enforcement: EnforcementChoice,
     /// The file that lists the folders confined commands could write, which later engines need.
@@ -75,6 +77,7 @@ impl Settings {
             hidden: Vec::new(),
             protected: Vec::new(),
             homes: homes(),
+            config_home: variable("XDG_CONFIG_HOME"),
             enforcement: EnforcementChoice::Best,
         }
     }
@@ -82,9 +85,12 @@ impl Settings {
 
 /// `HOME`, and the home folder from the user database.
 fn homes() -> Vec<PathBuf> {
-    let told = std::env::var_os("HOME").map(PathBuf::from);
-    let both = told.into_iter().chain(lastbyte_sys::user::home());
-    let mut homes: Vec<PathBuf> = both.filter(|home| home.is_absolute()).collect();
+    let listed = lastbyte_sys::user::home().filter(|home| home.is_absolute());
+    let mut homes: Vec<PathBuf> = variable("HOME").into_iter().chain(listed).collect();
     homes.dedup();
     homes
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -44,6 +44,20 @@ pub struct Link {
     pub above: Vec<FileId>,
 }
 
+/// Why a path does not resolve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unresolved {
+    pub errno: Errno,
+    /// For EACCES the folder that may not be searched, for ENOTDIR the file in place of a folder.
+    pub at: Option<Resolved>,
+}
+
+impl From<Errno> for Unresolved {
+    fn from(errno: Errno) -> Self {
+        Self { errno, at: None }
+    }
+}
+
 impl FileId {
     pub(crate) fn from_statx(found: &Statx) -> Self {
         let device = (u64::from(found.stx_dev_major) << 32) | u64::from(found.stx_dev_minor);
@@ -52,14 +66,16 @@ impl FileId {
 }
 
 /// Resolves an absolute path.
-pub fn resolve(path: &Path) -> Result<Resolved, Errno> {
+pub fn resolve(path: &Path) -> Result<Resolved, Unresolved> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(CWD, path, PATH_ONLY, Mode::empty(), resolve) {
         // Without links, `.` and `..` can be removed textually.
-        Ok(file) => found(&file, without_dots(path), Vec::new()),
+        Ok(file) => Ok(found(&file, without_dots(path), Vec::new())?),
         // There are links, or the kernel or a seccomp filter does not allow the call.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => PathWalk::new(path)?.finish(),
-        Err(errno) => Err(errno),
+        // To learn where it failed.
+        Err(Errno::ACCESS | Errno::NOTDIR) => PathWalk::new(path)?.finish(),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -117,16 +133,24 @@ impl PathWalk {
         Ok(Self { at, path: "/".into(), above: vec![top], links: Vec::new(), left })
     }
 
-    fn finish(mut self) -> Result<Resolved, Errno> {
+    fn finish(mut self) -> Result<Resolved, Unresolved> {
         while let Some(name) = self.left.pop_front() {
-            match name.as_encoded_bytes() {
-                b"/" => self.restart()?,
-                b"." => {}
-                b".." => self.up()?,
-                _ => self.down(&name)?,
+            let step = match name.as_encoded_bytes() {
+                b"/" => self.restart(),
+                b"." => Ok(()),
+                b".." => self.up(),
+                _ => self.down(&name),
+            };
+            match step {
+                Ok(()) => {}
+                Err(errno @ (Errno::ACCESS | Errno::NOTDIR)) => {
+                    let at = Some(found(&self.at, self.path, self.links)?);
+                    return Err(Unresolved { errno, at });
+                }
+                Err(errno) => return Err(errno.into()),
             }
         }
-        found(&self.at, self.path, self.links)
+        Ok(found(&self.at, self.path, self.links)?)
     }
 
     fn restart(&mut self) -> Result<(), Errno> {
@@ -204,13 +228,27 @@ mod tests {
         let found = resolve(&top.join("a/./b/../../a")).expect("there");
         assert_eq!(found.path, top.join("a"));
         assert_eq!(resolve(Path::new("/..")).map(|found| found.path), Ok("/".into()));
-        assert_eq!(resolve(&top.join("no/../a")).map(|found| found.path), Err(Errno::NOENT));
+        assert_eq!(resolve(&top.join("no/../a")), Err(Errno::NOENT.into()));
+    }
+
+    #[test]
+    fn a_path_that_does_not_resolve_says_where_it_ends() {
+        let folder = tempfile::tempdir().expect("folder");
+        let top = folder.path().canonicalize().expect("there");
+        fs::write(top.join("file"), "").expect("written");
+        symlink("file/x", top.join("link")).expect("link");
+        for (way, links) in [("file/x/y", vec![]), ("link", vec![top.join("link")])] {
+            let Unresolved { errno, at } = resolve(&top.join(way)).expect_err("no folder");
+            let at = at.expect("known");
+            assert_eq!((errno, &at.path), (Errno::NOTDIR, &top.join("file")), "{way}");
+            assert_eq!(at.links.into_iter().map(|link| link.path).collect::<Vec<_>>(), links);
+        }
     }
 
     #[test]
     fn a_circle_of_links_ends() {
         let folder = tempfile::tempdir().expect("folder");
         symlink("circle", folder.path().join("circle")).expect("link");
-        assert_eq!(resolve(&folder.path().join("circle")), Err(Errno::LOOP));
+        assert_eq!(resolve(&folder.path().join("circle")), Err(Errno::LOOP.into()));
     }
 }

@@ -32,3 +32,8 @@ pub fn home() -> Option<PathBuf> {
 pub fn is_user_0() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Whether this program runs as this user.
+pub fn is_own_user(uid: u32) -> bool {
+    rustix::process::geteuid().as_raw() == uid
+}

@@ -14,7 +14,7 @@ use lastbyte_sys::confine::{
     Confinement, FilePlace, Filter, KeptFolder, MetadataChanges, Mounts, Namespaces, RootUser,
     Ruleset,
 };
-use lastbyte_sys::resolve::resolve;
+use lastbyte_sys::resolve::{Unresolved, resolve};
 
 use super::Sandbox;
 use super::enforcement::{Enforcement, Missing, Probed};
@@ -76,8 +76,10 @@ impl Sandboxes {
             return Ok(None);
         }
         let written = self.written.folders().map_err(|error| self.unrecorded(&error))?;
-        let Self { hidden, settings: Settings { protected, homes, .. }, .. } = self;
-        let places = Places { cwd, tmpdir, hidden, protected, homes, written: &written };
+        let Self { hidden, settings: Settings { protected, homes, config_home, .. }, .. } = self;
+        let config_home = config_home.as_deref();
+        let places =
+            Places { cwd, tmpdir, hidden, protected, homes, config_home, written: &written };
         let Some(mut plan) = PathPlan::new(sandbox, places, resolve)? else { return Ok(None) };
         let found = self.find().map_err(SandboxError::NotEnforceable)?;
         match (found.enforcement, plan.needs()) {
@@ -102,8 +104,13 @@ impl Sandboxes {
     }
 
     fn unrecorded(&self, error: &io::Error) -> SandboxError {
-        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-        SandboxError::Record { path: self.written.path().to_owned(), errno }
+        let path = self.written.path().to_owned();
+        match (Errno::from_io_error(error).unwrap_or(Errno::IO), resolve(&path)) {
+            (Errno::ACCESS, Err(Unresolved { errno: Errno::ACCESS, at: Some(at) })) => {
+                SandboxError::OwnUnreachable { path, closed: at.path }
+            }
+            (errno, _) => SandboxError::Record { path, errno },
+        }
     }
 
     /// Keeps what was found, but not a failure: it may have been a temporary shortage.
@@ -138,19 +145,21 @@ impl OwnFolders {
 
     fn shared_memory(&self) -> Result<FilePlace, SandboxError> {
         let path = &self.shared_memory;
-        let found = resolve(path);
-        let found = found.map_err(|errno| SandboxError::Hide { path: path.clone(), errno })?;
+        let fault = |Unresolved { errno, .. }| SandboxError::Hide { path: path.clone(), errno };
+        let found = resolve(path).map_err(fault)?;
         Ok(FilePlace { path: c_path(&found.path), file: found.file })
     }
 }
 
-/// Returns whether anything was created. If this user may not create it, neither may a command.
+/// Returns whether anything was created. If this user may not create it, neither may a command,
+/// unless it could change the mode of the folder first.
 fn make_absent(absent: &[Absent]) -> Result<bool, SandboxError> {
     let mut made = false;
     for one in absent {
         match one.make() {
             Ok(()) => made = true,
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {}
+            Err(Errno::PERM | Errno::ROFS) => {}
+            Err(Errno::ACCESS) if !one.is_in_own_folder() => {}
             Err(errno) => return Err(SandboxError::Protect { path: one.path.clone(), errno }),
         }
     }

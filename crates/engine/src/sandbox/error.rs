@@ -80,6 +80,12 @@ pub enum SandboxError {
         path = path.display()
     )]
     ProtectAbove { path: PathBuf },
+    #[error(
+        "cannot reach {path}, which only the server may use: {closed} cannot be searched: run \
+         `chmod u+rwx {closed}`, or set HOME to a directory of your own if it belongs to another user",
+        path = path.display(), closed = closed.display()
+    )]
+    OwnUnreachable { path: PathBuf, closed: PathBuf },
     #[error("cannot hide the server's private folder {path}", path = path.display())]
     Hide {
         path: PathBuf,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::resolve::{FileId, Link, Resolved};
+use lastbyte_sys::resolve::{FileId, Link, Resolved, Unresolved};
 
 use super::error::{Needs, SandboxError};
 use super::root_record::{Folders, Used};
@@ -28,6 +28,8 @@ pub(super) struct Places<'a> {
     pub(super) protected: &'a [PathBuf],
     /// Home folders of the server's user.
     pub(super) homes: &'a [PathBuf],
+    /// Where programs look for their settings instead of `.config` in a home.
+    pub(super) config_home: Option<&'a Path>,
     /// Folders in which a confined command could have changed where a path leads.
     pub(super) written: &'a Folders,
 }
@@ -63,7 +65,7 @@ impl PathPlan {
     pub(super) fn new(
         sandbox: &Sandbox,
         places: Places<'_>,
-        resolve: impl Fn(&Path) -> Result<Resolved, Errno>,
+        resolve: impl Fn(&Path) -> Result<Resolved, Unresolved>,
     ) -> Result<Option<Self>, SandboxError> {
         let planner = || Planner::new(places, resolve);
         match sandbox {
@@ -108,10 +110,10 @@ struct Planner<'a, R> {
     resolve: R,
     files: RefCell<BTreeMap<PathBuf, FileId>>,
     /// Where each path leads. Resolved once, so that no two parts of a plan contradict each other.
-    resolved: RefCell<BTreeMap<PathBuf, Result<Resolved, Errno>>>,
+    resolved: RefCell<BTreeMap<PathBuf, Result<Resolved, Unresolved>>>,
 }
 
-impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
+impl<'a, R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'a, R> {
     fn new(places: Places<'a>, resolve: R) -> Result<Self, SandboxError> {
         let (hidden, missing) = (vec![], vec![]);
         let (files, resolved) = (RefCell::default(), RefCell::default());
@@ -122,6 +124,10 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
 
     /// Where a path leads. The child checks later that it still does.
     fn find(&self, path: &Path) -> Result<Resolved, Errno> {
+        self.look(path).map_err(|unresolved| unresolved.errno)
+    }
+
+    fn look(&self, path: &Path) -> Result<Resolved, Unresolved> {
         if let Some(known) = self.resolved.borrow().get(path) {
             return known.clone();
         }
@@ -245,13 +251,18 @@ impl<'a, R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'a, R> {
         let (mut hidden, mut missing) = (Vec::new(), Vec::new());
         for path in self.places.hidden {
             let fault = |errno| SandboxError::Hide { path: path.clone(), errno };
-            match self.find(path) {
+            match self.look(path) {
                 Ok(found) if found.is_folder => hidden.push(found.path),
                 Ok(_) => return Err(fault(Errno::NOTDIR)),
-                // Nothing to hide.
-                Err(Errno::NOENT) => missing.push(path.clone()),
-                Err(Errno::NOTDIR) => {}
-                Err(errno) => return Err(fault(errno)),
+                // Nothing to hide, unless a command could create it.
+                Err(Unresolved { errno: Errno::NOENT | Errno::NOTDIR, .. }) => {
+                    missing.push(path.clone());
+                }
+                Err(Unresolved { errno: Errno::ACCESS, at: Some(at) }) => {
+                    let (path, closed) = (path.clone(), at.path);
+                    return Err(SandboxError::OwnUnreachable { path, closed });
+                }
+                Err(Unresolved { errno, .. }) => return Err(fault(errno)),
             }
         }
         Ok((outermost(hidden), missing))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::resolve::{FileId, Link, Resolved};
+use lastbyte_sys::resolve::{FileId, Link, Resolved, Unresolved};
 
 use super::error::{Needs, SandboxError};
 use super::plan::{PathPlan, Places};
@@ -14,7 +14,7 @@ use super::root_record::Folders;
 use super::{Network, Sandbox, Workspace};
 
 /// `/ws/link` leads to `/etc`, `/home` to `/usr/home`.
-fn resolve(path: &Path) -> Result<Resolved, Errno> {
+fn resolve(path: &Path) -> Result<Resolved, Unresolved> {
     let found = find(path)?;
     let link = |path: &str| Link { path: path.into(), file: FileId::default(), above: vec![] };
     let links = ["/ws/link", "/home"].into_iter().filter(|link| path.starts_with(link));
@@ -42,7 +42,7 @@ fn workspace() -> Workspace {
 /// Without a temporary folder, home folders and files of the server.
 fn places<'a>(cwd: &'a str, hidden: &'a [PathBuf], written: &'a Folders) -> Places<'a> {
     let cwd = Path::new(cwd);
-    Places { cwd, tmpdir: None, hidden, protected: &[], homes: &[], written }
+    Places { cwd, tmpdir: None, hidden, protected: &[], homes: &[], config_home: None, written }
 }
 
 fn plan_at(cwd: &str, workspace: Workspace, hidden: &[&str]) -> Result<PathPlan, SandboxError> {
@@ -66,7 +66,7 @@ fn full_access_and_external_need_no_plan_and_resolve_no_path() {
     let hidden = paths(&["/state"]);
     let none = Folders::default();
     let places = places("/ws", &hidden, &none);
-    let unused = |_: &Path| -> Result<Resolved, Errno> { panic!("an unnecessary resolve") };
+    let unused = |_: &Path| -> Result<Resolved, Unresolved> { panic!("an unnecessary resolve") };
     for sandbox in [Sandbox::FullAccess, Sandbox::External] {
         assert_eq!(PathPlan::new(&sandbox, places, unused), Ok(None));
     }
@@ -151,6 +151,30 @@ fn what_cannot_be_protected_is_an_error() {
     assert_eq!(with("/ws").unwrap().protected, paths(&["/ws"]), "all of a root");
 }
 
+/// A command could open a folder that its owner may not search, or replace a file that is in the way.
+#[test]
+fn what_is_behind_an_obstacle_is_protected_with_it() {
+    let closed = |path: &Path| match path.strip_prefix("/ws/home/closed") {
+        Ok(rest) if rest != Path::new("") => {
+            let at = find(Path::new("/ws/home/closed")).ok();
+            Err(Unresolved { errno: Errno::ACCESS, at })
+        }
+        _ => resolve(path),
+    };
+    let with = |cwd: &str, protected: &str| {
+        let (homes, none) = (paths(&["/ws/home/closed/me"]), Folders::default());
+        let protected = paths(&[protected]);
+        let places = Places { homes: &homes, protected: &protected, ..places(cwd, &[], &none) };
+        let plan = PathPlan::new(&Sandbox::WorkspaceWrite(workspace()), places, closed);
+        plan.map(|plan| (plan.as_ref().unwrap().protected.clone(), plan.unwrap().immovable))
+    };
+    let both = Ok((paths(&["/ws/home/closed"]), paths(&["/ws/home"])));
+    assert_eq!(with("/ws", "/ws/home/closed/conf/lb.txt"), both, "home and settings");
+    assert_eq!(with("/other", "/ws/home/closed/lb.txt"), Ok((vec![], vec![])), "not in a root");
+    let (path, errno) = (PathBuf::from("/ws/home/closed/me"), Errno::ACCESS);
+    assert_eq!(with("/ws/home/closed", "/a.txt"), Err(SandboxError::Protect { path, errno }));
+}
+
 #[test]
 fn shared_memory_that_the_server_is_in_stays_as_it_is() {
     let plan = plan(workspace(), &["/dev/shm/state"]).unwrap();
@@ -212,7 +236,7 @@ fn a_path_is_resolved_once() {
     let none = Folders::default();
     let places = Places {
         tmpdir: Some(OsStr::new("/tmp")),
-        protected: &hidden,
+        protected: &paths(&["/state/lastbyte", "/ws/lastbyte.txt"]),
         homes: &paths(&["/ws", "/home/me"]),
         ..places("/ws", &hidden, &none)
     };

@@ -31,11 +31,12 @@ struct Known {
 /// The folders of a record file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folders {
-    by_path: HashMap<PathBuf, Used>,
+    /// The folders that each path referred to, in order of use.
+    by_path: HashMap<PathBuf, Vec<Used>>,
     files: HashSet<FileId>,
 }
 
-/// Which folder a path referred to when it was first used.
+/// Which folder a path referred to, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) file: FileId,
@@ -97,8 +98,7 @@ impl Known {
         let whole = bytes.iter().rposition(|byte| *byte == 0).map_or(0, |last| last + 1);
         let folders = Arc::make_mut(&mut self.folders);
         bytes[..whole].split(|byte| *byte == 0).filter_map(parse).for_each(|(path, used)| {
-            folders.files.insert(used.file);
-            folders.by_path.insert(path, used);
+            folders.insert(path, used);
         });
         self.read_to += whole as u64;
         if self.read_to > MOST_BYTES { self.shorten(path) } else { Ok(()) }
@@ -127,8 +127,13 @@ impl Known {
 }
 
 impl Folders {
+    fn insert(&mut self, path: PathBuf, used: Used) {
+        self.files.insert(used.file);
+        self.by_path.entry(path).or_default().push(used);
+    }
+
     fn has(&self, path: &Path, file: FileId) -> bool {
-        self.by_path.get(path).is_some_and(|used| used.file == file)
+        self.by_path.get(path).is_some_and(|uses| uses.iter().any(|used| used.file == file))
     }
 
     /// Whether a confined command could have created this link.
@@ -140,7 +145,8 @@ impl Folders {
     /// What a path was first used for, if a confined command could have replaced it.
     pub(super) fn first_use(&self, path: &Path) -> Option<Used> {
         let replaceable = path.ancestors().skip(1).any(|above| self.is_written(above));
-        self.by_path.get(path).copied().filter(|_| replaceable)
+        let first = self.by_path.get(path).and_then(|uses| uses.first());
+        first.copied().filter(|_| replaceable)
     }
 
     fn is_written(&self, folder: &Path) -> bool {
@@ -171,8 +177,7 @@ impl Folders {
         let mut known = Self::default();
         for (path, inode) in folders {
             let file = FileId { device: 0, inode: *inode };
-            known.files.insert(file);
-            known.by_path.insert(path.into(), Used { file, since });
+            known.insert(path.into(), Used { file, since });
         }
         known
     }
@@ -215,6 +220,20 @@ mod tests {
         fs::write(&file, b"0 7 9 /a b\n\x000 7 9 /other").unwrap();
         let folders = RootRecord::new(file).folders().unwrap();
         assert!(folders.has(Path::new("/a b\n"), FILE) && folders.by_path.len() == 1);
+    }
+
+    #[test]
+    fn a_path_keeps_its_first_use_and_each_folder_is_written_down_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = RootRecord::new(folder.path().join("roots"));
+        let (other, later) = (FileId { inode: 10, ..FILE }, UNIX_EPOCH + Duration::from_secs(5));
+        let path = Path::new("/tmp/w");
+        for (file, now) in [(FILE, UNIX_EPOCH), (other, later), (FILE, later), (other, later)] {
+            written.add(&[(path, file)], now).unwrap();
+        }
+        let first = Used { file: FILE, since: UNIX_EPOCH };
+        assert_eq!(written.folders().unwrap().first_use(path), Some(first));
+        assert_eq!(fs::read(written.path()).unwrap(), b"0 7 9 /tmp/w\x005 7 10 /tmp/w\0");
     }
 
     #[test]

@@ -5,10 +5,11 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::user::is_own_user;
 
 /// Something to protect below a home folder.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,8 @@ pub(super) struct StartupFile {
 pub(super) enum IfMissing {
     /// Create an empty folder.
     Folder,
+    /// The same, if the folder above it exists.
+    FolderInFolder,
     /// Create a file with a comment, if the program that reads it is installed.
     FileFor(&'static str),
     /// The same, and source the next of bash's three files: bash reads only the first it finds.
@@ -38,6 +41,10 @@ const fn folder(name: &'static str) -> StartupFile {
     StartupFile { name, if_missing: IfMissing::Folder }
 }
 
+const fn folder_in_folder(name: &'static str) -> StartupFile {
+    StartupFile { name, if_missing: IfMissing::FolderInFolder }
+}
+
 const fn if_there(name: &'static str) -> StartupFile {
     StartupFile { name, if_missing: IfMissing::Leave }
 }
@@ -48,6 +55,12 @@ pub(super) const STARTUP_FILES: [StartupFile; 34] = [
     folder(".config"),
     folder(".ssh"),
     folder(".local/bin"),
+    // Units and services are run at login, applications when a file of their type is opened.
+    folder(".local/share/systemd"),
+    folder(".local/share/dbus-1"),
+    folder(".local/share/applications"),
+    // On the path once Rust is installed.
+    folder_in_folder(".cargo/bin"),
     file(".profile", "sh"),
     file(".bashrc", "bash"),
     StartupFile { name: ".bash_profile", if_missing: IfMissing::BashProfile },
@@ -74,20 +87,17 @@ pub(super) const STARTUP_FILES: [StartupFile; 34] = [
     if_there(".xinitrc"),
     if_there(".Xsession"),
     if_there("bin"),
-    if_there(".local/share/applications"),
-    if_there(".local/share/systemd"),
-    if_there(".local/share/dbus-1"),
     if_there(".git-templates"),
-    if_there(".cargo/bin"),
     if_there(".cargo/env"),
     if_there(".cargo/config.toml"),
 ];
 
 impl IfMissing {
     /// Whether to create a missing one. A file whose program is not installed is harmless.
-    pub(super) fn is_made(self) -> bool {
+    pub(super) fn is_made(self, path: &Path) -> bool {
         match self {
             Self::Folder => true,
+            Self::FolderInFolder => path.parent().is_some_and(Path::is_dir),
             Self::FileFor(program) => is_installed(program),
             Self::BashProfile => is_installed("bash"),
             Self::Leave => false,
@@ -112,12 +122,20 @@ impl Absent {
     /// anything, and never follows a link.
     pub(super) fn make(&self) -> Result<(), Errno> {
         let made = match self.if_missing {
-            IfMissing::Folder => DirBuilder::new().recursive(true).mode(0o700).create(&self.path),
+            IfMissing::Folder | IfMissing::FolderInFolder => {
+                DirBuilder::new().recursive(true).mode(0o700).create(&self.path)
+            }
             IfMissing::FileFor(_) => self.write(COMMENT),
             IfMissing::BashProfile => self.write(&bash_profile(&self.path)),
             IfMissing::Leave => Ok(()),
         };
         made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    /// Whether the folder in which to create it belongs to this user.
+    pub(super) fn is_in_own_folder(&self) -> bool {
+        let folder = self.path.ancestors().skip(1).find_map(|above| fs::metadata(above).ok());
+        folder.is_none_or(|folder| is_own_user(folder.uid()))
     }
 
     fn write(&self, text: &str) -> io::Result<()> {

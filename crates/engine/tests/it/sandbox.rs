@@ -1,5 +1,6 @@
 //! What a policy forbids does not happen, for any kind of command.
 
+mod closed;
 mod late;
 mod protect;
 mod refused;

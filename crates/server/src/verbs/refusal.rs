@@ -1,6 +1,8 @@
 //! Errors of the engine as errors of the API. This is the one table for all doors.
 
-use lastbyte_engine::{ForgetError, Refused, ResizeError, SandboxError, StartError, WriteError};
+use lastbyte_engine::{
+    Errno, ForgetError, Refused, ResizeError, SandboxError, StartError, WriteError,
+};
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::task::spawn_blocking;
@@ -27,6 +29,9 @@ fn sandbox_hint(error: &StartError) -> Option<&'static str> {
             Some("run `lastbyte doctor` to see which policies this machine can enforce")
         }
         SandboxError::Root { .. } => Some("`writable` needs an existing directory"),
+        SandboxError::Protect { errno: Errno::ACCESS, .. } => {
+            Some("give the server's user access to the directories above it (`chmod u+rwx`)")
+        }
         SandboxError::Protect { .. } => {
             Some("create it first, because only what exists can be protected, or leave it out")
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lastbyte_sys::Errno;
-use lastbyte_sys::resolve::Resolved;
+use lastbyte_sys::resolve::{FileId, Resolved, Unresolved};
 
 use super::{NamedRoot, Planner, inside_any};
 use crate::sandbox::startup_files::{Absent, IfMissing, STARTUP_FILES, StartupFile};
@@ -23,21 +23,26 @@ impl Protecting {
     }
 }
 
-impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
+impl<R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'_, R> {
     /// The server's own folders that do not exist and could be created in a root.
     pub(super) fn absent_hidden(&self, roots: &[PathBuf]) -> Vec<Absent> {
-        let in_a_root = |path: &&PathBuf| {
-            let there = path.ancestors().skip(1).find_map(|above| self.find(above).ok());
-            there.is_some_and(|there| inside_any(&there.path, roots))
-        };
-        let missing = self.missing.iter().filter(in_a_root);
+        let missing = self.missing.iter().filter(|path| self.would_be_in_a_root(path, roots));
         let absent = |path: &PathBuf| Absent { path: path.clone(), if_missing: IfMissing::Folder };
         missing.map(absent).collect()
+    }
+
+    fn would_be_in_a_root(&self, missing: &Path, roots: &[PathBuf]) -> bool {
+        let there = missing.ancestors().skip(1).find_map(|above| self.find(above).ok());
+        there.is_some_and(|there| inside_any(&there.path, roots))
     }
 
     pub(super) fn own_files(&self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
         let mut all = Protecting::default();
         for path in self.places.protected {
+            // A command could create it, and no harmless contents are known for it.
+            if self.find(path) == Err(Errno::NOENT) && self.would_be_in_a_root(path, roots) {
+                return Err(SandboxError::Protect { path: path.clone(), errno: Errno::NOENT });
+            }
             self.startup_file(path.clone(), IfMissing::Leave, roots, &mut all)?;
         }
         Ok(all.protected)
@@ -55,7 +60,15 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
             return Ok(all);
         }
         for home in self.places.homes {
-            let Ok(home) = self.find(home) else { continue };
+            let home = match self.look(home) {
+                Ok(found) => found,
+                Err(Unresolved { errno: Errno::NOENT, .. }) => continue,
+                Err(unresolved) => {
+                    self.protect_obstacle(home, unresolved, roots, &mut all)?;
+                    continue;
+                }
+            };
+            self.protect_links(&home, roots, &mut all);
             let meets =
                 |root: &PathBuf| home.path.starts_with(root) || root.starts_with(&home.path);
             if !roots.iter().any(meets) {
@@ -69,10 +82,27 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
                 }
             }
         }
+        self.config_home(named, roots, &mut all)?;
         Ok(all)
     }
 
-    /// Protects a link together with its target: a command could write either.
+    /// `XDG_CONFIG_HOME`, which programs use in place of `.config` in a home.
+    fn config_home(
+        &self,
+        named: &[NamedRoot<'_>],
+        roots: &[PathBuf],
+        all: &mut Protecting,
+    ) -> Result<(), SandboxError> {
+        let Some(path) = self.places.config_home else { return Ok(()) };
+        let is_named =
+            |found: &Resolved| named.iter().any(|root| root.found.path.starts_with(&found.path));
+        match self.find(path) {
+            Ok(found) if is_named(&found) => Ok(()),
+            Err(Errno::NOENT) if !self.would_be_in_a_root(path, roots) => Ok(()),
+            Ok(_) | Err(_) => self.startup_file(path.to_owned(), IfMissing::Folder, roots, all),
+        }
+    }
+
     fn startup_file(
         &self,
         path: PathBuf,
@@ -80,25 +110,52 @@ impl<R: Fn(&Path) -> Result<Resolved, Errno>> Planner<'_, R> {
         roots: &[PathBuf],
         all: &mut Protecting,
     ) -> Result<(), SandboxError> {
-        match self.find(&path) {
-            Ok(found) => {
-                let links = found.links.into_iter().map(|link| (link.path, link.file));
-                let way = links.chain([(found.path, found.file)]);
-                for (path, file) in way.filter(|(path, _)| inside_any(path, roots)) {
-                    // A root that is protected as a whole would not be writable.
-                    if !roots.contains(&path) {
-                        self.files.borrow_mut().insert(path.clone(), file);
-                        all.protected.push(path);
-                    }
-                }
-            }
-            Err(Errno::NOENT) if if_missing.is_made() => {
+        match self.look(&path) {
+            Ok(found) => self.protect(found, roots, all),
+            Err(Unresolved { errno: Errno::NOENT, .. }) if if_missing.is_made(&path) => {
                 all.absent.push(Absent { path, if_missing });
             }
-            // A command cannot write what only the superuser can read.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
-            Err(errno) => return Err(SandboxError::Protect { path, errno }),
+            Err(Unresolved { errno: Errno::NOENT, .. }) => {}
+            Err(unresolved) => self.protect_obstacle(&path, unresolved, roots, all)?,
         }
         Ok(())
+    }
+
+    /// Protects a link together with its target: a command could write either.
+    fn protect(&self, found: Resolved, roots: &[PathBuf], all: &mut Protecting) {
+        self.protect_links(&found, roots, all);
+        self.protect_file(found.path, found.file, roots, all);
+    }
+
+    fn protect_links(&self, found: &Resolved, roots: &[PathBuf], all: &mut Protecting) {
+        for link in &found.links {
+            self.protect_file(link.path.clone(), link.file, roots, all);
+        }
+    }
+
+    fn protect_file(&self, path: PathBuf, file: FileId, roots: &[PathBuf], all: &mut Protecting) {
+        // A root that is protected as a whole would not be writable.
+        if inside_any(&path, roots) && !roots.contains(&path) {
+            self.files.borrow_mut().insert(path.clone(), file);
+            all.protected.push(path);
+        }
+    }
+
+    /// Protects the folder that refuses to be searched, or the file in place of a folder. A command
+    /// could change the mode of the folder or replace the file, and then write what is behind it.
+    fn protect_obstacle(
+        &self,
+        path: &Path,
+        Unresolved { errno, at }: Unresolved,
+        roots: &[PathBuf],
+        all: &mut Protecting,
+    ) -> Result<(), SandboxError> {
+        match at.filter(|at| !roots.contains(&at.path)) {
+            Some(at) => {
+                self.protect(at, roots, all);
+                Ok(())
+            }
+            None => Err(SandboxError::Protect { path: path.to_owned(), errno }),
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! A command cannot lead the next one out of its workspace by replacing it.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
     Enforcement, EnforcementChoice, Engine, Launch, Sandbox, SandboxError, Settings, StartError,
@@ -41,6 +43,21 @@ impl Ground {
         // The fixture's own folder is not used.
         let state = folder();
         Fixture { engine: Engine::new(settings).unwrap(), anchor: Anchor::listen(), state }
+    }
+
+    /// Adds uses of these roots at this time to the list, as they are now.
+    fn record(&self, roots: &[&Path], at: SystemTime) {
+        fs::create_dir_all(&self.state).unwrap();
+        let file = self.state.join("sandbox-roots");
+        let mut records = fs::read_to_string(&file).unwrap_or_default();
+        let seconds = at.duration_since(UNIX_EPOCH).unwrap().as_secs();
+        for root in roots {
+            let used = fs::metadata(root).unwrap();
+            let (major, minor) = (rustix::fs::major(used.dev()), rustix::fs::minor(used.dev()));
+            let device = (u64::from(major) << 32) | u64::from(minor);
+            records += &format!("{seconds} {device} {} {}\0", used.ino(), root.display());
+        }
+        fs::write(file, records).unwrap();
     }
 
     /// Runs this in `area`, as a command that can write all of it.
@@ -126,31 +143,48 @@ async fn a_link_in_tmp_is_refused_as_a_workspace() {
     assert_eq!(refused, SandboxError::CwdLink { link: path.clone(), path });
 }
 
+/// Folders created just before the first use count as newer: times are compared in seconds.
 #[tokio::test]
 async fn an_older_folder_in_place_of_a_workspace_is_refused() {
     for enforcement in enforcements_here() {
         let ground = Ground::new(enforcement);
         fs::create_dir(ground.at("area/other")).unwrap();
-        let (work, area) = (ground.at("area/work"), ground.at("area"));
-        // The times of records are in seconds.
-        fs::create_dir_all(&ground.state).unwrap();
-        let used = fs::metadata(&work).unwrap();
-        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
-        let record = |path: &Path, inode: u64| {
-            let seconds = later.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-            let device = std::os::unix::fs::MetadataExt::dev(&used);
-            let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-            let device = (u64::from(major) << 32) | u64::from(minor);
-            format!("{seconds} {device} {inode} {}\0", path.display())
-        };
-        let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
-        let records = record(&work, inode(&work)) + &record(&area, inode(&area));
-        fs::write(ground.state.join("sandbox-roots"), records).unwrap();
+        let work = ground.at("area/work");
+        ground.record(&[&work, &ground.at("area")], in_a_minute());
         ground.next(&work).await.unwrap();
         ground.prepare("mv work old && mv other work").await;
         let refused = ground.next(&work).await.unwrap_err();
         assert_eq!(refused, SandboxError::RootReplaced { path: work }, "{enforcement:?}");
     }
+}
+
+#[tokio::test]
+async fn the_original_workspace_is_accepted_again_and_an_older_one_is_not() {
+    for enforcement in enforcements_here() {
+        let ground = Ground::new(enforcement);
+        let (work, area) = (ground.at("area/work"), ground.at("area"));
+        // The first folder was used at once, and the second a minute later.
+        ground.record(&[&area, &work], SystemTime::now());
+        ground.prepare("mv work old && mkdir work").await;
+        ground.record(&[&work], in_a_minute());
+        ground.next(&work).await.unwrap();
+        ground.prepare("rm -r work && mv old work").await;
+        assert_eq!(ground.next(&work).await, Ok(()), "{enforcement:?}");
+        // With a first use in the future every new folder is older, even one that was used later.
+        fs::remove_file(ground.state.join("sandbox-roots")).unwrap();
+        ground.record(&[&area, &work], in_a_minute());
+        ground.prepare("mv work old && mkdir work").await;
+        ground.record(&[&work], in_a_minute());
+        let refused = ground.next(&work).await;
+        let path = work.clone();
+        assert_eq!(refused, Err(SandboxError::RootReplaced { path }), "{enforcement:?}");
+        ground.prepare("rm -r work && mv old work").await;
+        assert_eq!(ground.next(&work).await, Ok(()), "{enforcement:?}");
+    }
+}
+
+fn in_a_minute() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(60)
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Which folders are roots.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use lastbyte_engine::{EnvEdit, Launch, Sandbox, Status, Workspace};
 
@@ -74,6 +74,22 @@ async fn a_tmpdir_behind_a_link_in_the_workspace_is_not_a_root() {
             assert_eq!(status, Status::Exited(0), "{enforcement:?}, {way}: {text}");
             assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0, "{enforcement:?}, {way}");
         }
+    }
+}
+
+/// The one way to a setgid mode, which docs/security.md names: the kernel sets it, not a call.
+#[tokio::test]
+async fn a_folder_in_a_setgid_folder_inherits_the_bit_and_a_file_does_not() {
+    for enforcement in enforcements_here() {
+        let (fixture, folder) = (fixture(enforcement), folder());
+        let mode = |path: &str| fs::metadata(folder.path().join(path)).unwrap().mode() & 0o7000;
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o2755)).unwrap();
+        assert_eq!(mode(""), 0o2000, "the folder of the test is setgid");
+        let text = "mkdir made && echo x > file && echo x > made/file && ! chmod g+s made/file";
+        let (status, text) = run(&fixture, shell(text, folder.path())).await;
+        assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        assert_eq!((mode("file"), mode("made/file")), (0, 0), "{enforcement:?}");
+        assert_eq!(mode("made"), 0o2000, "{enforcement:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A home folder as a workspace: startup files cannot be changed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -63,13 +64,15 @@ const ATTEMPTS: &str = "
         echo x > other; fails mv other $name
         fails ln -sf other $name
     done
-    for name in .ssh .config .local/bin; do
+    for name in .ssh .config .local/bin .local/share/systemd .local/share/dbus-1 \
+        .local/share/applications; do
         fails touch $name/x
         fails mkdir $name/y
         fails mv $name moved
         fails rm -rf $name
     done
     fails mv .local moved
+    fails mv .local/share moved
     fails sh -c 'mkdir -p .config/lastbyte; echo x > .config/lastbyte/config.toml'
     fails sh -c 'mkdir -p .config/autostart && echo x > .config/autostart/x.desktop'
     fails mv $AREA/home $AREA/moved
@@ -136,6 +139,24 @@ async fn neither_a_linked_startup_file_nor_its_target_can_be_written() {
             "cat .bashrc; ! echo x >> dotfiles/bashrc && ! mv dotfiles x && touch dotfiles/y";
         let (status, text) = run(&home.server(enforcement), shell(text, &home.at(""))).await;
         assert!(status == Status::Exited(0) && text.starts_with("own\n"), "{text}");
+    }
+}
+
+/// A command could put a folder with startup files in place of the link.
+#[tokio::test]
+async fn a_link_that_leads_to_a_home_cannot_be_replaced() {
+    for enforcement in with_mounts() {
+        let (home, elsewhere) = (Home::new(), folder());
+        for target in [home.at(""), elsewhere.path().to_owned()] {
+            let link = home.area.path().join("link");
+            symlink(&target, &link).unwrap();
+            let server = fixture_with(enforcement, |settings| settings.homes = vec![link.clone()]);
+            let text = "! rm link && ! mv link x && ! ln -sfn /x link && touch made";
+            let (status, text) = run(&server, shell(text, home.area.path())).await;
+            assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
+            assert_eq!(fs::read_link(&link).unwrap(), target);
+            fs::remove_file(&link).unwrap();
+        }
     }
 }
 
@@ -218,17 +239,96 @@ async fn without_mounts_a_home_is_refused_as_a_workspace() {
     assert_eq!(status, Status::Exited(0), "{text}");
 }
 
-/// The page lists everything that is protected.
+/// Programs in it are on the path of users of Rust.
+#[tokio::test]
+async fn the_programs_of_cargo_are_protected_if_cargo_has_a_folder() {
+    for enforcement in with_mounts() {
+        let home = Home::new();
+        let server = home.server(enforcement);
+        let text = "mkdir -p .cargo/bin && echo x > .cargo/bin/cargo";
+        fs::create_dir(home.at(".cargo")).unwrap();
+        let (status, text) = run(&server, shell(text, &home.at(""))).await;
+        assert_ne!(status, Status::Exited(0), "{enforcement:?}: {text}");
+        assert_eq!(fs::read_dir(home.at(".cargo/bin")).unwrap().count(), 0);
+        let without = Home::new();
+        run(&without.server(enforcement), shell("true", &without.at(""))).await;
+        assert!(!without.at(".cargo").exists());
+    }
+}
+
+/// With a config folder at this path; `link` leads to `config`.
+async fn config_home_is_protected(config_home: &str, prepare: impl Fn(&Home)) {
+    for enforcement in with_mounts() {
+        let home = Home::new();
+        prepare(&home);
+        let config = home.area.path().join(config_home);
+        let server = || {
+            fixture_with(enforcement, |settings| {
+                settings.homes = vec![];
+                settings.config_home = Some(config.clone());
+            })
+        };
+        let text = format!(
+            "mkdir -p $(dirname {config_home}/git); \
+             mkdir {config_home}/git || echo x > {config_home}/x || mv {config_home} gone || \
+             rm {config_home} || rmdir {config_home} && echo worked; touch made"
+        );
+        let launch = shell(&format!("({text}) 2>/dev/null"), home.area.path());
+        let got = run(&server(), launch).await;
+        assert_eq!(got, (Status::Exited(0), String::new()), "{enforcement:?}");
+        assert_eq!(fs::read_dir(&config).unwrap().count(), 0, "{enforcement:?}");
+        let allowed = allow(shell(&format!("echo x > {config_home}/x"), home.area.path()));
+        assert_eq!(run(&server(), allowed).await, (Status::Exited(0), String::new()));
+        let as_root = shell("echo x > y", &config.canonicalize().unwrap());
+        assert_eq!(run(&server(), as_root).await, (Status::Exited(0), String::new()));
+    }
+}
+
+#[tokio::test]
+async fn the_folder_that_xdg_config_home_names_is_protected() {
+    config_home_is_protected("home/my/config", |_| {}).await;
+    config_home_is_protected("config", |home| {
+        fs::create_dir(home.area.path().join("config")).unwrap();
+    })
+    .await;
+    config_home_is_protected("link", |home| {
+        fs::create_dir(home.area.path().join("config")).unwrap();
+        symlink("config", home.area.path().join("link")).unwrap();
+    })
+    .await;
+}
+
+/// In a folder that cannot be written it is neither created nor needed.
+#[tokio::test]
+async fn an_xdg_config_home_outside_of_the_roots_is_left_alone() {
+    let home = Home::new();
+    fs::create_dir(home.area.path().join("work")).unwrap();
+    let server = fixture_with(Enforcement::Landlock, |settings| {
+        settings.homes = vec![];
+        settings.config_home = Some(home.at("config"));
+    });
+    let (status, text) = run(&server, shell("true", &home.area.path().join("work"))).await;
+    assert_eq!(status, Status::Exited(0), "{text}");
+    assert_eq!(home.entries(), Vec::<String>::new());
+}
+
+/// The page lists exactly what is protected: first what is created if it is missing, then the rest.
 #[test]
-fn docs_security_lists_every_startup_file() {
+fn docs_security_lists_exactly_the_startup_files() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/startup_files.rs");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
     let (source, page) = (fs::read_to_string(source).unwrap(), fs::read_to_string(page).unwrap());
     let list = source.split_once("STARTUP_FILES: [").unwrap().1.split_once("];").unwrap().0;
-    let mut count = 0;
-    for name in list.lines().filter_map(|line| line.trim().split('"').nth(1)) {
-        assert!(page.contains(&format!("`{name}`")), "docs/security.md lacks {name}");
-        count += 1;
-    }
-    assert!(count > 30, "{list}");
+    let entries = list.lines().filter(|line| line.contains('"'));
+    let (left, made): (Vec<&str>, Vec<&str>) = entries.partition(|line| line.contains("if_there("));
+    let names = |lines: Vec<&str>| -> BTreeSet<String> {
+        lines.iter().map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()
+    };
+    let on_page = page.split_once("- Created if missing").unwrap().1.split_once("\n\n").unwrap().0;
+    let (created, rest) = on_page.split_once("- Only if they exist").unwrap();
+    let quoted = |text: &str| -> BTreeSet<String> {
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    assert_eq!(quoted(created), names(made));
+    assert_eq!(quoted(rest), names(left));
 }
