@@ -61,10 +61,10 @@ pub async fn view(
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
     let (content, next) = if small {
-        render(&source, from, &asked).map_err(|error| refusal::unreadable(&error))?
+        render(&source, from, &asked).map_err(|error| refusal::unreadable(process, &error))?
     } else {
         let render = move || render(&source, from, &asked);
-        refusal::read_blocking("rendering the output", render).await?
+        refusal::read_blocking(process, "rendering the output", render).await?
     };
     Ok(Output {
         from,

@@ -26,7 +26,7 @@ pub async fn search(
     let snapshot = process.snapshot();
     let late = query.late == Some(true);
     let source = read::source(process, &snapshot, query.stream, late);
-    let found = refusal::read_blocking("searching the output", move || {
+    let found = refusal::read_blocking(process, "searching the output", move || {
         // Held for as long as the search takes, whether or not anybody still waits for it.
         let _turn = turn;
         search::search(&source, &asked)

@@ -187,7 +187,7 @@ impl Pattern {
             self.at = end;
             Ok((self, seen.map(|range| met(&source, range)).transpose()?))
         };
-        refusal::read_blocking("matching the pattern", look).await
+        refusal::read_blocking(process, "matching the pattern", look).await
     }
 }
 

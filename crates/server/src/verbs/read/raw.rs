@@ -51,14 +51,14 @@ pub(super) async fn read(
         let (from, most) = (asked.cursor(source.end()), asked.budget());
         let read = if asked.stream.is_some() {
             let read = move || filtered(&source, from, most).map(Some);
-            refusal::read_blocking("reading the output", read).await?
+            refusal::read_blocking(process, "reading the output", read).await?
         } else if snapshot.log_open {
             let most = OPEN_LOG_BYTES.min(most as u64);
             let read = move || unfiltered(source, from, most, most);
-            refusal::read_blocking("reading the output", read).await?
+            refusal::read_blocking(process, "reading the output", read).await?
         } else {
             let read = unfiltered(source, from, most as u64, AT_ONCE as u64);
-            read.map_err(|error| refusal::unreadable(&error))?
+            read.map_err(|error| refusal::unreadable(process, &error))?
         };
         match read {
             Some((range, body)) => {
