@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lastbyte_server::verbs::read::{self, ReadRequest};
+use lastbyte_server::{App, Limits};
 use lastbyte_testkit::Anchor;
 use lastbyte_wire::{ErrorCode, View};
 use serde_json::{Value, json};
@@ -47,7 +48,8 @@ async fn output_that_is_forgotten_during_a_read_is_not_found() {
     // As for a request that found the process just before.
     let (snapshot, asked) =
         (process.snapshot(), ReadRequest::whole_log(View::HeadTail, None).unwrap());
-    let view = read::view(&process, &snapshot, asked).await;
+    let app = App::new(server.engine.clone(), Limits::default());
+    let view = read::view(&app, &process, &snapshot, asked).await;
     assert_eq!(view.unwrap_err().code, ErrorCode::ProcessNotFound);
 }
 
