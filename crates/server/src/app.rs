@@ -28,7 +28,7 @@ pub struct App {
     pub traffic: Arc<Traffic>,
     pub answers: Arc<Answers>,
     waits: Arc<Semaphore>,
-    searches: Arc<Semaphore>,
+    long_reads: Arc<Semaphore>,
     /// Memory for request bodies that are being received, in KiB.
     bodies: Arc<Semaphore>,
     /// Memory for messages of attached clients.
@@ -46,7 +46,7 @@ impl App {
             traffic: Arc::new(Traffic::new(&limits)),
             answers: Arc::default(),
             waits: Arc::new(Semaphore::new(limits.waits)),
-            searches: Arc::new(Semaphore::new(limits.searches)),
+            long_reads: Arc::new(Semaphore::new(limits.long_reads)),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
             messages: Messages::new(&limits),
             shutdown: Arc::new(Notify::new()),
@@ -82,10 +82,10 @@ impl App {
         self.limits.waits.saturating_sub(self.waits.available_permits())
     }
 
-    /// Waits until this search may take a thread and a core.
-    pub async fn search_turn(&self) -> Option<OwnedSemaphorePermit> {
+    /// Waits until one more long read may take a thread and a core.
+    pub async fn long_read_turn(&self) -> Option<OwnedSemaphorePermit> {
         // Nobody ever closes it.
-        Arc::clone(&self.searches).acquire_owned().await.ok()
+        Arc::clone(&self.long_reads).acquire_owned().await.ok()
     }
 
     /// The body of a request, once there is memory for it beside the others being received.

@@ -13,8 +13,8 @@ pub struct Limits {
     /// Requests that wait at one time. As many as connections, so that those over TCP leave some for
     /// unix sockets: a TCP client that is gone is noticed late.
     pub waits: usize,
-    /// Searches at one time; others wait for their turn.
-    pub searches: usize,
+    /// Searches and views of long logs at one time; others wait for their turn.
+    pub long_reads: usize,
     /// How long a client of Coder's agent waits for an ending in one request.
     pub coder_wait: Duration,
     /// How long a client of Coder's agent waits for a start under its `idempotency_key`. The
@@ -63,7 +63,7 @@ impl Default for Limits {
             connections: 4096,
             reserved_connections: 256,
             waits: 4096 + 256,
-            searches: 4,
+            long_reads: 4,
             coder_wait: Duration::from_secs(5 * 60),
             coder_start: Duration::from_secs(15),
             head_bytes: 64 << 10,

@@ -5,6 +5,7 @@ pub mod control;
 pub mod events;
 pub mod follow;
 pub mod list;
+mod long_read;
 pub mod read;
 pub(crate) mod refusal;
 pub mod search;

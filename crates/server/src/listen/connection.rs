@@ -202,3 +202,69 @@ fn refused_by_hyper(error: &hyper::Error) -> Option<ErrorCode> {
         answered.then_some(ErrorCode::InvalidRequest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::Request;
+    use axum::routing::{get, post};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+    use tokio::sync::watch;
+    use tokio::task::yield_now;
+
+    use super::super::body;
+    use super::super::socket::Stream;
+    use super::super::traffic::Kind;
+    use super::*;
+
+    async fn length(request: Request) -> String {
+        let body = body::collect(request.into_body(), &Limits::default()).await;
+        body.map_or_else(|error| error.message, |bytes| bytes.len().to_string())
+    }
+
+    /// Ignores its body, and lets the connection look for the end of the client many times.
+    async fn slow() -> &'static str {
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        "slow"
+    }
+
+    /// The last line of the answer to a client that had sent all this and ended its side before
+    /// the server looked.
+    async fn answer_to(request: &str) -> String {
+        let (mut client, accepted) = UnixStream::pair().unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let limits = Limits::default();
+        let traffic = Arc::new(Traffic::new(&limits));
+        let (slot, _evicted) = traffic.take(Kind::Tcp).unwrap();
+        let socket = Socket::new(Stream::Unix(accepted), &limits, Some(Arc::clone(&slot)));
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let caller = Caller { peer, access: Access::Open, slot };
+        let router = Router::new().route("/length", post(length)).route("/slow", get(slow));
+        let shared = Arc::new(Shared::new(router, Hosts::default(), limits, traffic));
+        let (_stage, stages) = watch::channel(Stage::Open);
+        let mut answer = String::new();
+        let read = client.read_to_string(&mut answer);
+        let ((), read) = tokio::join!(serve(socket, caller, shared, stages), read);
+        read.unwrap();
+        answer.lines().last().unwrap_or_default().to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_client_that_half_closes_after_its_body_is_answered() {
+        let head = "POST /length HTTP/1.1\r\nHost: localhost\r\n";
+        let sized = format!("{head}Content-Length: 5\r\n\r\n12345");
+        assert_eq!(answer_to(&sized).await, "5");
+        let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n");
+        assert_eq!(answer_to(&chunked).await, "5");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_half_closes_after_a_body_that_nobody_reads_is_answered() {
+        let head = "GET /slow HTTP/1.1\r\nHost: localhost\r\n";
+        assert_eq!(answer_to(&format!("{head}\r\n")).await, "slow");
+        assert_eq!(answer_to(&format!("{head}Content-Length: 5\r\n\r\n12345")).await, "slow");
+    }
+}

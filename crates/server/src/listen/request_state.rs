@@ -24,6 +24,8 @@ pub(super) struct RequestState(Arc<RequestFlags>);
 struct RequestFlags {
     /// The request has come to its end.
     received: AtomicBool,
+    /// The handler wants no more of the body: it has read it to its end, or dropped it.
+    body_done: AtomicBool,
     /// hyper has been given the whole answer.
     given: AtomicBool,
     /// hyper has a piece of the answer, or its end, that the kernel has not.
@@ -43,6 +45,7 @@ impl RequestState {
     /// A request has come, whose body tells when it was read.
     pub(super) fn begin(&self, body: Incoming) -> RequestBody {
         self.0.received.store(body.is_end_stream(), Relaxed);
+        self.0.body_done.store(body.is_end_stream(), Relaxed);
         self.0.given.store(false, Relaxed);
         RequestBody { body, request_state: self.clone() }
     }
@@ -52,10 +55,16 @@ impl RequestState {
         !self.0.received.load(Relaxed)
     }
 
-    /// Whether a whole request has come whose answer is not with the kernel.
+    /// Whether a handler may still want something of the request.
+    pub(super) fn is_body_wanted(&self) -> bool {
+        !self.0.body_done.load(Relaxed)
+    }
+
+    /// Whether there is a request that needs nothing more of the client, and whose answer is not
+    /// with the kernel.
     pub(super) fn is_answering(&self) -> bool {
         let answered = self.0.given.load(Relaxed) && !self.0.unflushed.load(Relaxed);
-        self.0.received.load(Relaxed) && !answered
+        !self.is_body_wanted() && !answered
     }
 
     /// Whether the client may take as long as it likes: the other protocol bounds what waits for it.
@@ -108,6 +117,7 @@ impl hyper::body::Body for RequestBody {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
             self.request_state.0.received.store(true, Relaxed);
+            self.request_state.0.body_done.store(true, Relaxed);
         }
         frame
     }
@@ -118,6 +128,12 @@ impl hyper::body::Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        self.request_state.0.body_done.store(true, Relaxed);
     }
 }
 

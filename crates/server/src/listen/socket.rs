@@ -152,7 +152,7 @@ impl AsyncRead for Socket {
                 return Poll::Ready(Ok(()));
             }
             // hyper may have a whole body whose end its handler has not read, which is polled next.
-            if self.request_state.is_unread() && !mem::replace(&mut self.end_seen, true) {
+            if self.request_state.is_body_wanted() && !mem::replace(&mut self.end_seen, true) {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -162,7 +162,7 @@ impl Follower {
         let end = if self.place.ended { snapshot.extent.len } else { snapshot.output_len() };
         if self.place.cursor < end {
             let read = self.read(snapshot, end);
-            return read.map_err(|error| refusal::unreadable(&std::io::Error::other(error)));
+            return read.map_err(|error| refusal::unreadable(&self.process, &error));
         }
         let ending = snapshot.ending().filter(|_| !self.place.ended);
         self.place.ended |= ending.is_some();

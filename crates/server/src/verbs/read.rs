@@ -14,7 +14,7 @@ use tokio::time::timeout;
 pub use raw::{RawBody, RawOutput};
 pub use request::ReadRequest;
 
-use super::refusal;
+use super::{long_read, refusal};
 use crate::{App, to_wire};
 use request::Which;
 
@@ -25,14 +25,14 @@ const AT_ONCE: usize = 64 << 10;
 pub async fn read(app: &App, process: &Process, query: &OutputQuery) -> Result<Output, Error> {
     let asked = ReadRequest::new(query)?;
     let snapshot = until_news(app, process, &asked, query.wait_ms).await?;
-    view(process, &snapshot, asked).await
+    view(app, process, &snapshot, asked).await
 }
 
 /// The same of the bytes themselves.
 pub async fn raw(app: &App, process: &Process, query: &OutputQuery) -> Result<RawOutput, Error> {
     let asked = ReadRequest::new(query)?;
     let snapshot = until_news(app, process, &asked, query.wait_ms).await?;
-    raw::read(process, snapshot, &asked).await
+    raw::read(app, process, snapshot, &asked).await
 }
 
 /// Waits so long for something past the cursor, or until nothing more can come.
@@ -53,6 +53,7 @@ async fn until_news(
 
 /// A view at this snapshot.
 pub async fn view(
+    app: &App,
     process: &Process,
     snapshot: &Snapshot,
     asked: ReadRequest,
@@ -61,10 +62,11 @@ pub async fn view(
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
     let (content, next) = if small {
-        render(&source, from, &asked).map_err(|error| refusal::unreadable(&error))?
+        render(&source, from, &asked).map_err(|error| refusal::unreadable(process, &error))?
     } else {
-        let render = move || render(&source, from, &asked);
-        refusal::read_blocking("rendering the output", render).await?
+        let bytes = asked.reads(from..source.end());
+        let render = move |source: &dyn Source| render(source, from, &asked);
+        long_read::in_turn(app, process, (source, bytes), render).await?
     };
     Ok(Output {
         from,
@@ -97,7 +99,7 @@ pub(super) fn source(
 }
 
 /// The view, and the cursor to go on from.
-fn render(source: &LogSource, from: u64, asked: &ReadRequest) -> std::io::Result<(Content, u64)> {
+fn render(source: &dyn Source, from: u64, asked: &ReadRequest) -> std::io::Result<(Content, u64)> {
     let (end, budget) = (source.end(), asked.budget());
     Ok(match asked.view {
         View::Raw => raw::content(source, from, budget)?,

@@ -1,7 +1,7 @@
 //! Errors of the engine as errors of the API. This is the one table for all doors.
 
 use lastbyte_engine::{
-    Errno, ForgetError, Refused, ResizeError, SandboxError, StartError, WriteError,
+    Errno, ForgetError, Process, Refused, ResizeError, SandboxError, StartError, WriteError,
 };
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
@@ -109,8 +109,9 @@ pub(crate) fn broken(doing: &str) -> Error {
     Error::new(ErrorCode::Failed, format!("internal error while {doing} (please report it)"))
 }
 
-/// Reads a log on a thread that may block.
+/// Reads the log of this process on a thread that may block.
 pub(super) async fn read_blocking<T, E>(
+    process: &Process,
     doing: &str,
     read: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, Error>
@@ -119,16 +120,29 @@ where
     E: std::error::Error + Send + 'static,
 {
     let read = spawn_blocking(read).await.map_err(|_| broken(doing))?;
-    read.map_err(|error| unreadable(&error))
+    read.map_err(|error| unreadable(process, &error))
 }
 
-/// A log that is gone belongs to a process that was forgotten meanwhile.
-pub(crate) fn unreadable(error: &(dyn std::error::Error + 'static)) -> Error {
-    if is_not_found(error) {
-        let message = "the process was forgotten while its output was being read";
-        return Error::new(ErrorCode::ProcessNotFound, message);
+/// The log of this process could not be read.
+pub(crate) fn unreadable(process: &Process, error: &(dyn std::error::Error + 'static)) -> Error {
+    if !is_not_found(error) {
+        return Error::new(
+            ErrorCode::Failed,
+            format!("cannot read the log: {}", with_cause(error)),
+        );
     }
-    Error::new(ErrorCode::Failed, format!("cannot read the log: {}", with_cause(error)))
+    match process.log_file() {
+        Some(file) => {
+            let message = format!("cannot read the log: its file {} is gone", file.display());
+            Error::new(ErrorCode::Failed, message)
+                .hint("somebody has removed it; only the server may remove files of its state")
+        }
+        // The engine lets go of a file before it removes it.
+        None => {
+            let message = "the process was forgotten while its output was being read";
+            Error::new(ErrorCode::ProcessNotFound, message)
+        }
+    }
 }
 
 /// Whether this, or what caused it, is a file that is not there.

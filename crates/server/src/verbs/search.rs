@@ -1,10 +1,11 @@
 //! Searching the output of a process, off the runtime and with bounds.
 
 use lastbyte_engine::Process;
+use lastbyte_output::views::Source;
 use lastbyte_output::views::search::{self, FoundLine, Match, Query, Stopped, compile};
 use lastbyte_wire::{Error, SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
-use super::{read, refusal};
+use super::{long_read, read, refusal};
 use crate::from_wire::count;
 use crate::{App, to_wire};
 
@@ -14,7 +15,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// What is read: a second of one core, for the slowest of patterns.
 const MOST_SCANNED: u64 = 64 << 20;
 
-/// Searches as the query says, when it is this search's turn.
+/// Searches as the query says.
 pub async fn search(
     app: &App,
     process: &Process,
@@ -22,16 +23,12 @@ pub async fn search(
 ) -> Result<SearchAnswer, Error> {
     let asked = asked(query)?;
     let _permit = app.begin_wait()?;
-    let turn = app.search_turn().await;
     let snapshot = process.snapshot();
     let late = query.late == Some(true);
     let source = read::source(process, &snapshot, query.stream, late);
-    let found = refusal::read_blocking("searching the output", move || {
-        // Held for as long as the search takes, whether or not anybody still waits for it.
-        let _turn = turn;
-        search::search(&source, &asked)
-    });
-    let found = found.await?;
+    let search = move |source: &dyn Source| search::search(source, &asked);
+    let bytes = source.end().saturating_sub(query.from.unwrap_or(0));
+    let found = long_read::in_turn(app, process, (source, bytes), search).await?;
     Ok(SearchAnswer {
         matches: found.matches.into_iter().map(in_words).collect(),
         stopped: stopped(found.stopped),

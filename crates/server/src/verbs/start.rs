@@ -20,14 +20,14 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
     let warnings = warnings.iter().map(ToString::to_string).collect();
     let (met, snapshot) = match conditions {
         Some(conditions) => {
-            let (met, snapshot) = wait::until(&process, conditions).await?;
+            let (met, snapshot) = wait::until(app, &process, conditions).await?;
             (Some(met), snapshot)
         }
         None => (None, process.snapshot()),
     };
     drop(permit);
     let output = match met {
-        Some(_) => Some(read::view(&process, &snapshot, shown).await?),
+        Some(_) => Some(read::view(app, &process, &snapshot, shown).await?),
         None => None,
     };
     let process = to_wire::process(&process, &snapshot);

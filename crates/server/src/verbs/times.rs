@@ -19,7 +19,7 @@ pub async fn times(process: &Process, query: &TimesQuery) -> Result<TimesAnswer,
     let (snapshot, reader) = (process.snapshot(), process.reader());
     let (at, asked) = (snapshot.clone(), query.clone());
     let found = move || look(&reader, &at, &asked, most);
-    let (from, found) = refusal::read_blocking("reading the times", found).await?;
+    let (from, found) = refusal::read_blocking(process, "reading the times", found).await?;
     let streams = process.spec().streams;
     Ok(TimesAnswer {
         from,

@@ -9,7 +9,7 @@ use lastbyte_output::views::{Read, Source};
 use lastbyte_wire::{self as wire, Error, Met, WaitAnswer};
 use tokio::time::{Instant, timeout_at};
 
-use super::refusal;
+use super::{long_read, refusal};
 use crate::{App, from_wire, to_wire};
 
 /// What was asked for, checked.
@@ -69,12 +69,16 @@ impl Conditions {
 pub async fn wait(app: &App, process: &Process, wait: &wire::Wait) -> Result<WaitAnswer, Error> {
     let conditions = Conditions::new(wait)?;
     let _permit = app.begin_wait()?;
-    let (met, snapshot) = until(process, conditions).await?;
+    let (met, snapshot) = until(app, process, conditions).await?;
     Ok(WaitAnswer { process: to_wire::process(process, &snapshot), wait: met })
 }
 
 /// Returns the first condition that holds, and the snapshot in which it does.
-pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Snapshot), Error> {
+pub async fn until(
+    app: &App,
+    process: &Process,
+    mut asked: Conditions,
+) -> Result<(Met, Snapshot), Error> {
     let (mut quiet_since, mut seen) = (Instant::now(), u64::MAX);
     loop {
         // What came at the same instant beats the clock: it is looked at after it.
@@ -84,7 +88,7 @@ pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Sna
             quiet_since = now;
         }
         seen = snapshot.extent.len;
-        if let Some(met) = asked.met(process, &snapshot).await? {
+        if let Some(met) = asked.met(app, process, &snapshot).await? {
             return Ok((met, snapshot));
         }
         let over = |time: Option<Instant>| time.is_some_and(|time| time <= now);
@@ -107,9 +111,14 @@ pub async fn until(process: &Process, mut asked: Conditions) -> Result<(Met, Sna
 
 impl Conditions {
     /// Which condition holds at this instant. Output comes before the exit it came before.
-    async fn met(&mut self, process: &Process, snapshot: &Snapshot) -> Result<Option<Met>, Error> {
+    async fn met(
+        &mut self,
+        app: &App,
+        process: &Process,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Met>, Error> {
         if let Some(pattern) = self.pattern.take() {
-            let (pattern, seen) = pattern.look(process, snapshot).await?;
+            let (pattern, seen) = pattern.look(app, process, snapshot).await?;
             if seen.is_some() {
                 return Ok(seen);
             }
@@ -174,6 +183,7 @@ impl Pattern {
     /// Looks through what has come, off the runtime: a log can be long.
     async fn look(
         mut self,
+        app: &App,
         process: &Process,
         snapshot: &Snapshot,
     ) -> Result<(Self, Option<Met>), Error> {
@@ -181,17 +191,17 @@ impl Pattern {
         if self.at >= end {
             return Ok((self, None));
         }
-        let source = LogSource::all(process.reader(), snapshot.clone());
-        let look = move || -> std::io::Result<_> {
-            let seen = self.watcher.look_through(&source, self.at..end)?;
+        let (source, from) = (LogSource::all(process.reader(), snapshot.clone()), self.at);
+        let look = move |source: &dyn Source| {
+            let seen = self.watcher.look_through(source, from..end)?;
             self.at = end;
-            Ok((self, seen.map(|range| met(&source, range)).transpose()?))
+            Ok((self, seen.map(|range| met(source, range)).transpose()?))
         };
-        refusal::read_blocking("matching the pattern", look).await
+        long_read::in_turn(app, process, (source, end - from), look).await
     }
 }
 
-fn met(source: &LogSource, range: std::ops::Range<u64>) -> std::io::Result<Met> {
+fn met(source: &dyn Source, range: std::ops::Range<u64>) -> std::io::Result<Met> {
     let mut text = vec![0; (range.end - range.start) as usize];
     let count = match source.read_at(range.start, &mut text)? {
         Read::Bytes(count) => count,

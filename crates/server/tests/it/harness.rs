@@ -83,11 +83,15 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self) -> Client {
+        Client::over(TcpStream::connect(self.address).await.unwrap()).await
+    }
+
+    /// A connection that is reset when it is dropped, which the server notices at once. After an
+    /// orderly close the kernel answers its probes for a minute, as for a half-closed client.
+    pub(crate) async fn connect_until_reset(&self) -> Client {
         let stream = TcpStream::connect(self.address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        Client { sender }
+        stream.set_zero_linger().unwrap();
+        Client::over(stream).await
     }
 
     /// Starts a `testchild` with this script and these further members; returns the whole answer.
@@ -140,6 +144,13 @@ pub(crate) fn argv(actions: &str) -> Vec<String> {
 }
 
 impl Client {
+    async fn over(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self { sender }
+    }
+
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
         self.send("GET", path, Bytes::new()).await
     }

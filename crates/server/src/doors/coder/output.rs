@@ -52,7 +52,7 @@ pub(super) async fn output(app: &App, chat: &Chat, id: &[u8], wait: WaitFor) -> 
 fn render(process: &Process, snapshot: Snapshot) -> Answer {
     let ending = snapshot.ending().cloned();
     let source = LogSource::output(process.reader(), snapshot);
-    let shown = head_tail::coder(&source).map_err(|error| unreadable(&error))?;
+    let shown = head_tail::coder(&source).map_err(|error| unreadable(process, &error))?;
     ok(&Output {
         output: replace_invalid(&shown.text),
         truncated: shown.truncated.map(|cut| Truncation {

@@ -21,8 +21,8 @@ impl FromRequestParts<App> for Target {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
         let id = match Path::<String>::from_request_parts(parts, app).await {
             Ok(Path(id)) => id,
-            // What is no text is no id either.
-            Err(_) => parts.uri.path().to_owned(),
+            // What is no text is no id either. It follows `/v1/processes/`.
+            Err(_) => parts.uri.path().split('/').nth(3).unwrap_or_default().to_owned(),
         };
         Ok(Self(app.process(&id)?))
     }

@@ -12,7 +12,8 @@ use lastbyte_wire::{Content, Error};
 use tokio::task::spawn_blocking;
 
 use super::{AT_ONCE, ReadRequest, source};
-use crate::verbs::refusal;
+use crate::App;
+use crate::verbs::{long_read, refusal};
 
 /// Bytes and what they are bytes of.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ const CHUNK_BYTES: u64 = 64 << 10;
 const OPEN_LOG_BYTES: u64 = 256 << 10;
 
 pub(super) async fn read(
+    app: &App,
     process: &Process,
     mut snapshot: Snapshot,
     asked: &ReadRequest,
@@ -50,15 +52,16 @@ pub(super) async fn read(
         let source = source(process, &snapshot, asked.stream, asked.late);
         let (from, most) = (asked.cursor(source.end()), asked.budget());
         let read = if asked.stream.is_some() {
-            let read = move || filtered(&source, from, most).map(Some);
-            refusal::read_blocking("reading the output", read).await?
+            let bytes = asked.reads(from..source.end());
+            let read = move |source: &dyn Source| filtered(source, from, most).map(Some);
+            long_read::in_turn(app, process, (source, bytes), read).await?
         } else if snapshot.log_open {
             let most = OPEN_LOG_BYTES.min(most as u64);
             let read = move || unfiltered(source, from, most, most);
-            refusal::read_blocking("reading the output", read).await?
+            refusal::read_blocking(process, "reading the output", read).await?
         } else {
             let read = unfiltered(source, from, most as u64, AT_ONCE as u64);
-            read.map_err(|error| refusal::unreadable(&error))?
+            read.map_err(|error| refusal::unreadable(process, &error))?
         };
         match read {
             Some((range, body)) => {
@@ -71,7 +74,7 @@ pub(super) async fn read(
 }
 
 /// As part of an answer in JSON.
-pub(super) fn content(source: &LogSource, from: u64, most: usize) -> io::Result<(Content, u64)> {
+pub(super) fn content(source: &dyn Source, from: u64, most: usize) -> io::Result<(Content, u64)> {
     let (range, body) = filtered(source, from, most)?;
     Ok((Content::Raw { base64: base64_simd::STANDARD.encode_to_string(&body.first) }, range.end))
 }
@@ -119,7 +122,7 @@ fn unfiltered(
 }
 
 /// One stream's bytes, up to the next dropped range; `next` lies behind the other's bytes.
-fn filtered(source: &LogSource, from: u64, most: usize) -> io::Result<(Range<u64>, RawBody)> {
+fn filtered(source: &dyn Source, from: u64, most: usize) -> io::Result<(Range<u64>, RawBody)> {
     let raw = raw::since(source, from, most)?;
     let (mut start, mut end, mut first) = (from, raw.next, Vec::new());
     for segment in raw.segments {

@@ -1,5 +1,7 @@
 //! What a query means, checked.
 
+use std::ops::Range;
+
 use lastbyte_wire::{Error, OutputQuery, Stream, View};
 
 use crate::from_wire::invalid;
@@ -78,6 +80,14 @@ impl ReadRequest {
             View::Text | View::Lines => 64 << 10,
         };
         self.max_bytes.map_or(usual, |most| usize::try_from(most).unwrap_or(usize::MAX))
+    }
+
+    /// How many bytes of this range it may have to read: folded lines and bytes of the other stream
+    /// do not count for the budget.
+    pub(super) fn reads(&self, range: Range<u64>) -> u64 {
+        let all = range.end.saturating_sub(range.start);
+        let is_bounded = self.view != View::Text && self.stream.is_none();
+        if is_bounded { all.min(self.budget() as u64) } else { all }
     }
 
     /// Where to begin in what ends at `end`.

@@ -70,7 +70,8 @@ async fn a_waiter_that_disconnects_frees_its_slot_and_leaves_the_process_alone()
     let (_anchor, path) = server.told(json!({})).await;
     let id = path.rsplit('/').next().unwrap();
     let wait = format!("{}?wait=true", output(id));
-    let (mut one, mut other) = (server.connect().await, server.connect().await);
+    let (mut one, mut other) =
+        (server.connect_until_reset().await, server.connect_until_reset().await);
     let refused = tokio::select! {
         refused = one.get(&wait) => refused,
         refused = other.get(&wait) => refused,

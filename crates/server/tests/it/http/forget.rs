@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lastbyte_server::verbs::read::{self, ReadRequest};
+use lastbyte_server::{App, Limits};
 use lastbyte_testkit::Anchor;
 use lastbyte_wire::{ErrorCode, View};
 use serde_json::{Value, json};
@@ -47,8 +48,29 @@ async fn output_that_is_forgotten_during_a_read_is_not_found() {
     // As for a request that found the process just before.
     let (snapshot, asked) =
         (process.snapshot(), ReadRequest::whole_log(View::HeadTail, None).unwrap());
-    let view = read::view(&process, &snapshot, asked).await;
+    let app = App::new(server.engine.clone(), Limits::default());
+    let view = read::view(&app, &process, &snapshot, asked).await;
     assert_eq!(view.unwrap_err().code, ErrorCode::ProcessNotFound);
+}
+
+/// Not `process_not_found`: the process is known, and everything else about it can be asked.
+#[tokio::test]
+async fn output_whose_file_was_removed_is_said_to_be_gone() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    anchor.tell("write-bytes 100000");
+    let mut client = server.connect().await;
+    client.post(&format!("{path}/wait"), &json!({ "output_past": 99_999 })).await;
+    std::fs::remove_dir_all(server.state.path()).unwrap();
+    anchor.tell("exit 0");
+    client.post(&format!("{path}/wait"), &json!({ "exit": true })).await;
+    for query in ["", "?view=text", "?view=head_tail", "/search?pattern=x"] {
+        let refused = client.get(&format!("{path}/output{query}")).await;
+        assert_eq!((refused.status, refused.code().as_str()), (500, "failed"), "{query}");
+        let message = refused.json()["error"]["message"].to_string();
+        assert!(message.contains("cannot read the log: its file "), "{query}: {message}");
+    }
+    assert_eq!(client.get(&path).await.status, 200);
 }
 
 #[tokio::test]

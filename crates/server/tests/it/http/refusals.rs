@@ -105,6 +105,17 @@ async fn invalid_ids_and_paths_are_not_found() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_not_utf8_is_named_as_it_was_sent() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for path in ["/v1/processes/%ff%fe", "/v1/processes/%ff%fe/output"] {
+        let answer = client.get(path).await;
+        assert_eq!((answer.status, answer.code().as_str()), (404, "process_not_found"), "{path}");
+        assert_eq!(answer.json()["error"]["message"], "no process with the id %ff%fe", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn waits_past_the_limit_are_refused() {
     let server = Server::with(Limits { waits: 1, ..Limits::default() }).await;
     let events = server.connect().await.begin("GET", "/v1/events", "".into()).await;

@@ -105,7 +105,7 @@ async fn an_invalid_search_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn searches_take_turns_and_all_are_answered() {
-    let server = Server::with(Limits { searches: 1, ..Limits::default() }).await;
+    let server = Server::with(Limits { long_reads: 1, ..Limits::default() }).await;
     let path = ended(&server, "write-bytes 3000000", json!({})).await;
     let mut searches = tokio::task::JoinSet::new();
     for _ in 0..8 {
