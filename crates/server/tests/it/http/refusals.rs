@@ -27,6 +27,8 @@ async fn an_invalid_start_is_refused_with_the_reason() {
         (json!({ "command": [] }), "the command is empty"),
         (json!({ "shell": "true\u{0}" }), "NUL"),
         (json!({ "shell": "true", "env": { "A=B": "c" } }), "\"A=B\""),
+        (json!({ "shell": "true", "cwd": "tmp" }), "`cwd` must be an absolute path"),
+        (json!({ "shell": "true", "cwd": "" }), "`cwd` must be an absolute path"),
         (json!({ "shell": "true", "timeout": 3 }), "unknown field `timeout`"),
         (json!({ "shell": "true", "timeout_ms": -1 }), "invalid value: integer `-1`"),
         (json!({ "shell": "true", "stop": { "signal": "NOPE" } }), "\"NOPE\""),
