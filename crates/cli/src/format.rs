@@ -128,14 +128,10 @@ pub(crate) fn ending(ending: &Ending) -> String {
 fn cause(cause: &Cause) -> Option<&'static str> {
     match cause {
         Cause::Own => None,
-        Cause::TimedOut { which: TimeoutKind::Wall, escalated: false } => Some("timed out"),
-        Cause::TimedOut { which: TimeoutKind::Wall, escalated: true } => Some("timed out, killed"),
-        Cause::TimedOut { which: TimeoutKind::Idle, escalated: false } => Some("idle timeout"),
-        Cause::TimedOut { which: TimeoutKind::Idle, escalated: true } => {
-            Some("idle timeout, killed")
-        }
-        Cause::Stopped { escalated: false, .. } => Some("stopped"),
-        Cause::Stopped { escalated: true, .. } => Some("killed"),
+        // If it had to be killed, the status is SIGKILL.
+        Cause::TimedOut { which: TimeoutKind::Wall, .. } => Some("timed out"),
+        Cause::TimedOut { which: TimeoutKind::Idle, .. } => Some("timed out (idle)"),
+        Cause::Stopped { .. } => Some("stopped"),
     }
 }
 
@@ -199,6 +195,8 @@ fn cut(line: &str, width: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -207,6 +205,30 @@ mod tests {
             [(0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (7_200, "2h"), (90_000, "1d")]
         {
             assert_eq!(in_largest_unit(Duration::from_secs(seconds)), want);
+        }
+    }
+
+    #[test]
+    fn an_ending_has_its_cause() {
+        let killed = |cause: Value| {
+            let known: Ending = serde_json::from_value(json!({
+                "status": { "kind": "signalled", "signal": 9, "name": "SIGKILL", "core_dumped": false },
+                "cause": cause, "closing": { "kind": "eof" }, "kept": { "kind": "whole" },
+                "final_len": 0,
+                "times": { "started_unix_ns": 0, "exited_unix_ns": 0, "ended_unix_ns": 0,
+                           "ran_ns": 0, "drained_ns": 0 },
+            }))
+            .unwrap();
+            ending(&known)
+        };
+        assert_eq!(killed(json!({ "kind": "own" })), "SIGKILL");
+        for escalated in [false, true] {
+            let timeout =
+                |which| json!({ "kind": "timed_out", "which": which, "escalated": escalated });
+            assert_eq!(killed(timeout("wall")), "SIGKILL, timed out");
+            assert_eq!(killed(timeout("idle")), "SIGKILL, timed out (idle)");
+            let stopped = json!({ "kind": "stopped", "verb": "stop", "escalated": escalated });
+            assert_eq!(killed(stopped), "SIGKILL, stopped");
         }
     }
 

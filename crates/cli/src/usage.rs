@@ -3,8 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use lastbyte_sys::Errno;
 
 use crate::{exit_code, print};
 
@@ -53,6 +55,8 @@ pub(crate) enum Error {
          {address}; without it, clients need a token"
     )]
     OpenToOthers { address: SocketAddr },
+    #[error("cannot use the working directory {}: {errno}", path.display())]
+    Workdir { path: PathBuf, errno: Errno },
     #[error("--token-file requires --server URL; a server on a socket file needs no token")]
     TokenForNobody,
     #[error(

@@ -43,17 +43,17 @@ pub struct EnvHook {
 /// Why a hook gave no environment. The text includes its cause: it becomes a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    #[error("cannot start the --env-hook command: {0}")]
+    #[error("cannot start it: {0}")]
     Start(StartError),
-    #[error("the --env-hook command timed out after {patience:?}")]
+    #[error("timed out after {patience:?}")]
     TimedOut { patience: Duration },
-    #[error("the --env-hook command {how}{complaint}")]
+    #[error("{how}{complaint}")]
     Failed { how: String, complaint: String },
-    #[error("cannot read the output of the --env-hook command: {0}")]
+    #[error("cannot read its output: {0}")]
     Unreadable(io::Error),
-    #[error("the --env-hook command printed {0}")]
+    #[error("it printed {0}")]
     Printed(BadEnvironment),
-    #[error("internal error in the --env-hook command (please report it)")]
+    #[error("internal error (please report it)")]
     Broken,
 }
 
@@ -95,7 +95,14 @@ impl EnvironmentProvider for EnvHook {
         &'a self,
         own: &'a Environment,
     ) -> Pin<Box<dyn Future<Output = Result<Environment, ProviderError>> + Send + 'a>> {
-        Box::pin(async move { self.ask(own).await.map_err(|error| ProviderError(error.into())) })
+        Box::pin(async move {
+            self.ask(own).await.map_err(|error| {
+                let text =
+                    format!("--env-hook failed: {error}; the variables it prints are not set");
+                tracing::warn!("{text}");
+                ProviderError(text.into())
+            })
+        })
     }
 }
 
@@ -118,9 +125,9 @@ async fn judge(
             let printed = read(process, Stream::Out, MOST).await?;
             return printed::parse(&printed).map_err(HookError::Printed);
         }
-        (Status::Exited(code), _) => format!("ended with exit code {code}"),
-        (Status::Signalled { signal, .. }, _) => format!("was ended by {signal}"),
-        (Status::Lost(why), _) => format!("was lost ({why})"),
+        (Status::Exited(code), _) => format!("exit code {code}"),
+        (Status::Signalled { signal, .. }, _) => format!("ended by {signal}"),
+        (Status::Lost(why), _) => format!("exit status unknown ({why})"),
     };
     let complaint = read(process, Stream::Err, MOST_OF_COMPLAINT).await?;
     let complaint = match complaint.trim_ascii() {

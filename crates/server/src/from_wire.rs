@@ -3,6 +3,7 @@
 mod sandbox;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_engine::{
@@ -27,7 +28,7 @@ pub(crate) fn launch(
     check_names(request)?;
     let sandbox = request.sandbox.as_ref().map(sandbox::sandbox).transpose()?;
     Ok(Launch {
-        cwd: request.cwd.as_ref().map(Into::into),
+        cwd: request.cwd.as_deref().map(directory).transpose()?,
         env: edits(&request.env),
         stdin: stdin(request.stdin.as_ref())?,
         streams: streams(request)?,
@@ -72,6 +73,16 @@ fn program(request: &wire::StartRequest) -> Result<Program, Error> {
         (None, None) => Err(invalid("neither `command` nor `shell` is given")
             .hint("use `command` for a program and its arguments, or `shell` for a shell command")),
     }
+}
+
+/// A relative path would start at the server's own directory, which clients do not know.
+fn directory(path: &str) -> Result<PathBuf, Error> {
+    let path = PathBuf::from(path);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(invalid("`cwd` must be an absolute path")
+        .hint("start it with `/`, or leave `cwd` out for the server's default directory"))
 }
 
 fn edits(env: &BTreeMap<String, Option<String>>) -> Vec<EnvEdit> {

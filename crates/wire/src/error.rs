@@ -85,7 +85,7 @@ codes! {
     MethodNotAllowed = "method_not_allowed": 405, 125;
     /// The body did not arrive in time.
     RequestTooSlow = "request_too_slow": 408, 125;
-    /// The key was used for another command.
+    /// The key was already used with a different command, option or environment.
     KeyConflict = "key_conflict": 409, 125;
     /// The process has not ended.
     NotEnded = "not_ended": 409, 125;

@@ -54,7 +54,7 @@ pub struct SearchAnswer {
 pub enum SearchStopped {
     /// The end of the log.
     End,
-    /// `max_matches` lines were found.
+    /// `max_matches` lines were found before the end of the log.
     Matches,
     /// The answer has its largest size.
     Bytes,

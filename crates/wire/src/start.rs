@@ -21,7 +21,10 @@ pub struct StartRequest {
     /// A shell command, run by `sh -c`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
+    /// The directory to run it in, as an absolute path. The default is the server's `--workdir` if
+    /// that exists, else the home directory.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^/"))]
     pub cwd: Option<String>,
     /// Changes to the server's environment: a string sets a variable, null removes it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

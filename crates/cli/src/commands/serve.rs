@@ -13,6 +13,7 @@ use lastbyte_engine::{
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
 use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
+use lastbyte_sys::Errno;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -133,7 +134,7 @@ impl Args {
         let mut all = self.listen.iter().copied().chain(inherited);
         match all.find(|address| self.no_auth && !address.ip().is_loopback()) {
             Some(address) => Err(usage::Error::OpenToOthers { address }),
-            None => Ok(()),
+            None => self.workdir.as_deref().map_or(Ok(()), check_workdir),
         }
     }
 
@@ -258,6 +259,16 @@ impl Args {
             ports: if self.no_auth && !no_port { Ports::Open } else { Ports::Guarded },
         }
     }
+}
+
+/// Without this, commands would run in the home directory and nobody would be told.
+fn check_workdir(path: &Path) -> Result<(), usage::Error> {
+    let errno = match path.metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => Errno::NOTDIR,
+        Err(error) => Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
+    };
+    Err(usage::Error::Workdir { path: path.to_owned(), errno })
 }
 
 /// What an earlier server has left, and what of it is damaged.

@@ -309,6 +309,23 @@ fn a_file_whose_name_is_no_text_is_shown_as_far_as_it_is() {
     }
 }
 
+#[test]
+fn a_working_directory_that_does_not_exist_is_refused() {
+    let fixture = Fixture::new();
+    let want = "cannot use the working directory /no/such: No such file or directory";
+    refused(&fixture, &["serve", "--workdir", "/no/such"], want);
+    let not_one = "cannot use the working directory /dev/null: Not a directory";
+    refused(&fixture, &["serve", "--workdir", "/dev/null"], not_one);
+    let mut command = fixture.lastbyte(&["serve"]);
+    command.env("LASTBYTE_WORKDIR", "/no/such");
+    let finished = finish(command);
+    assert!(finished.code == Some(2) && finished.stderr.contains(want), "{finished:?}");
+    write_config(&fixture, "workdir = \"/no/such\"\n");
+    for command in [vec!["serve"], vec!["config", "show"]] {
+        refused(&fixture, &command, want);
+    }
+}
+
 /// `config show` refuses what a server refuses.
 #[test]
 fn contradictory_settings_are_refused() {

@@ -20,7 +20,9 @@ fn a_signal_is_reported_as_128_plus_its_number() {
 #[test]
 fn a_missing_program_is_127() {
     let text = "No such file or directory (os error 2)\n";
-    for program in ["no-such-program", "./no-such-program", "/dev/null/no-such-program"] {
+    let bare = "lastbyte: \"no-such-program\" was not found in PATH\n";
+    check(&["--", "no-such-program"], 127, "", bare);
+    for program in ["./no-such-program", "/dev/null/no-such-program"] {
         check(&["--", program], 127, "", &format!("lastbyte: cannot run {program:?}: {text}"));
     }
 }
@@ -30,7 +32,12 @@ fn a_program_that_cannot_be_executed_is_126() {
     let fixture = Fixture::new();
     for (name, content, mode, why) in [
         ("not-executable", "#!/bin/sh\n", 0o644, ": Permission denied (os error 13)"),
-        ("no-format", "\u{1}\u{2}", 0o755, ": Exec format error (os error 8)"),
+        (
+            "no-format",
+            "\u{1}\u{2}",
+            0o755,
+            ": Exec format error (os error 8); if it is a script, it needs a #! line",
+        ),
         (
             "no-interpreter",
             "#!/no/such/interpreter\n",
@@ -46,6 +53,11 @@ fn a_program_that_cannot_be_executed_is_126() {
         assert_eq!(finished.code, Some(126), "{name}");
         assert_eq!(finished.stderr, format!("lastbyte: cannot run {path:?}{why}\n"));
     }
+}
+
+#[test]
+fn a_directory_as_program_is_126() {
+    check(&["--", "/usr"], 126, "", "lastbyte: cannot run \"/usr\": it is a directory\n");
 }
 
 #[test]

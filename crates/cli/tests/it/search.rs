@@ -26,6 +26,8 @@ fn a_search_reports_no_match_and_an_incomplete_result() {
     let some = finish(daemon.lastbyte(&["search", &id, "--max", "2", "a"]));
     assert_eq!((some.code, some.stdout.as_str()), (Some(0), "0:a\n2:a\n"));
     assert!(some.stderr.contains("continue with --from 4"), "{}", some.stderr);
+    let all = finish(daemon.lastbyte(&["search", &id, "--max", "3", "a"]));
+    assert_eq!((all.stdout.as_str(), all.stderr.as_str()), ("0:a\n2:a\n4:a\n", ""));
     let bad = finish(daemon.lastbyte(&["search", &id, "("]));
     assert_eq!(bad.code, Some(2), "{}", bad.stderr);
 }

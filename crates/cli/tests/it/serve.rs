@@ -323,6 +323,19 @@ fn an_environment_hook_gives_commands_their_environment() {
 }
 
 #[test]
+fn an_environment_hook_that_fails_is_a_warning_in_the_log() {
+    let fixture = Fixture::new();
+    let mut daemon = Daemon::start(serve(&fixture, &["--env-hook", "exit 3", "--log", "warn"]));
+    daemon.address();
+    let stream = connect(&fixture);
+    post(&stream, "/v1/processes", &json!({ "shell": "true", "wait": { "exit": true } }));
+    let want = "--env-hook failed: exit code 3; the variables it prints are not set";
+    assert_eq!(answer(stream)["warnings"], json!([want]));
+    let finished = daemon.stop(Signal::TERM);
+    assert!(finished.stderr.contains(want), "{finished:?}");
+}
+
+#[test]
 fn the_daemon_serves_codex_clients() {
     let fixture = Fixture::new();
     let mut daemon = Daemon::start(serve(&fixture, &[]));

@@ -45,7 +45,10 @@ pub enum StartError {
     Spawn(#[from] SpawnError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    #[error("the key {key:?} was used for another launch", key = key.0)]
+    #[error(
+        "the key {key:?} was already used with a different command, option or environment",
+        key = key.0
+    )]
     KeyConflict { key: Key },
     #[error("the engine is closed")]
     Closed,
@@ -81,12 +84,14 @@ impl StartError {
                 | LaunchError::EnvName { .. }
                 | LaunchError::Input { .. },
             ) => Refused::Launch,
-            Self::Spawn(SpawnError::Program { errno: Errno::NOENT, .. }) => {
-                Refused::ProgramNotFound
-            }
-            Self::Spawn(SpawnError::Program { .. } | SpawnError::Interpreter { .. }) => {
-                Refused::ProgramNotRunnable
-            }
+            Self::Spawn(
+                SpawnError::NotInPath { .. } | SpawnError::Program { errno: Errno::NOENT, .. },
+            ) => Refused::ProgramNotFound,
+            Self::Spawn(
+                SpawnError::Program { .. }
+                | SpawnError::Directory { .. }
+                | SpawnError::Interpreter { .. },
+            ) => Refused::ProgramNotRunnable,
             Self::Spawn(SpawnError::Step { .. }) => Refused::Failed,
             Self::Sandbox(_) => Refused::Sandbox,
             Self::KeyConflict { .. } => Refused::KeyConflict,

@@ -53,6 +53,11 @@ pub enum SpawnError {
         #[source]
         errno: Errno,
     },
+    /// A name without a slash.
+    #[error("{program:?} was not found in PATH")]
+    NotInPath { program: OsString },
+    #[error("cannot run {program:?}: it is a directory")]
+    Directory { program: OsString },
     /// The program exists, but the interpreter in its first line does not.
     #[error("cannot run {program:?}: its interpreter is missing")]
     Interpreter {
@@ -60,7 +65,7 @@ pub enum SpawnError {
         #[source]
         errno: Errno,
     },
-    #[error("cannot change to the working directory {path}", path = path.display())]
+    #[error("cannot use the working directory {path}", path = path.display())]
     Cwd {
         path: PathBuf,
         #[source]
@@ -79,9 +84,8 @@ pub enum SpawnError {
 pub enum Warning {
     #[error("no home directory was found, so the command runs in /")]
     NoHome,
-    #[error(
-        "the environment provider failed, so the command has the server's own environment: {0}"
-    )]
+    /// The provider failed; the text is its own.
+    #[error("{0}")]
     Environment(String),
     #[error(
         "the command could not be started in its own cgroup, so its tree is found by scanning \
@@ -166,6 +170,12 @@ impl SpawnError {
                 let there = request.programs.iter().any(|path| exists(path, cwd));
                 match errno {
                     Errno::NOENT if there => Self::Interpreter { program, errno },
+                    Errno::NOENT if !program.as_bytes().contains(&b'/') => {
+                        Self::NotInPath { program }
+                    }
+                    Errno::ACCESS if request.programs.iter().all(|path| is_dir(path, cwd)) => {
+                        Self::Directory { program }
+                    }
                     _ => Self::Program { program, errno },
                 }
             }
@@ -175,7 +185,10 @@ impl SpawnError {
 
     pub fn step(&self) -> Step {
         match self {
-            Self::Program { .. } | Self::Interpreter { .. } => Step::Program,
+            Self::Program { .. }
+            | Self::NotInPath { .. }
+            | Self::Directory { .. }
+            | Self::Interpreter { .. } => Step::Program,
             Self::Cwd { .. } => Step::Cwd,
             Self::Step { step, .. } => *step,
         }
@@ -187,6 +200,8 @@ impl SpawnError {
             | Self::Interpreter { errno, .. }
             | Self::Cwd { errno, .. }
             | Self::Step { errno, .. } => *errno,
+            Self::NotInPath { .. } => Errno::NOENT,
+            Self::Directory { .. } => Errno::ACCESS,
         }
     }
 }
@@ -220,8 +235,16 @@ impl fmt::Display for Part {
 }
 
 fn exists(program: &CString, cwd: &Path) -> bool {
-    // Joining an absolute path gives that path.
-    cwd.join(OsStr::from_bytes(program.to_bytes())).exists()
+    resolve(program, cwd).exists()
+}
+
+fn is_dir(program: &CString, cwd: &Path) -> bool {
+    resolve(program, cwd).is_dir()
+}
+
+/// Joining an absolute path gives that path.
+fn resolve(program: &CString, cwd: &Path) -> PathBuf {
+    cwd.join(OsStr::from_bytes(program.to_bytes()))
 }
 
 fn argv(program: &Program) -> Result<Vec<CString>, LaunchError> {

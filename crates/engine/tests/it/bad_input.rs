@@ -75,10 +75,10 @@ async fn a_failed_exec_names_the_program_and_the_reason() {
         (path("missing"), program(path("missing"), Errno::NOENT)),
         (
             "lastbyte-no-such-program".into(),
-            program("lastbyte-no-such-program".into(), Errno::NOENT),
+            SpawnError::NotInPath { program: "lastbyte-no-such-program".into() },
         ),
         (path("no-mode"), program(path("no-mode"), Errno::ACCESS)),
-        (folder.path().into(), program(folder.path().into(), Errno::ACCESS)),
+        (folder.path().into(), SpawnError::Directory { program: folder.path().into() }),
         (path("no-format"), program(path("no-format"), Errno::NOEXEC)),
         (
             path("no-interpreter"),

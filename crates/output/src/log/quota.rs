@@ -14,7 +14,7 @@ pub struct Quota {
 
 /// A quota that is too small to keep both ends of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a quota of {given} bytes is too small: at least {least} are needed", least = Quota::LEAST)]
+#[error("the quota must be at least {} KiB ({} bytes)", Quota::LEAST / 1024, Quota::LEAST)]
 pub struct QuotaTooSmall {
     pub given: u64,
 }
@@ -93,6 +93,8 @@ mod tests {
     #[test]
     fn too_small_a_quota_is_refused_with_its_size() {
         assert_eq!(Quota::new(1000), Err(QuotaTooSmall { given: 1000 }));
+        let text = QuotaTooSmall { given: 1000 }.to_string();
+        assert_eq!(text, "the quota must be at least 128 KiB (131072 bytes)");
     }
 
     proptest! {

@@ -54,7 +54,7 @@ pub struct Found {
 pub enum Stopped {
     /// At the end of the log.
     End,
-    /// After `max_matches` matches.
+    /// After `max_matches` matches, before the end of the log.
     Matches,
     /// After `max_bytes` of text.
     Bytes,
@@ -127,6 +127,11 @@ mod tests {
         check(input, &Query { from: 5, ..query("a") }, (&["a2", "a3"], 13, Stopped::End));
         check(input, &Query { max_matches: 0, ..query("a") }, (&[], 0, Stopped::Matches));
         check(input, &Query { max_matches: 2, ..query("a") }, (&["a1", "a2"], 8, Stopped::Matches));
+        check(
+            input,
+            &Query { max_matches: 3, ..query("a") },
+            (&["a1", "a2", "a3"], 13, Stopped::End),
+        );
         check(input, &Query { max_bytes: 5, ..query("a") }, (&["a1", "a2"], 10, Stopped::Bytes));
         check(input, &Query { max_bytes: 0, ..query("a") }, (&["a1"], 5, Stopped::Bytes));
         check(input, &Query { max_scanned: 4, ..query("a") }, (&["a1"], 5, Stopped::Work));
@@ -137,6 +142,9 @@ mod tests {
     fn a_last_line_that_may_still_grow_is_searched_again_unless_it_matched() {
         check(b"b\nrea", &query("ready"), (&[], 2, Stopped::End));
         check(b"b\nready", &query("ready"), (&["ready"], 7, Stopped::End));
+        let first = Query { max_matches: 1, after: 2, ..query("ready") };
+        check(b"b\nready", &first, (&["ready"], 7, Stopped::End));
+        check(b"ready\nb", &first, (&["ready"], 6, Stopped::Matches));
         check(b"b\r\nready\r\n", &query("^b$|y$"), (&["b", "ready"], 10, Stopped::End));
     }
 

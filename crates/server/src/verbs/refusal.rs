@@ -1,7 +1,7 @@
 //! Errors of the engine as errors of the API. This is the one table for all doors.
 
 use lastbyte_engine::{
-    Errno, ForgetError, Process, Refused, ResizeError, SandboxError, StartError, WriteError,
+    Errno, ForgetError, Process, Refused, ResizeError, SandboxError, SpawnError, StartError, WriteError,
 };
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
@@ -10,8 +10,9 @@ use tokio::task::spawn_blocking;
 pub(crate) fn from_start(error: &StartError) -> Error {
     let code = start_code(error.refused());
     let hint = match code {
-        ErrorCode::KeyConflict => Some("use another key for another command"),
+        ErrorCode::KeyConflict => Some("use another key"),
         ErrorCode::BadCwd => Some("`cwd` must be a directory that the server can enter"),
+        ErrorCode::ProgramNotRunnable => script_hint(error),
         _ => sandbox_hint(error),
     };
     refusal(code, error, hint)
@@ -19,6 +20,13 @@ pub(crate) fn from_start(error: &StartError) -> Error {
 
 fn refusal(code: ErrorCode, error: &dyn std::error::Error, hint: Option<&str>) -> Error {
     Error { hint: hint.map(str::to_owned), ..Error::new(code, with_cause(error)) }
+}
+
+fn script_hint(error: &StartError) -> Option<&'static str> {
+    let StartError::Spawn(SpawnError::Program { errno: Errno::NOEXEC, .. }) = error else {
+        return None;
+    };
+    Some("if it is a script, it needs a #! line")
 }
 
 /// The other errors of a sandbox are about a path, and say what to do.

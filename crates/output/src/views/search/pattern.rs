@@ -14,8 +14,8 @@ pub enum PatternError {
     TooLong { length: usize },
     #[error("the pattern is larger than {LARGEST} bytes when compiled")]
     TooLarge,
-    #[error("the pattern is not a regex")]
-    Syntax(#[source] regex::Error),
+    #[error("invalid regular expression: {}", reason(.0))]
+    Syntax(regex::Error),
 }
 
 /// Compiles a pattern in the syntax of the `regex` crate, which matches in linear time. Unicode is
@@ -32,6 +32,12 @@ pub fn compile(pattern: &str) -> Result<Regex, PatternError> {
     })
 }
 
+/// The reason alone: the crate's text repeats the pattern, on several lines.
+fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once("error: ").map_or(&*text, |(_, reason)| reason).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +47,8 @@ mod tests {
         assert!(matches!(compile(r"(\w{100}){100}"), Err(PatternError::TooLarge)));
         assert!(matches!(compile("(?:a{1000}){1000}"), Err(PatternError::TooLarge)));
         assert!(matches!(compile("a("), Err(PatternError::Syntax(_))));
+        let text = compile("a(").unwrap_err().to_string();
+        assert_eq!(text, "invalid regular expression: unclosed group");
         let long = "a".repeat(4097);
         assert!(matches!(compile(&long), Err(PatternError::TooLong { length: 4097 })));
         assert!(matches!(compile(&"(".repeat(4096)), Err(PatternError::Syntax(_))));

@@ -60,6 +60,9 @@ impl<'q> Searcher<'q> {
                 ControlFlow::Continue(()) => self.take_end(walk.at()),
             }
         };
+        // The last match may be on the last line: then nothing is left to search.
+        let at_end = stopped == Stopped::Matches && self.next >= source.end();
+        let stopped = if at_end { Stopped::End } else { stopped };
         Ok(Found { matches: self.matches, dropped: self.dropped, next: self.next, stopped })
     }
 

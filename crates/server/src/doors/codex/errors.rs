@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    Errno, Launch, LaunchError, Part, ResizeError, SpawnError, StartError, Streams, WriteError,
+    Launch, LaunchError, Part, ResizeError, SpawnError, StartError, Streams, WriteError,
 };
 use serde::Serialize;
 
@@ -89,9 +89,7 @@ impl Api {
                 "nul byte found in provided data".into()
             }
             StartError::Launch(LaunchError::Cwd { errno, .. }) => errno.to_string(),
-            StartError::Spawn(SpawnError::Program { program, errno: Errno::NOENT })
-                if on_terminal && !program.as_encoded_bytes().contains(&b'/') =>
-            {
+            StartError::Spawn(SpawnError::NotInPath { program }) if on_terminal => {
                 not_in_path(program, launch, door)
             }
             StartError::Spawn(error) => error.errno().to_string(),

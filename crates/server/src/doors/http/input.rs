@@ -34,8 +34,22 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     query.map(|Query(query)| query).map_err(|error| {
         // The cause says more than axum's own message.
         let cause = std::error::Error::source(&error).map_or(error.to_string(), <_>::to_string);
-        invalid(format!("invalid query: {cause}"))
+        invalid(format!("invalid query: {}", in_plain_words(cause)))
     })
+}
+
+/// Replaces what the standard library says of a text that is not a number.
+fn in_plain_words(mut cause: String) -> String {
+    for (said, plain) in [
+        ("invalid digit found in string", "expected a whole number"),
+        ("cannot parse integer from empty string", "expected a whole number"),
+        ("number too large to fit in target type", "the number is too large"),
+    ] {
+        if let Some(field) = cause.strip_suffix(said) {
+            cause = format!("{field}{plain}");
+        }
+    }
+    cause
 }
 
 /// A body as JSON. An empty one is an empty object.

@@ -27,11 +27,13 @@ async fn an_invalid_start_is_refused_with_the_reason() {
         (json!({ "command": [] }), "the command is empty"),
         (json!({ "shell": "true\u{0}" }), "NUL"),
         (json!({ "shell": "true", "env": { "A=B": "c" } }), "\"A=B\""),
+        (json!({ "shell": "true", "cwd": "tmp" }), "`cwd` must be an absolute path"),
+        (json!({ "shell": "true", "cwd": "" }), "`cwd` must be an absolute path"),
         (json!({ "shell": "true", "timeout": 3 }), "unknown field `timeout`"),
         (json!({ "shell": "true", "timeout_ms": -1 }), "invalid value: integer `-1`"),
         (json!({ "shell": "true", "stop": { "signal": "NOPE" } }), "\"NOPE\""),
         (json!({ "shell": "true", "tty": { "rows": 0, "cols": 1 } }), "greater than 0"),
-        (json!({ "shell": "true", "quota_bytes": 1 }), "131072"),
+        (json!({ "shell": "true", "quota_bytes": 1 }), "at least 128 KiB (131072 bytes)"),
         (json!({ "shell": "true", "stdin": { "base64": "?" } }), "base64"),
         (json!({ "shell": "true", "wait": {} }), "no condition to wait for"),
         (json!([["true"]]), "expected an object, got a list"),
@@ -48,7 +50,12 @@ async fn an_invalid_start_is_refused_with_the_reason() {
         check(&start(&server, request).await, 400, "invalid_request", part);
     }
     let pattern = json!({ "shell": "true", "wait": { "pattern": "(" } });
-    check(&start(&server, pattern).await, 400, "invalid_pattern", "regex");
+    check(
+        &start(&server, pattern).await,
+        400,
+        "invalid_pattern",
+        "invalid regular expression: unclosed group",
+    );
     let listed = server.connect().await.get("/v1/processes").await.json();
     assert_eq!(listed, json!({ "processes": [] }), "nothing was started");
 }
@@ -99,7 +106,13 @@ async fn invalid_ids_and_paths_are_not_found() {
     check(&client.get("/v2").await, 404, "route_not_found", "/v2");
     let answer = client.send("PUT", "/v1/processes", "".into()).await;
     check(&answer, 405, "method_not_allowed", "PUT");
-    check(&client.get("/v1/processes?limit=x").await, 400, "invalid_request", "limit");
+    let number = "limit: expected a whole number";
+    for limit in ["x", "", "-1", "1.5"] {
+        let answer = client.get(&format!("/v1/processes?limit={limit}")).await;
+        check(&answer, 400, "invalid_request", number);
+    }
+    let answer = client.get(&format!("/v1/processes?limit={}", "9".repeat(30))).await;
+    check(&answer, 400, "invalid_request", "limit: the number is too large");
     check(&client.get("/v1/processes?limit=1001").await, 400, "invalid_request", "1000");
     check(&client.get("/v1/processes?color=red").await, 400, "invalid_request", "color");
 }
