@@ -1,7 +1,8 @@
 //! Errors of the engine as errors of the API. This is the one table for all doors.
 
 use lastbyte_engine::{
-    Errno, ForgetError, Process, Refused, ResizeError, SandboxError, SpawnError, StartError, WriteError,
+    Errno, ForgetError, Process, Refused, ResizeError, SandboxError, SpawnError, StartError,
+    WriteError,
 };
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
