@@ -135,7 +135,7 @@ impl Args {
 
     fn launch(&self) -> anyhow::Result<Launch> {
         Ok(Launch {
-            cwd: Some(self.launch.directory()),
+            cwd: Some(self.launch.directory()?),
             env: self.launch.env_edits()?,
             stdin: if stdio::stdin_is_terminal() && !self.tty {
                 Stdin::Closed

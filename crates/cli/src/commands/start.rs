@@ -134,7 +134,7 @@ impl Args {
         Ok(self.server.client().await?.start(request).await?)
     }
 
-    fn request(&self) -> Result<StartRequest, usage::Error> {
+    fn request(&self) -> anyhow::Result<StartRequest> {
         let (command, shell) = match self.launch.program("start")? {
             Program::Shell(line) => (None, Some(text("shell command", line)?)),
             Program::Argv(words) => {
@@ -145,7 +145,7 @@ impl Args {
         Ok(StartRequest {
             command,
             shell,
-            cwd: Some(text("directory", self.launch.directory().into_os_string())?),
+            cwd: Some(text("directory", self.launch.directory()?.into_os_string())?),
             env: self.env()?,
             stdin: self.terminal.stdin(),
             tty: self.terminal.tty(),
