@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use lastbyte_client::wire::TimeoutKind;
 use lastbyte_engine::{EnvEdit, Program, Signal};
 
 use crate::sandbox_args::SandboxArgs;
@@ -86,6 +87,16 @@ impl LaunchArgs {
             Some(cwd) => current.join(cwd),
             None => current,
         })
+    }
+
+    /// Says that the command was stopped by this timeout.
+    pub(crate) fn timed_out(&self, which: TimeoutKind) -> String {
+        let (after, silent) = match which {
+            TimeoutKind::Wall => (self.timeout, ""),
+            TimeoutKind::Idle => (self.idle_timeout, " without output"),
+        };
+        let after = after.map(units::duration_text).unwrap_or_default();
+        format!("timed out after {after}{silent}; stopped")
     }
 
     pub(crate) fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {

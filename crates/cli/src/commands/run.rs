@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use lastbyte_client::wire::{Closing, Ending};
+use lastbyte_client::wire::{Cause, Closing, Ending};
 use lastbyte_engine::{
     Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
     Survivors, Timeouts,
@@ -124,6 +124,12 @@ impl Args {
         }
         if let Some(left) = still_running(process, ending).await {
             print::message(left);
+        }
+        if let Cause::TimedOut { which, .. } = ending.cause
+            && !self.summary
+            && !self.json
+        {
+            print::message(self.launch.timed_out(which));
         }
         if self.summary {
             print::message(summary(ending));
