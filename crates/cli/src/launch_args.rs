@@ -115,6 +115,7 @@ fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
     let mut part = || parts.next().map(|part| OsStr::from_bytes(part).to_owned());
     match (part(), part()) {
         (Some(name), Some(value)) if !name.is_empty() => Ok(EnvEdit::Set(name, value)),
-        _ => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
+        (_, Some(_)) => Err(usage::Error::EnvNeedsName { given: given.to_owned() }),
+        (_, None) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
     }
 }

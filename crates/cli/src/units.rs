@@ -57,6 +57,15 @@ pub(crate) fn parse_whole(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "expected a whole number".into())
 }
 
+/// Reads a byte of the output; a negative number counts from the end.
+pub(crate) fn parse_cursor(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "expected a whole number".into())
+}
+
+pub(crate) fn parse_context(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "expected 0 to 255".into())
+}
+
 pub(crate) fn parse_port(text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|port| *port > 0);
     port.ok_or_else(|| "a port is a number from 1 to 65535".into())

@@ -12,7 +12,7 @@ use crate::attach::session::{Session, SessionEnd, SessionOptions};
 use crate::exit_code::help::{self, Code};
 use crate::process_args::{ProcessArgs, short_id};
 use crate::signals::Interrupted;
-use crate::{exit_code, format, print, stdio};
+use crate::{exit_code, format, print, stdio, units};
 
 /// Attach to a process: see its output and type its input
 ///
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 pub(crate) struct AttachArgs {
     /// Start at exactly this byte of the output; a negative number counts from the end. A terminal gets
     /// the bytes unchanged, including old queries and titles
-    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_cursor, allow_hyphen_values = true)]
     pub(super) from: Option<i64>,
 
     /// Detach with these keys, like ctrl-] or ctrl-p,ctrl-q (the first with ctrl); `none` for no detach
