@@ -26,7 +26,8 @@ use crate::{exit_code, format, print, stdio, units};
 /// byte. Input is sent only to a process started with --stdin-open or -i.
 ///
 /// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. For
-/// a process without a terminal, lines are sent as you type them, and Ctrl-C leaves it running.
+/// a process without a terminal, lines are sent as you type them, and there is no detach key: Ctrl-C
+/// (SIGINT) and Ctrl-\ (SIGQUIT) end `lastbyte attach` and leave the process running.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
