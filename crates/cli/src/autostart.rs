@@ -23,9 +23,9 @@ use tokio::time::timeout;
 
 use crate::config::{self, Choice, Kind};
 use crate::daemon::instance::ShuttingDown;
-use crate::print;
 use crate::server_args::{ServerArgs, ServerPlace, is_not_running};
 use crate::state_folder::open_lock_of_server;
+use crate::{commands, print};
 
 /// How long to wait for a server to listen. Only ends a hang.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,7 +55,10 @@ pub(crate) async fn ensure_server(
     };
     match client.health().await {
         Err(error) if is_not_running(&error) => {
-            start(place, server.config.as_deref()).await?;
+            let settings = Choice::load(server.config.as_deref())?;
+            // The server would refuse them, too, but its exit code is not seen here.
+            commands::config::check(&settings)?;
+            start(place, &settings).await?;
             Ok(Client::unix(&place.socket))
         }
         Err(error) => Err(error.into()),
@@ -63,13 +66,13 @@ pub(crate) async fn ensure_server(
     }
 }
 
-async fn start(place: &ServerPlace, config: Option<&Path>) -> anyhow::Result<()> {
+async fn start(place: &ServerPlace, settings: &Choice) -> anyhow::Result<()> {
     let path = place.state.join("daemon.log");
     put_aside_if_large(&path);
     let log = File::options().read(true).append(true).create(true).mode(0o600).open(&path);
     let mut log = log.with_context(|| format!("cannot open {}", path.display()))?;
     let before = log.seek(SeekFrom::End(0)).context("cannot write to the server's log")?;
-    let Daemon { pid, stdout } = spawn(place, config, &log)?;
+    let Daemon { pid, stdout } = spawn(place, settings, &log)?;
     // One that is silent for too long has not started either.
     let listening = timeout(PATIENCE, until_listening(stdout)).await.unwrap_or(Ok(false));
     if listening.context("cannot read from the server")? {
@@ -103,7 +106,7 @@ fn last_words(log: &str) -> Option<&str> {
     Some(log[at..].trim_start_matches("lastbyte: ").trim_end())
 }
 
-fn spawn(place: &ServerPlace, config: Option<&Path>, log: &File) -> anyhow::Result<Daemon> {
+fn spawn(place: &ServerPlace, settings: &Choice, log: &File) -> anyhow::Result<Daemon> {
     let program = std::env::current_exe().context("cannot find the lastbyte executable")?;
     let mut argv = vec![
         "lastbyte".into(),
@@ -113,12 +116,11 @@ fn spawn(place: &ServerPlace, config: Option<&Path>, log: &File) -> anyhow::Resu
         "--socket".into(),
         place.socket.clone().into_os_string(),
     ];
-    let settings = Choice::load(config)?;
     if let Some(file) = &settings.file {
         argv.extend(["--config".into(), absolute(file)?.into_os_string()]);
     }
     let argv: Result<Vec<CString>, _> = argv.into_iter().map(c_string).collect();
-    let env: Result<Vec<CString>, _> = environment(&settings).map(c_string).collect();
+    let env: Result<Vec<CString>, _> = environment(settings).map(c_string).collect();
     let daemon = start_daemon(c_string(program.into_os_string())?, argv?, env?, log);
     daemon.context("cannot start the server")
 }

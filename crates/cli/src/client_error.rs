@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use lastbyte_client::wire::{Error, ErrorCode};
-use lastbyte_client::{Address, ClientError};
+use lastbyte_client::{Address, ClientError, Problem};
 use lastbyte_server::listen::UnixError;
 use rustix::io::Errno;
 
@@ -15,10 +15,14 @@ use crate::usage::{self, quoted};
 /// The error as one text, with what to do next.
 pub(crate) fn to_text(error: &anyhow::Error) -> String {
     if let Some(refusal) = refusal(error) {
-        return match advice(refusal) {
-            Some(advice) => format!("{refusal}; {advice}"),
-            None => refusal.to_string(),
+        let what = match refusal.message.as_str() {
+            "missing token" => "the server needs a token",
+            what => what,
         };
+        return with_options(match advice(refusal) {
+            Some(advice) => format!("{what}; {advice}"),
+            None => what.to_owned(),
+        });
     }
     match error.downcast_ref() {
         Some(client @ ClientError::Connect { address, .. }) if is_not_running(client) => {
@@ -33,9 +37,27 @@ pub(crate) fn to_text(error: &anyhow::Error) -> String {
         {
             UnixError::TooLong { path: path.clone() }.to_string()
         }
+        Some(ClientError::Connect { source, .. })
+            if source.raw_os_error() == Some(Errno::PERM.raw_os_error()) && is_confined() =>
+        {
+            format!("{error:#}; this command runs in a sandbox without network")
+        }
         _ if is_out_of_descriptors(error) => format!("{error:#}; raise the limit with `ulimit -n`"),
         _ => format!("{error:#}"),
     }
+}
+
+/// With options where the server names fields of a request.
+fn with_options(text: String) -> String {
+    let fields = ["key", "protect", "session", "writable"];
+    fields
+        .into_iter()
+        .fold(text, |text, name| text.replace(&format!("`{name}`"), &format!("--{name}")))
+}
+
+/// Whether this process runs in a sandbox of lastbyte.
+fn is_confined() -> bool {
+    lastbyte_sys::confine::marked(std::process::id().cast_signed()).unwrap_or(false)
 }
 
 fn is_out_of_descriptors(error: &anyhow::Error) -> bool {
@@ -51,7 +73,17 @@ pub(crate) struct ServerGone;
 /// An error of a request that followed others to the same server.
 pub(crate) fn after_contact(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
-    if error.downcast_ref().is_some_and(is_not_running) { ServerGone.into() } else { error }
+    if error.downcast_ref().is_some_and(is_gone) { ServerGone.into() } else { error }
+}
+
+/// Whether this error, after earlier answers of the server, means that it is gone. One that is just
+/// dying lets a client in and resets it.
+pub(crate) fn is_gone(error: &ClientError) -> bool {
+    let broke = |problem: &Problem| matches!(problem, Problem::Http(_) | Problem::Ended);
+    match error {
+        ClientError::Protocol { source, .. } => broke(source),
+        error => is_not_running(error),
+    }
 }
 
 pub(crate) fn not_running(address: &Address) -> String {
@@ -95,9 +127,9 @@ pub(crate) fn refusal(error: &anyhow::Error) -> Option<&Error> {
 fn advice(refusal: &Error) -> Option<&str> {
     match (refusal.code, refusal.hint.as_deref()) {
         (ErrorCode::ProcessNotFound, _) => Some("`lastbyte ps` lists processes"),
-        (ErrorCode::Unauthorized, _) => Some(
-            "pass the token with --token-file; it is in the file `token` of the server's state directory",
-        ),
+        (ErrorCode::Unauthorized, _) => {
+            Some("pass --token-file FILE (the file \"token\" in its state directory)")
+        }
         // Without advice it was open, and is closed for good.
         (ErrorCode::StdinNotOpen, Some(_)) => {
             Some("start it again with `lastbyte start --stdin-open`")
@@ -123,5 +155,8 @@ mod tests {
         };
         assert!(refused(io::ErrorKind::ConnectionRefused).is::<ServerGone>());
         assert!(!refused(io::ErrorKind::PermissionDenied).is::<ServerGone>());
+        let broke = |source| after_contact(ClientError::Protocol { asked: "GET /".into(), source });
+        assert!(broke(Problem::Ended).is::<ServerGone>());
+        assert!(!broke(Problem::Base64).is::<ServerGone>());
     }
 }

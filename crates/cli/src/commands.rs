@@ -2,7 +2,7 @@
 
 mod app_server;
 mod attach;
-mod config;
+pub(crate) mod config;
 mod doctor;
 mod events;
 mod forget;

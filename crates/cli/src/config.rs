@@ -44,6 +44,8 @@ pub(crate) enum ConfigError {
          run `chmod go-w {}`, or copy it to a directory of your own", words(open), path = path.display()
     )]
     Open { path: PathBuf, open: Vec<PathBuf> },
+    #[error("cannot use config file {path}: it is not UTF-8", path = path.display())]
+    NotText { path: PathBuf },
     #[error("{variable} must be true, false, 1 or 0, not {given:?}")]
     Switch { variable: String, given: OsString },
     #[error("{origin}: {what}")]

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Phase, Process, Sandbox, Status, TimeoutKind};
+use lastbyte_client::wire::{Cause, Ending, Phase, Process, Range, Sandbox, Status, TimeoutKind};
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
 
@@ -19,6 +19,19 @@ pub(crate) fn command(process: &Process) -> String {
         (None, None) => String::new(),
     };
     one_line(&text)
+}
+
+/// `1 match` or `2 matches`.
+pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Says that a part of the output is missing.
+pub(crate) fn dropped(range: &Range) -> String {
+    let Range { start, end } = range;
+    let (bytes, were) =
+        (count(end - start, "byte", "bytes"), if end - start == 1 { "was" } else { "were" });
+    format!("{bytes} ({start}..{end}) {were} dropped to stay within the quota")
 }
 
 /// On one line, with every character escaped that a terminal obeys or does not show.

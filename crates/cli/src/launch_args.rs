@@ -2,10 +2,13 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context, bail};
+use lastbyte_client::wire::TimeoutKind;
 use lastbyte_engine::{EnvEdit, Program, Signal};
 
 use crate::sandbox_args::SandboxArgs;
@@ -69,13 +72,31 @@ impl LaunchArgs {
         }
     }
 
-    pub(crate) fn directory(&self) -> PathBuf {
-        // A directory that was removed has no name any more, but is still the current one.
-        let current = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        match &self.cwd {
+    /// An absolute path: the server's own directory is another.
+    pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
+        if let Some(cwd) = self.cwd.as_ref().filter(|cwd| cwd.is_absolute()) {
+            return Ok(cwd.clone());
+        }
+        let current = match env::current_dir() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                bail!("the current directory no longer exists; choose one with --cwd DIR")
+            }
+            current => current.context("cannot find the current directory")?,
+        };
+        Ok(match &self.cwd {
             Some(cwd) => current.join(cwd),
             None => current,
-        }
+        })
+    }
+
+    /// Says that the command was stopped by this timeout.
+    pub(crate) fn timed_out(&self, which: TimeoutKind) -> String {
+        let (after, silent) = match which {
+            TimeoutKind::Wall => (self.timeout, ""),
+            TimeoutKind::Idle => (self.idle_timeout, " without output"),
+        };
+        let after = after.map(units::duration_text).unwrap_or_default();
+        format!("timed out after {after}{silent}; stopped")
     }
 
     pub(crate) fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {
@@ -94,6 +115,7 @@ fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
     let mut part = || parts.next().map(|part| OsStr::from_bytes(part).to_owned());
     match (part(), part()) {
         (Some(name), Some(value)) if !name.is_empty() => Ok(EnvEdit::Set(name, value)),
-        _ => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
+        (_, Some(_)) => Err(usage::Error::EnvNeedsName { given: given.to_owned() }),
+        (_, None) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
     }
 }

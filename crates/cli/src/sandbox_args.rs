@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     ReadOnly,
     /// Like read-only, but may write below its directory, /tmp and $TMPDIR. The server's own directories
     /// look empty (without namespaces: read-only). Startup files missing in a writable home directory are
-    /// created empty, to protect them
+    /// created with a comment in them, to protect them
     WorkspaceWrite,
 }
 

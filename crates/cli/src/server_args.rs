@@ -1,10 +1,12 @@
 //! Which server a command talks to.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lastbyte_client::{Client, ClientError};
 
 use crate::daemon::instance::{self, ShuttingDown};
@@ -12,6 +14,9 @@ use crate::{config, paths, usage};
 
 /// Set on each option, so that it does not apply to the options after them.
 const HEADING: &str = "Server options";
+
+/// A token is much shorter.
+const MAX_TOKEN: u64 = 4 << 10;
 
 /// Where the server is.
 #[derive(Debug, clap::Args)]
@@ -94,11 +99,17 @@ impl ServerArgs {
 
     fn token(&self) -> anyhow::Result<Option<String>> {
         let Some(path) = &self.token_file else { return Ok(None) };
-        let token = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read token file {}", path.display()))?;
-        match token.trim() {
-            "" => anyhow::bail!("the token file {} is empty", path.display()),
-            token => Ok(Some(token.to_owned())),
+        let mut token = Vec::new();
+        // A device has no end.
+        let read =
+            File::open(path).and_then(|file| file.take(MAX_TOKEN + 1).read_to_end(&mut token));
+        let length = read.with_context(|| format!("cannot read token file {}", path.display()))?;
+        let path = path.display();
+        match str::from_utf8(&token).map(str::trim) {
+            _ if length as u64 > MAX_TOKEN => bail!("token file {path} is larger than 4 KiB"),
+            Err(_) => bail!("token file {path} is not UTF-8"),
+            Ok("") => bail!("token file {path} is empty"),
+            Ok(token) => Ok(Some(token.to_owned())),
         }
     }
 }
@@ -110,7 +121,9 @@ pub(crate) fn is_not_running(error: &ClientError) -> bool {
         ClientError::Connect { source, .. } => {
             matches!(source.kind(), NotFound | ConnectionRefused)
         }
-        ClientError::Protocol { .. } | ClientError::Refused(_) => false,
+        ClientError::Protocol { .. } | ClientError::Foreign { .. } | ClientError::Refused(_) => {
+            false
+        }
     }
 }
 

@@ -131,16 +131,19 @@ fn create_owned(folder: &Path) -> io::Result<()> {
     }
     if found.mode() & 0o022 != 0 {
         let fix = usage::quoted(&folder.to_string_lossy());
-        let why = format_args!("other users can write to it; run `chmod go-w {fix}`");
-        return Err(unusable(why));
+        return Err(io::Error::other(format!(
+            "other users can write to it; run `chmod go-w {fix}`, or {OTHER_STATE}"
+        )));
     }
     Ok(())
 }
 
 /// With what to do about a state directory.
 fn unusable(why: impl Display) -> io::Error {
-    io::Error::other(format!("{why}; choose another with --state DIR or LASTBYTE_STATE"))
+    io::Error::other(format!("{why}; {OTHER_STATE}"))
 }
+
+const OTHER_STATE: &str = "choose another with --state DIR or LASTBYTE_STATE";
 
 /// Anybody can make a folder in a shared directory: only one that is ours alone will do.
 fn require_private(folder: &Path) -> io::Result<()> {

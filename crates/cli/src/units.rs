@@ -26,6 +26,15 @@ pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
+/// As `parse_duration` reads it, in the largest unit that needs no fraction.
+pub(crate) fn duration_text(duration: Duration) -> String {
+    let ms = ms(duration);
+    let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+    let unit =
+        units.into_iter().find(|(_, length)| ms.is_multiple_of(*length)).unwrap_or(("ms", 1));
+    format!("{}{}", ms / unit.1, unit.0)
+}
+
 /// As the API takes it: a real-time signal has no name.
 pub(crate) fn signal_text(signal: Signal) -> String {
     signal.name().map_or_else(|| signal.number().to_string(), |_| signal.to_string())
@@ -46,6 +55,15 @@ fn parse_size(text: &str) -> Result<u64, String> {
 
 pub(crate) fn parse_whole(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "expected a whole number".into())
+}
+
+/// Reads a byte of the output; a negative number counts from the end.
+pub(crate) fn parse_cursor(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "expected a whole number".into())
+}
+
+pub(crate) fn parse_context(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "expected 0 to 255".into())
 }
 
 pub(crate) fn parse_port(text: &str) -> Result<u16, String> {
@@ -94,6 +112,13 @@ mod tests {
             ("0.25h", 900_000),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_shown_as_it_would_be_typed() {
+        for text in ["500ms", "1500ms", "2s", "90s", "5m", "1h"] {
+            assert_eq!(parse_duration(text).map(duration_text), Ok(text.to_owned()));
         }
     }
 

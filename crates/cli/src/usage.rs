@@ -35,6 +35,8 @@ pub(crate) enum Error {
     UnknownOption { verb: &'static str, option: String },
     #[error("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")]
     EnvNeedsValue { given: OsString },
+    #[error("--env takes NAME=VALUE, and {given:?} has no name before the `=`")]
+    EnvNeedsName { given: OsString },
     #[error("--unset takes a variable name, not {given:?}")]
     UnsetNeedsName { given: OsString },
     #[error("{option} requires --sandbox workspace-write")]

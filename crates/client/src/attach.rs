@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::connection::{Stream, connect};
-use crate::request::{ApiRequest, process_path};
+use crate::request::{ApiRequest, process_path, refusal};
 use crate::wire::{AttachNotice, AttachQuery, AttachRequest};
 use crate::{Address, ClientError, Problem};
 
@@ -61,7 +61,8 @@ impl Attached {
         let request = request(address, &ask.target).map_err(|error| failed(&ask, error))?;
         let stream = connect(address).await?;
         let opened = client_async(request, stream).await;
-        let (sink, stream) = opened.map_err(|error| refused_or_failed(&ask, error))?.0.split();
+        let opened = opened.map_err(|error| refused_or_failed(address, &ask, error));
+        let (sink, stream) = opened?.0.split();
         let mut reader = AttachedReader { stream, ask: ask.clone(), cursor: 0 };
         match reader.next().await? {
             Some(FromProcess::Notice(AttachNotice::Attached { cursor, accepted })) => {
@@ -148,11 +149,15 @@ fn request(address: &Address, path: &str) -> Result<Request, tungstenite::Error>
     Ok(request)
 }
 
-fn refused_or_failed(ask: &ApiRequest, error: tungstenite::Error) -> ClientError {
+fn refused_or_failed(
+    address: &Address,
+    ask: &ApiRequest,
+    error: tungstenite::Error,
+) -> ClientError {
     match error {
         tungstenite::Error::Http(response) => {
-            let status = response.status().as_u16();
-            ask.refusal(status, &response.into_body().unwrap_or_default())
+            let status = response.status();
+            refusal(address, status, &response.into_body().unwrap_or_default())
         }
         error => failed(ask, error),
     }

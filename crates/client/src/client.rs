@@ -12,7 +12,7 @@ use hyper::http::response::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::connection::{HttpConnection, Unanswered};
-use crate::request::{ApiRequest, Retry};
+use crate::request::{ApiRequest, Retry, refusal};
 use crate::{Address, ClientError};
 
 /// A client of one server. Concurrent requests have a connection each.
@@ -53,7 +53,7 @@ impl Client {
     /// The whole of an answer that is no error.
     pub(crate) async fn answer(&self, ask: &ApiRequest) -> Result<(Parts, Bytes), ClientError> {
         let (connection, response) = self.response(ask).await?;
-        let answer = read(ask, response).await?;
+        let answer = read(&self.address, ask, response).await?;
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
         Ok(answer)
     }
@@ -82,6 +82,7 @@ impl Client {
 
 /// Reads an answer to its end, and takes an error for one.
 pub(crate) async fn read(
+    address: &Address,
     ask: &ApiRequest,
     response: Response<Incoming>,
 ) -> Result<(Parts, Bytes), ClientError> {
@@ -90,5 +91,5 @@ pub(crate) async fn read(
     if parts.status.is_success() {
         return Ok((parts, body));
     }
-    Err(ask.refusal(parts.status.as_u16(), &body))
+    Err(refusal(address, parts.status, &body))
 }

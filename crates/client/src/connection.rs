@@ -76,6 +76,10 @@ impl HttpConnection {
         let request = ask.request(address).map_err(Unanswered::MaybeSent)?;
         self.0.try_send_request(request).await.map_err(|mut error| match error.take_message() {
             Some(_) => Unanswered::NotSent,
+            None if error.error().is_parse() => Unanswered::MaybeSent(ClientError::Foreign {
+                address: address.clone(),
+                status: None,
+            }),
             None => Unanswered::MaybeSent(ask.failed(error.into_error())),
         })
     }

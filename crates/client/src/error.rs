@@ -2,6 +2,8 @@
 
 use std::io;
 
+use hyper::StatusCode;
+
 use crate::Address;
 use crate::wire;
 
@@ -14,6 +16,9 @@ pub enum ClientError {
     /// The request may or may not have been carried out.
     #[error("{asked} failed")]
     Protocol { asked: String, source: Problem },
+    /// Another program answered, with this status if it speaks HTTP.
+    #[error("{} is not a lastbyte server{}", place(address), answered(*status))]
+    Foreign { address: Address, status: Option<StatusCode> },
     /// The server's own word.
     #[error(transparent)]
     Refused(#[from] wire::Error),
@@ -28,8 +33,6 @@ pub enum Problem {
     Request(#[from] hyper::http::Error),
     #[error("unexpected JSON: {text}")]
     Json { text: String, source: serde_json::Error },
-    #[error("not a lastbyte server (it answered {status})")]
-    Status { status: u16, text: String },
     #[error("the answer has no header {name}")]
     Head { name: &'static str },
     #[error("the WebSocket broke")]
@@ -40,6 +43,17 @@ pub enum Problem {
     Base64,
     #[error("the connection was closed before the answer")]
     Ended,
+}
+
+fn place(address: &Address) -> String {
+    match address {
+        Address::Unix(path) => path.display().to_string(),
+        Address::Tcp { .. } => address.to_string(),
+    }
+}
+
+fn answered(status: Option<StatusCode>) -> String {
+    status.map(|status| format!(" (it answered {status})")).unwrap_or_default()
 }
 
 /// The beginning of something that may be long, for people.

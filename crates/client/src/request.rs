@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, HOST};
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -79,14 +79,6 @@ impl ApiRequest {
         serde_json::from_slice(json).map_err(|source| self.failed(problem(source)))
     }
 
-    /// The error in an answer that is no success: the server's own, if the body has one.
-    pub(crate) fn refusal(&self, status: u16, body: &[u8]) -> ClientError {
-        match serde_json::from_slice::<ErrorBody>(body) {
-            Ok(body) => ClientError::Refused(body.error),
-            Err(_) => self.failed(Problem::Status { status, text: excerpt(body) }),
-        }
-    }
-
     pub(crate) fn failed(&self, source: impl Into<Problem>) -> ClientError {
         let asked = format!("{} {}", self.method, self.target);
         ClientError::Protocol { asked, source: source.into() }
@@ -102,6 +94,14 @@ impl ApiRequest {
             request = request.header(*name, value);
         }
         request.body(Full::new(self.body.clone())).map_err(|error| self.failed(error))
+    }
+}
+
+/// The error in an answer that is no success: the server's own, if the body has one.
+pub(crate) fn refusal(address: &Address, status: StatusCode, body: &[u8]) -> ClientError {
+    match serde_json::from_slice::<ErrorBody>(body) {
+        Ok(body) => ClientError::Refused(body.error),
+        Err(_) => ClientError::Foreign { address: address.clone(), status: Some(status) },
     }
 }
 

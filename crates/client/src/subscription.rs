@@ -92,7 +92,7 @@ impl Subscription {
         };
         let (connection, response) = HttpConnection::open(&self.address, &ask).await?;
         if !response.status().is_success() {
-            read(&ask, response).await?;
+            read(&self.address, &ask, response).await?;
             return Err(ask.failed(Problem::Ended));
         }
         Ok(Open { _connection: connection, response, messages: MessageBuffer::default() })

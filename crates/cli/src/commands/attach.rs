@@ -12,7 +12,7 @@ use crate::attach::session::{Session, SessionEnd, SessionOptions};
 use crate::exit_code::help::{self, Code};
 use crate::process_args::{ProcessArgs, short_id};
 use crate::signals::Interrupted;
-use crate::{exit_code, format, print, stdio};
+use crate::{exit_code, format, print, stdio, units};
 
 /// Attach to a process: see its output and type its input
 ///
@@ -26,7 +26,8 @@ use crate::{exit_code, format, print, stdio};
 /// byte. Input is sent only to a process started with --stdin-open or -i.
 ///
 /// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. For
-/// a process without a terminal, lines are sent as you type them, and Ctrl-C leaves it running.
+/// a process without a terminal, lines are sent as you type them, and there is no detach key: Ctrl-C
+/// (SIGINT) and Ctrl-\ (SIGQUIT) end `lastbyte attach` and leave the process running.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = exit_codes())]
 pub(crate) struct Args {
@@ -42,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) struct AttachArgs {
     /// Start at exactly this byte of the output; a negative number counts from the end. A terminal gets
     /// the bytes unchanged, including old queries and titles
-    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_cursor, allow_hyphen_values = true)]
     pub(super) from: Option<i64>,
 
     /// Detach with these keys, like ctrl-] or ctrl-p,ctrl-q (the first with ctrl); `none` for no detach

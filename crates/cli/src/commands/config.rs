@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 /// Checks that `serve` and clients accept these settings.
-fn check(choice: &Choice) -> anyhow::Result<()> {
+pub(crate) fn check(choice: &Choice) -> anyhow::Result<()> {
     let parse = |command| {
         let parsed = config::filled(command, choice).try_get_matches_from(["lastbyte"]);
         parsed.map_err(|error| config::explain(&error, choice))

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::exit_code::help::{self, Code};
 use crate::state_folder::StateFolder;
-use crate::{exit_code, paths, print};
+use crate::{exit_code, format, paths, print};
 
 /// Check what this machine supports and how lastbyte uses it
 ///
@@ -135,7 +135,10 @@ impl fmt::Display for Diagnosis {
             writeln!(out, "{output} was set aside in {}.", folder.display())?;
         }
         match self.most_processes {
-            Some(most) => writeln!(out, "About {most} commands can run at once."),
+            Some(most) => {
+                let commands = format::count(most, "command", "commands");
+                writeln!(out, "About {commands} can run at once.")
+            }
             None => writeln!(out, "There is no limit on how many commands can run at once."),
         }
     }

@@ -6,9 +6,10 @@ use anyhow::bail;
 use lastbyte_client::News;
 use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
 
+use crate::client_error::is_gone;
 use crate::exit_code::help::{self, Code};
 use crate::process_args::short_id;
-use crate::server_args::{ServerArgs, is_not_running};
+use crate::server_args::ServerArgs;
 use crate::stdio::{self, Reader};
 use crate::{format, print, timestamp};
 
@@ -46,7 +47,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     loop {
         let news = tokio::select! {
             news = events.next() => match news {
-                Err(error) if is_not_running(&error) => bail!("the server has stopped"),
+                Err(error) if is_gone(&error) => bail!("the server is gone"),
                 news => news?,
             },
             // Without a reader there is nothing more to print.

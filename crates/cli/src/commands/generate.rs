@@ -2,6 +2,7 @@
 //! cli-doc`: what is generated from the definitions of the command line.
 
 use std::fmt::Write;
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -47,8 +48,12 @@ pub(crate) struct ManArgs {
 /// Returns the exit code.
 pub(crate) fn man(args: &ManArgs, program: Command) -> anyhow::Result<u8> {
     let folder = &args.folder;
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(program.disable_help_subcommand(true), folder));
+    let made = std::fs::create_dir_all(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => io::Error::other("it is not a directory"),
+        _ => error,
+    });
+    let written =
+        made.and_then(|()| clap_mangen::generate_to(program.disable_help_subcommand(true), folder));
     written.with_context(|| format!("cannot write manual pages to {}", folder.display()))?;
     Ok(0)
 }

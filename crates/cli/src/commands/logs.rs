@@ -6,7 +6,7 @@ mod source;
 use std::pin::pin;
 
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Content, OutputQuery, Range, TimesQuery, View};
+use lastbyte_client::wire::{Content, OutputQuery, TimesQuery, View};
 use regex::bytes::Regex;
 
 use self::source::Source;
@@ -14,7 +14,7 @@ use crate::exit_code::help::{self, Code};
 use crate::line_filter::LineFilter;
 use crate::process_args::{OutputArgs, ProcessArgs};
 use crate::stdio::{self, Reader};
-use crate::{client_error, print, units};
+use crate::{client_error, format, print, units};
 
 /// Print the output of a process, byte for byte
 ///
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     follow: bool,
 
     /// Start at this byte; a negative number counts from the end
-    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true, default_value_t = 0)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_cursor, allow_hyphen_values = true, default_value_t = 0)]
     from: i64,
 
     /// Start with the last COUNT lines; with -f, continue from there
@@ -97,8 +97,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
             if args.is_by_line() {
                 stdio::write_stdout(&filter.gap())?;
             }
-            for Range { start, end } in dropped {
-                print::message(format_args!("{} bytes were dropped: {start}-{end}", end - start));
+            for range in &dropped {
+                print::message(format::dropped(range));
             }
         }
         let reader = if args.is_by_line() {

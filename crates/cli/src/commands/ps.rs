@@ -72,8 +72,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         print::result(listing(&page))?;
     }
     if page.next.is_some() {
-        let count = page.processes.len();
-        print::message(format_args!("showing the newest {count}; use --limit (max 1000)"));
+        let newest = match page.processes.len() {
+            1 => "newest is".into(),
+            count => format!("newest {count} are"),
+        };
+        let more = "--limit shows more (at most 1000)";
+        print::message(format_args!("only the {newest} shown; {more}"));
     }
     Ok(0)
 }

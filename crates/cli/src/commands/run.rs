@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use lastbyte_client::wire::{Closing, Ending};
+use lastbyte_client::wire::{Cause, Closing, Ending};
 use lastbyte_engine::{
     Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
     Survivors, Timeouts,
@@ -125,6 +125,12 @@ impl Args {
         if let Some(left) = still_running(process, ending).await {
             print::message(left);
         }
+        if let Cause::TimedOut { which, .. } = ending.cause
+            && !self.summary
+            && !self.json
+        {
+            print::message(self.launch.timed_out(which));
+        }
         if self.summary {
             print::message(summary(ending));
         }
@@ -135,7 +141,7 @@ impl Args {
 
     fn launch(&self) -> anyhow::Result<Launch> {
         Ok(Launch {
-            cwd: Some(self.launch.directory()),
+            cwd: Some(self.launch.directory()?),
             env: self.launch.env_edits()?,
             stdin: if stdio::stdin_is_terminal() && !self.tty {
                 Stdin::Closed

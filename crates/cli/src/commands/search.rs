@@ -21,11 +21,11 @@ pub(crate) struct Args {
     pattern: String,
 
     /// Start at this byte
-    #[arg(long, value_name = "CURSOR", default_value_t = 0)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole, allow_hyphen_values = true, default_value_t = 0)]
     from: u64,
 
     /// Also print this many lines before and after each match, at most 255
-    #[arg(short = 'C', long, value_name = "LINES", default_value_t = 0)]
+    #[arg(short = 'C', long, value_name = "LINES", value_parser = units::parse_context, allow_hyphen_values = true, default_value_t = 0)]
     context: u8,
 
     /// Print at most COUNT matching lines, from 1 to 10000
@@ -85,13 +85,16 @@ fn page(answer: &SearchAnswer) -> String {
 fn report_stopped(answer: &SearchAnswer) {
     let SearchAnswer { next, dropped, stopped, .. } = answer;
     for range in dropped {
-        print::message(format_args!("bytes {}-{} were dropped", range.start, range.end));
+        print::message(format_args!("{} and not searched", format::dropped(range)));
     }
-    let why = match stopped {
+    let at = match stopped {
         SearchStopped::End => return,
-        SearchStopped::Matches => "found as many as requested",
-        SearchStopped::Bytes => "the answer reached its size limit",
-        SearchStopped::Work => "the search reached its work limit",
+        SearchStopped::Matches => {
+            let count = answer.matches.len() as u64;
+            format!("after {} (--max)", format::count(count, "match", "matches"))
+        }
+        SearchStopped::Bytes => "at the size limit of an answer".into(),
+        SearchStopped::Work => "at the work limit of a search".into(),
     };
-    print::message(format_args!("there may be more matches ({why}): continue with --from {next}"));
+    print::message(format_args!("stopped {at}; continue with --from {next}"));
 }

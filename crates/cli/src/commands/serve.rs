@@ -195,7 +195,7 @@ impl Args {
         if cut_short.is_none() {
             serving.await.context("the server task failed")?;
         }
-        tracing::info!("bye");
+        tracing::info!("stopped");
         Ok(cut_short)
     }
 

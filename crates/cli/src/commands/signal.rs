@@ -6,7 +6,7 @@ use lastbyte_client::wire::{Delivered, SignalRequest};
 use lastbyte_engine::Signal;
 
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, print, units};
+use crate::{exit_code, format, print, units};
 
 /// Send a signal to a process and its group, and print what it reached
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,8 @@ fn in_words(signal: Signal, delivered: Delivered) -> String {
     match delivered {
         Delivered::Group => format!("sent {signal} to the process and its group\n"),
         Delivered::Survivors { count } => {
-            format!("sent {signal} to {count} processes that it left\n")
+            let processes = format::count(count, "process", "processes");
+            format!("sent {signal} to {processes} that it left running\n")
         }
         Delivered::Nobody => format!("{signal} was not sent: the process has ended\n"),
     }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 
 use anyhow::Context;
+use lastbyte_client::ClientError;
 use lastbyte_client::wire::{
     self, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
 };
@@ -134,7 +136,7 @@ impl Args {
         Ok(self.server.client().await?.start(request).await?)
     }
 
-    fn request(&self) -> Result<StartRequest, usage::Error> {
+    fn request(&self) -> anyhow::Result<StartRequest> {
         let (command, shell) = match self.launch.program("start")? {
             Program::Shell(line) => (None, Some(text("shell command", line)?)),
             Program::Argv(words) => {
@@ -145,7 +147,7 @@ impl Args {
         Ok(StartRequest {
             command,
             shell,
-            cwd: Some(text("directory", self.launch.directory().into_os_string())?),
+            cwd: Some(text("directory", self.launch.directory()?.into_os_string())?),
             env: self.env()?,
             stdin: self.terminal.stdin(),
             tty: self.terminal.tty(),
@@ -204,7 +206,13 @@ impl Args {
 }
 
 fn needs_server(error: &anyhow::Error) -> bool {
-    error.is::<ShuttingDown>() || error.downcast_ref().is_some_and(is_not_running)
+    error.is::<ShuttingDown>()
+        || error.downcast_ref().is_some_and(|error| is_not_running(error) || is_in_no_folder(error))
+}
+
+/// Starting a server says what is wrong with the state directory.
+fn is_in_no_folder(error: &ClientError) -> bool {
+    matches!(error, ClientError::Connect { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
 }
 
 fn text(what: &'static str, given: OsString) -> Result<String, usage::Error> {

@@ -52,8 +52,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, ConfigError> {
     trust::check(&path, &file)?;
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(failed)?;
-    let text = String::from_utf8(text)
-        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
+    let text = String::from_utf8(text).map_err(|_| ConfigError::NotText { path: path.clone() })?;
     File { path: &path, text: &text }.settings()
 }
 

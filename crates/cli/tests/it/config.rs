@@ -260,6 +260,15 @@ fn a_file_that_others_can_replace_is_refused() {
 
 /// The call must not wait for a writer.
 #[test]
+fn a_file_that_is_not_utf_8_is_refused() {
+    let fixture = Fixture::new();
+    let path = write_config(&fixture, "");
+    fs::write(&path, b"log = \"\xff\"\n").unwrap();
+    let want = format!("cannot use config file {}: it is not UTF-8\n", path.display());
+    refused(&fixture, &["ps"], &want);
+}
+
+#[test]
 fn a_pipe_is_refused() {
     let fixture = Fixture::new();
     let path = write_config(&fixture, "");

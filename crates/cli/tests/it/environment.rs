@@ -1,4 +1,5 @@
-use crate::harness::{Fixture, check, finish};
+use crate::daemon::Daemon;
+use crate::harness::{Finished, Fixture, check, finish};
 
 #[test]
 fn a_command_runs_where_its_caller_is() {
@@ -22,12 +23,23 @@ fn a_relative_directory_starts_at_the_callers() {
     );
 }
 
+/// The server's directory is another: there, `rm -rf *` would remove what nobody meant.
 #[test]
-fn a_command_can_run_in_a_removed_directory() {
-    let fixture = Fixture::new();
-    let script = r#"mkdir "$HOME/gone" && cd "$HOME/gone" && rmdir "$HOME/gone" && exec "$LASTBYTE" run 'echo ran'"#;
-    let finished = finish(fixture.shell(script));
-    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "ran\n"));
+fn a_command_does_not_run_elsewhere_if_its_directory_was_removed() {
+    let daemon = Daemon::start();
+    let call = |arguments: &str| {
+        let cd = r#"mkdir "$HOME/gone" && cd "$HOME/gone" && rmdir "$HOME/gone""#;
+        finish(daemon.fixture.shell(&format!(r#"{cd} && exec "$LASTBYTE" {arguments}"#)))
+    };
+    let want = "lastbyte: the current directory no longer exists; choose one with --cwd DIR\n";
+    for arguments in ["start pwd", "start --cwd . pwd", "run pwd", "run --cwd a pwd"] {
+        let Finished { code, stdout, stderr } = call(arguments);
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(125), "", want), "{arguments}");
+    }
+    assert_eq!(daemon.result(&["ps", "--json"]), "");
+    assert_eq!(call("run --cwd /usr pwd").stdout, "/usr\n");
+    let id = call("start --cwd /usr pwd").stdout;
+    assert_eq!(daemon.result(&["logs", "-f", id.trim_end()]), "/usr\n");
 }
 
 #[test]

@@ -54,5 +54,5 @@ fn the_feed_ends_with_the_server() {
     daemon.check(&["shutdown"], 0, "", "");
     let output = events.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
-    assert_eq!(output.stderr, b"lastbyte: the server has stopped\n", "{output:?}");
+    assert_eq!(output.stderr, b"lastbyte: the server is gone\n", "{output:?}");
 }

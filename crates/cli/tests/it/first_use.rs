@@ -133,6 +133,31 @@ fn the_error_about_a_state_folder_names_the_options_to_change_it() {
 }
 
 #[test]
+fn a_state_folder_that_is_a_file_is_refused() {
+    let home = Home::new();
+    for command in [["start", "true"].as_slice(), &["serve"]] {
+        let arguments = [command, &["--state", "/etc/passwd"]].concat();
+        let finished = home.finish(&arguments);
+        let want = "lastbyte: cannot use state directory /etc/passwd: it is not a directory; \
+                    choose another with --state DIR or LASTBYTE_STATE\n";
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(125), want), "{arguments:?}");
+    }
+}
+
+/// They are the caller's, although only the server uses them.
+#[test]
+fn invalid_settings_of_the_server_are_an_invalid_call() {
+    let home = Home::new();
+    for (name, value) in [("LASTBYTE_LISTEN", "foo"), ("LASTBYTE_LOG", "loud")] {
+        let mut command = home.fixture.lastbyte(&["start", "true"]);
+        command.env(name, value);
+        let finished = finish(command);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+        assert!(finished.stderr.starts_with(&format!("lastbyte: {name}: ")), "{finished:?}");
+    }
+}
+
+#[test]
 fn a_state_folder_that_others_can_write_to_is_refused() {
     let home = Home::new();
     let folder = home.fixture.home.path().join("open");
@@ -144,7 +169,7 @@ fn a_state_folder_that_others_can_write_to_is_refused() {
         let finished = home.finish(arguments);
         let want = format!(
             "lastbyte: cannot use state directory {state}: other users can write to it; \
-             run `chmod go-w {state}`; choose another with --state DIR or LASTBYTE_STATE\n"
+             run `chmod go-w {state}`, or choose another with --state DIR or LASTBYTE_STATE\n"
         );
         assert_eq!((finished.code, finished.stderr), (Some(125), want), "{arguments:?}");
     }

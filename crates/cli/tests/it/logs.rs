@@ -1,10 +1,10 @@
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use lastbyte_testkit::{eventually, pattern_bytes};
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
-use crate::harness::{expect, start};
+use crate::harness::{Fixture, expect, finish, start};
 
 /// The output of a command, as bytes.
 fn bytes(daemon: &Daemon, arguments: &[&str]) -> Vec<u8> {
@@ -64,14 +64,49 @@ fn dropped_bytes_are_reported_and_the_rest_is_exact() {
     let told = String::from_utf8(output.stderr).unwrap();
     let (count, range) = told
         .strip_prefix("lastbyte: ")
-        .and_then(|told| told.trim_end().split_once(" bytes were dropped: "))
+        .and_then(|told| told.strip_suffix(") were dropped to stay within the quota\n"))
+        .and_then(|told| told.split_once(" bytes ("))
         .unwrap_or_else(|| panic!("{told}"));
-    let (gone_from, gone_to) = range.split_once('-').unwrap();
+    let searched = daemon.finish(&["search", &id, "no such line"]);
+    assert_eq!(searched.stderr, format!("{} and not searched\n", told.trim_end()));
+    let (gone_from, gone_to) = range.split_once("..").unwrap();
     let (gone_from, gone_to): (u64, u64) = (gone_from.parse().unwrap(), gone_to.parse().unwrap());
     assert_eq!(count.parse::<u64>().unwrap(), gone_to - gone_from);
     let mut want = pattern_bytes(0..gone_from);
     want.extend(pattern_bytes(gone_to..5_000_000));
     assert!(output.stdout == want);
+}
+
+#[test]
+fn an_invalid_cursor_is_told_what_it_takes() {
+    let fixture = Fixture::new();
+    for (arguments, want) in [
+        (["logs", "last", "--from", "x"], "expected a whole number"),
+        (["attach", "last", "--from", "x"], "expected a whole number"),
+        (["search", "last", "x", "--from=-1"], "expected a whole number"),
+        (["search", "last", "x", "-C300"], "expected 0 to 255"),
+    ] {
+        let finished = finish(fixture.lastbyte(&arguments));
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        let line = finished.stderr.lines().next().unwrap();
+        assert!(line.ends_with(&format!(": {want}")), "{line}");
+    }
+}
+
+#[test]
+fn a_follower_says_that_the_server_was_killed() {
+    for option in ["-f", "-ft"] {
+        let mut daemon = Daemon::start();
+        let id = daemon.testchild(&[], r"print x\n then hold");
+        let mut follower = start(daemon.lastbyte(&["logs", option, &id]));
+        let mut stdout = BufReader::new(follower.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        daemon.kill();
+        let output = follower.wait_with_output().unwrap();
+        let told = "lastbyte: the server is gone; what happened to the process is unknown\n";
+        assert_eq!(String::from_utf8_lossy(&output.stderr), told, "{option}");
+        assert_eq!(output.status.code(), Some(125));
+    }
 }
 
 #[test]

@@ -19,3 +19,10 @@ fn every_command_has_a_page_with_all_its_options() {
     }
     assert!(!folder.join("lastbyte-cli-doc.1").exists(), "what is hidden has none");
 }
+
+#[test]
+fn a_file_is_not_taken_for_a_directory() {
+    let finished = finish(Fixture::new().lastbyte(&["man", "/etc/passwd"]));
+    let want = "lastbyte: cannot write manual pages to /etc/passwd: it is not a directory\n";
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(125), want));
+}

@@ -43,7 +43,10 @@ fn a_list_can_be_filtered_and_says_if_there_is_more() {
     assert_eq!(listed(&["--label", "x=z"]), Vec::<String>::new());
     assert_eq!(listed(&["--limit", "1"]), [&*ids[2]]);
     let limited = daemon.finish(&["ps", "--limit", "1"]);
-    assert_eq!(limited.stderr, "lastbyte: showing the newest 1; use --limit (max 1000)\n");
+    assert_eq!(
+        limited.stderr,
+        "lastbyte: only the newest is shown; --limit shows more (at most 1000)\n"
+    );
 }
 
 #[test]

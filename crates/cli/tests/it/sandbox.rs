@@ -119,6 +119,8 @@ fn a_missing_root_starts_nothing() {
     ]));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""));
     assert!(finished.stderr.contains("/no such folder"), "{finished:?}");
+    let advice = "; --writable needs an existing directory\n";
+    assert!(finished.stderr.ends_with(advice), "{finished:?}");
 }
 
 #[test]
@@ -207,6 +209,22 @@ fn a_sandboxed_command_gets_nothing_from_the_daemon() {
     assert!(seen.contains("is in a sandbox"), "{seen}");
     let list = daemon.result(&["ps", "--socket", socket]);
     assert_eq!(list.lines().count(), 2, "and others are answered: {list}");
+}
+
+#[test]
+fn a_client_in_a_sandbox_without_network_is_told_so() {
+    let (place, _) = folders();
+    let socket = place.path().join("socket").display().to_string();
+    let daemon = Daemon::with(&["--socket", &socket]);
+    let ask = format!("$LASTBYTE ps --socket {socket}");
+    let mut command = daemon.fixture.run(&["--sandbox", "read-only"]);
+    command.arg(ask);
+    let finished = finish(command);
+    let want = format!(
+        "lastbyte: cannot connect to unix:{socket}: Operation not permitted (os error 1); this \
+         command runs in a sandbox without network\n"
+    );
+    assert_eq!((finished.code, finished.stderr), (Some(125), want));
 }
 
 #[test]

@@ -25,7 +25,9 @@ fn a_search_reports_no_match_and_an_incomplete_result() {
     assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (Some(1), "", ""));
     let some = finish(daemon.lastbyte(&["search", &id, "--max", "2", "a"]));
     assert_eq!((some.code, some.stdout.as_str()), (Some(0), "0:a\n2:a\n"));
-    assert!(some.stderr.contains("continue with --from 4"), "{}", some.stderr);
+    assert_eq!(some.stderr, "lastbyte: stopped after 2 matches (--max); continue with --from 4\n");
+    let one = finish(daemon.lastbyte(&["search", &id, "--max", "1", "a"]));
+    assert_eq!(one.stderr, "lastbyte: stopped after 1 match (--max); continue with --from 2\n");
     let all = finish(daemon.lastbyte(&["search", &id, "--max", "3", "a"]));
     assert_eq!((all.stdout.as_str(), all.stderr.as_str()), ("0:a\n2:a\n4:a\n", ""));
     let bad = finish(daemon.lastbyte(&["search", &id, "("]));

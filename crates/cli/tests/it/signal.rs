@@ -33,3 +33,13 @@ fn an_invalid_signal_is_refused() {
     let finished = daemon.finish(&["signal", "last", "NONE"]);
     assert_eq!(finished.code, Some(2), "{finished:?}");
 }
+
+#[test]
+fn a_signal_to_what_an_ended_process_left_counts_it() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "leave-silent-holder");
+    daemon.fixture.anchor.wait_for(1);
+    daemon.result(&["wait", &id]);
+    let told = "sent SIGTERM to 1 process that it left running\n";
+    daemon.check(&["signal", &id, "TERM"], 0, told, "");
+}

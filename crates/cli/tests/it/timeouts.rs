@@ -5,11 +5,12 @@ use crate::harness::{Fixture, finish, start};
 #[test]
 fn a_command_that_times_out_is_stopped_with_124() {
     let fixture = Fixture::new();
-    for option in ["--timeout", "--idle-timeout"] {
+    for (option, silent) in [("--timeout", ""), ("--idle-timeout", " without output")] {
         let script =
             format!(r#"exec "$LASTBYTE" run {option} 1s -- "$TESTCHILD" print out then hold"#);
         let finished = finish(fixture.shell(&script));
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(124), "out"), "{option}");
+        assert_eq!(finished.stderr, format!("lastbyte: timed out after 1s{silent}; stopped\n"));
         fixture.anchor.wait_for_at_most(0);
     }
 }

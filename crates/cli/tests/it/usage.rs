@@ -119,7 +119,8 @@ fn an_invalid_environment_edit_is_refused() {
         format!("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")
     };
     refused(&["--env", "NAME", "x"], &line("NAME"));
-    refused(&["--env", "=value", "x"], &line("=value"));
+    let no_name = "--env takes NAME=VALUE, and \"=value\" has no name before the `=`";
+    refused(&["--env", "=value", "x"], no_name);
     refused(&["--unset", "A=B", "x"], "--unset takes a variable name, not \"A=B\"");
 }
 

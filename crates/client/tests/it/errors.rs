@@ -1,7 +1,7 @@
 use std::error::Error;
 
 use lastbyte_client::wire::{self, ErrorCode, OutputQuery};
-use lastbyte_client::{Client, ClientError};
+use lastbyte_client::{Address, Client, ClientError};
 
 use crate::server::{Server, Step, answer};
 
@@ -41,10 +41,21 @@ async fn an_invalid_answer_is_an_error() {
         let chain = chain(&error);
         assert!(chain.starts_with(&format!("GET /healthz failed: {want}")), "{chain}");
     }
-    check(answer(502, "", "<h1>no</h1>"), "not a lastbyte server (it answered 502)").await;
     check(answer(200, "", "hello"), "unexpected JSON: hello: expected value").await;
-    check(Step::Answer("SSH-2.0\r\n\r\n".into()), "the connection broke: ").await;
     check(Step::Hang, "the connection broke: ").await;
+}
+
+#[tokio::test]
+async fn an_answer_of_another_program_names_its_address() {
+    async fn check(step: Step, want: &str) {
+        let server = Server::start(vec![vec![step]]);
+        let client = server.client();
+        let Address::Unix(socket) = client.address().clone() else { panic!("no socket file") };
+        let error = client.health().await.unwrap_err();
+        assert_eq!(chain(&error), format!("{} is not a lastbyte server{want}", socket.display()));
+    }
+    check(answer(502, "", "<h1>no</h1>"), " (it answered 502 Bad Gateway)").await;
+    check(Step::Answer("SSH-2.0\r\n\r\n".into()), "").await;
 }
 
 #[tokio::test]

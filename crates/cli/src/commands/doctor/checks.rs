@@ -9,6 +9,7 @@ use lastbyte_sys::probe;
 use lastbyte_sys::spawn::Mechanism;
 
 use super::{Finding, Verdict};
+use crate::format;
 
 /// What the program itself has open, and some to spare.
 const OWN_DESCRIPTORS: u64 = 100;
@@ -111,7 +112,8 @@ fn descriptors() -> Check {
     match (probe::descriptor_limit(), most_processes()) {
         (Some(limit), Some(0)) => Err(format!("limit {limit}: too few; raise it with `ulimit -n`")),
         (Some(limit), Some(most)) => Ok(format!(
-            "limit {limit}: enough for {most} silent commands (change with `ulimit -n`)"
+            "limit {limit}: enough for {} (change with `ulimit -n`)",
+            format::count(most, "silent command", "silent commands")
         )),
         _ => Ok("no limit".into()),
     }
