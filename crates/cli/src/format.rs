@@ -31,7 +31,7 @@ pub(crate) fn dropped(range: &Range) -> String {
     let Range { start, end } = range;
     let (bytes, were) =
         (count(end - start, "byte", "bytes"), if end - start == 1 { "was" } else { "were" });
-    format!("{bytes} ({start}..{end}) {were} dropped to stay within the quota")
+    format!("{bytes} ({start}..{end}) {were} dropped")
 }
 
 /// On one line, with every character escaped that a terminal obeys or does not show.

@@ -18,7 +18,7 @@ use crate::{client_error, format, print, units};
 
 /// Print the output of a process, byte for byte
 ///
-/// Without -f, prints what there is now. If bytes were dropped to stay within the quota, standard error
+/// Without -f, prints what there is now. If bytes were dropped, standard error
 /// says which. If the reader of the output goes away, that is not an error.
 ///
 /// Filters apply in this order: --tail, --grep, --head. With any of them or --timestamps, dropped bytes

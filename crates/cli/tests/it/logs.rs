@@ -64,7 +64,7 @@ fn dropped_bytes_are_reported_and_the_rest_is_exact() {
     let told = String::from_utf8(output.stderr).unwrap();
     let (count, range) = told
         .strip_prefix("lastbyte: ")
-        .and_then(|told| told.strip_suffix(") were dropped to stay within the quota\n"))
+        .and_then(|told| told.strip_suffix(") were dropped\n"))
         .and_then(|told| told.split_once(" bytes ("))
         .unwrap_or_else(|| panic!("{told}"));
     let searched = daemon.finish(&["search", &id, "no such line"]);
