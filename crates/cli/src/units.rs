@@ -179,6 +179,6 @@ mod tests {
         for text in ["", "-1", "1 MiB", "MiB", "1mib", "1TiB", "1.2.3B", "."] {
             assert_eq!(parse_size(text), Err(SIZES.to_owned()), "{text:?}");
         }
-        assert!(parse_quota("1KiB").is_err_and(|error| error.contains("too small")));
+        assert!(parse_quota("1KiB").is_err_and(|error| error.contains("at least 128 KiB")));
     }
 }
