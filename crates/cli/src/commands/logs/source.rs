@@ -173,7 +173,7 @@ impl<'a> Stamped<'a> {
 }
 
 impl Args {
-    /// Where the output ends that is wanted, of that which is there.
+    /// Where the requested output ends, as far as it exists.
     fn end(&self, total: u64, final_len: Option<u64>) -> u64 {
         final_len.filter(|_| !self.output.late).unwrap_or(total)
     }
