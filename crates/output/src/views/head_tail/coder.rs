@@ -68,18 +68,22 @@ fn first_bytes(source: &dyn Source) -> io::Result<MappedBytes> {
     }
 }
 
-fn cut_long_lines(bytes: &[u8]) -> Vec<u8> {
+fn cut_long_lines(mut bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len());
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let body = line.strip_suffix(b"\n").unwrap_or(line);
-        if body.len() > LONGEST_LINE {
-            text.extend_from_slice(&body[..LONGEST_LINE - LINE_CUT.len()]);
-            text.extend_from_slice(LINE_CUT);
+    while bytes.len() > LONGEST_LINE {
+        let is_newline = |byte: &u8| *byte == b'\n';
+        // All lines that end here are short, and are copied in one piece.
+        let rest = if let Some(newline) = bytes[..=LONGEST_LINE].iter().rposition(is_newline) {
+            text.extend_from_slice(&bytes[..=newline]);
+            newline + 1
         } else {
-            text.extend_from_slice(body);
-        }
-        text.extend_from_slice(&line[body.len()..]);
+            text.extend_from_slice(&bytes[..LONGEST_LINE - LINE_CUT.len()]);
+            text.extend_from_slice(LINE_CUT);
+            bytes.iter().position(is_newline).unwrap_or(bytes.len())
+        };
+        bytes = &bytes[rest..];
     }
+    text.extend_from_slice(bytes);
     text
 }
 
