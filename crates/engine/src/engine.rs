@@ -1,7 +1,7 @@
 //! The map from id to handle, and what is done to many processes at once.
 //!
 //! `start` checks a launch and reserves its key, `adopt` gives the child a log and an owner,
-//! `spawner` makes the child, `gates` says which commands have never run. `registry` is the map,
+//! `spawner` makes the child, `gates` says which commands have never run. `process_map` is the map,
 //! `list` and `sweep` read and thin it by the rules of `retention`, `close` stops everything,
 //! `restore` reads what an earlier engine left. `logs` is the pool of log files, `disk` what all
 //! logs take together, `in_flight` the starts and stops that a close waits for.
@@ -13,7 +13,7 @@ mod gates;
 pub(crate) mod in_flight;
 mod list;
 mod logs;
-mod registry;
+mod process_map;
 mod restore;
 mod retention;
 pub(crate) mod spawner;
@@ -32,7 +32,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 pub use crate::journal::{JournalState, set_aside_folders};
 pub use close::{CloseReport, Survivors, survived};
 pub use list::{Filter, Page, PhaseKind, Phases};
-pub use registry::ForgetError;
+pub use process_map::ForgetError;
 pub use restore::Restored;
 pub use retention::Retention;
 pub use start::{Refused, StartError, Started};
@@ -52,7 +52,7 @@ use crate::tree::{Reach, Trees};
 use crate::{Id, Process};
 use gates::Gates;
 use logs::pool;
-use registry::Registry;
+use process_map::ProcessMap;
 
 /// One start that a spawner works on, and the next one.
 const TURNS_PER_SPAWNER: usize = 2;
@@ -70,7 +70,7 @@ struct Inner {
     trees: Trees,
     sandboxes: Sandboxes,
     /// The one lock of the engine: taken, read or changed, released; never over an await.
-    registry: Mutex<Registry>,
+    processes: Mutex<ProcessMap>,
     /// How many starts are under way.
     starting: InFlight,
     /// Limits the starts that hold descriptors to as many as keep the spawners busy. So a burst of
@@ -127,7 +127,7 @@ impl Engine {
             logs: Arc::new(pool(logs, settings.history, &replayed)),
             settings,
             spawner,
-            registry: Mutex::default(),
+            processes: Mutex::default(),
             starting: InFlight::new(),
             stops: InFlight::new(),
             ended,
@@ -151,7 +151,7 @@ impl Engine {
 
     /// The process with this id.
     pub fn get(&self, id: Id) -> Option<Process> {
-        self.inner.registry().get(id)
+        self.inner.processes().get(id)
     }
 
     /// What an earlier engine on the same state folder has left to this one.
@@ -206,12 +206,12 @@ impl Engine {
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
         // Out of sight first: a start with its key must not attach to one whose log is going.
-        let (process, keyed) = self.inner.registry().take_out(id)?;
+        let (process, keyed) = self.inner.processes().take_out(id)?;
         // Then written down: an engine that goes here leaves files that the next one removes.
         self.inner.journal.iter().for_each(|journal| journal.forgotten(id));
         if let Err(source) = process.remove_log() {
             // While a file is stuck the process stays, and can be tried again.
-            self.inner.registry().put_back(process, keyed);
+            self.inner.processes().put_back(process, keyed);
             return Err(ForgetError::Remove { id, source });
         }
         self.inner.readers.forget(id);
@@ -222,9 +222,9 @@ impl Engine {
 }
 
 impl Inner {
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        // Every change to the registry is complete in itself, so a panic leaves it whole.
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    fn processes(&self) -> MutexGuard<'_, ProcessMap> {
+        // Every change to the map is complete in itself, so a panic leaves it whole.
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log_folder(&self) -> PathBuf {

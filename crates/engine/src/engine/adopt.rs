@@ -128,7 +128,7 @@ impl Inner {
         touches: Option<Touches>,
     ) -> Process {
         let Adopted { process, running, mut owner_end } = adopted;
-        let is_closed = self.registry().add(&process);
+        let is_closed = self.processes().add(&process);
         // Reported before its owner begins, so that `started` is its first event.
         let reporter = Reporter::new(self.feed.clone(), Arc::clone(process.spec()), touches);
         reporter.report(EventKind::Started);

@@ -42,7 +42,7 @@ impl Engine {
     /// How many processes are in each phase. Reads the phases after the lock on the map is
     /// released.
     pub fn phases(&self) -> Phases {
-        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         let mut phases = Phases::default();
         for process in all {
             *phases.count_mut(process.phase()) += 1;
@@ -52,8 +52,8 @@ impl Engine {
 
     /// At most `most` processes that were started before `before`.
     pub fn list(&self, filter: &Filter, before: Option<Id>, most: usize) -> Page {
-        let registry = self.inner.registry();
-        let all = registry.before(before).map(|process| (process.clone(), process.snapshot()));
+        let processes = self.inner.processes();
+        let all = processes.before(before).map(|process| (process.clone(), process.snapshot()));
         let mut matching = all.filter(|(process, snapshot)| filter.takes(process, snapshot));
         let processes: Vec<_> = matching.by_ref().take(most).collect();
         let more = matching.next().is_some();
@@ -69,11 +69,11 @@ impl Engine {
         most: usize,
     ) -> Vec<(Process, Snapshot)> {
         let (mut listed, mut ended) = (Vec::new(), Vec::new());
-        let registry = self.inner.registry();
+        let processes = self.inner.processes();
         let of_session = |process: &&Process| {
             session.is_none_or(|session| process.spec().session.as_ref() == Some(session))
         };
-        for process in registry.before(None).filter(of_session) {
+        for process in processes.before(None).filter(of_session) {
             if listed.len() == most {
                 break;
             }
@@ -90,8 +90,8 @@ impl Engine {
 
     /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
-        let registry = self.inner.registry();
-        registry.all().find(|process| process.spec().key.as_ref() == Some(key)).cloned()
+        let processes = self.inner.processes();
+        processes.all().find(|process| process.spec().key.as_ref() == Some(key)).cloned()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::adopt::log_streams;
-use super::registry::Keyed;
+use super::process_map::Keyed;
 use super::start::Started;
 use super::{Inner, logs};
 use crate::clock::{AgeFrom, unix_ms, wall_clock_age};
@@ -129,12 +129,12 @@ impl Inner {
     }
 
     fn enter_again(&self, process: Process, launched: &Launched) {
-        let mut registry = self.registry();
-        registry.add(&process);
+        let mut processes = self.processes();
+        processes.add(&process);
         if let Some((key, fingerprint)) = launched.spec.key.clone().zip(launched.fingerprint) {
             let started = Started { process, attached: false, warnings: Vec::new() };
             let (_, outcome) = watch::channel(Some(Ok(started)));
-            registry.reserve(key, Keyed { fingerprint, outcome });
+            processes.reserve(key, Keyed { fingerprint, outcome });
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::gates::Gate;
-use super::registry::Keyed;
+use super::process_map::Keyed;
 use super::{Engine, Inner};
 use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
@@ -25,7 +25,7 @@ use crate::launch::{Key, Launch, Spec};
 use crate::owner::owner_end::StartTime;
 use crate::process::Process;
 use crate::sandbox::{Confined, SandboxError};
-use crate::tree::Slot;
+use crate::tree::Seed;
 
 /// A process that runs, and whether this call started it.
 #[derive(Debug, Clone)]
@@ -221,7 +221,7 @@ impl Starting {
 impl Drop for Starting {
     fn drop(&mut self) {
         if let Some(key) = &self.key {
-            self.inner.registry().release(key);
+            self.inner.processes().release(key);
         }
     }
 }
@@ -234,16 +234,16 @@ impl Inner {
         outcome: &Waiting,
     ) -> Result<Reserved, StartError> {
         let key = launch.key.clone().map(|key| (key, self.fingerprint(launch)));
-        let mut registry = self.registry();
-        let known = launch.key.as_ref().and_then(|key| registry.keyed(key));
+        let mut processes = self.processes();
+        let known = launch.key.as_ref().and_then(|key| processes.keyed(key));
         match (known, key) {
             (Some(known), Some((_, fingerprint))) if known.fingerprint == fingerprint => {
                 return Ok(Reserved::Known(known.outcome));
             }
             (Some(_), Some((key, _))) => return Err(StartError::KeyConflict { key }),
-            _ if registry.closed => return Err(StartError::Closed),
+            _ if processes.closed => return Err(StartError::Closed),
             (None, Some((key, fingerprint))) => {
-                registry.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
+                processes.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
             }
             (_, None) => {}
         }
@@ -265,19 +265,19 @@ impl Inner {
     }
 
     async fn start_with_or_without_cgroup(self: &Arc<Self>, launch: &Launch) -> Outcome {
-        let outcome = self.start_on(|| self.trees.slot(), launch).await;
+        let outcome = self.start_on(|| self.trees.seed(), launch).await;
         let Err(StartError::Spawn(SpawnError::Step { step: Step::Cgroup, errno })) = outcome else {
             return outcome;
         };
-        let Some(slot) = self.trees.slot_without_cgroup() else { return outcome };
-        let mut started = self.start_on(|| Ok(slot), launch).await?;
+        let Some(seed) = self.trees.seed_without_cgroup() else { return outcome };
+        let mut started = self.start_on(|| Ok(seed), launch).await?;
         started.warnings.push(Warning::NoCgroup(errno));
         Ok(started)
     }
 
     async fn start_on(
         self: &Arc<Self>,
-        slot: impl FnOnce() -> io::Result<Slot> + Send,
+        seed: impl FnOnce() -> io::Result<Seed> + Send,
         launch: &Launch,
     ) -> Outcome {
         let id = self.ids.next();
@@ -296,17 +296,17 @@ impl Inner {
         // Never closed. A start that waits for its turn holds no descriptors.
         let _turn = self.turns.acquire().await;
         // A provider or a disk may have taken its time.
-        if self.registry().closed {
+        if self.processes().closed {
             return Err(StartError::Closed);
         }
         let begun = StartTime { wall: SystemTime::now(), clock: Instant::now() };
         let (ours, childs) = open_ends(request.stdin, request.output).map_err(SpawnError::from)?;
-        let slot = slot().map_err(|error| step(Step::Cgroup, &error))?;
+        let seed = seed().map_err(|error| step(Step::Cgroup, &error))?;
         let prepared = self.prepare(begun.wall, launch, ours);
         let prepared = prepared.map_err(|error| step(Step::Handover, &error))?;
-        let cgroup = slot.cgroup();
+        let cgroup = seed.cgroup();
         request.cgroup = cgroup.clone();
-        request.tag = slot.tag();
+        request.tag = seed.tag();
         let gates = self.gates.as_ref().filter(|_| launch.key.is_some());
         // Until `started` is written down.
         let gate = gates.and_then(|gates| gates.make(id));
@@ -326,7 +326,7 @@ impl Inner {
         self.counts.spawns.note(asked.elapsed());
         entry.iter().for_each(|entry| entry.started(child.pid()));
         drop(gate);
-        let tree = slot.grow(child.pid(), id);
+        let tree = seed.grow(child.pid(), id);
         let adopted = self.adopt((launch, spec), prepared, (child, tree), (recorded, begun));
         let process = self.register(adopted, entry, launch.touches.clone()).await;
         Ok(Started { process, attached: false, warnings })

@@ -58,7 +58,7 @@ impl Engine {
     }
 
     fn candidates(&self, now: Instant) -> Vec<Candidate> {
-        self.inner.registry().all().filter_map(|process| candidate(process, now)).collect()
+        self.inner.processes().all().filter_map(|process| candidate(process, now)).collect()
     }
 
     /// Forgets ended processes, oldest first; then cuts every running log to its head and tail.
@@ -67,13 +67,13 @@ impl Engine {
             _ = self.forget(id); // as above
         }
         if self.inner.disk.excess() > 0 {
-            self.inner.registry().all().for_each(Process::squeeze);
+            self.inner.processes().all().for_each(Process::squeeze);
         }
     }
 
     /// Detects that survivors which held no pipe have exited.
     fn reclaim_cgroups(&self) {
-        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         for process in all.iter().filter(|process| process.snapshot().ending().is_some()) {
             process.tree().give_back_if_empty();
         }

@@ -48,7 +48,7 @@ pub(crate) struct Trees {
 
 /// Prepares a tree before its leader exists. Dropping it before then kills any process in its cgroup.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct Seed {
     way: Option<Way>,
     birth: Birth,
     scans: Arc<Scans>,
@@ -74,25 +74,25 @@ impl Trees {
     }
 
     /// Prepares one more tree.
-    pub(crate) fn slot(&self) -> io::Result<Slot> {
+    pub(crate) fn seed(&self) -> io::Result<Seed> {
         let way = match (&self.pool, self.reach) {
             (Some(pool), _) => Way::Cgroup(Arc::new(Lease::new(pool)?)),
             (None, Reach::Group) => Way::Group,
             (None, Reach::Cgroup | Reach::Scan) => Way::Scan,
         };
-        Ok(self.slot_with(way))
+        Ok(self.seed_with(way))
     }
 
     /// Prepares a tree that cannot have a cgroup; `None` if it must have one.
-    pub(crate) fn slot_without_cgroup(&self) -> Option<Slot> {
+    pub(crate) fn seed_without_cgroup(&self) -> Option<Seed> {
         match self.choice {
-            ReachChoice::Best => Some(self.slot_with(Way::Scan)),
+            ReachChoice::Best => Some(self.seed_with(Way::Scan)),
             ReachChoice::Only(_) => None,
         }
     }
 
-    fn slot_with(&self, way: Way) -> Slot {
-        Slot { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
+    fn seed_with(&self, way: Way) -> Seed {
+        Seed { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
     }
 
     /// The tree of a leader that an earlier engine started, by its cgroup if that still exists.
@@ -115,7 +115,7 @@ impl Trees {
     }
 }
 
-impl Slot {
+impl Seed {
     /// The cgroup to create the leader in.
     pub(crate) fn cgroup(&self) -> Option<CString> {
         self.way.as_ref().and_then(Way::lease).and_then(|lease| lease.path())
@@ -139,7 +139,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for Seed {
     fn drop(&mut self) {
         if let Some(lease) = self.way.as_ref().and_then(Way::lease) {
             // A spawn whose answer was not taken may have left a process here. Or the cgroup accepted
