@@ -49,6 +49,27 @@ pub enum Status {
     Signalled { signal: Signal, core_dumped: bool },
 }
 
+impl Status {
+    /// From the number that wait(2) gives. `None` for a signal that is none.
+    pub(crate) fn from_wait(code: i32) -> Option<Self> {
+        if libc::WIFEXITED(code) {
+            return Some(Self::Exited(libc::WEXITSTATUS(code)));
+        }
+        let signal = Signal::from_number(libc::WTERMSIG(code)).ok()?;
+        Some(Self::Signalled { signal, core_dumped: libc::WCOREDUMP(code) })
+    }
+
+    pub(crate) fn to_wait(self) -> i32 {
+        const CORE_DUMPED: i32 = 0x80;
+        match self {
+            Self::Exited(code) => (code & 0xff) << 8,
+            Self::Signalled { signal, core_dumped } => {
+                signal.number() | if core_dumped { CORE_DUMPED } else { 0 }
+            }
+        }
+    }
+}
+
 /// Something else reaped the child, and the kernel no longer knows its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("exit status lost: another part of this program reaped the child")]
@@ -236,12 +257,7 @@ pub(crate) fn status_from_pidfd(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
     if answer != 0 || u64::from(info[0]) & PIDFD_INFO_EXIT == 0 {
         return Err(Lost);
     }
-    let code = info[15].cast_signed();
-    if libc::WIFEXITED(code) {
-        return Ok(Status::Exited(libc::WEXITSTATUS(code)));
-    }
-    let signal = Signal::from_number(libc::WTERMSIG(code)).map_err(|_| Lost)?;
-    Ok(Status::Signalled { signal, core_dumped: libc::WCOREDUMP(code) })
+    Status::from_wait(info[15].cast_signed()).ok_or(Lost)
 }
 
 /// `pidfd_send_signal`, for any signal number.

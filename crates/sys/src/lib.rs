@@ -27,6 +27,7 @@ pub mod procfs;
 pub mod pty;
 mod raw;
 pub mod readiness;
+pub mod registry;
 pub mod resolve;
 mod signal;
 pub mod socket;

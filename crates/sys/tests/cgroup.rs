@@ -45,14 +45,9 @@ fn spawn(argv: &[&str], cgroup: &Cgroup, mechanism: Mechanism) -> Result<Child, 
     let request = Request {
         programs: vec![string(&argv[0])],
         argv: argv.iter().map(string).collect(),
-        env: vec![],
         cwd: c"/".into(),
-        stdin: Stdin::Null,
-        output: Output::Merged,
         cgroup: Some(cgroup.path()),
-        tag: None,
-        confinement: None,
-        gate: None,
+        ..Request::default()
     };
     let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
     let (_ours, childs) = open_ends(request.stdin, request.output).expect("there is room");
