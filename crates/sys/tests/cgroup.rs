@@ -9,7 +9,7 @@ use lastbyte_sys::cgroup::{
     self, Cgroup, CgroupState, Claims, ParentCgroup, read_state, wait_until_empty,
 };
 use lastbyte_sys::spawn::{
-    Failure, Mechanism, Output, Request, Spawned, Spawners, Stdin, Step, open_ends,
+    Failure, Mechanism, Request, Spawned, Spawners, Step, open_ends,
 };
 use lastbyte_sys::{Child, Errno, Status};
 use rustix::event::{PollFd, PollFlags, poll};

@@ -29,14 +29,8 @@ fn request(argv: &[&str]) -> Request {
     Request {
         programs: vec![string(&argv[0])],
         argv: argv.iter().map(string).collect(),
-        env: vec![],
         cwd: c"/".into(),
-        stdin: Stdin::Null,
-        output: Output::Merged,
-        cgroup: None,
-        tag: None,
-        confinement: None,
-        gate: None,
+        ..Request::default()
     }
 }
 
