@@ -35,7 +35,7 @@ pub mod spawn;
 pub mod tag;
 pub mod user;
 
-pub use child::{Child, ExitWatch, Lost, Reaped, Status, Usage, exceeds_own_peak};
+pub use child::{Child, ExitWatch, Exited, Lost, Status, Usage, exceeds_own_peak};
 pub use own_program::OwnProgram;
 pub use rustix::io::Errno;
 pub use signal::{Signal, UnknownSignal};
