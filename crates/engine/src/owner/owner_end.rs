@@ -187,18 +187,21 @@ impl OwnerEnd {
         self.snapshot.send_modify(|snapshot| snapshot.phase = Phase::Draining);
     }
 
-    /// Publishes phase and final length as one value, then signals callers that wait only for the
-    /// ending. Its record contains the whole log if that is short.
-    pub(crate) fn publish_ending(
+    /// Writes the ending into the journal, with the whole log if that is short.
+    pub(crate) fn write_down(
         &mut self,
-        ending: Ending,
-        extent: Extent,
-        log_open: bool,
+        ending: &Ending,
+        extent: &Extent,
         short: Option<&ShortLog>,
     ) {
         if let Some(entry) = self.entry.take() {
-            entry.ended(&ending, &extent, short);
+            entry.ended(ending, extent, short);
         }
+    }
+
+    /// Publishes phase and final length as one value, then signals callers that wait only for the
+    /// ending. It is written down.
+    pub(crate) fn publish_ending(&mut self, ending: Ending, extent: Extent, log_open: bool) {
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
         self.snapshot.send_modify(|snapshot| {
@@ -228,7 +231,8 @@ impl OwnerEnd {
         };
         let extent = self.snapshot.borrow().extent.clone();
         let ending = Ending::lost(LostWhy::OwnerGone, &extent, times);
-        self.publish_ending(ending, extent, false, None);
+        self.write_down(&ending, &extent, None);
+        self.publish_ending(ending, extent, false);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::{Child, Signal};
+use lastbyte_sys::{Child, Exited, Lost, Signal};
 use tokio::time::Instant;
 
 use super::core::Core;
@@ -58,8 +58,8 @@ impl Running {
             // Every arm is cancel-safe.
             tokio::select! {
                 () = self.exit.changed() => {
-                    if self.has_exited() {
-                        return self.exited(owner_end);
+                    if let Some(exited) = self.exited() {
+                        return self.drain(exited, owner_end);
                     }
                 }
                 command = owner_end.command() => self.answer(command, owner_end),
@@ -152,14 +152,19 @@ impl Running {
         }
     }
 
-    fn has_exited(&self) -> bool {
-        !matches!(self.child.peek(), Ok(None))
+    /// How the leader has exited, if it has.
+    fn exited(&self) -> Option<Result<Exited, Lost>> {
+        self.child.peek().transpose()
     }
 
-    fn exited(self, owner_end: &OwnerEnd) -> Draining {
+    fn has_exited(&self) -> bool {
+        self.exited().is_some()
+    }
+
+    fn drain(self, exited: Result<Exited, Lost>, owner_end: &OwnerEnd) -> Draining {
         owner_end.publish_draining();
         let cause = self.cause();
-        Draining::new(self.core, self.child, self.exit, cause)
+        Draining::new(self.core, (self.child, exited), self.exit, cause)
     }
 
     fn cause(&self) -> Cause {
