@@ -183,17 +183,6 @@ impl SpawnError {
         }
     }
 
-    pub fn step(&self) -> Step {
-        match self {
-            Self::Program { .. }
-            | Self::NotInPath { .. }
-            | Self::Directory { .. }
-            | Self::Interpreter { .. } => Step::Program,
-            Self::Cwd { .. } => Step::Cwd,
-            Self::Step { step, .. } => *step,
-        }
-    }
-
     pub fn errno(&self) -> Errno {
         match self {
             Self::Program { errno, .. }
