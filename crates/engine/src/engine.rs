@@ -200,7 +200,7 @@ impl Engine {
 
     /// How the trees of its processes are reached: the best that was found when it was made.
     pub fn reach(&self) -> Reach {
-        self.inner.trees.reach()
+        self.inner.trees.reach
     }
 
     /// Forgets an ended process and removes its log.

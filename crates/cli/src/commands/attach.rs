@@ -119,7 +119,7 @@ impl AttachArgs {
         let keys = on_terminal && stdio::stdin_is_terminal();
         SessionOptions {
             keys: keys.then(|| Keys::new(self.detach_key.clone())),
-            pass: match attached.accepted() {
+            pass: match attached.accepted {
                 Some(_) if !self.read_only => Pass::On,
                 Some(_) | None => Pass::Nothing,
             },
