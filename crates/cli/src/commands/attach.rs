@@ -43,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) struct AttachArgs {
     /// Start at exactly this byte of the output; a negative number counts from the end. A terminal gets
     /// the bytes unchanged, including old queries and titles
-    #[arg(long, value_name = "CURSOR", value_parser = units::parse_cursor, allow_hyphen_values = true)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole::<i64>, allow_hyphen_values = true)]
     pub(super) from: Option<i64>,
 
     /// Detach with these keys, like ctrl-] or ctrl-p,ctrl-q (the first with ctrl); `none` for no detach
