@@ -152,7 +152,7 @@ fn in_one_line(process: &Process) -> String {
     let line = format!(
         "waiting for {}: {} for {}, {} of output",
         short_id(&process.id),
-        format::phase(process.phase),
+        process.phase.as_str(),
         format::age(process),
         format::size(process.total)
     );
