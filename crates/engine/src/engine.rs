@@ -128,8 +128,8 @@ impl Engine {
             settings,
             spawner,
             processes: Mutex::default(),
-            starting: InFlight::new(),
-            stops: InFlight::new(),
+            starting: InFlight::default(),
+            stops: InFlight::default(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
             feed: Feed::new(Arc::clone(&counts)),
@@ -200,7 +200,7 @@ impl Engine {
 
     /// How the trees of its processes are reached: the best that was found when it was made.
     pub fn reach(&self) -> Reach {
-        self.inner.trees.reach()
+        self.inner.trees.reach
     }
 
     /// Forgets an ended process and removes its log.

@@ -178,11 +178,6 @@ impl Child {
         }
     }
 
-    /// Signals only the leader. `false` if something else already reaped it.
-    pub fn signal(&self, signal: Signal) -> bool {
-        send(self.as_fd(), signal).is_ok()
-    }
-
     /// Signals every member of the group. `false` if the group is empty, or if something else
     /// reaped the leader and its number may have been reused.
     ///

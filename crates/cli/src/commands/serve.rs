@@ -13,7 +13,7 @@ use lastbyte_engine::{
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
 use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
-use lastbyte_sys::Errno;
+use lastbyte_sys::resolve::check_folder;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -263,12 +263,8 @@ impl Args {
 
 /// Without this, commands would run in the home directory and nobody would be told.
 fn check_workdir(path: &Path) -> Result<(), usage::Error> {
-    let errno = match path.metadata() {
-        Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => Errno::NOTDIR,
-        Err(error) => Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
-    };
-    Err(usage::Error::Workdir { path: path.to_owned(), errno })
+    let fault = |errno| usage::Error::Workdir { path: path.to_owned(), errno };
+    check_folder(path).map_err(fault)
 }
 
 /// What an earlier server has left, and what of it is damaged.

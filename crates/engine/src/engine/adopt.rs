@@ -28,7 +28,7 @@ use crate::tree::{KillOnDrop, Tree};
 /// room for is missing before the command runs.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pump: Pump,
+    pub(super) pump: Pump,
     holds: Option<Holds>,
     stdin: Option<(StdinQueue, StdinGate)>,
 }
@@ -160,13 +160,6 @@ impl Inner {
             let logs = Arc::clone(&self.logs);
             spawn_blocking(move || logs.refill());
         }
-    }
-}
-
-impl Prepared {
-    /// Which file the log has.
-    pub(super) fn log_number(&self) -> u64 {
-        self.pump.log().number()
     }
 }
 

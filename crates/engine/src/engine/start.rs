@@ -211,13 +211,6 @@ struct Starting {
     _in_flight: Ongoing,
 }
 
-impl Starting {
-    fn new(inner: Arc<Inner>, key: Option<Key>) -> Self {
-        let in_flight = inner.starting.begin();
-        Self { inner, key, _in_flight: in_flight }
-    }
-}
-
 impl Drop for Starting {
     fn drop(&mut self) {
         if let Some(key) = &self.key {
@@ -247,7 +240,8 @@ impl Inner {
             }
             (_, None) => {}
         }
-        Ok(Reserved::Ours(Starting::new(Arc::clone(self), launch.key.clone())))
+        let (inner, key) = (Arc::clone(self), launch.key.clone());
+        Ok(Reserved::Ours(Starting { inner, key, _in_flight: self.starting.begin() }))
     }
 
     /// Files that are open for later logs give way to a start that lacks descriptors.
@@ -312,7 +306,7 @@ impl Inner {
         let gate = gates.and_then(|gates| gates.make(id));
         request.gate = gate.as_ref().and_then(Gate::for_child);
         let spec = Arc::new(Spec::new(id, launch, cwd, begun.wall));
-        let entry = self.write_down(launch, &spec, cgroup, prepared.log_number());
+        let entry = self.write_down(launch, &spec, cgroup, prepared.pump.log().number());
         let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();
         let child = match self.spawner.spawn(request, childs).await {
             Ok(child) => child,

@@ -42,7 +42,7 @@ pub(crate) struct Trees {
     choice: ReachChoice,
     /// `Some` if trees are reached by cgroup.
     pool: Option<Arc<CgroupPool>>,
-    reach: Reach,
+    pub(crate) reach: Reach,
     scans: Arc<Scans>,
 }
 
@@ -67,10 +67,6 @@ impl Trees {
             ReachChoice::Only(reach @ (Reach::Scan | Reach::Group)) => (reach, None),
         };
         Ok(Self { choice, pool: pool.map(Arc::new), reach, scans: Arc::default() })
-    }
-
-    pub(crate) fn reach(&self) -> Reach {
-        self.reach
     }
 
     /// Prepares one more tree.
