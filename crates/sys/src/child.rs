@@ -170,6 +170,13 @@ impl Child {
         Some(Exited { status: exit.status, usage: Some(exit.usage) })
     }
 
+    /// When the keeper saw its exit, in nanoseconds of unix time and of the monotonic clock. `None`
+    /// for a child of our own.
+    pub fn exit_told_at(&self) -> Option<[u64; 2]> {
+        let slot = self.slot.as_ref().filter(|_| self.is_taken_over())?;
+        slot.place().exit().map(|exit| exit.at)
+    }
+
     /// Whether its pid is still its own.
     fn is_unreaped(&self) -> bool {
         match self.parent {
@@ -245,6 +252,12 @@ impl Drop for Child {
             Parent::Keeper => self.release(),
         }
     }
+}
+
+/// Signals the group of a leader that the keeper has not reaped, so that its number is its own.
+pub fn signal_unreaped_group(pid: i32, signal: Signal) {
+    // SAFETY: kill(2) reads its two arguments and no memory. A group that is gone is no error.
+    unsafe { libc::kill(-pid, signal.number()) };
 }
 
 /// Kills and reaps a child without a pidfd. Its pid is ours until it is reaped.

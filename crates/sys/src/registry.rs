@@ -335,6 +335,13 @@ impl Place {
     }
 }
 
+/// What a worker takes over of one process: its place, and the descriptors that were in use.
+#[derive(Debug)]
+pub struct Inherited {
+    pub place: Place,
+    pub descriptors: Vec<(Purpose, OwnedFd)>,
+}
+
 /// The slot of a process of this worker, which is free again when nothing of the process is left:
 /// neither an unreaped leader nor a descriptor.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use super::core::Core;
 use super::ended::Ended;
 use super::exit::Exit;
 use crate::clock::{deadline_after, until};
+use crate::notes::instant_of;
 use crate::owner::owner_end::OwnerEnd;
 use crate::owner::pump::Drained;
 use crate::process::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
@@ -42,7 +43,11 @@ impl Draining {
         exit: Exit,
         cause: Cause,
     ) -> Self {
-        Self { core, child, exit, cause, at: (SystemTime::now(), Instant::now()) }
+        let now = || (SystemTime::now(), Instant::now());
+        let at = child.0.exit_told_at().map_or_else(now, |[wall, clock]| {
+            (SystemTime::UNIX_EPOCH + Duration::from_nanos(wall), instant_of(clock))
+        });
+        Self { core, child, exit, cause, at }
     }
 
     /// Stores the rest of the output, reaps the leader and publishes the ending.
@@ -112,7 +117,7 @@ impl Draining {
         _ = child.reap(); // its status is known
         core.guard.disarm();
         owner_end.publish_ending(ending, extent, log_open);
-        Ended { core, exit }
+        Ended { core, exit: Some(exit) }
     }
 }
 

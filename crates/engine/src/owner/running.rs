@@ -11,6 +11,7 @@ use super::draining::Draining;
 use super::exit::Exit;
 use crate::clock::{deadline_after, until};
 use crate::launch::{OnTimeout, Timeouts};
+use crate::notes::NotedStop;
 use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
 use crate::owner::stdin::{StdinQueue, WriteError};
 use crate::process::ending::{Cause, Timeout};
@@ -37,7 +38,7 @@ pub(crate) struct Running {
 const BACKSTOP: Duration = Duration::from_secs(10);
 
 /// Why the tree is being stopped; the first reason stays.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     TimedOut(Timeout),
     Stopped(Verb),
@@ -75,7 +76,7 @@ impl Running {
         // The end of a pipe changes nothing.
         if bytes > 0 {
             self.core.publish(owner_end);
-            self.timers.restart_idle(Instant::now());
+            self.restart_idle();
         }
     }
 
@@ -97,10 +98,10 @@ impl Running {
             },
             Command::Squeeze => self.core.squeeze(owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
-            Command::Stopping { verb, grace, reply } => {
+            Command::Stopping { verb, policy, reply } => {
                 let hurry = self.stopping.is_some();
-                let grace = if hurry { Duration::ZERO } else { grace };
-                self.begin_stop(Reason::Stopped(verb), grace);
+                let grace = if hurry { Duration::ZERO } else { policy.grace };
+                self.begin_stop(Reason::Stopped(verb), StopPolicy { grace, ..policy });
                 _ = reply.send(StopTicket { escalation: self.core.escalation.clone(), hurry });
             }
         }
@@ -114,10 +115,18 @@ impl Running {
         resized.map_err(ResizeError::Refused)
     }
 
+    fn restart_idle(&mut self) {
+        let now = Instant::now();
+        self.timers.restart_idle(now);
+        if self.timers.idle.is_some() {
+            self.core.notes.note_output(now);
+        }
+    }
+
     /// Bytes that are ready, or an exit that has happened, take precedence over the timer.
     fn expired(&mut self, owner_end: &OwnerEnd) {
         if self.core.store_ready(owner_end) > 0 {
-            self.timers.restart_idle(Instant::now());
+            self.restart_idle();
         }
         let (deadline, which) = self.timers.next();
         let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
@@ -127,21 +136,33 @@ impl Running {
                 self.timers = Timers::NEVER;
                 return;
             }
-            self.begin_stop(Reason::TimedOut(which), self.policy.grace);
-            let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
-            let (policy, in_flight) = (self.policy, self.core.stops.begin());
-            tokio::spawn(async move {
-                stop(tree, policy, escalation).await;
-                drop(in_flight);
-            });
+            self.begin_stop(Reason::TimedOut(which), self.policy);
+            self.go_on_stopping(self.policy);
         }
     }
 
+    /// Stops the tree in a task of its own.
+    fn go_on_stopping(&self, policy: StopPolicy) {
+        let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
+        let in_flight = self.core.stops.begin();
+        tokio::spawn(async move {
+            stop(tree, policy, escalation).await;
+            drop(in_flight);
+        });
+    }
+
+    /// Goes on with a stop that an earlier worker began, with the grace that is left.
+    pub(crate) fn resume_stop(&mut self, NotedStop { reason, policy }: NotedStop) {
+        self.begin_stop(reason, policy);
+        self.go_on_stopping(policy);
+    }
+
     /// No timer runs any more: the command is being stopped.
-    fn begin_stop(&mut self, reason: Reason, grace: Duration) {
-        self.stopping.get_or_insert(reason);
+    fn begin_stop(&mut self, reason: Reason, policy: StopPolicy) {
+        let reason = *self.stopping.get_or_insert(reason);
+        self.core.notes.note_stop(reason, policy);
         self.timers = Timers::NEVER;
-        self.backstop = Some(deadline_after(grace) + BACKSTOP);
+        self.backstop = Some(deadline_after(policy.grace) + BACKSTOP);
     }
 
     fn stop_by_number(&mut self) {
@@ -178,10 +199,11 @@ impl Running {
 }
 
 impl Timers {
-    const NEVER: Self = Self { wall: None, idle: None };
+    pub(crate) const NEVER: Self = Self { wall: None, idle: None };
 
-    pub(crate) fn new(timeouts: Timeouts, started: Instant) -> Self {
-        let idle = timeouts.idle.and_then(|idle| Some((idle, started.checked_add(idle)?)));
+    /// For a process that was started then, and whose last output came then.
+    pub(crate) fn new(timeouts: Timeouts, started: Instant, last_output: Instant) -> Self {
+        let idle = timeouts.idle.and_then(|idle| Some((idle, last_output.checked_add(idle)?)));
         Self { wall: timeouts.wall.and_then(|wall| started.checked_add(wall)), idle }
     }
 
