@@ -102,7 +102,7 @@ pub(crate) fn empty_route() -> Result<()> {
 }
 
 /// A child that is killed and reaped when dropped.
-pub(super) struct KilledOnDrop(pub(super) Child);
+pub(crate) struct KilledOnDrop(pub(crate) Child);
 
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {
