@@ -25,6 +25,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_output::log::Pool;
@@ -46,7 +47,7 @@ use crate::engine::in_flight::InFlight;
 use crate::engine::spawner::{InProcess, Spawner};
 use crate::feed::{EventKind, Feed};
 use crate::id::Ids;
-use crate::journal::{HashKey, Journal, Replayed, SetAside};
+use crate::journal::{HashKey, Journal, Opening, Replayed, SetAside};
 use crate::owner::pump::MOST_LARGE_PIPES;
 use crate::process::Readers;
 use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
@@ -134,7 +135,12 @@ impl Engine {
         let (journal, mut replayed) = match settings.history {
             History::None => (None, Replayed::default()),
             History::Journal => {
-                let (journal, replayed) = Journal::open(&settings.state, &mut aside)?;
+                let is_first = |registry: &Registry| registry.header().generation.load(SeqCst) <= 1;
+                let opening = match registry.as_ref().is_none_or(is_first) {
+                    true => Opening::AtStart,
+                    false => Opening::AtTakeOver,
+                };
+                let (journal, replayed) = Journal::open(&settings.state, &mut aside, opening)?;
                 (Some(Arc::new(journal)), replayed)
             }
         };

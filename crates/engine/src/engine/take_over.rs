@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lastbyte_output::log::{Place as LogPlace, Progress, Writer};
 use lastbyte_sys::cgroup::Cgroup;
 use lastbyte_sys::registry::{Inherited, Leader, Place, Registry, Slot};
-use lastbyte_sys::{Child, Signal, orphans, signal_unreaped_group, tag};
+use lastbyte_sys::{Child, Errno, Signal, orphans, signal_unreaped_group, tag};
 
 use super::Inner;
 use super::adopt::{Adopted, Prepared, log_streams};
@@ -87,8 +87,13 @@ impl Inner {
         let Some(child) = Child::taken_over(Arc::clone(&slot)) else {
             return Ok(TakenOver::Nothing(cgroup));
         };
-        self.go_on_running(past, cgroup, child, (Notes::new(Some(slot)), ends))
-            .map(TakenOver::Process)
+        match self.go_on_running(past, cgroup, child, (Notes::new(Some(slot)), ends)) {
+            Ok(process) => Ok(TakenOver::Process(process)),
+            // The keeper starts another worker, which tries again.
+            Err(error) if is_shortage(&error) => Err(error),
+            // Its tree was killed.
+            Err(_) => Ok(TakenOver::Nothing(None)),
+        }
     }
 
     fn go_on_running(
@@ -224,6 +229,11 @@ fn release(place: Place) {
     if place.leader() == Leader::Kept {
         place.set_leader(Leader::Released);
     }
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
 /// Whether the leader has executed its program, or is about to. It may just have been born.

@@ -40,7 +40,7 @@ mod state;
 mod store;
 
 pub(crate) use entry::Entry;
-pub(crate) use file::Journal;
+pub(crate) use file::{Journal, Opening};
 pub(crate) use fingerprint::{Fingerprint, HashKey};
 pub(crate) use record::Launched;
 pub(crate) use replay::{Past, Replayed};

@@ -153,6 +153,10 @@ impl Running {
 
     /// Goes on with a stop that an earlier worker began, with the grace that is left.
     pub(crate) fn resume_stop(&mut self, NotedStop { reason, policy }: NotedStop) {
+        if policy.grace.is_zero() && policy.signal != Signal::KILL {
+            // It had its time while no worker was there.
+            self.core.escalation.happens();
+        }
         self.begin_stop(reason, policy);
         self.go_on_stopping(policy);
     }
