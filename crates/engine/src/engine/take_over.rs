@@ -139,7 +139,9 @@ impl Inner {
         cgroup: Option<Cgroup>,
         (slot, ends): (Arc<Slot>, Ends),
     ) -> io::Result<TakenOver> {
-        let Some((ending, _)) = past.ended.clone().filter(|_| ends.has_output()) else {
+        // A log that is in its record had come to its end, and its file may be another's.
+        let can_grow = ends.has_output() && past.short.is_none();
+        let Some((ending, _)) = past.ended.clone().filter(|_| can_grow) else {
             return Ok(TakenOver::Nothing(cgroup));
         };
         let spec = Arc::clone(&past.launched.spec);

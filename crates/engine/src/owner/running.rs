@@ -37,6 +37,9 @@ pub(crate) struct Running {
 /// How much longer than its grace a stop may take before the owner kills by number.
 const BACKSTOP: Duration = Duration::from_secs(10);
 
+/// For a command whose grace has passed while no worker was there.
+const LEAST_GRACE: Duration = Duration::from_millis(100);
+
 /// Why the tree is being stopped; the first reason stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -153,9 +156,10 @@ impl Running {
 
     /// Goes on with a stop that an earlier worker began, with the grace that is left.
     pub(crate) fn resume_stop(&mut self, NotedStop { reason, policy }: NotedStop) {
-        if policy.grace.is_zero() && policy.signal != Signal::KILL {
-            // It had its time while no worker was there.
-            self.core.escalation.happens();
+        let mut policy = policy;
+        if policy.signal != Signal::KILL {
+            // The signal may not have been sent yet, so it is sent again.
+            policy.grace = policy.grace.max(LEAST_GRACE);
         }
         self.begin_stop(reason, policy);
         self.go_on_stopping(policy);
