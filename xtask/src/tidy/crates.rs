@@ -3,7 +3,7 @@
 use super::workspace::{Crate, Dependency, Purpose, Violation, Workspace};
 
 /// Which of our crates each may use. Tests may also use `lastbyte-testkit`.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     (
         "lastbyte-cli",
         &[
@@ -20,6 +20,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("lastbyte-wire", &[]),
     ("lastbyte-engine", &["lastbyte-output", "lastbyte-sys"]),
     ("lastbyte-output", &["lastbyte-sys"]),
+    ("lastbyte-keeper", &["lastbyte-sys"]),
     ("lastbyte-sys", &[]),
     ("lastbyte-testkit", &[]),
     (
