@@ -9,6 +9,7 @@ const MAY_USE: [(&str, &[&str]); 10] = [
         &[
             "lastbyte-client",
             "lastbyte-engine",
+            "lastbyte-keeper",
             "lastbyte-output",
             "lastbyte-server",
             "lastbyte-sys",
