@@ -295,17 +295,24 @@ fn exists(pidfd: BorrowedFd<'_>) -> bool {
 }
 
 /// Whether it has exited, without reaping it.
-const PEEK: i32 = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+pub(crate) const PEEK: i32 = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
 
-/// `waitid` on a pidfd with resource usage. No safe wrapper offers this.
+/// `waitid` on a pidfd with resource usage.
 pub(crate) fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, Errno> {
+    wait_for((libc::P_PIDFD as usize, number(pidfd)), options)
+}
+
+/// `waitid` on one child with resource usage. No safe wrapper offers this.
+pub(crate) fn wait_for(
+    (kind, id): (usize, usize),
+    options: i32,
+) -> Result<Option<(Status, Usage)>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    let (kind, pidfd) = (libc::P_PIDFD as usize, number(pidfd));
     let (info_at, usage_at) = (info.as_mut_ptr() as usize, usage.as_mut_ptr() as usize);
-    let args = [kind, pidfd, info_at, options.unsigned_abs() as usize, usage_at];
-    // SAFETY: both pointers are to live, writable values of the types the call fills, and the
-    // descriptor is borrowed for the duration of the call.
+    let args = [kind, id, info_at, options.unsigned_abs() as usize, usage_at];
+    // SAFETY: both pointers are to live, writable values of the types the call fills; a child is
+    // named by a number, which need not be one.
     retry(|| check(unsafe { syscall(libc::SYS_waitid, args) }))?;
     // SAFETY: all-zero is a valid siginfo_t, and the call has filled in its fields.
     let info = unsafe { info.assume_init() };

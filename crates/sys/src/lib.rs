@@ -8,12 +8,14 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("lastbyte runs on Linux; other systems need their own spawn, child and procfs");
 
+pub mod adopted;
 pub mod cgroup;
 mod child;
 pub mod child_exits;
 pub mod confine;
 pub mod descriptor_limit;
 pub mod file;
+pub mod holder;
 mod leaders;
 pub mod listen_fds;
 pub mod listening;
@@ -21,6 +23,7 @@ pub mod memory;
 pub mod orphans;
 mod own_program;
 pub mod own_signals;
+pub mod packets;
 pub mod pipe;
 pub mod probe;
 pub mod procfs;
@@ -35,6 +38,7 @@ pub mod spawn;
 pub mod tag;
 pub mod time;
 pub mod user;
+pub mod worker;
 
 pub use child::{
     Child, ExitWatch, Exited, Lost, Status, Usage, exceeds_own_peak, signal_unreaped_group,

@@ -84,7 +84,7 @@ fn reap_if_orphan(pid: i32) -> bool {
 
 /// Our children, zombies included. It may miss one if others exit meanwhile; the next call finds
 /// it, and either exit triggers one.
-fn children() -> Vec<i32> {
+pub fn children() -> Vec<i32> {
     let own = getpid().as_raw_nonzero().get();
     by_thread().unwrap_or_else(|| {
         // The kernel lacks CONFIG_PROC_CHILDREN.

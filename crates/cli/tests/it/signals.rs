@@ -107,7 +107,7 @@ fn only_one_thread_of_a_server_gets_sigchld() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "exit 0");
     daemon.result(&["wait", &id]);
-    let tasks = format!("/proc/{}/task", daemon.pid());
+    let tasks = format!("/proc/{}/task", daemon.worker());
     let heard_by = || {
         let tasks = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
         let hears = |task: &std::path::PathBuf| {

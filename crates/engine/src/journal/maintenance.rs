@@ -78,8 +78,8 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::journal::Opening;
     use crate::Id;
+    use crate::journal::Opening;
     use crate::journal::SetAside;
     use crate::journal::record::Record;
     use crate::journal::sample::launched;
