@@ -121,9 +121,10 @@ pub(crate) fn is_not_running(error: &ClientError) -> bool {
         ClientError::Connect { source, .. } => {
             matches!(source.kind(), NotFound | ConnectionRefused)
         }
-        ClientError::Protocol { .. } | ClientError::Foreign { .. } | ClientError::Refused(_) => {
-            false
-        }
+        ClientError::Protocol { .. }
+        | ClientError::StartUnknown { .. }
+        | ClientError::Foreign { .. }
+        | ClientError::Refused(_) => false,
     }
 }
 

@@ -284,6 +284,7 @@ pub(super) fn is_away(error: &ClientError) -> bool {
     match error {
         ClientError::Connect { .. } | ClientError::Protocol { .. } => true,
         ClientError::Foreign { status, .. } => status.is_none(),
+        ClientError::StartUnknown { .. } => true,
         ClientError::Refused(_) => false,
     }
 }
