@@ -9,6 +9,7 @@ use lastbyte_testkit::eventually;
 
 use crate::daemon::Daemon;
 use crate::harness::start;
+use crate::pty::Pty;
 
 const RECONNECTED: &str = "lastbyte: the connection to the server was lost; reconnected\n";
 
@@ -51,6 +52,20 @@ fn a_wait_goes_on_and_says_so_once() {
     let unknown = "lastbyte: exit status unknown: ";
     assert!(stderr.starts_with(&format!("{RECONNECTED}{unknown}")), "{stderr}");
     assert_eq!((stderr.lines().count(), code), (2, Some(125)));
+}
+
+#[test]
+fn a_wait_with_a_status_line_says_so_once_on_a_line_of_its_own() {
+    let mut daemon = Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    let mut pty = Pty::new(24, 80);
+    let wait = pty.run(daemon.lastbyte(&["wait", &id]));
+    pty.shows("waiting for ");
+    kill_and_start_again(&mut daemon);
+    assert_eq!(pty.ends(wait), Some(125));
+    let told = format!("\n{}", RECONNECTED.replace('\n', "\r\n"));
+    assert_eq!(pty.seen.matches(&told).count(), 1, "{:?}", pty.seen);
+    assert_eq!(pty.seen.matches("reconnected").count(), 1, "{:?}", pty.seen);
 }
 
 fn until_waiting(daemon: &Daemon) {
