@@ -93,10 +93,7 @@ pub(crate) fn is_gone(error: &ClientError) -> bool {
 }
 
 pub(crate) fn not_running(address: &Address) -> String {
-    match address {
-        Address::Unix(path) => format!("no server is running at {}", path.display()),
-        Address::Tcp { .. } => format!("no server is running at {address}"),
-    }
+    format!("no server is running at {}", address.place())
 }
 
 /// The option that leads to the server with this socket, with a space before it; empty for the usual

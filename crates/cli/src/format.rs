@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Phase, Process, Range, Sandbox, Status, TimeoutKind};
+use lastbyte_client::wire::{Cause, Ending, Process, Range, Sandbox, Status, TimeoutKind};
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
 
@@ -113,14 +113,6 @@ pub(crate) fn sandbox(sandbox: &Sandbox) -> String {
 
 fn network_word(network: bool) -> &'static str {
     if network { "with network" } else { "no network" }
-}
-
-pub(crate) fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Running => "running",
-        Phase::Draining => "draining",
-        Phase::Ended => "ended",
-    }
 }
 
 /// The status, and whose doing it was unless it was its own.

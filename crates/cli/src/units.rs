@@ -1,5 +1,6 @@
 //! Durations and sizes as people type them: one number and its unit.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use lastbyte_client::wire::Tty;
@@ -53,12 +54,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
     Ok(bytes as u64) // as far as it goes: more than any disk is as good as no bound
 }
 
-pub(crate) fn parse_whole(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "expected a whole number".into())
-}
-
-/// Reads a byte of the output; a negative number counts from the end.
-pub(crate) fn parse_cursor(text: &str) -> Result<i64, String> {
+pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "expected a whole number".into())
 }
 

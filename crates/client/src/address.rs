@@ -16,6 +16,14 @@ pub enum Address {
 }
 
 impl Address {
+    /// Where it is, as an error says it: a path, or a URL.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Unix(path) => path.display().to_string(),
+            Self::Tcp { .. } => self.to_string(),
+        }
+    }
+
     pub(crate) fn token(&self) -> Option<&str> {
         match self {
             Self::Unix(_) => None,

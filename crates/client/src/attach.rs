@@ -16,12 +16,13 @@ use crate::wire::{AttachNotice, AttachQuery, AttachRequest};
 use crate::{Address, ClientError, Problem};
 
 /// Attached to a process. A broken connection does not affect the process; a client that attaches
-/// again at the cursor misses nothing and sees nothing twice.
+/// again at the cursor misses nothing and sees nothing twice. Neither direction waits for the other.
 #[derive(Debug)]
 pub struct Attached {
-    reader: AttachedReader,
-    writer: AttachedWriter,
-    accepted: Option<u64>,
+    pub reader: AttachedReader,
+    pub writer: AttachedWriter,
+    /// How many bytes of input had been accepted when this attached; `None` when none is taken.
+    pub accepted: Option<u64>,
 }
 
 /// What comes from the process.
@@ -71,16 +72,6 @@ impl Attached {
             }
             _ => Err(ask.failed(Problem::Ended)),
         }
-    }
-
-    /// How many bytes of input had been accepted when this attached; `None` when none is taken.
-    pub fn accepted(&self) -> Option<u64> {
-        self.accepted
-    }
-
-    /// Both directions, of which neither waits for the other.
-    pub fn split(self) -> (AttachedReader, AttachedWriter) {
-        (self.reader, self.writer)
     }
 }
 

@@ -22,7 +22,7 @@ pub enum ClientError {
     )]
     StartUnknown { source: Problem },
     /// Another program answered, with this status if it speaks HTTP.
-    #[error("{} is not a lastbyte server{}", place(address), answered(*status))]
+    #[error("{} is not a lastbyte server{}", address.place(), answered(*status))]
     Foreign { address: Address, status: Option<StatusCode> },
     /// The server's own word.
     #[error(transparent)]
@@ -48,13 +48,6 @@ pub enum Problem {
     Base64,
     #[error("the connection was closed before the answer")]
     Ended,
-}
-
-fn place(address: &Address) -> String {
-    match address {
-        Address::Unix(path) => path.display().to_string(),
-        Address::Tcp { .. } => address.to_string(),
-    }
 }
 
 fn answered(status: Option<StatusCode>) -> String {

@@ -3,7 +3,7 @@
 //! `start` checks a launch and reserves its key, `adopt` gives the child a log and an owner,
 //! `spawner` makes the child, `gates` says which commands have never run. `process_map` is the map,
 //! `list` and `sweep` read and thin it by the rules of `retention`, `close` stops everything,
-//! `restore` reads what an earlier engine left. `logs` is the pool of log files, `disk` what all
+//! `restore` reads what an earlier engine left, `take_over` goes on with it. `logs` is the pool of log files, `disk` what all
 //! logs take together, `in_flight` the starts and stops that a close waits for.
 
 mod adopt;
@@ -19,14 +19,17 @@ mod retention;
 pub(crate) mod spawner;
 mod start;
 mod sweep;
+mod take_over;
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_output::log::Pool;
+use lastbyte_sys::registry::Registry;
 use tokio::sync::{Notify, Semaphore, watch};
 
 pub use crate::journal::{JournalState, set_aside_folders};
@@ -36,6 +39,7 @@ pub use process_map::ForgetError;
 pub use restore::Restored;
 pub use retention::Retention;
 pub use start::{Refused, StartError, Started};
+pub use take_over::FromKeeper;
 
 use crate::counts::Counts;
 use crate::engine::disk::Disk;
@@ -43,7 +47,7 @@ use crate::engine::in_flight::InFlight;
 use crate::engine::spawner::{InProcess, Spawner};
 use crate::feed::{EventKind, Feed};
 use crate::id::Ids;
-use crate::journal::{HashKey, Journal, Replayed, SetAside};
+use crate::journal::{HashKey, Journal, Opening, Replayed, SetAside};
 use crate::owner::pump::MOST_LARGE_PIPES;
 use crate::process::Readers;
 use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
@@ -95,6 +99,8 @@ struct Inner {
     /// What launches of one key are compared by.
     hash_key: HashKey,
     restored: Restored,
+    /// Where processes are entered for a keeper.
+    registry: Option<Registry>,
 }
 
 impl Engine {
@@ -104,15 +110,37 @@ impl Engine {
         Self::with_spawner(settings, Arc::new(spawner))
     }
 
+    /// As [`Engine::new`], in a program that has a keeper: goes on with what was running when the
+    /// worker before this one died.
+    pub fn kept(settings: Settings, kept: FromKeeper) -> io::Result<Self> {
+        kept.begin();
+        let spawner = InProcess::start(settings.spawners, settings.mechanism)?;
+        Self::build(settings, Arc::new(spawner), Some(kept))
+    }
+
     /// An engine whose processes come from elsewhere.
     pub fn with_spawner(settings: Settings, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
+        Self::build(settings, spawner, None)
+    }
+
+    fn build(
+        settings: Settings,
+        spawner: Arc<dyn Spawner>,
+        kept: Option<FromKeeper>,
+    ) -> io::Result<Self> {
+        let (registry, inherited) = kept.map(|kept| (kept.registry, kept.inherited)).unzip();
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
         let mut aside = SetAside::new(&settings.state);
         let (journal, mut replayed) = match settings.history {
             History::None => (None, Replayed::default()),
             History::Journal => {
-                let (journal, replayed) = Journal::open(&settings.state, &mut aside)?;
+                let is_first = |registry: &Registry| registry.header().generation.load(SeqCst) <= 1;
+                let opening = match registry.as_ref().is_none_or(is_first) {
+                    true => Opening::AtStart,
+                    false => Opening::AtTakeOver,
+                };
+                let (journal, replayed) = Journal::open(&settings.state, &mut aside, opening)?;
                 (Some(Arc::new(journal)), replayed)
             }
         };
@@ -128,11 +156,11 @@ impl Engine {
             settings,
             spawner,
             processes: Mutex::default(),
-            starting: InFlight::new(),
-            stops: InFlight::new(),
+            starting: InFlight::default(),
+            stops: InFlight::default(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
-            feed: Feed::new(Arc::clone(&counts)),
+            feed: Feed::new(Arc::clone(&counts), registry.map(|registry| registry.header())),
             counts,
             readers: Arc::default(),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
@@ -140,9 +168,10 @@ impl Engine {
             journal,
             gates,
             restored: Restored::default(),
+            registry,
         };
         inner.take_back_unstarted(&mut replayed)?;
-        inner.restored = inner.restore(replayed, aside)?;
+        inner.restored = inner.restore(replayed, aside, inherited.unwrap_or_default())?;
         let engine = Self { inner: Arc::new(inner) };
         let ended = Arc::clone(&engine.inner.ended);
         tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner), ended));
@@ -200,7 +229,7 @@ impl Engine {
 
     /// How the trees of its processes are reached: the best that was found when it was made.
     pub fn reach(&self) -> Reach {
-        self.inner.trees.reach()
+        self.inner.trees.reach
     }
 
     /// Forgets an ended process and removes its log.

@@ -212,8 +212,7 @@ impl Process {
     }
 
     async fn carry_out_stop(&self, policy: StopPolicy, verb: Verb) -> StopProof {
-        let grace = policy.grace;
-        let ticket = self.ask(|reply| Command::Stopping { verb, grace, reply }).await;
+        let ticket = self.ask(|reply| Command::Stopping { verb, policy, reply }).await;
         let (escalation, hurry) = match ticket {
             Some(StopTicket { escalation, hurry }) => (escalation, hurry),
             None => (Escalation::default(), false),

@@ -12,22 +12,13 @@ const LONGEST: usize = 4;
 /// Decodes lossily, chunk by chunk. The text does not depend on where the chunks are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    pub(crate) held: Vec<u8>,
+    /// The beginning of a character. At the end of the input it is an invalid sequence.
+    pub held: Vec<u8>,
 }
 
 impl Decoder {
-    /// Appends the characters that `bytes` completes; an unfinished last character is held back.
-    pub fn push(&mut self, bytes: &[u8], text: &mut String) {
-        text.push_str(&String::from_utf8_lossy(&self.complete(bytes)));
-    }
-
-    /// Ends the input: bytes still held back are an invalid sequence.
-    pub fn finish(self, text: &mut String) {
-        text.push_str(&String::from_utf8_lossy(&self.held));
-    }
-
     /// The held bytes followed by `bytes`, without an unfinished last character, which is held.
-    pub(crate) fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut complete = mem::take(&mut self.held);
         complete.extend_from_slice(bytes);
         self.held = complete.split_off(complete.len() - unfinished(&complete));
@@ -72,9 +63,9 @@ mod tests {
     fn decode(chunks: &[&[u8]]) -> String {
         let (mut decoder, mut text) = (Decoder::default(), String::new());
         for chunk in chunks {
-            decoder.push(chunk, &mut text);
+            text.push_str(&String::from_utf8_lossy(&decoder.complete(chunk)));
         }
-        decoder.finish(&mut text);
+        text.push_str(&String::from_utf8_lossy(&decoder.held));
         text
     }
 

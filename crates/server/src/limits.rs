@@ -44,11 +44,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The usual bounds, of a server that may have so many descriptors: connections leave some for
-    /// processes and their logs.
-    pub fn within_descriptors(descriptors: u64) -> Self {
+    /// The usual bounds, of a server that may have so many descriptors, or any number: connections
+    /// leave some for processes and their logs.
+    pub fn within_descriptors(descriptors: Option<u64>) -> Self {
         let usual = Self::default();
-        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        let descriptors = descriptors.and_then(|most| most.try_into().ok()).unwrap_or(usize::MAX);
         Self {
             connections: usual.connections.min(descriptors / 2),
             reserved_connections: usual.reserved_connections.min(descriptors / 16),
@@ -92,9 +92,10 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_processes() {
-        let limits = Limits::within_descriptors(1024);
+        let limits = Limits::within_descriptors(Some(1024));
         assert_eq!((limits.connections, limits.reserved_connections), (512, 64));
-        assert_eq!(Limits::within_descriptors(1 << 20), Limits::default());
-        assert_eq!(Limits::within_descriptors(u64::MAX), Limits::default());
+        assert_eq!(Limits::within_descriptors(Some(1 << 20)), Limits::default());
+        assert_eq!(Limits::within_descriptors(Some(u64::MAX)), Limits::default());
+        assert_eq!(Limits::within_descriptors(None), Limits::default());
     }
 }

@@ -23,9 +23,9 @@ pub fn raise() {
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// The soft limit of this program.
-pub fn own() -> u64 {
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+/// The soft limit of this program; `None` if unlimited.
+pub fn own() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
 }
 
 /// The limits for a child; `None` if it inherits this program's.

@@ -33,9 +33,12 @@ mod signal;
 pub mod socket;
 pub mod spawn;
 pub mod tag;
+pub mod time;
 pub mod user;
 
-pub use child::{Child, ExitWatch, Lost, Reaped, Status, Usage, exceeds_own_peak};
+pub use child::{
+    Child, ExitWatch, Exited, Lost, Status, Usage, exceeds_own_peak, signal_unreaped_group,
+};
 pub use own_program::OwnProgram;
 pub use rustix::io::Errno;
 pub use signal::{Signal, UnknownSignal};

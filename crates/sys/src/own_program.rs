@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit};
-
 use crate::child::own_usage;
+use crate::descriptor_limit;
 use crate::procfs::words;
 
 /// Resource usage at one moment.
@@ -36,7 +35,7 @@ impl OwnProgram {
             resident_bytes: kib("VmRSS:")?,
             // One of them belongs to this directory listing.
             open_descriptors: fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64,
-            most_descriptors: getrlimit(Resource::Nofile).current,
+            most_descriptors: descriptor_limit::own(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+pub(crate) use rustix::io::retry_on_intr as retry;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
 
 /// A pipe with both ends close-on-exec and blocking.
@@ -112,16 +113,6 @@ pub fn ready(pipe: impl AsFd) -> Result<u64, Errno> {
 /// Asks for a larger pipe buffer. The kernel may refuse (`EPERM` above the user's quota).
 pub fn grow(pipe: impl AsFd, bytes: usize) -> Result<usize, Errno> {
     rustix::pipe::fcntl_setpipe_size(pipe, bytes)
-}
-
-/// Retries a call that a signal interrupted.
-pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::file::punch_hole;
 use crate::pipe::{pipe, splice_into_file};
@@ -69,11 +69,6 @@ pub fn pipe_limits() -> Option<(u64, u64)> {
     Some((number("/proc/sys/fs/pipe-max-size")?, number("/proc/sys/fs/pipe-user-pages-soft")?))
 }
 
-/// The limit on open descriptors; `None` if unlimited.
-pub fn descriptor_limit() -> Option<u64> {
-    getrlimit(Resource::Nofile).current
-}
-
 /// An unnamed temporary file.
 fn scratch_file(folder: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
@@ -91,7 +86,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         splice(folder.path()).expect("splice");
         punch(folder.path()).expect("punch");
-        assert!(descriptor_limit().is_none_or(|limit| limit > 3));
+        assert!(crate::descriptor_limit::own().is_none_or(|limit| limit > 3));
     }
 
     #[test]

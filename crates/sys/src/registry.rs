@@ -71,6 +71,8 @@ pub struct Header {
     version: AtomicU32,
     /// Which worker this is: 1, 2, 3 and so on. Written by the keeper before it starts one.
     pub generation: AtomicU32,
+    /// No slot from this one on was ever used: they take no memory.
+    unused_from: AtomicU32,
     /// The worker leaves on purpose: whatever is not 0 is its business with the keeper.
     pub leaving: AtomicU32,
     /// When the worker last showed that it lives, in milliseconds of the monotonic clock.
@@ -170,32 +172,36 @@ impl Registry {
 
     /// The slots that are in use.
     pub fn used(&self) -> impl Iterator<Item = Place> + use<> {
-        let memory = self.memory;
-        let is_used = |words: &&Words| words.used.load(Ordering::SeqCst) != 0;
-        memory.slots.iter().filter(is_used).map(|words| Place { words })
+        let Memory { header, slots } = self.memory;
+        let is_used = |words: &&Words| words.used.load(Ordering::SeqCst) == USED;
+        let unused_from = header.unused_from.load(Ordering::SeqCst) as usize;
+        slots.iter().take(unused_from).filter(is_used).map(|words| Place { words })
     }
 
     /// Enters a process whose leader this worker will clone. `None` if all slots are in use.
     pub fn enter(&self, id: u128) -> Option<Arc<Slot>> {
-        /// Where to look first.
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let first = NEXT.load(Ordering::Relaxed);
-        let (before, after) = self.memory.slots.split_at(first % SLOTS);
-        let free = after.iter().chain(before).zip(first..).find(|(words, _)| {
-            let (seq, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
-            words.used.load(relaxed) == 0 && words.used.compare_exchange(0, 1, seq, relaxed).is_ok()
-        });
-        let (words, index) = free?;
-        NEXT.store(index + 1, Ordering::Relaxed);
+        let Memory { header, slots } = self.memory;
+        let (seq, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        let first = LOWEST_FREE.load(relaxed);
+        let (before, after) = slots.split_at(first.min(SLOTS));
+        let (words, index) = after.iter().zip(first..).chain(before.iter().zip(0..)).find(
+            |(Words { used, .. }, index)| {
+                // Before it is used: whoever reads the registry reads no further.
+                header.unused_from.fetch_max(*index as u32 + 1, seq);
+                used.compare_exchange(FREE, USED, seq, relaxed).is_ok()
+            },
+        )?;
+        LOWEST_FREE.store(index + 1, relaxed);
         let place = Place { words };
         words.generation.store(self.generation(), Ordering::SeqCst);
         place.set_id(id);
-        Some(Arc::new(Slot { place, registry: *self }))
+        Some(Arc::new(Slot { place, index, registry: *self }))
     }
 
     /// The slot of a process that an earlier worker entered. Only one handle of it may be made.
     pub fn take_over(&self, place: Place) -> Arc<Slot> {
-        Arc::new(Slot { place, registry: *self })
+        // It is not known which one it is, so the next search finds it in its turn.
+        Arc::new(Slot { place, index: 0, registry: *self })
     }
 
     fn generation(&self) -> u32 {
@@ -323,16 +329,44 @@ impl Place {
     }
 
     /// Makes room for another process. No descriptor is in use and the leader is reaped, or was
-    /// never born.
-    pub fn free(self) {
+    /// never born. Worker and keeper may both come to it: one of them does it.
+    fn free(self) {
         let Words { used, generation, pid, step, leader, exited, id, descriptors, exit, notes } =
             self.words;
+        let (seq, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        if used.compare_exchange(USED, FREEING, seq, relaxed).is_err() {
+            return;
+        }
         let long = id.iter().chain(descriptors).chain(exit).chain(notes);
         long.for_each(|word| word.store(0, Ordering::SeqCst));
         pid.store(0, Ordering::SeqCst);
         [generation, step, leader, exited].iter().for_each(|word| word.store(0, Ordering::SeqCst));
-        used.store(0, Ordering::SeqCst);
+        used.store(FREE, Ordering::SeqCst);
     }
+
+    /// For the keeper: it has reaped the leader. Frees the slot if the worker has no more use for it.
+    pub fn reaped(self) {
+        self.set_leader(Leader::Reaped);
+        if self.id() == 0 {
+            self.free();
+        }
+    }
+}
+
+/// Whether a slot has a process.
+const FREE: u32 = 0;
+const USED: u32 = 1;
+const FREEING: u32 = 2;
+
+/// Where this worker looks for a free slot first: none below it is free, except those of earlier
+/// workers.
+static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
+
+/// What a worker takes over of one process: its place, and the descriptors that were in use.
+#[derive(Debug)]
+pub struct Inherited {
+    pub place: Place,
+    pub descriptors: Vec<(Purpose, OwnedFd)>,
 }
 
 /// The slot of a process of this worker, which is free again when nothing of the process is left:
@@ -340,6 +374,7 @@ impl Place {
 #[derive(Debug)]
 pub struct Slot {
     place: Place,
+    index: usize,
     registry: Registry,
 }
 
@@ -351,7 +386,18 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.place.free();
+        let place = self.place;
+        if place.generation() == self.registry.generation() {
+            place.free();
+        } else {
+            // The keeper may be about to reap its leader. Then it frees the slot.
+            place.set_id(0);
+            let is_reaped = place.leader() == Leader::Reaped || place.pid().is_none();
+            if is_reaped {
+                place.free();
+            }
+        }
+        LOWEST_FREE.fetch_min(self.index, Ordering::Relaxed);
     }
 }
 

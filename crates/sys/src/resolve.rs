@@ -79,6 +79,16 @@ pub fn resolve(path: &Path) -> Result<Resolved, Unresolved> {
     }
 }
 
+/// Whether a path leads to a folder: if not, why.
+pub fn check_folder(path: &Path) -> Result<(), Errno> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(Errno::NOTDIR),
+        // A path with a NUL has no error number.
+        Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL)),
+    }
+}
+
 const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const MOST_LINKS: usize = 40;
 

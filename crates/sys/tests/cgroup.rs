@@ -8,9 +8,7 @@ use std::time::Duration;
 use lastbyte_sys::cgroup::{
     self, Cgroup, CgroupState, Claims, ParentCgroup, read_state, wait_until_empty,
 };
-use lastbyte_sys::spawn::{
-    Failure, Mechanism, Request, Spawned, Spawners, Step, open_ends,
-};
+use lastbyte_sys::spawn::{Failure, Mechanism, Request, Spawned, Spawners, Step, open_ends};
 use lastbyte_sys::{Child, Errno, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 

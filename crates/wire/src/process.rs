@@ -64,6 +64,16 @@ pub enum Phase {
     Ended,
 }
 
+impl Phase {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Draining => "draining",
+            Self::Ended => "ended",
+        }
+    }
+}
+
 /// How standard output and error reach the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use lastbyte_client::wire::{AttachNotice, AttachQuery, FollowQuery, OutputQuery, Stream};
-use lastbyte_client::{Client, Followed, FromProcess};
+use lastbyte_client::{Attached, Client, Followed, FromProcess};
 
 use super::client::{again, is_away, pause};
 use super::job::{Output, Reader};
@@ -119,7 +119,7 @@ async fn attach(client: &Client, id: &str) -> Result<Seen> {
     loop {
         let from = Some(seen.bytes.len() as i64);
         let query = AttachQuery { from, late: Some(true), ..AttachQuery::default() };
-        let (mut reader, writer) = again(|| client.attach(id, &query)).await?.split();
+        let Attached { mut reader, writer, .. } = again(|| client.attach(id, &query)).await?;
         loop {
             match reader.next().await {
                 Ok(Some(FromProcess::Output(bytes))) => seen.add(&bytes, None),

@@ -57,7 +57,7 @@ impl<'a> Reconnect<'a> {
         };
         self.made = Instant::now();
         // If the process takes no more, its end says why.
-        if attached.accepted().is_some_and(|accepted| Some(accepted) != expected) {
+        if attached.accepted.is_some_and(|accepted| Some(accepted) != expected) {
             bail!(
                 "the connection broke, and your last input may not have arrived; \
                  continue with `lastbyte attach {id} --from {cursor}`"

@@ -65,7 +65,7 @@ impl Session<'_> {
         outgoing: &mut Outgoing,
     ) -> anyhow::Result<SessionEnd> {
         loop {
-            outgoing.begin(attached.accepted());
+            outgoing.begin(attached.accepted);
             let cursor = match self.run_connection(attached, outgoing).await? {
                 ControlFlow::Break(end) => return Ok(end),
                 ControlFlow::Continue(cursor) => cursor,
@@ -86,7 +86,7 @@ impl Session<'_> {
         attached: Attached,
         outgoing: &mut Outgoing,
     ) -> anyhow::Result<ControlFlow<SessionEnd, u64>> {
-        let (mut reader, writer) = attached.split();
+        let Attached { mut reader, writer, .. } = attached;
         let mut sending = pin!(outgoing.send(writer));
         let mut reader_gone = pin!(stdio::stdout_reader_gone());
         let mut sends = true;
@@ -263,7 +263,7 @@ impl<'a> Session<'a> {
     /// Gives the terminal back, and tells what is missing of the session.
     pub(crate) fn finish(&mut self) {
         self.terminal.restore();
-        if self.terminal.is_mid_line() && isatty(stdout()) && isatty(stderr()) {
+        if self.terminal.mid_line && isatty(stdout()) && isatty(stderr()) {
             print::break_line_first();
         }
         if self.reconnected {

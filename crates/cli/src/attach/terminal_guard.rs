@@ -28,7 +28,7 @@ pub(crate) struct TerminalGuard {
     sequences: Sequences,
     modes: Modes,
     /// What was shown last on the main screen was no newline.
-    mid_line: bool,
+    pub(crate) mid_line: bool,
     restored: bool,
 }
 
@@ -82,10 +82,6 @@ impl TerminalGuard {
 
     pub(crate) fn is_terminal(&self) -> bool {
         self.display.is_terminal
-    }
-
-    pub(crate) fn is_mid_line(&self) -> bool {
-        self.mid_line
     }
 
     /// Queues what restores the terminal after all output, without blocking.

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) struct AttachArgs {
     /// Start at exactly this byte of the output; a negative number counts from the end. A terminal gets
     /// the bytes unchanged, including old queries and titles
-    #[arg(long, value_name = "CURSOR", value_parser = units::parse_cursor, allow_hyphen_values = true)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole::<i64>, allow_hyphen_values = true)]
     pub(super) from: Option<i64>,
 
     /// Detach with these keys, like ctrl-] or ctrl-p,ctrl-q (the first with ctrl); `none` for no detach
@@ -119,7 +119,7 @@ impl AttachArgs {
         let keys = on_terminal && stdio::stdin_is_terminal();
         SessionOptions {
             keys: keys.then(|| Keys::new(self.detach_key.clone())),
-            pass: match attached.accepted() {
+            pass: match attached.accepted {
                 Some(_) if !self.read_only => Pass::On,
                 Some(_) | None => Pass::Nothing,
             },

@@ -38,11 +38,11 @@ pub(crate) struct Args {
     follow: bool,
 
     /// Start at this byte; a negative number counts from the end
-    #[arg(long, value_name = "CURSOR", value_parser = units::parse_cursor, allow_hyphen_values = true, default_value_t = 0)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole::<i64>, allow_hyphen_values = true, default_value_t = 0)]
     from: i64,
 
     /// Start with the last COUNT lines; with -f, continue from there
-    #[arg(long, value_name = "COUNT", conflicts_with = "from", value_parser = units::parse_whole, allow_hyphen_values = true)]
+    #[arg(long, value_name = "COUNT", conflicts_with = "from", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
     tail: Option<u64>,
 
     /// Start with output from this long ago (5m) or from this time (2026-11-16T07:00:00Z)
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     since: Option<u64>,
 
     /// Stop after COUNT lines
-    #[arg(long, value_name = "COUNT", conflicts_with = "json", value_parser = units::parse_whole, allow_hyphen_values = true)]
+    #[arg(long, value_name = "COUNT", conflicts_with = "json", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
     head: Option<u64>,
 
     /// Print only lines that match this regular expression

@@ -109,7 +109,7 @@ fn row(process: &Process) -> [String; 7] {
     [
         short_id(&process.id).to_owned(),
         format::age(process),
-        format::phase(process.phase).to_owned(),
+        process.phase.as_str().to_owned(),
         process.ending.as_ref().map(format::ending).unwrap_or_default(),
         format::size(process.total),
         format::sandbox_kind(&process.sandbox).to_owned(),

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     pattern: String,
 
     /// Start at this byte
-    #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole, allow_hyphen_values = true, default_value_t = 0)]
+    #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true, default_value_t = 0)]
     from: u64,
 
     /// Also print this many lines before and after each match, at most 255

@@ -13,7 +13,7 @@ use lastbyte_engine::{
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
 use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
-use lastbyte_sys::Errno;
+use lastbyte_sys::resolve::check_folder;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -263,19 +263,19 @@ impl Args {
 
 /// Without this, commands would run in the home directory and nobody would be told.
 fn check_workdir(path: &Path) -> Result<(), usage::Error> {
-    let errno = match path.metadata() {
-        Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => Errno::NOTDIR,
-        Err(error) => Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
-    };
-    Err(usage::Error::Workdir { path: path.to_owned(), errno })
+    let fault = |errno| usage::Error::Workdir { path: path.to_owned(), errno };
+    check_folder(path).map_err(fault)
 }
 
 /// What an earlier server has left, and what of it is damaged.
 fn log_restored(restored: &Restored) {
-    let Restored { ended, lost, torn_bytes, unknown_records, removed_files, set_aside } = restored;
+    let Restored { taken_over, ended, lost, .. } = restored;
+    let Restored { torn_bytes, unknown_records, removed_files, set_aside, .. } = restored;
     if ended + lost > 0 {
         tracing::info!(ended, lost, "restored the processes of an earlier server");
+    }
+    if *taken_over > 0 {
+        tracing::info!(taken_over, "went on with the processes of the worker before this one");
     }
     if *torn_bytes > 0 || *unknown_records > 0 {
         tracing::warn!(torn_bytes, unknown_records, "cannot read a part of the journal");

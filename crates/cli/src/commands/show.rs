@@ -52,7 +52,7 @@ fn page(process: &Process, survivors: &[Survivor]) -> String {
         ("started", timestamp::seconds(process.started_unix_ns)),
     ];
     rows.extend(process.timed_out_at_unix_ns.map(|at| ("timed out", timestamp::seconds(at))));
-    rows.push(("phase", format::phase(process.phase).into()));
+    rows.push(("phase", process.phase.as_str().into()));
     rows.extend(process.ending.iter().flat_map(ending_rows));
     if process.recorded == Some(false) {
         rows.push(("recorded", format::NOT_RECORDED.into()));

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     pattern: Option<String>,
 
     /// Wait for more than this many bytes of output
-    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole, allow_hyphen_values = true)]
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
     output_past: Option<u64>,
 
     /// Wait until the process or one of its descendants listens on this TCP port
@@ -155,7 +155,7 @@ fn in_one_line(process: &Process) -> String {
     let line = format!(
         "waiting for {}: {} for {}, {} of output",
         short_id(&process.id),
-        format::phase(process.phase),
+        process.phase.as_str(),
         format::age(process),
         format::size(process.total)
     );

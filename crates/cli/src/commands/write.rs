@@ -32,7 +32,7 @@ pub(crate) struct Args {
     close: bool,
 
     /// Byte offset of this input; bytes the server already accepted are not written again
-    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole, allow_hyphen_values = true)]
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
     offset: Option<u64>,
 
     /// Print the server's answer as JSON: how many bytes it has accepted in total

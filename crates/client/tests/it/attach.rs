@@ -1,6 +1,6 @@
 use futures_util::{SinkExt, StreamExt};
 use lastbyte_client::wire::{AttachNotice, AttachQuery, AttachRequest, Range};
-use lastbyte_client::{Client, ClientError, FromProcess};
+use lastbyte_client::{Attached, Client, ClientError, FromProcess};
 use lastbyte_testkit::{PATIENCE, pattern_bytes};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
@@ -28,8 +28,7 @@ async fn the_cursor_counts_received_and_dropped_bytes() {
     });
     let query = AttachQuery { from: Some(-3), ..AttachQuery::default() };
     let attached = client.attach("p", &query).await.unwrap();
-    let accepted = attached.accepted();
-    let (mut reader, mut writer) = attached.split();
+    let Attached { mut reader, mut writer, accepted } = attached;
     assert_eq!((reader.cursor(), accepted), (5, Some(2)));
     writer.write(&b"in"[..]).await.unwrap();
     writer.request(AttachRequest::Resize { rows: 2, cols: 3 }).await.unwrap();
@@ -69,7 +68,7 @@ async fn long_input_is_sent_in_several_messages_while_output_arrives() {
         came
     });
     let attached = client.attach("p", &AttachQuery::default()).await.unwrap();
-    let (mut reader, mut writer) = attached.split();
+    let Attached { mut reader, mut writer, .. } = attached;
     let writing = async {
         writer.write(input.clone()).await.unwrap();
         writer.close().await.unwrap();

@@ -1,40 +1,21 @@
 //! How many of something are under way, for whoever has to wait until none is.
 
-use std::sync::Arc;
-
 use tokio::sync::watch;
 
-/// A count that goes up with each [`InFlight::begin`] and down when what that returned is dropped.
-#[derive(Debug, Clone)]
-pub(crate) struct InFlight {
-    count: Arc<watch::Sender<usize>>,
-}
+/// Each one under way holds a receiver of a channel on which nothing is ever sent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InFlight(watch::Sender<()>);
 
-/// One of them.
-#[derive(Debug)]
-pub(crate) struct Ongoing {
-    count: Arc<watch::Sender<usize>>,
-}
+/// One of them, until it is dropped.
+pub(crate) type Ongoing = watch::Receiver<()>;
 
 impl InFlight {
-    pub(crate) fn new() -> Self {
-        Self { count: Arc::new(watch::Sender::new(0)) }
-    }
-
     pub(crate) fn begin(&self) -> Ongoing {
-        self.count.send_modify(|count| *count += 1);
-        Ongoing { count: Arc::clone(&self.count) }
+        self.0.subscribe()
     }
 
     /// Waits until none is.
     pub(crate) async fn until_none(&self) {
-        // The sender is here, so this only ever ends with none.
-        _ = self.count.subscribe().wait_for(|count| *count == 0).await;
-    }
-}
-
-impl Drop for Ongoing {
-    fn drop(&mut self) {
-        self.count.send_modify(|count| *count -= 1);
+        self.0.closed().await;
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use lastbyte_output::log::{Place, Pool};
-use lastbyte_sys::probe::descriptor_limit;
+use lastbyte_sys::descriptor_limit;
 
 use crate::journal::{Replayed, SetAside};
 use crate::settings::History;
@@ -20,7 +20,7 @@ const DESCRIPTORS_PER_FILE: u64 = 64;
 pub(super) fn pool(folder: PathBuf, history: History, replayed: &Replayed) -> Pool {
     let size = match history {
         History::None => 0,
-        History::Journal => most(descriptor_limit()),
+        History::Journal => most(descriptor_limit::own()),
     };
     Pool::new(folder, size, replayed.logs.keys().max().copied().unwrap_or(0))
 }

@@ -36,11 +36,7 @@ pub enum ForgetError {
     #[error("the output of the process {id} is still held open")]
     Held { id: Id },
     #[error("cannot remove the log of the process {id}")]
-    Remove {
-        id: Id,
-        #[source]
-        source: io::Error,
-    },
+    Remove { id: Id, source: io::Error },
 }
 
 impl ProcessMap {

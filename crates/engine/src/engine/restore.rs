@@ -1,5 +1,6 @@
 //! What an earlier engine has left: its processes, as far as the journal and the files know them.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -8,13 +9,16 @@ use std::time::{Duration, SystemTime};
 
 use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog};
 use lastbyte_sys::cgroup::Claims;
+use lastbyte_sys::registry::Inherited;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::adopt::log_streams;
 use super::process_map::Keyed;
 use super::start::Started;
+use super::take_over::{TakenOver, give_up};
 use super::{Inner, logs};
+use crate::Id;
 use crate::clock::{AgeFrom, unix_ms, wall_clock_age};
 use crate::journal::{Launched, Recorded, Replayed, SetAside};
 use crate::launch::Spec;
@@ -27,6 +31,8 @@ use crate::process::{Process, Shared};
 pub struct Restored {
     /// Processes that had ended, lost ones of earlier restarts among them.
     pub ended: usize,
+    /// Processes that go on.
+    pub taken_over: usize,
     /// Processes that had not: they are lost, and what is left of their trees lives on.
     pub lost: usize,
     /// Cut off the end of the journal, where a write was torn or the file is damaged.
@@ -42,7 +48,15 @@ pub struct Restored {
 
 impl Inner {
     /// Enters everybody of the past into the map. The journal is told who was lost.
-    pub(super) fn restore(&self, replayed: Replayed, mut aside: SetAside) -> io::Result<Restored> {
+    pub(super) fn restore(
+        &self,
+        replayed: Replayed,
+        mut aside: SetAside,
+        inherited: Vec<Inherited>,
+    ) -> io::Result<Restored> {
+        let inherited =
+            inherited.into_iter().map(|found| (Id::from_number(found.place.id()), found));
+        let mut inherited: HashMap<Id, Inherited> = inherited.collect();
         let mut restored = Restored {
             torn_bytes: replayed.torn_bytes,
             unknown_records: replayed.unknown,
@@ -57,6 +71,18 @@ impl Inner {
         let mut claims = Claims::default();
         for (id, past) in replayed.pasts {
             let cgroup = past.launched.cgroup.as_ref().and_then(|cgroup| claims.claim(cgroup));
+            let cgroup = match inherited.remove(&id) {
+                None => cgroup,
+                Some(found) => match self.take_over(&past, cgroup, found)? {
+                    TakenOver::Process(process) => {
+                        restored.taken_over += 1;
+                        self.enter_again(process, &past.launched);
+                        continue;
+                    }
+                    TakenOver::NeverRan => continue,
+                    TakenOver::Nothing(cgroup) => cgroup,
+                },
+            };
             let tree = self.trees.regrow(past.pid.unwrap_or(0), id, cgroup);
             let place = past.log().map(|log| Place::new(&self.log_folder(), log));
             let short = past.short.clone().unwrap_or_default();
@@ -99,6 +125,9 @@ impl Inner {
             });
             self.enter_again(process, &past.launched);
         }
+        self.registry.into_iter().for_each(|registry| {
+            give_up(registry, inherited.drain().map(|(_, found)| found).collect());
+        });
         Ok(restored)
     }
 
@@ -124,7 +153,7 @@ impl Inner {
         ending
     }
 
-    fn recorded(&self) -> Recorded {
+    pub(super) fn recorded(&self) -> Recorded {
         self.journal.as_ref().map(|journal| journal.recorded()).unwrap_or_default()
     }
 

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::registry::Slot;
 use lastbyte_sys::spawn::{Step, open_ends};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -17,11 +18,13 @@ use tokio::time::Instant;
 use super::gates::Gate;
 use super::process_map::Keyed;
 use super::{Engine, Inner};
+use crate::Id;
 use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::launch::{Key, Launch, Spec};
+use crate::notes::{Notes, Terms};
 use crate::owner::owner_end::StartTime;
 use crate::process::Process;
 use crate::sandbox::{Confined, SandboxError};
@@ -211,13 +214,6 @@ struct Starting {
     _in_flight: Ongoing,
 }
 
-impl Starting {
-    fn new(inner: Arc<Inner>, key: Option<Key>) -> Self {
-        let in_flight = inner.starting.begin();
-        Self { inner, key, _in_flight: in_flight }
-    }
-}
-
 impl Drop for Starting {
     fn drop(&mut self) {
         if let Some(key) = &self.key {
@@ -247,7 +243,8 @@ impl Inner {
             }
             (_, None) => {}
         }
-        Ok(Reserved::Ours(Starting::new(Arc::clone(self), launch.key.clone())))
+        let (inner, key) = (Arc::clone(self), launch.key.clone());
+        Ok(Reserved::Ours(Starting { inner, key, _in_flight: self.starting.begin() }))
     }
 
     /// Files that are open for later logs give way to a start that lacks descriptors.
@@ -300,19 +297,23 @@ impl Inner {
             return Err(StartError::Closed);
         }
         let begun = StartTime { wall: SystemTime::now(), clock: Instant::now() };
+        let slot = self.enter(id)?;
+        request.place = slot.as_ref().map(|slot| slot.place());
+        let notes = Notes::new(slot);
         let (ours, childs) = open_ends(request.stdin, request.output).map_err(SpawnError::from)?;
         let seed = seed().map_err(|error| step(Step::Cgroup, &error))?;
-        let prepared = self.prepare(begun.wall, launch, ours);
+        let prepared = self.prepare(begun.wall, launch, (ours, notes.clone()));
         let prepared = prepared.map_err(|error| step(Step::Handover, &error))?;
-        let cgroup = seed.cgroup();
+        let (cgroup, birth) = (seed.cgroup(), seed.birth());
+        notes.write(Terms::new(launch), begun.clock, birth);
         request.cgroup = cgroup.clone();
-        request.tag = seed.tag();
+        (request.tag, _) = birth;
         let gates = self.gates.as_ref().filter(|_| launch.key.is_some());
         // Until `started` is written down.
         let gate = gates.and_then(|gates| gates.make(id));
         request.gate = gate.as_ref().and_then(Gate::for_child);
         let spec = Arc::new(Spec::new(id, launch, cwd, begun.wall));
-        let entry = self.write_down(launch, &spec, cgroup, prepared.log_number());
+        let entry = self.write_down(launch, &spec, cgroup, prepared.pump.log().number());
         let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();
         let child = match self.spawner.spawn(request, childs).await {
             Ok(child) => child,
@@ -326,14 +327,23 @@ impl Inner {
         self.counts.spawns.note(asked.elapsed());
         entry.iter().for_each(|entry| entry.started(child.pid()));
         drop(gate);
+        let child = child.entered_in(notes.slot().cloned());
         let tree = seed.grow(child.pid(), id);
-        let adopted = self.adopt((launch, spec), prepared, (child, tree), (recorded, begun));
+        let spec = (spec, Terms::new(launch));
+        let adopted = self.adopt(spec, prepared, (child, tree), (recorded, begun));
         let process = self.register(adopted, entry, launch.touches.clone()).await;
         Ok(Started { process, attached: false, warnings })
     }
 
     fn count_refused(&self, error: &StartError) {
         self.counts.count_refused(error.refused());
+    }
+
+    /// For the keeper, where there is one.
+    fn enter(&self, id: Id) -> Result<Option<Arc<Slot>>, SpawnError> {
+        let Some(registry) = self.registry else { return Ok(None) };
+        let slot = registry.enter(id.number());
+        slot.map(Some).ok_or(SpawnError::Step { step: Step::Handover, errno: Errno::NFILE })
     }
 
     /// Into the journal, where there is one, before anything runs: a crash must not leave behind

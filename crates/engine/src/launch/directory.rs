@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use lastbyte_sys::Errno;
+use lastbyte_sys::resolve::check_folder;
 
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Warning};
@@ -16,7 +16,11 @@ pub(crate) fn choose(
     base: &Environment,
 ) -> Result<(PathBuf, Option<Warning>), LaunchError> {
     if let Some(path) = asked {
-        return check(path).map(|()| (path.to_owned(), None));
+        let path = path.to_owned();
+        return match check_folder(&path) {
+            Ok(()) => Ok((path, None)),
+            Err(errno) => Err(LaunchError::Cwd { path, errno }),
+        };
     }
     let usable = |path: &PathBuf| path.is_absolute() && path.is_dir();
     let home = || base.get(OsStr::new("HOME")).map(PathBuf::from).filter(usable);
@@ -27,15 +31,4 @@ pub(crate) fn choose(
         Some(path) => (path, None),
         None => (PathBuf::from("/"), Some(Warning::NoHome)),
     })
-}
-
-/// Reports a problem with a directory by name before anything is started.
-fn check(path: &Path) -> Result<(), LaunchError> {
-    let fault = |errno| Err(LaunchError::Cwd { path: path.to_owned(), errno });
-    match path.metadata() {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => fault(Errno::NOTDIR),
-        // A NUL has no error number; the plan reports it.
-        Err(error) => fault(Errno::from_io_error(&error).unwrap_or(Errno::INVAL)),
-    }
 }

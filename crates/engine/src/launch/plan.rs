@@ -167,30 +167,23 @@ impl SpawnError {
             Step::Cwd => Self::Cwd { path: cwd.to_owned(), errno },
             Step::Program => {
                 let program = request.program.clone();
-                let there = request.programs.iter().any(|path| exists(path, cwd));
+                // Joining an absolute path gives that path.
+                let path = |path: &CString| cwd.join(OsStr::from_bytes(path.to_bytes()));
+                let paths: Vec<PathBuf> = request.programs.iter().map(path).collect();
                 match errno {
-                    Errno::NOENT if there => Self::Interpreter { program, errno },
+                    Errno::NOENT if paths.iter().any(|path| path.exists()) => {
+                        Self::Interpreter { program, errno }
+                    }
                     Errno::NOENT if !program.as_bytes().contains(&b'/') => {
                         Self::NotInPath { program }
                     }
-                    Errno::ACCESS if request.programs.iter().all(|path| is_dir(path, cwd)) => {
+                    Errno::ACCESS if paths.iter().all(|path| path.is_dir()) => {
                         Self::Directory { program }
                     }
                     _ => Self::Program { program, errno },
                 }
             }
             _ => failure.into(),
-        }
-    }
-
-    pub fn step(&self) -> Step {
-        match self {
-            Self::Program { .. }
-            | Self::NotInPath { .. }
-            | Self::Directory { .. }
-            | Self::Interpreter { .. } => Step::Program,
-            Self::Cwd { .. } => Step::Cwd,
-            Self::Step { step, .. } => *step,
         }
     }
 
@@ -232,19 +225,6 @@ impl fmt::Display for Part {
             Self::EnvValue(name) => write!(out, "the value of the environment variable {name:?}"),
         }
     }
-}
-
-fn exists(program: &CString, cwd: &Path) -> bool {
-    resolve(program, cwd).exists()
-}
-
-fn is_dir(program: &CString, cwd: &Path) -> bool {
-    resolve(program, cwd).is_dir()
-}
-
-/// Joining an absolute path gives that path.
-fn resolve(program: &CString, cwd: &Path) -> PathBuf {
-    cwd.join(OsStr::from_bytes(program.to_bytes()))
 }
 
 fn argv(program: &Program) -> Result<Vec<CString>, LaunchError> {

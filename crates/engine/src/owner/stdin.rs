@@ -170,6 +170,14 @@ impl StdinQueue {
         Ok((queue, StdinGate { state: watched }))
     }
 
+    pub(crate) fn taken_over(
+        ends: &mut crate::owner::ends::Ends,
+        _: u64,
+    ) -> io::Result<Option<(Self, StdinGate)>> {
+        _ = (ends.input.take(), ends.accepted.take());
+        Ok(None)
+    }
+
     /// Queues the whole input of the command.
     pub(crate) fn give(&mut self, input: Vec<u8>) -> Result<Written, WriteError> {
         self.accept(input, Some(0), Then::Close)

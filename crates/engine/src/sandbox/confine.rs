@@ -104,7 +104,7 @@ impl Sandboxes {
     }
 
     fn unrecorded(&self, error: &io::Error) -> SandboxError {
-        let path = self.written.path().to_owned();
+        let path = self.written.file.clone();
         match (Errno::from_io_error(error).unwrap_or(Errno::IO), resolve(&path)) {
             (Errno::ACCESS, Err(Unresolved { errno: Errno::ACCESS, at: Some(at) })) => {
                 SandboxError::OwnUnreachable { path, closed: at.path }

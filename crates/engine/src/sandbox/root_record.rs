@@ -18,7 +18,7 @@ use lastbyte_sys::resolve::{FileId, Link};
 /// The record file, and what was last read from it.
 #[derive(Debug)]
 pub(super) struct RootRecord {
-    file: PathBuf,
+    pub(super) file: PathBuf,
     known: Mutex<Known>,
 }
 
@@ -52,10 +52,6 @@ const ALWAYS: &str = "/tmp";
 impl RootRecord {
     pub(super) fn new(file: PathBuf) -> Self {
         Self { file, known: Mutex::default() }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.file
     }
 
     /// The known folders, including additions by other engines.
@@ -233,7 +229,7 @@ mod tests {
         }
         let first = Used { file: FILE, since: UNIX_EPOCH };
         assert_eq!(written.folders().unwrap().first_use(path), Some(first));
-        assert_eq!(fs::read(written.path()).unwrap(), b"0 7 9 /tmp/w\x005 7 10 /tmp/w\0");
+        assert_eq!(fs::read(written.file).unwrap(), b"0 7 9 /tmp/w\x005 7 10 /tmp/w\0");
     }
 
     #[test]

@@ -11,14 +11,7 @@ use std::path::{Path, PathBuf};
 use lastbyte_sys::Errno;
 use lastbyte_sys::user::is_own_user;
 
-/// Something to protect below a home folder.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StartupFile {
-    pub(super) name: &'static str,
-    pub(super) if_missing: IfMissing,
-}
-
-/// What to do if it does not exist.
+/// What to do if a startup file does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfMissing {
     /// Create an empty folder.
@@ -33,63 +26,47 @@ pub(super) enum IfMissing {
     Leave,
 }
 
-const fn file(name: &'static str, program: &'static str) -> StartupFile {
-    StartupFile { name, if_missing: IfMissing::FileFor(program) }
-}
-
-const fn folder(name: &'static str) -> StartupFile {
-    StartupFile { name, if_missing: IfMissing::Folder }
-}
-
-const fn folder_in_folder(name: &'static str) -> StartupFile {
-    StartupFile { name, if_missing: IfMissing::FolderInFolder }
-}
-
-const fn if_there(name: &'static str) -> StartupFile {
-    StartupFile { name, if_missing: IfMissing::Leave }
-}
-
-/// The list in docs/security.md.
-pub(super) const STARTUP_FILES: [StartupFile; 34] = [
+/// What to protect below a home folder: the list in docs/security.md.
+pub(super) const STARTUP_FILES: [(&str, IfMissing); 34] = [
     // Settings of most programs: desktop autostart, systemd user units, fish, git.
-    folder(".config"),
-    folder(".ssh"),
-    folder(".local/bin"),
+    (".config", IfMissing::Folder),
+    (".ssh", IfMissing::Folder),
+    (".local/bin", IfMissing::Folder),
     // Units and services are run at login, applications when a file of their type is opened.
-    folder(".local/share/systemd"),
-    folder(".local/share/dbus-1"),
-    folder(".local/share/applications"),
+    (".local/share/systemd", IfMissing::Folder),
+    (".local/share/dbus-1", IfMissing::Folder),
+    (".local/share/applications", IfMissing::Folder),
     // On the path once Rust is installed.
-    folder_in_folder(".cargo/bin"),
-    file(".profile", "sh"),
-    file(".bashrc", "bash"),
-    StartupFile { name: ".bash_profile", if_missing: IfMissing::BashProfile },
+    (".cargo/bin", IfMissing::FolderInFolder),
+    (".profile", IfMissing::FileFor("sh")),
+    (".bashrc", IfMissing::FileFor("bash")),
+    (".bash_profile", IfMissing::BashProfile),
     // Not read if there is a `.bash_profile`.
-    if_there(".bash_login"),
-    file(".bash_logout", "bash"),
-    file(".bash_aliases", "bash"),
-    file(".zshenv", "zsh"),
-    file(".zprofile", "zsh"),
-    file(".zshrc", "zsh"),
-    file(".zlogin", "zsh"),
-    file(".zlogout", "zsh"),
-    file(".kshrc", "ksh"),
-    file(".mkshrc", "mksh"),
-    file(".cshrc", "csh"),
-    file(".tcshrc", "tcsh"),
-    file(".login", "csh"),
-    file(".gitconfig", "git"),
-    file(".xprofile", "Xorg"),
-    file(".xsessionrc", "Xorg"),
-    file(".pam_environment", "login"),
+    (".bash_login", IfMissing::Leave),
+    (".bash_logout", IfMissing::FileFor("bash")),
+    (".bash_aliases", IfMissing::FileFor("bash")),
+    (".zshenv", IfMissing::FileFor("zsh")),
+    (".zprofile", IfMissing::FileFor("zsh")),
+    (".zshrc", IfMissing::FileFor("zsh")),
+    (".zlogin", IfMissing::FileFor("zsh")),
+    (".zlogout", IfMissing::FileFor("zsh")),
+    (".kshrc", IfMissing::FileFor("ksh")),
+    (".mkshrc", IfMissing::FileFor("mksh")),
+    (".cshrc", IfMissing::FileFor("csh")),
+    (".tcshrc", IfMissing::FileFor("tcsh")),
+    (".login", IfMissing::FileFor("csh")),
+    (".gitconfig", IfMissing::FileFor("git")),
+    (".xprofile", IfMissing::FileFor("Xorg")),
+    (".xsessionrc", IfMissing::FileFor("Xorg")),
+    (".pam_environment", IfMissing::FileFor("login")),
     // An empty session would end at once.
-    if_there(".xsession"),
-    if_there(".xinitrc"),
-    if_there(".Xsession"),
-    if_there("bin"),
-    if_there(".git-templates"),
-    if_there(".cargo/env"),
-    if_there(".cargo/config.toml"),
+    (".xsession", IfMissing::Leave),
+    (".xinitrc", IfMissing::Leave),
+    (".Xsession", IfMissing::Leave),
+    ("bin", IfMissing::Leave),
+    (".git-templates", IfMissing::Leave),
+    (".cargo/env", IfMissing::Leave),
+    (".cargo/config.toml", IfMissing::Leave),
 ];
 
 impl IfMissing {

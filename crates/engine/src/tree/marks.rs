@@ -33,7 +33,7 @@ pub(super) struct Marks {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Birth {
     pub(super) tag: Option<Tag>,
-    since: u64,
+    pub(super) since: u64,
 }
 
 /// The trees of this program that have a handle, of all its engines, by the address of their marks.
@@ -47,6 +47,12 @@ impl Birth {
     pub(super) fn next() -> Self {
         STARTED.fetch_add(1, Ordering::Relaxed);
         Self { tag: Tag::next(), since: procfs::now() }
+    }
+
+    /// Of a leader that an earlier worker started.
+    pub(super) fn again((tag, since): (Option<Tag>, u64)) -> Self {
+        STARTED.fetch_add(1, Ordering::Relaxed);
+        Self { tag, since }
     }
 }
 

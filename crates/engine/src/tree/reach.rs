@@ -42,7 +42,7 @@ pub(crate) struct Trees {
     choice: ReachChoice,
     /// `Some` if trees are reached by cgroup.
     pool: Option<Arc<CgroupPool>>,
-    reach: Reach,
+    pub(crate) reach: Reach,
     scans: Arc<Scans>,
 }
 
@@ -69,10 +69,6 @@ impl Trees {
         Ok(Self { choice, pool: pool.map(Arc::new), reach, scans: Arc::default() })
     }
 
-    pub(crate) fn reach(&self) -> Reach {
-        self.reach
-    }
-
     /// Prepares one more tree.
     pub(crate) fn seed(&self) -> io::Result<Seed> {
         let way = match (&self.pool, self.reach) {
@@ -97,11 +93,30 @@ impl Trees {
 
     /// The tree of a leader that an earlier engine started, by its cgroup if that still exists.
     pub(crate) fn regrow(&self, leader: i32, id: Id, cgroup: Option<Cgroup>) -> Tree {
-        let way = match (cgroup, &self.pool) {
-            (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),
-            (Some(_), None) | (None, _) => Way::Scan,
-        };
+        let way = self.way_back(cgroup);
         Tree { marks: Marks::new(leader, id, None, None), way, scans: Arc::clone(&self.scans) }
+    }
+
+    /// The tree of a leader that is taken over and not reaped yet, with the marks it was born with.
+    pub(crate) fn take_over(
+        &self,
+        leader: i32,
+        id: Id,
+        cgroup: Option<Cgroup>,
+        birth: (Option<Tag>, u64),
+    ) -> Tree {
+        let way = self.way_back(cgroup);
+        let leader_start = leader_start(&way, leader);
+        let marks = Marks::new(leader, id, Some(Birth::again(birth)), leader_start);
+        Tree { marks, way, scans: Arc::clone(&self.scans) }
+    }
+
+    fn way_back(&self, cgroup: Option<Cgroup>) -> Way {
+        match (cgroup, &self.pool) {
+            (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),
+            (None, _) if self.reach == Reach::Group => Way::Group,
+            (Some(_), None) | (None, _) => Way::Scan,
+        }
     }
 
     /// Takes back the cgroups of forgotten trees that have become empty.
@@ -121,21 +136,26 @@ impl Seed {
         self.way.as_ref().and_then(Way::lease).and_then(|lease| lease.path())
     }
 
-    /// The tag that the leader passes on to its children.
-    pub(crate) fn tag(&self) -> Option<Tag> {
-        self.birth.tag
+    /// The tag that the leader passes on to its children, and since when there can be members.
+    pub(crate) fn birth(&self) -> (Option<Tag>, u64) {
+        (self.birth.tag, self.birth.since)
     }
 
     /// The tree of this leader, which exists and is not reaped yet.
     pub(crate) fn grow(mut self, leader: i32, id: Id) -> Tree {
         let way = self.way.take().expect("taken only here, which consumes it");
-        let leader_start = match &way {
-            // Every process in the cgroup belongs to the tree, so the leader's pid is not compared.
-            Way::Cgroup(_) => None,
-            Way::Scan | Way::Group => procfs::read_stat(leader).ok().map(|stat| stat.start_time),
-        };
+        let leader_start = leader_start(&way, leader);
         let marks = Marks::new(leader, id, Some(self.birth), leader_start);
         Tree { marks, way, scans: Arc::clone(&self.scans) }
+    }
+}
+
+/// Of a leader that is not reaped.
+fn leader_start(way: &Way, leader: i32) -> Option<u64> {
+    match way {
+        // Every process in the cgroup belongs to the tree, so the leader's pid is not compared.
+        Way::Cgroup(_) => None,
+        Way::Scan | Way::Group => procfs::read_stat(leader).ok().map(|stat| stat.start_time),
     }
 }
 

@@ -41,7 +41,7 @@ type Io = TokioIo<Upgraded>;
 impl WebSocket {
     /// What the client sends, no longer as messages.
     pub(super) fn into_reader(self) -> ReadHalf<Io> {
-        self.inner.into_inner().into_inner().0.into_inner()
+        self.inner.into_inner().into_inner().0.stream
     }
 }
 

@@ -92,7 +92,7 @@ impl Shared {
 
 /// Answers what comes until the client goes, a bound is passed or the server says so.
 pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, mut stages: Stages) {
-    let request_state = socket.request_state();
+    let request_state = socket.request_state.clone();
     let http = http(&shared.limits);
     let (peer, traffic) = (caller.peer, Arc::clone(&shared.traffic));
     let service = service_fn(move |request: Request<Incoming>| {
@@ -121,7 +121,7 @@ pub(super) async fn serve(socket: Socket, caller: Caller, shared: Arc<Shared>, m
 
 /// Answers one request with an error and closes the connection.
 pub(super) async fn reject(socket: Socket, peer: Peer, error: Error, shared: Arc<Shared>) {
-    let (request_state, limits) = (socket.request_state(), shared.limits);
+    let (request_state, limits) = (socket.request_state.clone(), shared.limits);
     let traffic = Arc::clone(&shared.traffic);
     let service = service_fn(move |request: Request<Incoming>| {
         drop(request_state.begin(request.into_body()));

@@ -10,6 +10,8 @@ use axum::http::uri::Authority;
 use axum::http::{Version, header, request};
 use lastbyte_wire::{Error, ErrorCode};
 
+use crate::from_wire::invalid;
+
 /// The names of this server, besides IP addresses and `localhost`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts {
@@ -50,16 +52,13 @@ pub(super) fn check(head: &request::Parts, hosts: &Hosts) -> Result<Option<Autho
     let mut fields = head.headers.get_all(header::HOST).iter();
     let (field, second) = (fields.next(), fields.next());
     if second.is_some() {
-        return Err(Error::new(
-            ErrorCode::InvalidRequest,
-            "the request has more than one Host header",
-        ));
+        return Err(invalid("the request has more than one Host header"));
     }
     let in_target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
     if field.is_none() && in_target.is_none() {
         return match head.version {
             Version::HTTP_09 | Version::HTTP_10 => Ok(None),
-            _ => Err(Error::new(ErrorCode::InvalidRequest, "the request has no Host header")),
+            _ => Err(invalid("the request has no Host header")),
         };
     }
     // A target with a name in it wins over the field, and both must be ours.

@@ -20,7 +20,7 @@ use super::unix::{OwnSocket, UnixError};
 #[derive(Debug)]
 pub struct Listener {
     bound: Bound,
-    access: Access,
+    pub(super) access: Access,
 }
 
 #[derive(Debug)]
@@ -84,10 +84,6 @@ impl Listener {
             Bound::Unix(socket, _) => Some(&socket.path),
             Bound::Tcp(..) => None,
         }
-    }
-
-    pub(super) fn access(&self) -> &Access {
-        &self.access
     }
 
     /// Creates the file of a unix socket again if it was removed; says whether it did.

@@ -88,7 +88,7 @@ async fn accept_all(mut listener: Listener, shared: Arc<Shared>, mut stages: Sta
         };
         match accepted {
             Ok((stream, peer)) => {
-                take(&shared, stream, (peer, listener.access().clone()), stages.clone());
+                take(&shared, stream, (peer, listener.access.clone()), stages.clone());
                 failing = false;
             }
             Err(error) if is_peer_error(&error) => {}

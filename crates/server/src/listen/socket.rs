@@ -32,7 +32,8 @@ pub(super) enum Stream {
 pub(super) struct Socket {
     stream: Stream,
     stall: Stall,
-    request_state: RequestState,
+    /// The request that is being answered.
+    pub(super) request_state: RequestState,
     /// The client has ended its side.
     end_seen: bool,
     /// Since the client has ended its side while an answer is owed to it.
@@ -66,11 +67,6 @@ impl Socket {
             lingers_until: None,
             _slot: slot,
         }
-    }
-
-    /// The request that is being answered.
-    pub(super) fn request_state(&self) -> RequestState {
-        self.request_state.clone()
     }
 
     /// The client has ended its side. hyper hears of it when the answer is given, or when the

@@ -22,7 +22,7 @@ pub(crate) fn page(app: &App) -> String {
     text.about("Requests currently waiting for a process or following one.")
         .gauge("lastbyte_http_waits", app.waits());
     add_program(&mut text, app.started);
-    text.into_string()
+    text.0
 }
 
 fn add_processes(text: &mut MetricsText, engine: &Engine) {

@@ -6,7 +6,7 @@ use lastbyte_engine::{Distribution, Histogram};
 
 /// A text that grows by families.
 #[derive(Debug, Default)]
-pub(super) struct MetricsText(String);
+pub(super) struct MetricsText(pub(super) String);
 
 /// What the next family is about.
 #[derive(Debug)]
@@ -28,10 +28,6 @@ pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
 impl MetricsText {
     pub(super) fn about<'a>(&'a mut self, help: &'a str) -> FamilyHelp<'a> {
         FamilyHelp { text: &mut self.0, help }
-    }
-
-    pub(super) fn into_string(self) -> String {
-        self.0
     }
 }
 
@@ -118,7 +114,7 @@ things_total{kind="a \"b\\c\"\nd",of=""} 0.5
 # TYPE heat gauge
 heat -1
 "#;
-        assert_eq!(text.into_string(), want);
+        assert_eq!(text.0, want);
     }
 
     #[test]
@@ -130,7 +126,7 @@ heat -1
         let mut text = MetricsText::default();
         let mut family = text.about("How long it took.").histograms("took_seconds");
         family.histogram(&[("of", "a")], &histogram.snapshot());
-        let text = text.into_string();
+        let text = text.0;
         for line in [
             r#"took_seconds_bucket{of="a",le="0.0001"} 1"#,
             r#"took_seconds_bucket{of="a",le="0.001"} 1"#,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lastbyte_engine::{Event, EventKind, Feed};
-use lastbyte_wire::{self as wire, Error};
+use lastbyte_wire::{self as wire, Error, EventsQuery};
 
 use crate::{App, from_wire, to_wire};
 
@@ -14,15 +14,7 @@ pub struct Reading {
     /// The number of the event that was seen last.
     seen: u64,
     gap: bool,
-    only: EventFilter,
-}
-
-/// Which events to read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EventFilter {
-    pub session: Option<String>,
-    /// Events that name this chat, and no others.
-    pub chat: Option<String>,
+    only: EventsQuery,
 }
 
 /// What a reader gets.
@@ -42,9 +34,9 @@ const BATCH: usize = 64;
 impl Reading {
     /// Behind the event with this id, which an earlier reading gave; without one, behind the
     /// newest. An id of an earlier run of the server begins at the oldest, with a gap.
-    pub fn new(app: &App, last_id: Option<&str>, only: EventFilter) -> Result<Self, Error> {
+    pub fn new(app: &App, only: EventsQuery) -> Result<Self, Error> {
         let feed = app.engine.feed();
-        let (seen, gap) = match last_id.map(parse).transpose()? {
+        let (seen, gap) = match only.last_event_id.as_deref().map(parse).transpose()? {
             Some((epoch, number)) if epoch == feed.epoch() => {
                 if number > feed.since(u64::MAX, 0).newest {
                     return Err(from_wire::invalid(format!(
@@ -71,7 +63,7 @@ impl Reading {
             if let Some(last) = batch.events.last() {
                 self.seen = last.number;
             }
-            let wanted = batch.events.iter().filter(|event| self.only.takes(event));
+            let wanted = batch.events.iter().filter(|event| takes(&self.only, event));
             let next: Vec<Next> =
                 gap.into_iter().chain(wanted.map(|event| self.told(event))).collect();
             if !next.is_empty() {
@@ -86,22 +78,20 @@ impl Reading {
     }
 }
 
-impl EventFilter {
-    fn takes(&self, event: &Event) -> bool {
-        let session = event.spec.session.as_ref().map(|session| &session.0);
-        let names_chat = |chat: &String| match &event.kind {
-            EventKind::WorkspaceTouched(touches) => {
-                touches.sessions.iter().any(|session| session.0 == *chat)
-            }
-            EventKind::Started
-            | EventKind::FirstOutput
-            | EventKind::TimedOut { .. }
-            | EventKind::Ended(_)
-            | EventKind::Forgotten => session == Some(chat),
-        };
-        self.session.as_ref().is_none_or(|wanted| session == Some(wanted))
-            && self.chat.as_ref().is_none_or(names_chat)
-    }
+fn takes(query: &EventsQuery, event: &Event) -> bool {
+    let session = event.spec.session.as_ref().map(|session| &session.0);
+    let names_chat = |chat: &String| match &event.kind {
+        EventKind::WorkspaceTouched(touches) => {
+            touches.sessions.iter().any(|session| session.0 == *chat)
+        }
+        EventKind::Started
+        | EventKind::FirstOutput
+        | EventKind::TimedOut { .. }
+        | EventKind::Ended(_)
+        | EventKind::Forgotten => session == Some(chat),
+    };
+    query.session.as_ref().is_none_or(|wanted| session == Some(wanted))
+        && query.chat.as_ref().is_none_or(names_chat)
 }
 
 fn parse(id: &str) -> Result<(u64, u64), Error> {

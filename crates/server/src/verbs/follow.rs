@@ -21,7 +21,7 @@ pub use place::FollowPlace;
 /// Reads one log step by step.
 #[derive(Debug)]
 pub struct Follower {
-    process: Process,
+    pub process: Process,
     reader: LogReader,
     place: FollowPlace,
     /// Whether it goes on after the ending, with what survivors of the process write.
@@ -104,10 +104,6 @@ impl Follower {
             buffer: Vec::new(),
             buffer_start: 0,
         }
-    }
-
-    pub fn process(&self) -> &Process {
-        &self.process
     }
 
     /// After the last step. Output is late if the ending came before it.

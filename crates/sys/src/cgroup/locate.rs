@@ -9,11 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum NoFolder {
     #[error("cannot read {path}")]
-    Read {
-        path: &'static str,
-        #[source]
-        source: io::Error,
-    },
+    Read { path: &'static str, source: io::Error },
     #[error("this program is in no version 2 cgroup")]
     NoVersion2,
     #[error("cgroup {path} is not mounted", path = cgroup.display())]

@@ -16,11 +16,7 @@ pub enum NoCgroup {
     #[error("cannot find this program's cgroup")]
     Folder(#[from] NoFolder),
     #[error("cannot create a cgroup below {folder}", folder = folder.display())]
-    Make {
-        folder: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    Make { folder: PathBuf, source: io::Error },
     /// Before Linux 5.14.
     #[error("this kernel cannot kill a cgroup")]
     NoKill,

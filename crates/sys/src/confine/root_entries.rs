@@ -20,7 +20,9 @@ pub(super) struct RootEntries {
     /// Polls when something is mounted or unmounted; `None` without `/proc`.
     mounts: Option<OwnedFd>,
     folders: Option<[FolderStamp; 2]>,
-    entries: Vec<CString>,
+    /// Excludes symbolic links: a link leads to another entry, or to something that must not be
+    /// read.
+    pub(super) entries: Vec<CString>,
     generation: u64,
 }
 
@@ -58,12 +60,6 @@ impl RootEntries {
             self.generation += 1;
         }
         self.generation
-    }
-
-    /// Excludes symbolic links: a link leads to another entry, or to something that must not be
-    /// read.
-    pub(super) fn entries(&self) -> &[CString] {
-        &self.entries
     }
 
     fn was_mounted(&self) -> bool {
@@ -117,7 +113,7 @@ mod tests {
         let folder = |name: &str| fs::create_dir(root.path().join(name)).expect("made");
         let names = |top: &mut RootEntries| {
             top.refresh();
-            let mut names: Vec<_> = top.entries().iter().map(|path| path.to_bytes()).collect();
+            let mut names: Vec<_> = top.entries.iter().map(|path| path.to_bytes()).collect();
             names.sort();
             names.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect::<Vec<_>>()
         };

@@ -94,7 +94,7 @@ impl Ruleset {
             AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev | AccessFs::ReadFile;
         let device = device & self.handled();
         let devices = self.devices.iter().map(move |path| (path.as_c_str(), device));
-        let readable = top.entries().iter().map(CString::as_c_str).chain([c"/dev/shm"]);
+        let readable = top.entries.iter().map(CString::as_c_str).chain([c"/dev/shm"]);
         let readable = readable.filter(|_| self.readable == Readable::NoDevice);
         devices.chain(readable.map(|path| (path, AccessFs::ReadFile.into())))
     }

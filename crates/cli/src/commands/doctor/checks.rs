@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lastbyte_engine::{Enforcement, Missing};
 use lastbyte_sys::cgroup::NoCgroup;
-use lastbyte_sys::probe;
 use lastbyte_sys::spawn::Mechanism;
+use lastbyte_sys::{descriptor_limit, probe};
 
 use super::{Finding, Verdict};
 use crate::format;
@@ -49,7 +49,7 @@ fn finding(name: &'static str, otherwise: Verdict, check: Check) -> Finding {
 
 /// How many silent commands the descriptors are enough for.
 pub(super) fn most_processes() -> Option<u64> {
-    let limit = probe::descriptor_limit()?;
+    let limit = descriptor_limit::own()?;
     let most = limit.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_EACH;
     Some(if limit < LEAST_DESCRIPTORS { 0 } else { most.max(1) })
 }
@@ -109,7 +109,7 @@ fn large_pipes() -> Check {
 }
 
 fn descriptors() -> Check {
-    match (probe::descriptor_limit(), most_processes()) {
+    match (descriptor_limit::own(), most_processes()) {
         (Some(limit), Some(0)) => Err(format!("limit {limit}: too few; raise it with `ulimit -n`")),
         (Some(limit), Some(most)) => Ok(format!(
             "limit {limit}: enough for {} (change with `ulimit -n`)",

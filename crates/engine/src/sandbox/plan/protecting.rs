@@ -6,7 +6,7 @@ use lastbyte_sys::Errno;
 use lastbyte_sys::resolve::{FileId, Resolved, Unresolved};
 
 use super::{NamedRoot, Planner, inside_any};
-use crate::sandbox::startup_files::{Absent, IfMissing, STARTUP_FILES, StartupFile};
+use crate::sandbox::startup_files::{Absent, IfMissing, STARTUP_FILES};
 use crate::sandbox::{SandboxError, StartupFiles, Workspace};
 
 /// What to protect, and what to create for that.
@@ -74,7 +74,7 @@ impl<R: Fn(&Path) -> Result<Resolved, Unresolved>> Planner<'_, R> {
             if !roots.iter().any(meets) {
                 continue;
             }
-            for StartupFile { name, if_missing } in STARTUP_FILES {
+            for (name, if_missing) in STARTUP_FILES {
                 let path = home.path.join(name);
                 let is_named = named.iter().any(|root| root.found.path.starts_with(&path));
                 if inside_any(&path, roots) && !is_named {

@@ -320,7 +320,7 @@ fn docs_security_lists_exactly_the_startup_files() {
     let (source, page) = (fs::read_to_string(source).unwrap(), fs::read_to_string(page).unwrap());
     let list = source.split_once("STARTUP_FILES: [").unwrap().1.split_once("];").unwrap().0;
     let entries = list.lines().filter(|line| line.contains('"'));
-    let (left, made): (Vec<&str>, Vec<&str>) = entries.partition(|line| line.contains("if_there("));
+    let (left, made): (Vec<&str>, Vec<&str>) = entries.partition(|line| line.contains("::Leave"));
     let names = |lines: Vec<&str>| -> BTreeSet<String> {
         lines.iter().map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()
     };

@@ -10,7 +10,8 @@ const OVERLAP: usize = 8 * 1024;
 /// Splits at newlines and at 64 KiB, wherever the chunks are split. It holds one line.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    line: SplitLine,
+    /// The line read so far.
+    pub(super) line: SplitLine,
 }
 
 /// A line, or a part of a long one.
@@ -42,11 +43,6 @@ impl Splitter {
             return self.end_line();
         }
         if chunk.bytes.is_empty() { None } else { self.feed(chunk) }
-    }
-
-    /// The line read so far.
-    pub(super) fn open_line(&self) -> &SplitLine {
-        &self.line
     }
 
     /// Ends the current line, if there is one.

@@ -30,7 +30,7 @@ impl Watcher {
                 return Some(seen);
             }
         }
-        Some(self.splitter.open_line())
+        Some(&self.splitter.line)
             .filter(|line| line.fresh() > 0)
             .and_then(|line| self.find_in(line))
     }

@@ -9,15 +9,11 @@ const MAX_CELLS: usize = 65_536;
 pub(super) struct Cells {
     cells: Vec<char>,
     cursor: usize,
-    overflowed: bool,
+    /// Whether characters after the last cell are missing.
+    pub(super) overflowed: bool,
 }
 
 impl Cells {
-    /// Whether characters after the last cell are missing.
-    pub(super) fn overflowed(&self) -> bool {
-        self.overflowed
-    }
-
     /// Returns the text and leaves an empty line.
     pub(super) fn take_text(&mut self) -> String {
         let text = self.cells.iter().collect();

@@ -47,7 +47,7 @@ impl Cleaner {
         self.apply(&unfinished);
         self.escapes = Escapes::default();
         let range = self.range.take()?;
-        let cut = self.cells.overflowed().then(|| range.clone());
+        let cut = self.cells.overflowed.then(|| range.clone());
         Some(TextLine { text: self.cells.take_text(), range, cut, repeats: None })
     }
 }

@@ -14,7 +14,7 @@ pub(super) type Answer = Result<Response, Refusal>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Refusal {
     #[serde(skip)]
-    status: StatusCode,
+    pub(super) status: StatusCode,
     /// What kind of conflict it is, for clients that give an `idempotency_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
@@ -32,11 +32,6 @@ impl Refusal {
     /// No such process, or one that this chat may not see.
     pub(super) fn not_found(id: &[u8]) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("Process {} not found.", quote(id)))
-    }
-
-    /// Whether the server is at fault and not the client.
-    pub(super) fn is_server_error(&self) -> bool {
-        self.status.is_server_error()
     }
 
     pub(super) fn code(self, code: &'static str) -> Self {

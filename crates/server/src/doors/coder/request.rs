@@ -21,12 +21,6 @@ pub(super) struct StartBody {
     pub(super) idempotency_key: String,
 }
 
-/// The body of a signal.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct SignalBody {
-    pub(super) signal: String,
-}
-
 impl StartBody {
     pub(super) fn decode(body: &[u8]) -> Result<Self, Error> {
         let mut request = Self::default();
@@ -54,15 +48,14 @@ impl StartBody {
     }
 }
 
-impl SignalBody {
-    pub(super) fn decode(body: &[u8]) -> Result<Self, Error> {
-        let mut request = Self::default();
-        read_members(body, |name, value| match folded(name).as_str() {
-            "signal" => set(&mut request.signal, value),
-            _ => Ok(()),
-        })?;
-        Ok(request)
-    }
+/// The name of the signal that a body asks for.
+pub(super) fn decode_signal(body: &[u8]) -> Result<String, Error> {
+    let mut signal = String::new();
+    read_members(body, |name, value| match folded(name).as_str() {
+        "signal" => set(&mut signal, value),
+        _ => Ok(()),
+    })?;
+    Ok(signal)
 }
 
 /// `null` changes nothing.

@@ -86,7 +86,7 @@ async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request)
 fn log(method: &Method, path: &str, chat: &Chat, refusal: Option<&Refusal>) {
     let Chat { own: chat, ancestors } = chat;
     match refusal {
-        Some(refusal) if refusal.is_server_error() => {
+        Some(refusal) if refusal.status.is_server_error() => {
             warn!(%method, path, ?chat, ?ancestors, ?refusal, "a request failed");
         }
         Some(_) | None => debug!(%method, path, ?chat, ?ancestors, ?refusal, "a request"),

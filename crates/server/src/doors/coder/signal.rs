@@ -8,7 +8,7 @@ use serde_json::json;
 use super::answer::{Answer, Refusal, ok};
 use super::chat::Chat;
 use super::go_quote::quote;
-use super::request::SignalBody;
+use super::request::decode_signal;
 use crate::App;
 
 /// What another chat started is not there for this one, whatever the body says.
@@ -17,9 +17,9 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
     if process.as_ref().is_some_and(|process| !chat.reaches(process)) {
         return Err(Refusal::not_found(id));
     }
-    let request = SignalBody::decode(&app.body(body).await?)?;
+    let signal = decode_signal(&app.body(body).await?)?;
     let process = process.ok_or_else(|| Refusal::not_found(id));
-    let reached = match request.signal.as_str() {
+    let reached = match signal.as_str() {
         "kill" => kill(process?).await,
         "terminate" => terminate(&process?).await?,
         "" => return Err(Refusal::new(StatusCode::BAD_REQUEST, "Signal is required.")),
@@ -33,7 +33,7 @@ pub(super) async fn signal(app: &App, chat: &Chat, id: &[u8], body: Body) -> Ans
         let message = format!("Process {} is not running.", quote(id));
         return Err(Refusal::new(StatusCode::CONFLICT, message));
     }
-    let signal = quote(request.signal.as_bytes());
+    let signal = quote(signal.as_bytes());
     let message = format!("Signal {signal} sent to process {}.", quote(id));
     ok(&json!({ "message": message }))
 }

@@ -93,7 +93,7 @@ impl Forwarder {
             // Files are always ready: without this, no other task of this thread would run.
             consume_budget().await;
         }
-        let ending = self.follower.process().ended().await;
+        let ending = self.follower.process.ended().await;
         Collected { ending, captures: self.captures, lost: self.lost }
     }
 

@@ -8,14 +8,15 @@ use lastbyte_wire::{EventsQuery, Gap};
 use super::answer::Answer;
 use super::{input, sse};
 use crate::App;
-use crate::verbs::events::{EventFilter, Next, Reading};
+use crate::verbs::events::{Next, Reading};
 
 pub(super) async fn read_events(State(app): State<App>, headers: HeaderMap, uri: Uri) -> Answer {
-    let query: EventsQuery = input::query(&uri)?;
+    let mut query: EventsQuery = input::query(&uri)?;
     let permit = app.begin_wait()?;
-    let last = sse::last_event_id(&headers)?.or(query.last_event_id.as_deref());
-    let only = EventFilter { session: query.session, chat: query.chat };
-    let reading = Reading::new(&app, last, only)?;
+    if let Some(last) = sse::last_event_id(&headers)? {
+        query.last_event_id = Some(last.to_owned());
+    }
+    let reading = Reading::new(&app, query)?;
     Ok(sse::answer(stream::unfold((reading, permit), async |(mut reading, permit)| {
         let events = reading.next().await.iter().map(written).collect();
         Some((events, (reading, permit)))

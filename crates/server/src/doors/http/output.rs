@@ -107,7 +107,7 @@ fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
     set(&mut answer, head::NEXT, next);
     set(&mut answer, head::TOTAL, snapshot.extent.len);
     set(&mut answer, head::LOG_OPEN, snapshot.log_open);
-    set(&mut answer, head::PHASE, phase(&snapshot));
+    set(&mut answer, head::PHASE, to_wire::phase(&snapshot.phase).as_str());
     let gone = snapshot.extent.dropped.ranges().iter();
     let gone: Vec<_> = gone.map(|range| format!("{}-{}", range.start, range.end)).collect();
     if !gone.is_empty() {
@@ -118,14 +118,6 @@ fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
         set(&mut answer, head::ENDING, ascii_json(&to_wire::ending(ending, sandbox)));
     }
     answer
-}
-
-fn phase(snapshot: &Snapshot) -> &'static str {
-    match to_wire::phase(&snapshot.phase) {
-        lastbyte_wire::Phase::Running => "running",
-        lastbyte_wire::Phase::Draining => "draining",
-        lastbyte_wire::Phase::Ended => "ended",
-    }
 }
 
 /// JSON that a head can carry: a holder's name may have any character.

@@ -44,7 +44,7 @@ pub(crate) struct Messages {
 
 /// Reads no more of a message than there is room for.
 pub(super) struct Bounded<S> {
-    stream: S,
+    pub(super) stream: S,
     most_bytes: u64,
     /// What was read and is not given yet.
     unread: Bytes,
@@ -154,10 +154,6 @@ impl<S> Bounded<S> {
             frame: None,
             message: PartialMessage { messages, len: 0, room, acquiring, deadline, taken },
         }
-    }
-
-    pub(super) fn into_inner(self) -> S {
-        self.stream
     }
 
     /// Its reader has done with the message that it was given last.

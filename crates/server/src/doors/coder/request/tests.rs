@@ -44,8 +44,8 @@ fn names_match_in_any_case() {
         "t"
     );
     assert_eq!(start("{\"Idempotency_\u{212a}EY\":\"k\"}").idempotency_key, "k");
-    let signal = SignalBody::decode("{\"\u{17f}IGNAL\":\"kill\"} trailing".as_bytes());
-    assert_eq!(signal.unwrap().signal, "kill");
+    let signal = decode_signal("{\"\u{17f}IGNAL\":\"kill\"} trailing".as_bytes());
+    assert_eq!(signal.unwrap(), "kill");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_wrong_type_is_refused() {
     check_fault(r#"{"command":1e999999}"#, "out of range");
     check_fault("[]", "sequence, expected an object");
     check_fault("01", "invalid number"); // a 0 for Go, which it refuses too
-    assert!(SignalBody::decode(br#"{"signal":9}"#).is_err());
+    assert!(decode_signal(br#"{"signal":9}"#).is_err());
 }
 
 #[test]
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
         _ = StartBody::decode(&body);
-        _ = SignalBody::decode(&body);
+        _ = decode_signal(&body);
     }
 
     /// Bytes that are nearly JSON, cut and changed anywhere.
