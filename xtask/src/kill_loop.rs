@@ -96,7 +96,6 @@ fn under_load(
     tally: &Arc<Tally>,
 ) -> Result<Vec<Duration>> {
     let (runtime, stop) = (Runtime::new()?, Arc::new(AtomicBool::new(false)));
-    server.until_answered()?;
     let idle = Idle::measure(server);
     let clients: Vec<_> = (0..options.clients)
         .map(|client| {
@@ -237,9 +236,10 @@ fn report(options: &Options, took: Duration, times: Vec<Duration>, counts: &Coun
     }
     println!("  bytes      {:.1} MB", counts.bytes as f64 / 1e6);
     println!(
-        "  cut off    {} starts with a key, repeated; {} without one, which came to nothing",
-        counts.repeated, counts.unknown
+        "  cut off    starts with a key: {} found their process; without: {} found, {} never started",
+        counts.repeated, counts.found, counts.never
     );
+    println!("  app-server {} killed, with their trees", counts.app_servers_killed);
     println!("  events     {}, {} stated gaps", counts.events, counts.gaps);
     if !times.is_empty() {
         let count = times.len();

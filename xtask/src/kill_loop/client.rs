@@ -81,10 +81,7 @@ impl Native {
     async fn attempt(&self, job: &Job, random: &mut Random) -> Result<Option<String>> {
         let process = match self.start(job).await.context("start")? {
             Started::As(process) => process,
-            Started::Never => {
-                self.tally.unknown();
-                return Ok(None);
-            }
+            Started::Never => return Ok(None),
             Started::Refused => {
                 self.tally.not_run(job.kind);
                 return Ok(None);
@@ -108,6 +105,14 @@ impl Native {
         if let Some(problem) = job.check_ending(&ending).filter(|_| !killed) {
             self.tally.wrong(job, &id, problem);
         }
+        if job.request.key.is_some() && random.percent(20) {
+            let same = again(|| self.client.start(&job.request)).await?;
+            ensure!(
+                same.process.id == id && same.attached,
+                "{id}: its key gives {:?}",
+                same.process
+            );
+        }
         self.check_only(job, &id).await.with_context(|| id.clone())?;
         Ok(Some(id))
     }
@@ -118,15 +123,21 @@ impl Native {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.client.start(&job.request).await {
-                Ok(answer) => return Ok(Started::As(Box::new(answer.process))),
+                Ok(answer) => {
+                    if answer.attached {
+                        self.tally.repeated();
+                    }
+                    return Ok(Started::As(Box::new(answer.process)));
+                }
                 Err(ClientError::Refused(error)) if error.code == ErrorCode::SandboxUnavailable => {
                     return Ok(Started::Refused);
                 }
                 Err(error) if !is_away(&error) || Instant::now() > deadline => Err(error)?,
                 Err(ClientError::Connect { .. }) => pause().await,
-                Err(_) if has_key => self.tally.repeated(),
+                Err(_) if has_key => {}
                 Err(_) => {
                     let found = self.labelled(job).await?.pop();
+                    self.tally.cut_off(found.is_some());
                     return Ok(found.map_or(Started::Never, |one| Started::As(Box::new(one))));
                 }
             }
@@ -190,7 +201,10 @@ impl Native {
             match self.client.stop(id, &StopRequest::default()).await {
                 Ok(proof) => {
                     *stops += 1;
-                    ensure!(proof.left.is_empty(), "left after the stop: {:?}", proof.left);
+                    // The others may belong to another command.
+                    let is_ours = |pid: &&i32| !proof.unattributed.contains(pid);
+                    let left: Vec<&i32> = proof.left.iter().filter(is_ours).collect();
+                    ensure!(left.is_empty(), "left after the stop: {left:?}");
                     return Ok(());
                 }
                 Err(ClientError::Connect { .. }) => pause().await,
@@ -284,6 +298,7 @@ pub(super) fn is_away(error: &ClientError) -> bool {
     match error {
         ClientError::Connect { .. } | ClientError::Protocol { .. } => true,
         ClientError::Foreign { status, .. } => status.is_none(),
+        ClientError::StartUnknown { .. } => true,
         ClientError::Refused(_) => false,
     }
 }

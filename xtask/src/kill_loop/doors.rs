@@ -91,7 +91,10 @@ pub(super) fn codex(program: &Path, mark: &str, (tally, kills): (&Tally, bool), 
             return;
         }
         match codex_once(program, &mark, kills.then_some(nth)) {
-            Ok(bytes) => tally.ran("codex", bytes),
+            Ok(bytes) => {
+                tally.ran("codex", bytes);
+                tally.lock().app_servers_killed += u64::from(kills);
+            }
             Err(error) => tally.wrong_at(&format!("codex job {nth}"), &format!("{error:#}")),
         }
     }

@@ -56,6 +56,8 @@ impl Server {
         let running = Mutex::new(launch(program, (state.path(), tcp), &mark)?);
         let program = program.to_owned();
         let mut own = Self { program, other_version, state, tcp, mark, running, has_keeper: false };
+        // A keeper may listen before it has a worker.
+        own.until_answered()?;
         own.has_keeper = own.worker().is_some();
         Ok(own)
     }
@@ -93,7 +95,10 @@ impl Server {
     /// cloned and never executed a program.
     pub(super) fn worker(&self) -> Option<u32> {
         let pid = worker_of(self.pid())?;
-        self.lock().pids.push(pid);
+        let mut running = self.lock();
+        if running.pids.last() != Some(&pid) {
+            running.pids.push(pid);
+        }
         Some(pid)
     }
 

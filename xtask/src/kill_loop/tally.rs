@@ -14,10 +14,12 @@ pub(super) struct Counts {
     /// Kinds that this machine cannot run.
     pub(super) not_run: BTreeMap<&'static str, u64>,
     pub(super) bytes: u64,
-    /// Starts with a key that were cut off and sent again.
+    /// Starts with a key that had been carried out before they were cut off and sent again.
     pub(super) repeated: u64,
-    /// Starts without a key that were cut off and came to nothing.
-    pub(super) unknown: u64,
+    /// Starts without a key that were cut off: processes that were found, and that there is none.
+    pub(super) found: u64,
+    pub(super) never: u64,
+    pub(super) app_servers_killed: u64,
     pub(super) events: u64,
     pub(super) gaps: u64,
     pub(super) wrong: Vec<String>,
@@ -38,8 +40,9 @@ impl Tally {
         self.lock().repeated += 1;
     }
 
-    pub(super) fn unknown(&self) {
-        self.lock().unknown += 1;
+    pub(super) fn cut_off(&self, found: bool) {
+        let mut counts = self.lock();
+        *(if found { &mut counts.found } else { &mut counts.never }) += 1;
     }
 
     pub(super) fn wrong(&self, job: &Job, id: &str, what: String) {

@@ -38,6 +38,7 @@ mod ps;
 mod ps_watch;
 mod pty;
 mod readme;
+mod reconnect;
 mod report;
 mod sandbox;
 mod search;
