@@ -102,9 +102,9 @@ pub fn phase(phase: &Phase) -> wire::Phase {
 pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
     wire::Ending {
         status: status(ending.status),
-        cause: cause(ending.cause),
-        closing: closing(&ending.closing),
-        kept: kept(&ending.kept),
+        cause: Some(cause(ending.cause)),
+        closing: Some(closing(&ending.closing)),
+        kept: Some(kept(&ending.kept)),
         final_len: ending.final_len,
         times: times(&ending.times),
         usage: ending.usage.as_ref().map(usage),
@@ -190,10 +190,11 @@ pub fn stream(stream: log::Stream) -> wire::Stream {
 fn times(times: &Times) -> wire::Times {
     wire::Times {
         started_unix_ns: unix_ns(times.started),
-        exited_unix_ns: unix_ns(times.exited),
-        ended_unix_ns: unix_ns(times.ended),
-        ran_ns: ns(times.ran),
-        drained_ns: ns(times.drained),
+        exited_unix_ns: Some(unix_ns(times.exited)),
+        ended_unix_ns: Some(unix_ns(times.ended)),
+        found_unix_ns: None,
+        ran_ns: Some(ns(times.ran)),
+        drained_ns: Some(ns(times.drained)),
     }
 }
 
