@@ -23,7 +23,7 @@ const SIGNALLED: u8 = 128;
 
 /// The exit code that stands for the ending of a command.
 pub(crate) fn from_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
-    if let wire::Cause::TimedOut { .. } = ending.cause {
+    if let Some(wire::Cause::TimedOut { .. }) = ending.cause {
         return Ok(TIMED_OUT);
     }
     match &ending.status {

@@ -123,7 +123,7 @@ pub(crate) fn ending(ending: &Ending) -> String {
         Status::Signalled { name, core_dumped: true, .. } => format!("{name} (core dumped)"),
         Status::Lost { .. } => "exit status unknown".into(),
     };
-    match cause(&ending.cause) {
+    match ending.cause.as_ref().and_then(cause) {
         _ if ending.sandbox_denied => format!("{status}, killed by the sandbox"),
         Some(cause) => format!("{status}, {cause}"),
         None => status,

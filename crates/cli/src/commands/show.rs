@@ -75,17 +75,20 @@ fn page(process: &Process, survivors: &[Survivor]) -> String {
 }
 
 fn ending_rows(ending: &Ending) -> Vec<Row> {
-    let seconds = ending.times.ran_ns as f64 / 1e9;
-    let mut rows = vec![("ending", format::ending(ending)), ("ran", format!("{seconds:.3} s"))];
+    let mut rows = vec![("ending", format::ending(ending))];
+    let seconds = ending.times.ran_ns.map(|ran| ran as f64 / 1e9);
+    rows.extend(seconds.map(|seconds| ("ran", format!("{seconds:.3} s"))));
     match &ending.closing {
-        Closing::Eof => {}
-        Closing::Held { holders: None } => rows.push(("held by", "an unknown process".into())),
-        Closing::Held { holders: Some(holders) } => {
+        None | Some(Closing::Eof) => {}
+        Some(Closing::Held { holders: None }) => {
+            rows.push(("held by", "an unknown process".into()))
+        }
+        Some(Closing::Held { holders: Some(holders) }) => {
             let name = |holder: &Holder| format::name_and_pid(&holder.name, holder.pid);
             rows.extend(holders.iter().map(|holder| ("held by", name(holder))));
         }
     }
-    if let Kept::Failed { errno, at, .. } = &ending.kept {
+    if let Some(Kept::Failed { errno, at, .. }) = &ending.kept {
         let error = io::Error::from_raw_os_error(*errno);
         rows.push(("disk", format!("write failed at byte {at}, {error}")));
     }
