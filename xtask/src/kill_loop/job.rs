@@ -140,11 +140,11 @@ impl Job {
         };
         let status_is_right = status.is_some_and(|status| self.statuses.contains(&status));
         let cause_is_right = match (&ending.cause, self.cause) {
-            (Cause::Own, WantedCause::Own) => true,
-            (Cause::TimedOut { which, escalated }, WantedCause::TimedOut(wanted)) => {
+            (Some(Cause::Own), WantedCause::Own) => true,
+            (Some(Cause::TimedOut { which, escalated }), WantedCause::TimedOut(wanted)) => {
                 *which == wanted && *escalated == (status == Some(KILL))
             }
-            (Cause::Stopped { verb, .. }, WantedCause::Stopped) => *verb == StopVerb::Stop,
+            (Some(Cause::Stopped { verb, .. }), WantedCause::Stopped) => *verb == StopVerb::Stop,
             _ => false,
         };
         (!status_is_right || !cause_is_right).then(|| {
