@@ -15,7 +15,12 @@ use crate::pipe::retry;
 
 /// An empty file.
 pub fn create(name: &str) -> Result<OwnedFd, Errno> {
-    memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+    // A kernel can be told to refuse files that could be executed (vm.memfd_noexec). One before 6.3
+    // does not know the flag.
+    match memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING),
+        file => file,
+    }
 }
 
 pub fn len(file: impl AsFd) -> Result<u64, Errno> {
