@@ -214,14 +214,14 @@ fn input(
     let (mut queue, gate) = match (asked, output, pipe) {
         (Stdin::Open | Stdin::Given(_), OutputEnds::Pty { ours, .. }, _) => {
             let byte = pty::end_of_file(ours)?;
-            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte))?
+            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte), None)?
         }
-        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close)?,
+        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close, None)?,
         (Stdin::Open | Stdin::Closed | Stdin::Given(_), _, None) => return Ok(None),
     };
     if let Stdin::Given(input) = asked {
         // A new queue has room for what a plan lets through.
-        queue.give(input.clone()).map_err(io::Error::other)?;
+        queue.give(input).map_err(io::Error::other)?;
     }
     Ok(Some((queue, gate)))
 }
