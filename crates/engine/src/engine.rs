@@ -136,10 +136,8 @@ impl Engine {
             History::None => (None, Replayed::default()),
             History::Journal => {
                 let is_first = |registry: &Registry| registry.header().generation.load(SeqCst) <= 1;
-                let opening = match registry.as_ref().is_none_or(is_first) {
-                    true => Opening::AtStart,
-                    false => Opening::AtTakeOver,
-                };
+                let is_first = registry.as_ref().is_none_or(is_first);
+                let opening = if is_first { Opening::AtStart } else { Opening::AtTakeOver };
                 let (journal, replayed) = Journal::open(&settings.state, &mut aside, opening)?;
                 (Some(Arc::new(journal)), replayed)
             }

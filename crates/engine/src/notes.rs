@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::launch::{DrainRule, Launch, OnQuota, OnTimeout, Timeouts};
 use crate::owner::Reason;
+use crate::owner::stdin::EndOfFile;
 use crate::process::ending::Timeout;
 use crate::stop::{StopPolicy, Verb};
 
@@ -232,13 +233,20 @@ impl Notes {
         Progress { len: self.get(Note::LogLen), final_len: None, failed }
     }
 
-    /// What the queue of input knows besides its bytes.
-    pub(crate) fn note_stdin(&self, notes: u64) {
-        self.set(Note::Stdin, notes);
+    /// How the command learns that no more input comes.
+    pub(crate) fn note_stdin(&self, end_of_file: EndOfFile) {
+        self.set(
+            Note::Stdin,
+            match end_of_file {
+                EndOfFile::Close => 0,
+                EndOfFile::Type(byte) => 1 + u64::from(byte),
+            },
+        );
     }
 
-    pub(crate) fn stdin(&self) -> u64 {
-        self.get(Note::Stdin)
+    pub(crate) fn stdin(&self) -> EndOfFile {
+        let byte = self.get(Note::Stdin).checked_sub(1).and_then(|byte| u8::try_from(byte).ok());
+        byte.map_or(EndOfFile::Close, EndOfFile::Type)
     }
 }
 

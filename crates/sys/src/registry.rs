@@ -15,11 +15,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::fs::{fstat, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 use crate::child::{Status, Usage};
+use crate::memory_file;
 
 /// How many processes can be in a registry at the same time.
 pub const SLOTS: usize = 1 << 15;
@@ -144,7 +145,7 @@ pub struct Registry {
 impl Registry {
     /// A new one, and the file that others can map it from.
     pub fn create() -> io::Result<(Self, OwnedFd)> {
-        let file = memfd_create("lastbyte registry", MemfdFlags::CLOEXEC)?;
+        let file = memory_file::create("lastbyte registry")?;
         ftruncate(&file, size_of::<Memory>() as u64)?;
         let registry = Self { memory: map(&file)? };
         let header = registry.header();
@@ -503,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_registry_is_refused() {
-        let file = memfd_create("other", MemfdFlags::CLOEXEC).unwrap();
+        let file = memory_file::create("other").unwrap();
         assert!(Registry::open(&file).is_err());
         ftruncate(&file, size_of::<Memory>() as u64).unwrap();
         assert!(Registry::open(&file).is_err());

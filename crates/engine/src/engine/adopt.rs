@@ -59,7 +59,7 @@ impl Inner {
             OnQuota::Drop => None,
             OnQuota::Block => Some(Holds::new(notes.clone())),
         };
-        let stdin = input(&launch.stdin, stdin, &output)?;
+        let stdin = input(&launch.stdin, stdin, &output, &notes)?;
         let streams = log_streams(launch.streams);
         let log = || Ok(Writer::new(self.logs.take()?, streams, launch.quota, unix_ms(started)));
         let ends = Ends::new(output, notes.slot())?;
@@ -210,15 +210,18 @@ fn input(
     asked: &Stdin,
     pipe: Option<OwnedFd>,
     output: &OutputEnds,
+    notes: &Notes,
 ) -> io::Result<Option<(StdinQueue, StdinGate)>> {
-    let (mut queue, gate) = match (asked, output, pipe) {
+    let (end, end_of_file) = match (asked, output, pipe) {
         (Stdin::Open | Stdin::Given(_), OutputEnds::Pty { ours, .. }, _) => {
             let byte = pty::end_of_file(ours)?;
-            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte), None)?
+            (ours.try_clone()?, EndOfFile::Type(byte))
         }
-        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close, None)?,
+        (_, _, Some(pipe)) => (pipe, EndOfFile::Close),
         (Stdin::Open | Stdin::Closed | Stdin::Given(_), _, None) => return Ok(None),
     };
+    notes.note_stdin(end_of_file);
+    let (mut queue, gate) = StdinQueue::new(end, end_of_file, notes.slot())?;
     if let Stdin::Given(input) = asked {
         // A new queue has room for what a plan lets through.
         queue.give(input).map_err(io::Error::other)?;

@@ -106,7 +106,9 @@ impl Inner {
         let spec = Arc::clone(&past.launched.spec);
         let terms = notes.terms();
         let tree = self.trees.take_over(child.pid(), spec.id, cgroup, notes.tag());
-        let stdin = StdinQueue::taken_over(&mut ends, notes.stdin())?;
+        let (input, slot) = (ends.input.take(), notes.slot());
+        let resume = |accepted| StdinQueue::resume(input, accepted, notes.stdin(), slot);
+        let stdin = ends.accepted.take().map(resume).transpose()?;
         let holds = match terms.on_quota {
             OnQuota::Drop => None,
             OnQuota::Block => Some(Holds::new(notes.clone())),
@@ -247,7 +249,7 @@ fn has_run(place: Place) -> bool {
     while !place.has_executed() && place.exit().is_none() && born.elapsed() < BIRTH {
         pause();
     }
-    place.exit().map_or(true, |exit| exit.executed)
+    place.exit().is_none_or(|exit| exit.executed)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the leader of a worker that is gone tells nobody")]

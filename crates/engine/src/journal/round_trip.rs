@@ -216,7 +216,7 @@ fn record() -> impl Strategy<Value = Record> {
 fn an_unseen_ending_of_an_earlier_version_reads_as_one_that_claims_nothing() {
     let (id, started) = (Id::from_number(7), SystemTime::UNIX_EPOCH);
     let (found, after) = (started + Duration::from_secs(9), Duration::from_secs(9));
-    let dropped = Dropped::covering([3..5]);
+    let dropped = Dropped::covering(std::iter::once(3..5));
     let mut to = Encoder::default();
     [VERSION, 3].into_iter().for_each(|byte| to.u8(byte));
     to.u128(7);

@@ -17,8 +17,9 @@ pub(crate) struct Ends {
     pub(crate) gathered: Option<Entered>,
     pub(crate) gathering: Option<Entered>,
     pub(crate) terminal: Option<Entered>,
-    pub(crate) input: Option<Entered>,
-    pub(crate) accepted: Option<Entered>,
+    /// Those of input, which its queue enters.
+    pub(crate) input: Option<OwnedFd>,
+    pub(crate) accepted: Option<OwnedFd>,
 }
 
 impl Ends {
@@ -62,8 +63,8 @@ impl Ends {
             Purpose::Gathered => &mut self.gathered,
             Purpose::Gathering => &mut self.gathering,
             Purpose::Terminal => &mut self.terminal,
-            Purpose::Input => &mut self.input,
-            Purpose::Accepted => &mut self.accepted,
+            Purpose::Input => return self.input = Some(end),
+            Purpose::Accepted => return self.accepted = Some(end),
         };
         *place = Some(Entered::new(end, slot, purpose));
     }

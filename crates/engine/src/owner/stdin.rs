@@ -170,7 +170,6 @@ impl StdinQueue {
 
     /// Goes on with the input in this file, whose queue is gone. Without an end, that queue had closed
     /// it, or the command had.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a worker that takes over will use it"))]
     pub(crate) fn resume(
         end: Option<OwnedFd>,
         accepted: OwnedFd,
@@ -207,14 +206,6 @@ impl StdinQueue {
             Self { end, accepted, end_of_file, to_type: 0..0, state },
             StdinGate { state: watched },
         ))
-    }
-
-    pub(crate) fn taken_over(
-        ends: &mut crate::owner::ends::Ends,
-        _: u64,
-    ) -> io::Result<Option<(Self, StdinGate)>> {
-        _ = (ends.input.take(), ends.accepted.take());
-        Ok(None)
     }
 
     /// Queues the whole input of the command.
