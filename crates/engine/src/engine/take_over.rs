@@ -81,6 +81,7 @@ impl Inner {
         }
         if !has_run(place) {
             release(place);
+            self.trees.regrow(0, past.launched.spec.id, cgroup).give_back_if_empty();
             self.journal.iter().for_each(|journal| journal.failed(past.launched.spec.id));
             return Ok(TakenOver::NeverRan);
         }
