@@ -92,7 +92,11 @@ impl Native {
         let reading = reader::read(&self.client, &id, job.reader);
         let (seen, acted) = tokio::join!(reading, self.act(&id, job, &mut stops, random));
         let seen: Seen = seen.with_context(|| format!("{id}: read"))?;
-        acted.with_context(|| format!("{id}: act"))?;
+        if let Err(error) = acted {
+            let shown = again(|| self.client.show(&id)).await?;
+            let status = shown.ending.map(|ending| ending.status);
+            return Err(error.context(format!("{id} (ending: {status:?}): act")));
+        }
         self.tally.ran(job.kind, seen.bytes.len() as u64);
         for problem in seen.problems(&job.output) {
             self.tally.wrong(job, &id, problem);
