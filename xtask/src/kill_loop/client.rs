@@ -158,7 +158,7 @@ impl Native {
                     let begin = range.start + at;
                     at = self.write(id, at, pattern_bytes(begin..begin + size)).await?;
                 }
-                self.close_input(id, at).await
+                self.close_input(id).await
             }
             Act::Stop => self.stop(id, stops).await,
             Act::Wait(wait) => {
@@ -171,7 +171,7 @@ impl Native {
                         bail!("waited for {}, and got {met:?}", port.map_or("a line", |_| "a port"))
                     }
                 }
-                self.close_input(id, 0).await
+                self.close_input(id).await
             }
         }
     }
@@ -185,13 +185,18 @@ impl Native {
         Ok(accepted)
     }
 
-    async fn close_input(&self, id: &str, offset: u64) -> Result<()> {
-        let query = WriteQuery { offset: Some(offset), close: Some(true) };
-        match again(|| self.client.write(id, Vec::new(), &query)).await {
-            // An earlier attempt that was not answered has closed it.
-            Err(error) if refusal(&error) == Some(ErrorCode::StdinNotOpen) => Ok(()),
-            Err(error) if refusal(&error) == Some(ErrorCode::ProcessExited) => Ok(()),
-            answer => answer.map(drop),
+    /// Without an offset, so that a request that was cut off is seen here: it may have closed it.
+    async fn close_input(&self, id: &str) -> Result<()> {
+        let query = WriteQuery { offset: None, close: Some(true) };
+        let mut was_cut_off = false;
+        loop {
+            match self.client.write(id, Vec::new(), &query).await {
+                Ok(_) => return Ok(()),
+                Err(ClientError::Refused(_)) if was_cut_off => return Ok(()),
+                Err(error) if !is_away(&error) => return Err(error.into()),
+                Err(_) => was_cut_off = true,
+            }
+            pause().await;
         }
     }
 
