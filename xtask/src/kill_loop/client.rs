@@ -92,7 +92,11 @@ impl Native {
         let reading = reader::read(&self.client, &id, job.reader);
         let (seen, acted) = tokio::join!(reading, self.act(&id, job, &mut stops, random));
         let seen: Seen = seen.with_context(|| format!("{id}: read"))?;
-        acted.with_context(|| format!("{id}: act"))?;
+        if let Err(error) = acted {
+            let shown = again(|| self.client.show(&id)).await?;
+            let status = shown.ending.map(|ending| ending.status);
+            return Err(error.context(format!("{id} (ending: {status:?}): act")));
+        }
         self.tally.ran(job.kind, seen.bytes.len() as u64);
         for problem in seen.problems(&job.output) {
             self.tally.wrong(job, &id, problem);
@@ -154,7 +158,7 @@ impl Native {
                     let begin = range.start + at;
                     at = self.write(id, at, pattern_bytes(begin..begin + size)).await?;
                 }
-                self.close_input(id, at).await
+                self.close_input(id).await
             }
             Act::Stop => self.stop(id, stops).await,
             Act::Wait(wait) => {
@@ -167,7 +171,7 @@ impl Native {
                         bail!("waited for {}, and got {met:?}", port.map_or("a line", |_| "a port"))
                     }
                 }
-                self.close_input(id, 0).await
+                self.close_input(id).await
             }
         }
     }
@@ -181,13 +185,18 @@ impl Native {
         Ok(accepted)
     }
 
-    async fn close_input(&self, id: &str, offset: u64) -> Result<()> {
-        let query = WriteQuery { offset: Some(offset), close: Some(true) };
-        match again(|| self.client.write(id, Vec::new(), &query)).await {
-            // An earlier attempt that was not answered has closed it.
-            Err(error) if refusal(&error) == Some(ErrorCode::StdinNotOpen) => Ok(()),
-            Err(error) if refusal(&error) == Some(ErrorCode::ProcessExited) => Ok(()),
-            answer => answer.map(drop),
+    /// Without an offset, so that a request that was cut off is seen here: it may have closed it.
+    async fn close_input(&self, id: &str) -> Result<()> {
+        let query = WriteQuery { offset: None, close: Some(true) };
+        let mut was_cut_off = false;
+        loop {
+            match self.client.write(id, Vec::new(), &query).await {
+                Ok(_) => return Ok(()),
+                Err(ClientError::Refused(_)) if was_cut_off => return Ok(()),
+                Err(error) if !is_away(&error) => return Err(error.into()),
+                Err(_) => was_cut_off = true,
+            }
+            pause().await;
         }
     }
 

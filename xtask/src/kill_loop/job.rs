@@ -8,7 +8,7 @@ use lastbyte_client::wire::{
     Cause, Ending, Sandbox, StartRequest, Status, Stdin, StopPolicy, StopVerb, StreamsAsked,
     TimeoutKind, Tty, Wait,
 };
-use lastbyte_testkit::{free_port, pattern_bytes};
+use lastbyte_testkit::pattern_bytes;
 
 use super::random::Random;
 
@@ -273,8 +273,10 @@ fn pattern(job: &mut Job, random: &mut Random, _base: u64) {
     job.act = Act::Wait(Wait { pattern: Some(wanted), ..Wait::default() });
 }
 
-fn port(job: &mut Job, random: &mut Random, _base: u64) {
-    let port = free_port();
+fn port(job: &mut Job, random: &mut Random, base: u64) {
+    // Not one that the kernel gives to a connection meanwhile, and no other job's.
+    let port = 10_000 + ((base >> 48) * 2_000 + (base >> 32) % 2_000) % 20_000;
+    let port = u16::try_from(port).unwrap_or(10_000);
     until_told(job, random, &format!("listen {port}"));
     job.act = Act::Wait(Wait { port: Some(port), ..Wait::default() });
 }
