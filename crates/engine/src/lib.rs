@@ -44,7 +44,7 @@ pub use owner::owner_end::{Delivery, ResizeError, SignalError};
 pub use owner::pump::Drained;
 pub use owner::stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use process::ending::{
-    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+    Cause, Closing, End, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 pub use process::log_source::LogSource;
 pub use process::snapshot::{Phase, Snapshot};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
-    Cause, Closing, Delivery, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
+    Cause, Closing, Delivery, End, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
     Phase, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status, StopProof,
     Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
 };
@@ -102,9 +102,9 @@ pub fn phase(phase: &Phase) -> wire::Phase {
 pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
     wire::Ending {
         status: status(ending.status),
-        cause: Some(cause(ending.cause)),
-        closing: Some(closing(&ending.closing)),
-        kept: Some(kept(&ending.kept)),
+        cause: cause(ending.cause),
+        closing: closing(&ending.closing),
+        kept: kept(&ending.kept),
         final_len: ending.final_len,
         times: times(&ending.times),
         usage: ending.usage.as_ref().map(usage),
@@ -124,8 +124,9 @@ fn status(status: Status) -> wire::Status {
     }
 }
 
-fn cause(cause: Cause) -> wire::Cause {
-    match cause {
+fn cause(cause: Cause) -> Option<wire::Cause> {
+    Some(match cause {
+        Cause::Unknown => return None,
         Cause::Own => wire::Cause::Own,
         Cause::TimedOut { which, escalated } => {
             wire::Cause::TimedOut { which: timeout(which), escalated }
@@ -136,7 +137,7 @@ fn cause(cause: Cause) -> wire::Cause {
         Cause::Stopped { verb: Verb::Close, escalated } => {
             wire::Cause::Stopped { verb: wire::StopVerb::Close, escalated }
         }
-    }
+    })
 }
 
 fn timeout(which: Timeout) -> wire::TimeoutKind {
@@ -146,8 +147,9 @@ fn timeout(which: Timeout) -> wire::TimeoutKind {
     }
 }
 
-fn closing(closing: &Closing) -> wire::Closing {
-    match closing {
+fn closing(closing: &Closing) -> Option<wire::Closing> {
+    Some(match closing {
+        Closing::Unknown => return None,
         Closing::Eof => wire::Closing::Eof,
         Closing::Held(Holders::Unknown) => wire::Closing::Held { holders: None },
         Closing::Held(Holders::Known(holders)) => {
@@ -157,11 +159,12 @@ fn closing(closing: &Closing) -> wire::Closing {
             };
             wire::Closing::Held { holders: Some(holders.iter().map(holder).collect()) }
         }
-    }
+    })
 }
 
-fn kept(kept: &Kept) -> wire::Kept {
-    match kept {
+fn kept(kept: &Kept) -> Option<wire::Kept> {
+    Some(match kept {
+        Kept::Unknown => return None,
         Kept::Whole => wire::Kept::Whole,
         Kept::Dropped(gone) => wire::Kept::Dropped { dropped: dropped(gone) },
         Kept::Failed { failed, dropped: gone } => wire::Kept::Failed {
@@ -169,7 +172,7 @@ fn kept(kept: &Kept) -> wire::Kept {
             at: failed.at,
             dropped: dropped(gone),
         },
-    }
+    })
 }
 
 pub fn dropped(dropped: &Dropped) -> Vec<wire::Range> {
@@ -188,13 +191,25 @@ pub fn stream(stream: log::Stream) -> wire::Stream {
 }
 
 fn times(times: &Times) -> wire::Times {
-    wire::Times {
+    let none = wire::Times {
         started_unix_ns: unix_ns(times.started),
-        exited_unix_ns: Some(unix_ns(times.exited)),
-        ended_unix_ns: Some(unix_ns(times.ended)),
+        exited_unix_ns: None,
+        ended_unix_ns: None,
         found_unix_ns: None,
-        ran_ns: Some(ns(times.ran)),
-        drained_ns: Some(ns(times.drained)),
+        ran_ns: None,
+        drained_ns: None,
+    };
+    match times.end {
+        End::Seen { exited, ended, ran, drained } => wire::Times {
+            exited_unix_ns: Some(unix_ns(exited)),
+            ended_unix_ns: Some(unix_ns(ended)),
+            ran_ns: Some(ns(ran)),
+            drained_ns: Some(ns(drained)),
+            ..none
+        },
+        End::Unseen { found, after: _ } => {
+            wire::Times { found_unix_ns: Some(unix_ns(found)), ..none }
+        }
     }
 }
 

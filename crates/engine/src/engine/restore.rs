@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog};
 use lastbyte_sys::cgroup::Claims;
@@ -23,7 +23,7 @@ use crate::clock::{AgeFrom, unix_ms, wall_clock_age};
 use crate::journal::{Launched, Recorded, Replayed, SetAside};
 use crate::launch::Spec;
 use crate::owner::owner_end::OwnerHandle;
-use crate::process::ending::{Ending, Kept, LostWhy, Times};
+use crate::process::ending::{End, Ending, Kept, LostWhy, Times};
 use crate::process::{Process, Shared};
 
 /// What an engine found when it was made.
@@ -105,7 +105,7 @@ impl Inner {
                     self.lose(&past.launched, &recovered.extent, &recorded)
                 }
             };
-            let age = wall_clock_age(ending.times.ended, today, oldest);
+            let age = wall_clock_age(ending.times.known_at(), today, oldest);
             let share = Arc::new(self.disk.share());
             share.set(recovered.disk_bytes);
             let process = Process::new(Shared {
@@ -147,7 +147,7 @@ impl Inner {
 
     /// The ending of a process that nobody saw end, written down.
     fn lose(&self, launched: &Launched, extent: &Extent, recorded: &Recorded) -> Ending {
-        let ending = lost(launched.spec.started, extent, SystemTime::now());
+        let ending = lost(launched.spec.started, extent.len, SystemTime::now());
         let journal = self.journal.iter();
         journal.for_each(|journal| journal.ended(launched.spec.id, &ending, extent, recorded));
         ending
@@ -173,17 +173,16 @@ fn still_kept(ending: Ending, then: &Extent, now: &Extent) -> Ending {
     let below = |range: &Range<u64>| range.start.min(then.len)..range.end.min(then.len);
     let dropped = Dropped::covering(now.dropped.ranges().iter().map(below));
     match ending.kept {
-        // It says already that the disk did not take all of it.
-        Kept::Failed { .. } => ending,
+        // It says already that not all of it may be there.
+        Kept::Unknown | Kept::Failed { .. } => ending,
         Kept::Whole | Kept::Dropped(_) => Ending { kept: Kept::new(&dropped, None), ..ending },
     }
 }
 
-/// When it exited nobody knows: told is the time at which that was found.
-fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
-    let ran = now.duration_since(started).unwrap_or_default();
-    let times = Times { started, exited: now, ended: now, ran, drained: Duration::ZERO };
-    Ending::lost(LostWhy::ServerGone, extent, times)
+fn lost(started: SystemTime, stored: u64, now: SystemTime) -> Ending {
+    let after = now.duration_since(started).unwrap_or_default();
+    let times = Times { started, end: End::Unseen { found: now, after } };
+    Ending::lost(LostWhy::ServerGone, stored, times)
 }
 
 /// Of its file, or of what its record has.

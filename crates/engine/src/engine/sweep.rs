@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::retention::{Candidate, oldest_first};
 use super::{Engine, Inner};
 use crate::Process;
-use crate::process::ending::Times;
 
 const EVERY: Duration = Duration::from_secs(60);
 /// While records wait for a failing disk.
@@ -84,11 +83,10 @@ impl Engine {
 fn candidate(process: &Process, now: Instant) -> Option<Candidate> {
     let snapshot = process.snapshot();
     let ending = snapshot.ending().filter(|_| !snapshot.log_open)?;
-    let Times { ran, drained, .. } = ending.times;
     Some(Candidate {
         id: process.id(),
         session: process.spec().session.clone(),
-        age: process.age_from().age(ran + drained, now),
+        age: process.age_from().age(ending.times.known_after(), now),
         bytes: process.disk_bytes(),
     })
 }

@@ -16,7 +16,7 @@ use crate::clock::{deadline_after, until};
 use crate::notes::instant_of;
 use crate::owner::owner_end::OwnerEnd;
 use crate::owner::pump::Drained;
-use crate::process::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
+use crate::process::ending::{Cause, Closing, End, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::tree::Reach;
 use crate::tree::Tree;
 
@@ -101,13 +101,13 @@ impl Draining {
             Ok(exited) => (exited.status.into(), exited.usage.map(|it| usage_of(it, &core.tree))),
             Err(Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
         };
-        let times = Times {
-            started: owner_end.started.wall,
+        let end = End::Seen {
             exited: at.0,
             ended: SystemTime::now(),
             ran: at.1.duration_since(owner_end.started.clock),
             drained: at.1.elapsed(),
         };
+        let times = Times { started: owner_end.started.wall, end };
         let ending = Ending::new(status, cause, drained, times).with_usage(usage);
         let log_open = ending.closing != Closing::Eof;
         let short = core.pump.settle();

@@ -3,7 +3,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Extent, ShortLog};
 use lastbyte_sys::pty::WindowSize;
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::feed::{EventKind, Reporter};
 use crate::journal::Entry;
 use crate::owner::stdin;
-use crate::process::ending::{Ending, LostWhy, Timeout, Times};
+use crate::process::ending::{End, Ending, LostWhy, Timeout, Times};
 use crate::process::snapshot::{Phase, Snapshot};
 use crate::stop::{Escalation, StopPolicy, Verb};
 
@@ -223,16 +223,10 @@ impl OwnerEnd {
     }
 
     fn publish_lost(&mut self) {
-        let now = SystemTime::now();
-        let times = Times {
-            started: self.started.wall,
-            exited: now,
-            ended: now,
-            ran: self.started.clock.elapsed(),
-            drained: Duration::ZERO,
-        };
+        let StartTime { wall: started, clock } = self.started;
+        let end = End::Unseen { found: SystemTime::now(), after: clock.elapsed() };
         let extent = self.snapshot.borrow().extent.clone();
-        let ending = Ending::lost(LostWhy::OwnerGone, &extent, times);
+        let ending = Ending::lost(LostWhy::OwnerGone, extent.len, Times { started, end });
         self.write_down(&ending, &extent, None);
         self.publish_ending(ending, extent, false);
     }

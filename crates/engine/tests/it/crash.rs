@@ -15,7 +15,7 @@ use lastbyte_engine::{
 use lastbyte_testkit::{has_cgroups, is_alive, pattern_bytes, script};
 use tokio::task::JoinSet;
 
-use crate::fixture::{patiently, read};
+use crate::fixture::{check_nothing_made_up, patiently, read};
 use crate::home::{Home, close, open};
 
 const STATE: &str = "LASTBYTE_TEST_STATE";
@@ -223,6 +223,7 @@ async fn check_lost(name: &str, reach: Reach) {
         let snapshot = process.snapshot();
         let ending = snapshot.ending().unwrap();
         assert_eq!(ending.status, Status::Lost(LostWhy::ServerGone));
+        check_nothing_made_up(ending);
         assert_eq!((ending.final_len, snapshot.log_open), (1, false));
         assert_eq!(read(&process, &snapshot, 0..1), b"x");
         assert!(pids.iter().all(|pid| is_alive(*pid)), "a restart kills nobody");
