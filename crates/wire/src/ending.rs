@@ -43,6 +43,9 @@ pub enum Status {
     /// The status is unknown.
     Lost {
         why: String,
+        /// The leader still runs, unwatched, with this process id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        running_pid: Option<i32>,
     },
 }
 

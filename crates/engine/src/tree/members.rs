@@ -71,6 +71,11 @@ impl Tree {
         self.marks.leader
     }
 
+    /// Whether the leader is alive, as far as its start time is known.
+    pub(crate) fn leader_runs(&self) -> bool {
+        self.marks.leader_runs()
+    }
+
     pub(crate) fn reach(&self) -> Reach {
         match &self.way {
             Way::Cgroup(_) => Reach::Cgroup,
