@@ -123,11 +123,12 @@ pub(crate) fn ending(ending: &Ending) -> String {
         Status::Signalled { name, core_dumped: true, .. } => format!("{name} (core dumped)"),
         Status::Lost { why, running_pid } => lost(is_lost(ending), why, *running_pid),
     };
-    match ending.cause.as_ref().and_then(cause) {
+    let text = match ending.cause.as_ref().and_then(cause) {
         _ if ending.sandbox_denied => format!("{status}, killed by the sandbox"),
         Some(cause) => format!("{status}, {cause}"),
         None => status,
-    }
+    };
+    if ending.oom_killed { format!("{text}, out of memory") } else { text }
 }
 
 /// The same for a table, which says elsewhere that it is lost.
@@ -244,6 +245,8 @@ mod tests {
                            "ran_ns": 0, "drained_ns": 0 },
             }))
             .unwrap();
+            let oom = Ending { oom_killed: true, ..known.clone() };
+            assert_eq!(ending(&oom), format!("{}, out of memory", ending(&known)));
             ending(&known)
         };
         assert_eq!(killed(json!({ "kind": "own" })), "SIGKILL");

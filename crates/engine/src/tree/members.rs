@@ -155,6 +155,12 @@ impl Tree {
         lease.with_cgroup(|cgroup| Ok(cgroup.peak_memory())).ok().flatten().flatten()
     }
 
+    /// Whether the kernel killed a member because memory ran out, as far as its cgroup tells.
+    pub(crate) fn oom_killed(&self) -> bool {
+        let kills = |lease: &Arc<Lease>| lease.with_cgroup(|cgroup| Ok(cgroup.oom_kills())).ok();
+        self.lease().and_then(kills).flatten().flatten().is_some_and(|kills| kills > 0)
+    }
+
     /// Releases what an empty tree does not need. Called whenever it may have become empty: when
     /// its owner is done, when a stop has proved it, at each sweep and when it is forgotten.
     pub(crate) fn give_back_if_empty(&self) {
