@@ -8,7 +8,7 @@ use lastbyte_engine::Signal;
 
 use crate::config::ConfigError;
 use crate::signals::Interrupted;
-use crate::{client_error, usage};
+use crate::{client_error, format, usage};
 
 /// Something was waited for that did not come, looked for that is not there, or stopped that is.
 pub(crate) const NOT_MET: u8 = 1;
@@ -30,7 +30,7 @@ pub(crate) fn from_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
         // The kernel keeps eight bits.
         wire::Status::Exited { code } => Ok(*code as u8),
         wire::Status::Signalled { signal, .. } => Ok(from_signal_number(*signal)),
-        wire::Status::Lost { why } => bail!("exit status unknown: {why}"),
+        wire::Status::Lost { .. } => bail!("{}", format::ending(ending)),
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
     Cause, Closing, Delivery, End, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
-    Phase, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status, StopProof,
-    Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
+    Phase, PhaseKind, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status,
+    StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -42,7 +42,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         dropped: dropped(&snapshot.extent.dropped),
         log_open: snapshot.log_open,
         log_file: process.log_file().map(|path| path.to_string_lossy().into_owned()),
-        ending: snapshot.ending().map(|known| ending(known, &spec.sandbox)),
+        ending: snapshot.ending().map(|known| ending(known, process)),
         recorded: process.is_recorded(),
     }
 }
@@ -92,14 +92,25 @@ pub fn start_error(error: &StartError) -> wire::Error {
 }
 
 pub fn phase(phase: &Phase) -> wire::Phase {
-    match phase {
-        Phase::Running => wire::Phase::Running,
-        Phase::Draining => wire::Phase::Draining,
-        Phase::Ended(_) => wire::Phase::Ended,
+    match PhaseKind::from(phase) {
+        PhaseKind::Running => wire::Phase::Running,
+        PhaseKind::Draining => wire::Phase::Draining,
+        PhaseKind::Ended => wire::Phase::Ended,
+        PhaseKind::Lost => wire::Phase::Lost,
     }
 }
 
-pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
+/// The ending of this process.
+pub fn ending(ending: &Ending, process: &Process) -> wire::Ending {
+    let mut known = ending_at_the_time(ending, &process.spec().sandbox);
+    if let wire::Status::Lost { running_pid, .. } = &mut known.status {
+        *running_pid = process.runs_unseen();
+    }
+    known
+}
+
+/// As it was published.
+fn ending_at_the_time(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
     wire::Ending {
         status: status(ending.status),
         cause: cause(ending.cause),
@@ -109,6 +120,7 @@ pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
         times: times(&ending.times),
         usage: ending.usage.as_ref().map(usage),
         sandbox_denied: sandbox.denied(ending.status),
+        oom_killed: ending.usage.is_some_and(|usage| usage.oom_killed),
     }
 }
 
@@ -120,7 +132,7 @@ fn status(status: Status) -> wire::Status {
             name: signal.to_string(),
             core_dumped,
         },
-        Status::Lost(why) => wire::Status::Lost { why: why.to_string() },
+        Status::Lost(why) => wire::Status::Lost { why: why.to_string(), running_pid: None },
     }
 }
 
@@ -258,7 +270,8 @@ pub fn event(event: &Event) -> wire::Event {
             EventKind::FirstOutput => wire::EventKind::FirstOutput,
             EventKind::TimedOut { which } => wire::EventKind::TimedOut { which: timeout(*which) },
             EventKind::Ended(known) => {
-                wire::EventKind::Ended { ending: Box::new(ending(known, &event.spec.sandbox)) }
+                let ending = ending_at_the_time(known, &event.spec.sandbox);
+                wire::EventKind::Ended { ending: Box::new(ending) }
             }
             EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {
                 chats: touches.sessions.iter().map(|session| session.0.clone()).collect(),

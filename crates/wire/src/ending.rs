@@ -26,6 +26,10 @@ pub struct Ending {
     /// Everything else that a sandbox denies is an error to the program.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sandbox_denied: bool,
+    /// The kernel killed a process of the tree because memory ran out. Known only where the tree has a
+    /// cgroup that accounts memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oom_killed: bool,
 }
 
 /// The leader's own status.
@@ -43,6 +47,9 @@ pub enum Status {
     /// The status is unknown.
     Lost {
         why: String,
+        /// The leader still runs, unwatched, with this process id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        running_pid: Option<i32>,
     },
 }
 

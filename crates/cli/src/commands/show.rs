@@ -10,7 +10,8 @@ use crate::{exit_code, format, print, timestamp};
 /// Show everything known about a process
 ///
 /// For a process that has ended, also shows what it left running: each `survivor` is a process it
-/// started that still runs, and `held by` names one that kept the output open when it ended.
+/// started that still runs, and `held by` names one that kept the output open when it ended. If the
+/// server was killed before the process ended, the phase is `lost`, and the process may still run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::help::process_query_codes())]
 pub(crate) struct Args {
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let survivors = match process.phase {
         Phase::Running => Vec::new(),
-        Phase::Draining | Phase::Ended => client.survivors(&id).await?,
+        Phase::Draining | Phase::Ended | Phase::Lost => client.survivors(&id).await?,
     };
     print::result(page(&process, &survivors))?;
     Ok(0)

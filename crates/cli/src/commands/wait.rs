@@ -97,8 +97,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
             exit_code::from_ending(ending)
         }
         Met::Exit => {
-            let ending = ending.map(format::ending).unwrap_or_default();
-            print::message(format_args!("the process ended first: {ending}"));
+            let text = ending.map(format::ending).unwrap_or_default();
+            if ending.is_some_and(format::is_lost) {
+                print::message(text);
+            } else {
+                print::message(format_args!("the process ended first: {text}"));
+            }
             Ok(exit_code::NOT_MET)
         }
         Met::Timeout => {

@@ -28,6 +28,7 @@ mod howto;
 mod hygiene;
 mod ids;
 mod logs;
+mod lost;
 mod man;
 mod metrics;
 mod no_server;

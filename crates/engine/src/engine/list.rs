@@ -20,6 +20,8 @@ pub enum PhaseKind {
     Running,
     Draining,
     Ended,
+    /// Nobody saw the end; it may still run.
+    Lost,
 }
 
 /// Processes, each with its state at one moment.
@@ -36,6 +38,7 @@ pub struct Phases {
     pub running: u64,
     pub draining: u64,
     pub ended: u64,
+    pub lost: u64,
 }
 
 impl Engine {
@@ -107,7 +110,7 @@ impl Filter {
 
 impl Phases {
     pub fn all(&self) -> u64 {
-        self.running + self.draining + self.ended
+        self.running + self.draining + self.ended + self.lost
     }
 
     fn count_mut(&mut self, phase: PhaseKind) -> &mut u64 {
@@ -115,6 +118,7 @@ impl Phases {
             PhaseKind::Running => &mut self.running,
             PhaseKind::Draining => &mut self.draining,
             PhaseKind::Ended => &mut self.ended,
+            PhaseKind::Lost => &mut self.lost,
         }
     }
 }
@@ -124,7 +128,8 @@ impl From<&Phase> for PhaseKind {
         match phase {
             Phase::Running => Self::Running,
             Phase::Draining => Self::Draining,
-            Phase::Ended(_) => Self::Ended,
+            Phase::Ended(ending) if ending.was_seen() => Self::Ended,
+            Phase::Ended(_) => Self::Lost,
         }
     }
 }

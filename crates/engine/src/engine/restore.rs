@@ -83,7 +83,12 @@ impl Inner {
                     TakenOver::Nothing(cgroup) => cgroup,
                 },
             };
-            let tree = self.trees.regrow(past.pid.unwrap_or(0), id, cgroup);
+            let (pid, ended) = (past.pid.unwrap_or(0), past.ended.as_ref());
+            let tree = if ended.is_some_and(|(ending, _)| ending.was_seen()) {
+                self.trees.regrow(pid, id, cgroup)
+            } else {
+                self.trees.regrow_lost(pid, id, cgroup)
+            };
             let place = past.log().map(|log| Place::new(&self.log_folder(), log));
             let short = past.short.clone().unwrap_or_default();
             let recorded = Arc::new(self.recorded());

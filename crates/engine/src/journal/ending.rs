@@ -29,11 +29,7 @@ pub(super) fn encode_ending(ending: &Ending, to: &mut Encoder) {
     let started = &times.started;
     [started, exited, ended].into_iter().for_each(|time| to.time(*time));
     [ran, drained].into_iter().for_each(|time| to.duration(*time));
-    to.option(usage.as_ref(), |to, Usage { user, system, peak_memory }| {
-        to.duration(*user);
-        to.duration(*system);
-        to.option(*peak_memory, Encoder::u64);
-    });
+    encode_usage(usage.as_ref(), to);
 }
 
 pub(super) fn decode_ending(from: &mut Decoder<'_>) -> Option<Ending> {
@@ -42,13 +38,7 @@ pub(super) fn decode_ending(from: &mut Decoder<'_>) -> Option<Ending> {
     let (kept, final_len) = (decode_kept(from)?, from.u64()?);
     let (started, exited, ended) = (from.time()?, from.time()?, from.time()?);
     let (ran, drained) = (from.duration()?, from.duration()?);
-    let usage = from.option(|from| {
-        Some(Usage {
-            user: from.duration()?,
-            system: from.duration()?,
-            peak_memory: from.option(Decoder::u64)?,
-        })
-    })?;
+    let usage = decode_usage(from)?;
     Some(match status {
         Status::Lost(why @ (LostWhy::OwnerGone | LostWhy::ServerGone)) => {
             let end = End::Unseen { found: ended, after: ran };
@@ -211,6 +201,28 @@ fn decode_kept(from: &mut Decoder<'_>) -> Option<Kept> {
         },
         _ => return None,
     })
+}
+
+/// Earlier versions write and read only 0 and 1.
+fn encode_usage(usage: Option<&Usage>, to: &mut Encoder) {
+    let Some(Usage { user, system, peak_memory, oom_killed }) = usage else { return to.u8(0) };
+    to.u8(if *oom_killed { 2 } else { 1 });
+    to.duration(*user);
+    to.duration(*system);
+    to.option(*peak_memory, Encoder::u64);
+}
+
+#[expect(clippy::option_option, reason = "the outer one is for invalid bytes")]
+fn decode_usage(from: &mut Decoder<'_>) -> Option<Option<Usage>> {
+    let oom_killed = match from.u8()? {
+        0 => return Some(None),
+        1 => false,
+        2 => true,
+        _ => return None,
+    };
+    let (user, system) = (from.duration()?, from.duration()?);
+    let peak_memory = from.option(Decoder::u64)?;
+    Some(Some(Usage { user, system, peak_memory, oom_killed }))
 }
 
 /// Only numbers that the kernel gives out: any other would be a panic.

@@ -167,11 +167,13 @@ fn lost() -> impl Strategy<Value = Ending> {
 
 fn seen() -> impl Strategy<Value = Ending> {
     let times = (time(), time(), time(), any::<Duration>(), any::<Duration>());
-    let usage = (any::<Duration>(), any::<Duration>(), prop::option::of(any::<u64>()));
-    let usage = prop::option::of(usage.prop_map(|(user, system, peak_memory)| Usage {
+    let peak = prop::option::of(any::<u64>());
+    let usage = (any::<Duration>(), any::<Duration>(), peak, any::<bool>());
+    let usage = prop::option::of(usage.prop_map(|(user, system, peak_memory, oom_killed)| Usage {
         user,
         system,
         peak_memory,
+        oom_killed,
     }));
     (status(), cause(), closing(), kept(), any::<u64>(), times, usage).prop_map(
         |(status, cause, closing, kept, final_len, times, usage)| {

@@ -141,5 +141,6 @@ async fn holders(core: &Core) -> Holders {
 fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
     let own = lastbyte_sys::exceeds_own_peak(peak_memory).then_some(peak_memory);
-    Usage { user, system, peak_memory: own.or_else(|| tree.peak_memory()) }
+    let peak_memory = own.or_else(|| tree.peak_memory());
+    Usage { user, system, peak_memory, oom_killed: tree.oom_killed() }
 }

@@ -173,6 +173,9 @@ pub struct Usage {
     pub system: Duration,
     /// In bytes; only if it is known to be the command's own.
     pub peak_memory: Option<u64>,
+    /// The kernel killed a process of the tree because memory ran out. `false` also where it does not
+    /// tell.
+    pub oom_killed: bool,
 }
 
 impl Ending {

@@ -96,6 +96,12 @@ impl Marks {
         now.is_some() && now == self.leader_start
     }
 
+    /// Whether the leader is alive. Its pid may be another's, so it counts only with its start time.
+    pub(super) fn leader_runs(&self) -> bool {
+        let runs = |stat: Stat| stat.alive() && Some(stat.start_time) == self.leader_start;
+        procfs::read_stat(self.leader).is_ok_and(runs)
+    }
+
     /// Whether the process itself has these marks.
     pub(super) fn are_on(&self, pid: i32) -> io::Result<bool> {
         match (Tag::from_pid(pid)?, self.tag) {

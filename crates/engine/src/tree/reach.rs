@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use lastbyte_sys::cgroup::{self, Cgroup};
-use lastbyte_sys::procfs;
+use lastbyte_sys::procfs::{self, Stat};
 use lastbyte_sys::spawn::Mechanism;
 use lastbyte_sys::tag::Tag;
 
@@ -15,6 +15,7 @@ use super::marks::{Birth, Marks};
 use super::members::{Tree, Way};
 use super::scans::Scans;
 use crate::Id;
+use crate::launch::environment::COOKIE;
 
 /// How the members of a tree are found and stopped, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,10 +92,19 @@ impl Trees {
         Seed { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
     }
 
-    /// The tree of a leader that an earlier engine started, by its cgroup if that still exists.
+    /// The tree of a leader that an earlier engine started and saw exit, by its cgroup if that still
+    /// exists.
     pub(crate) fn regrow(&self, leader: i32, id: Id, cgroup: Option<Cgroup>) -> Tree {
         let way = self.way_back(cgroup);
         Tree { marks: Marks::new(leader, id, None, None), way, scans: Arc::clone(&self.scans) }
+    }
+
+    /// As [`Trees::regrow`], of a leader that nobody saw exit.
+    pub(crate) fn regrow_lost(&self, leader: i32, id: Id, cgroup: Option<Cgroup>) -> Tree {
+        let leader_start = lost_leader_start(leader, id, cgroup.as_ref());
+        let way = self.way_back(cgroup);
+        let marks = Marks::new(leader, id, None, leader_start);
+        Tree { marks, way, scans: Arc::clone(&self.scans) }
     }
 
     /// The tree of a leader that is taken over and not reaped yet, with the marks it was born with.
@@ -159,6 +169,17 @@ fn leader_start(way: &Way, leader: i32) -> Option<u64> {
     }
 }
 
+/// Of a leader of an earlier engine, if it still runs. Its pid may be another's by now: it is the
+/// leader's only in the tree's cgroup or with the tree's cookie.
+fn lost_leader_start(leader: i32, id: Id, cgroup: Option<&Cgroup>) -> Option<u64> {
+    let stat = procfs::read_stat(leader).ok().filter(Stat::alive)?;
+    let in_cgroup = || cgroup.is_some_and(|it| it.members().is_ok_and(|all| all.contains(&leader)));
+    let cookie = || procfs::initial_env(leader, COOKIE).ok().flatten();
+    let is_it = in_cgroup() || cookie().is_some_and(|cookie| cookie == id.to_string().as_bytes());
+    // Looked at first, verified second.
+    (is_it && stat.still_exists()).then_some(stat.start_time)
+}
+
 impl Drop for Seed {
     fn drop(&mut self) {
         if let Some(lease) = self.way.as_ref().and_then(Way::lease) {
@@ -184,4 +205,15 @@ fn grow_pool(mechanism: Mechanism) -> io::Result<CgroupPool> {
 
 fn can_scan() -> bool {
     std::path::Path::new("/proc/self/stat").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_that_another_process_has_by_now_is_not_taken_for_a_lost_leader() {
+        let own = std::process::id().cast_signed();
+        assert_eq!(lost_leader_start(own, Id::fresh(), None), None);
+    }
 }
