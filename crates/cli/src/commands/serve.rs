@@ -249,7 +249,8 @@ impl Args {
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         match joined {
-            Some(joined) => joined.ready().context("cannot tell the keeper")?,
+            // A keeper that is gone needs no word of it.
+            Some(joined) => _ = joined.ready(),
             None => supervisor::notify(supervisor::READY),
         }
         tokio::select! {
