@@ -20,6 +20,7 @@ mod leaders;
 pub mod listen_fds;
 pub mod listening;
 pub mod memory;
+pub mod oom;
 pub mod orphans;
 mod own_program;
 pub mod own_signals;

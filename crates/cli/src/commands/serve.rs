@@ -31,6 +31,7 @@ use crate::daemon::keep::{self, Bound, SocketKind};
 use crate::daemon::kept;
 use crate::daemon::listen;
 use crate::daemon::log::{self, Log};
+use crate::daemon::oom;
 use crate::daemon::supervisor::{self, HandedOver};
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
@@ -220,6 +221,7 @@ impl Args {
         // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         log_restored(engine.restored());
+        let _preferring = oom::begin(engine.clone());
         let _watching = engine.journal_state().map(journal_watch::begin);
         let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
         let mut app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());

@@ -1,5 +1,6 @@
 //! The keeper of a server: crashes of the worker, and of the keeper itself.
 
+use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
 use lastbyte_testkit::{eventually, is_alive};
@@ -23,10 +24,16 @@ fn doctor(fixture: &Fixture) -> Value {
 #[test]
 fn a_crash_ends_neither_the_server_nor_its_address() {
     let fixture = Fixture::new();
-    let mut daemon = Daemon::start(serve(&fixture, &["--listen", "127.0.0.1:0"]));
+    let path = fixture.home.path().join("notify");
+    let supervisor = UnixDatagram::bind(&path).unwrap();
+    let mut command = serve(&fixture, &["--listen", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", &path);
+    let mut daemon = Daemon::start(command);
     let socket = daemon.address();
     let socket = socket.strip_prefix("unix:").unwrap();
     daemon.address();
+    // Before that, the next worker would be the first to be ready.
+    supervisor.recv(&mut [0; 100]).unwrap();
     let first = worker_of(&daemon.child);
     assert_ne!(first, daemon.child.id());
     kill(first);
@@ -95,4 +102,20 @@ fn a_command_does_not_take_itself_for_a_worker() {
     let variables = ours(&["logs", id.trim()]).stdout;
     assert!(variables.contains("PATH=") && !variables.contains("LASTBYTE_WORKER"), "{variables}");
     kill_server(&mut daemon.child);
+}
+
+#[test]
+fn commands_are_killed_before_the_server_when_memory_runs_out() {
+    let daemon = crate::daemon::Daemon::start();
+    let id = daemon.testchild(&[], "hold");
+    let shown: Value = serde_json::from_str(&daemon.result(&["show", "--json", &id])).unwrap();
+    let command = shown["pid"].as_u64().unwrap_or_else(|| panic!("{shown}"));
+    let score = |pid: u64| -> i32 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let own = score(std::process::id().into());
+    assert_eq!(score(daemon.worker().into()), own);
+    eventually("it is preferred", || score(command) == own + 500);
+    daemon.result(&["stop", &id]);
 }
