@@ -9,7 +9,7 @@ use lastbyte_sys::own_signals::{self, SignalQueue};
 use lastbyte_sys::packets;
 use lastbyte_sys::registry::Registry;
 use lastbyte_sys::worker::{Program, Worker};
-use lastbyte_sys::{Errno, Signal, Status, adopted, orphans, procfs};
+use lastbyte_sys::{Errno, Signal, Status, adopted, oom, orphans, procfs};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::VARIABLE;
@@ -52,7 +52,12 @@ pub struct Keeper {
     signals: SignalQueue,
     registry: Registry,
     file: OwnedFd,
+    /// The score that this program was started with, if it has another now.
+    oom_score: Option<i32>,
 }
+
+/// What system services that must not be killed have.
+const OOM_SCORE: i32 = -900;
 
 const HEARD: [Signal; 5] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::CHLD];
 
@@ -66,7 +71,10 @@ impl Keeper {
         let signals = SignalQueue::open(&HEARD)?;
         orphans::adopt()?;
         let (registry, file) = Registry::create()?;
-        Ok(Self { signals, registry, file })
+        // Only root may: then the keeper is the last to be killed when memory runs out.
+        let before = oom::own().ok();
+        let lowered = before.is_some_and(|before| oom::set_own(before.min(OOM_SCORE)).is_ok());
+        Ok(Self { signals, registry, file, oom_score: before.filter(|_| lowered) })
     }
 
     /// Returns when the worker has left on purpose, or cannot be started.
@@ -253,7 +261,8 @@ impl<T: FnMut(Notice)> Keeping<T> {
         let (control, theirs) = packets::pair()?;
         let (socket, holder) = packets::pair()?;
         self.holders.add(generation, socket);
-        let worker = Worker::start(&self.setup.program, VARIABLE, theirs.as_fd())?;
+        let worker =
+            Worker::start(&self.setup.program, VARIABLE, theirs.as_fd(), self.keeper.oom_score)?;
         self.worker = Some(Living { worker, control: Some(control), holder: Some(holder) });
         Ok(())
     }

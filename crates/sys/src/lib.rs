@@ -21,6 +21,7 @@ pub mod listen_fds;
 pub mod listening;
 pub mod memory;
 pub mod memory_file;
+pub mod oom;
 pub mod orphans;
 mod own_program;
 pub mod own_signals;

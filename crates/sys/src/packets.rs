@@ -31,8 +31,11 @@ pub fn send(
 ) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+    if descriptors.len() > MOST_DESCRIPTORS {
         return Err(Errno::MSGSIZE);
+    }
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     retry(|| sendmsg(&socket, &[IoSlice::new(message)], &mut control, flags)).map(drop)

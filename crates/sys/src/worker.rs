@@ -33,9 +33,15 @@ const CONTROL: RawFd = 3;
 
 impl Worker {
     /// Starts it in this session and process group, with these standard streams and no other
-    /// descriptor than the socket, whose number is in `variable`. It starts with an empty mask.
+    /// descriptor than the socket, whose number is in `variable`. It starts with an empty mask, and
+    /// with this `oom_score_adj` if it is not to have ours.
     #[expect(clippy::disallowed_methods, reason = "this is sys: it closes every descriptor itself")]
-    pub fn start(program: &Program, variable: &str, control: BorrowedFd<'_>) -> io::Result<Self> {
+    pub fn start(
+        program: &Program,
+        variable: &str,
+        control: BorrowedFd<'_>,
+        oom_score: Option<i32>,
+    ) -> io::Result<Self> {
         let mut command = Command::new(&program.path);
         let mut argv = program.argv.iter();
         if let Some(name) = argv.next() {
@@ -44,8 +50,13 @@ impl Worker {
         command.args(argv).env_clear().envs(program.env.iter().map(|(name, value)| (name, value)));
         command.env(variable, CONTROL.to_string());
         let control = control.as_raw_fd();
-        // SAFETY: the closure makes system calls on numbers and nothing else.
-        unsafe { command.pre_exec(move || place_control(control)) };
+        let score = oom_score.map(|score| score.to_string());
+        let prepare = move || {
+            score.as_deref().into_iter().for_each(set_oom_score);
+            place_control(control)
+        };
+        // SAFETY: the closure makes system calls and uses only memory that was made before.
+        unsafe { command.pre_exec(prepare) };
         let child = command.spawn()?;
         let pid = child.id().cast_signed();
         // It is not reaped before `Worker` says that it died, so the number is its own.
@@ -63,6 +74,18 @@ impl AsFd for Worker {
     /// Its pidfd: readable once it is dead.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
+    }
+}
+
+/// Without this the worker is as well protected as its keeper, and so are its commands.
+fn set_oom_score(score: &str) {
+    // SAFETY: the path is live and ends with a NUL.
+    let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
+    if file >= 0 {
+        // SAFETY: the text is live and has this length.
+        unsafe { libc::write(file, score.as_ptr().cast(), score.len()) };
+        // SAFETY: it was opened above, and nothing else has its number.
+        unsafe { libc::close(file) };
     }
 }
 

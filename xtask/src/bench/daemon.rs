@@ -38,6 +38,8 @@ impl Daemon {
             .arg(state.path())
             .args(["--socket".as_ref(), state.path().join("socket").as_os_str()])
             .env("LASTBYTE_LOG", "warn")
+            // One process, which can be measured and is gone when it is killed.
+            .env("LASTBYTE_NO_KEEPER", "true")
             .stdout(Stdio::piped())
             .spawn()?;
         let mut child = KilledOnDrop(child);

@@ -31,6 +31,7 @@ use crate::daemon::keep::{self, Bound, SocketKind};
 use crate::daemon::kept;
 use crate::daemon::listen;
 use crate::daemon::log::{self, Log};
+use crate::daemon::oom;
 use crate::daemon::supervisor::{self, HandedOver};
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
@@ -231,6 +232,7 @@ impl Args {
             }
         };
         log_restored(engine.restored());
+        let _preferring = oom::begin(engine.clone());
         let _watching = engine.journal_state().map(journal_watch::begin);
         let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
         let mut app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
@@ -260,7 +262,8 @@ impl Args {
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         match joined {
-            Some(joined) => joined.ready().context("cannot tell the keeper")?,
+            // A keeper that is gone needs no word of it.
+            Some(joined) => _ = joined.ready(),
             None => supervisor::notify(supervisor::READY),
         }
         tokio::select! {

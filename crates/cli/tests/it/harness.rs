@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-use lastbyte_testkit::{Anchor, children_of, eventually, is_alive, lastbyte, testchild};
+use lastbyte_sys::procfs::read_stat;
+use lastbyte_testkit::{Anchor, children_of, eventually, lastbyte, testchild};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The path of the program.
@@ -154,5 +155,7 @@ pub fn kill_server(server: &mut Child) {
         send_to_all(server, Signal::KILL);
     }
     server.wait().unwrap();
-    eventually("nothing of it is left", || !others.iter().any(|(_, pid)| is_alive(*pid)));
+    // A worker whose first thread is a zombie still has the lock until the others are gone.
+    let is_left = |pid: u32| read_stat(pid.cast_signed()).is_ok_and(|stat| stat.alive());
+    eventually("nothing of it is left", || !others.iter().any(|(_, pid)| is_left(*pid)));
 }

@@ -27,6 +27,7 @@ mod help;
 mod howto;
 mod hygiene;
 mod ids;
+mod keeper;
 mod logs;
 mod lost;
 mod man;
