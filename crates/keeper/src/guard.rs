@@ -47,7 +47,7 @@ pub fn guard(program: &Program) -> io::Result<Status> {
     let signals = SignalQueue::open(&HEARD)?;
     orphans::adopt()?;
     let (_ours, theirs) = packets::pair()?;
-    let server = Worker::start(program, VARIABLE, theirs.as_fd())?;
+    let server = Worker::start(program, VARIABLE, theirs.as_fd(), None)?;
     drop(theirs);
     let status = loop {
         wait_for(&[signals.as_fd(), server.as_fd()], None);

@@ -4,7 +4,6 @@
 //! A worker is starting until it says that it is ready. One that dies is replaced at once, or after
 //! a pause if this happens again and again.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use lastbyte_sys::registry::Leader;
@@ -64,9 +63,9 @@ pub enum End {
 /// The version of the protocol between keeper and worker.
 pub(crate) const VERSION: u32 = 1;
 
-/// So many deaths are a crash loop: in a row before the worker was ready, or within `WINDOW`.
+/// So many deaths in a row are a crash loop, if no worker had been ready for `STEADY`.
 const LOOP: usize = 5;
-const WINDOW: Duration = Duration::from_secs(10);
+const STEADY: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -83,10 +82,8 @@ pub(crate) struct Machine {
     was_ready: bool,
     /// The server is to stop: at this signal, or by a client.
     stop: Option<Signal>,
-    /// Deaths in a row before the worker was ready.
+    /// Deaths in a row of workers that were not ready, or not for long.
     early: usize,
-    /// When workers died, within the window.
-    deaths: VecDeque<Duration>,
     looked_at: Duration,
     /// From when on the worker can be expected to show that it lives.
     awake_since: Duration,
@@ -99,7 +96,9 @@ enum Worker {
         start_at: Duration,
     },
     Starting,
-    Ready,
+    Ready {
+        since: Duration,
+    },
 }
 
 impl Machine {
@@ -110,7 +109,6 @@ impl Machine {
             was_ready: false,
             stop: None,
             early: 0,
-            deaths: VecDeque::new(),
             looked_at: now,
             awake_since: now,
         }
@@ -135,7 +133,7 @@ impl Machine {
                 (self.looked_at, self.awake_since) = (now, now);
                 Some(Action::Start(self.generation))
             }
-            Worker::None { .. } | Worker::Starting | Worker::Ready => None,
+            Worker::None { .. } | Worker::Starting | Worker::Ready { .. } => None,
         }
     }
 
@@ -143,7 +141,7 @@ impl Machine {
     pub(crate) fn next_due(&self, now: Duration) -> Duration {
         match self.worker {
             Worker::None { start_at } => start_at.saturating_sub(now),
-            Worker::Starting | Worker::Ready => LOOK_EVERY,
+            Worker::Starting | Worker::Ready { .. } => LOOK_EVERY,
         }
     }
 
@@ -154,7 +152,7 @@ impl Machine {
             }
             // It would misread everything. Its death says so.
             Event::Hello { .. } => vec![Action::Signal(Signal::KILL)],
-            Event::Ready => self.ready(),
+            Event::Ready => self.ready(now),
             Event::Stopping => {
                 self.stop.get_or_insert(Signal::TERM);
                 vec![Action::SayStopping]
@@ -166,11 +164,10 @@ impl Machine {
         }
     }
 
-    fn ready(&mut self) -> Vec<Action> {
+    fn ready(&mut self, now: Duration) -> Vec<Action> {
         let first = !self.was_ready;
-        self.worker = Worker::Ready;
+        self.worker = Worker::Ready { since: now };
         self.was_ready = true;
-        self.early = 0;
         let stop = self.stop.map(Action::Signal);
         [Action::SayReady { first }].into_iter().chain(stop).collect()
     }
@@ -181,7 +178,7 @@ impl Machine {
         let is_first = self.stop.is_none();
         self.stop.get_or_insert(signal);
         match self.worker {
-            Worker::Ready => vec![Action::Signal(signal)],
+            Worker::Ready { .. } => vec![Action::Signal(signal)],
             Worker::Starting if is_first => Vec::new(),
             Worker::Starting => vec![Action::Signal(signal)],
             Worker::None { .. } => {
@@ -196,12 +193,9 @@ impl Machine {
         if was_starting && self.stop.is_some() {
             return vec![Action::End(End::GaveUp)];
         }
-        self.early = if was_starting { self.early + 1 } else { 0 };
-        self.deaths.push_back(now);
-        while self.deaths.front().is_some_and(|death| *death + WINDOW < now) {
-            self.deaths.pop_front();
-        }
-        let deaths = self.early.max(self.deaths.len());
+        let steady = matches!(self.worker, Worker::Ready { since } if since + STEADY <= now);
+        self.early = if steady { 0 } else { self.early + 1 };
+        let deaths = self.early;
         let pause = pause(deaths);
         self.worker = Worker::None { start_at: now + pause };
         let is_loop = !pause.is_zero();
@@ -345,21 +339,23 @@ mod tests {
     }
 
     #[test]
-    fn five_deaths_within_ten_seconds_make_a_pause_and_fewer_do_not() {
-        let pause_after = |apart: Duration| {
+    fn a_worker_that_was_ready_for_a_second_is_no_part_of_a_crash_loop() {
+        for (lived, want) in [(SECOND, false), (SECOND / 2, true)] {
             let mut machine = ready();
             let mut now = 100 * SECOND;
-            for _ in 0..4 {
-                now += apart;
+            machine.on(Event::Ready, now);
+            for _ in 0..5 {
+                now += lived;
                 machine.on(CRASH, now);
-                assert!(machine.due(now).is_some(), "at once");
+                let pause = machine.next_due(now);
+                now += pause;
+                assert!(machine.due(now).is_some());
                 machine.on(Event::Ready, now);
+                assert!(pause.is_zero() || want, "{lived:?} {pause:?}");
             }
-            machine.on(CRASH, now + apart);
-            machine.next_due(now + apart)
-        };
-        assert_eq!(pause_after(2 * SECOND), FIRST_PAUSE);
-        assert_eq!(pause_after(3 * SECOND), Duration::ZERO);
+            machine.on(CRASH, now + lived);
+            assert_eq!(machine.next_due(now + lived) > Duration::ZERO, want, "{lived:?}");
+        }
     }
 
     #[test]
