@@ -64,9 +64,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     // As our programs do, before the first thread.
     lastbyte_sys::own_signals::prepare_for_children();
     let options = Options::parse(arguments)?;
-    let built = program::lastbyte_for_tests()?;
-    let testchild = built.with_file_name("testchild");
-    let program = options.program.clone().unwrap_or(built);
+    let program = options.program.clone().map_or_else(program::lastbyte_for_tests, Ok)?;
+    let testchild = program.with_file_name("testchild");
     let server = Arc::new(Server::start(&program, options.upgrade)?);
     if !server.has_keeper() {
         println!("kill-loop: the server has no keeper: a kill loses what runs");
