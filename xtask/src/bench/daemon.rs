@@ -34,12 +34,12 @@ impl Daemon {
     pub(super) fn start_with(mut command: Command) -> Result<Self> {
         let state = tempfile::tempdir()?;
         let child = command
-            .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
+            // One process, which can be measured and is gone when it is killed. Not by a variable,
+            // which every command would inherit.
+            .args(["serve", "--no-keeper", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
             .arg(state.path())
             .args(["--socket".as_ref(), state.path().join("socket").as_os_str()])
             .env("LASTBYTE_LOG", "warn")
-            // One process, which can be measured and is gone when it is killed.
-            .env("LASTBYTE_NO_KEEPER", "true")
             .stdout(Stdio::piped())
             .spawn()?;
         let mut child = KilledOnDrop(child);

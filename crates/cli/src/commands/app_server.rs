@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// Run commands in this sandbox unless they choose one; they may choose any
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
+
+    /// Run as one process: if it is killed by SIGKILL, what its clients started runs on
+    #[arg(long)]
+    no_keeper: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,14 +78,15 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
-    let Some(guarded) = Guarded::take().context("cannot reach the guard")? else {
+    let guarded = Guarded::take().context("cannot reach the guard")?;
+    if guarded.is_none() && !args.no_keeper {
         let status = guard(&own_program()).context("cannot start the server")?;
         return Ok(match status {
             Status::Exited(code) => u8::try_from(code).unwrap_or(exit_code::OWN_FAILURE),
             Status::Signalled { signal, .. } => exit_code::from_signal(signal),
         });
-    };
-    let gone = when_gone(guarded)?;
+    }
+    let gone = guarded.map(when_gone).transpose()?;
     lastbyte_sys::own_signals::prepare_for_children();
     // Each command takes some.
     lastbyte_sys::descriptor_limit::raise();
@@ -92,7 +97,7 @@ impl Args {
     async fn execute(
         &self,
         signals: &mut Signals,
-        gone: oneshot::Receiver<()>,
+        gone: Option<oneshot::Receiver<()>>,
     ) -> anyhow::Result<u8> {
         let folder = StateFolder::create()?;
         let engine = Engine::new(folder.settings()).context("cannot prepare to run commands")?;
@@ -122,14 +127,20 @@ impl Args {
         &self,
         door: &Door,
         signals: &mut Signals,
-        gone: oneshot::Receiver<()>,
+        gone: Option<oneshot::Receiver<()>>,
     ) -> anyhow::Result<u8> {
+        let gone = async {
+            match gone {
+                Some(gone) => _ = gone.await,
+                None => pending().await,
+            }
+        };
         let mut served = pin!(self.serve(door));
         let signal = tokio::select! {
             served = &mut served => return served.map(|()| 0),
             signal = signals.next() => signal,
             // The guard was killed, and with it the server that others know.
-            _ = gone => Signal::TERM,
+            () = gone => Signal::TERM,
         };
         tokio::select! {
             (served, ()) = async { tokio::join!(served, door.close()) } => served?,

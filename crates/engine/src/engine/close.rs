@@ -66,6 +66,9 @@ impl Engine {
             stopped.iter_mut().for_each(|(_, proof)| proof.leave_out_unattributed());
         }
         self.inner.trees.close();
+        if self.inner.registry.is_some() {
+            self.inner.trees.remove_leftovers();
+        }
         self.inner.logs.close();
         if let Some(journal) = self.inner.journal.clone() {
             journal.maintain_on_close().await;

@@ -82,7 +82,10 @@ impl CgroupPool {
         free.into_iter().for_each(|cgroup| self.give_back(cgroup));
         self.reclaim();
         self.parent.remove_if_bare();
-        // Those of workers that died: their cgroups were taken over, and have been given back.
+    }
+
+    /// Removes what workers that died have left: their cgroups were taken over and given back.
+    pub(super) fn remove_leftovers(&self) {
         let folder = self.parent.folder().parent();
         // What stays is in use, or the next start removes it.
         _ = folder.map(sweep);

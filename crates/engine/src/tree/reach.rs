@@ -138,6 +138,11 @@ impl Trees {
     pub(crate) fn close(&self) {
         self.pool.iter().for_each(|pool| pool.close());
     }
+
+    /// Removes the empty cgroups of workers that died.
+    pub(crate) fn remove_leftovers(&self) {
+        self.pool.iter().for_each(|pool| pool.remove_leftovers());
+    }
 }
 
 impl Seed {

@@ -24,8 +24,11 @@ impl Server {
 
     /// Starts `lastbyte` with this command, which may wrap it or change its environment.
     pub(crate) fn start_with(mut command: Command) -> Result<Self> {
-        let mut child =
-            command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = command
+            .args(["app-server", "--no-keeper"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let to = child.stdin.take().context("no stdin")?;
         let from = BufReader::with_capacity(1 << 20, child.stdout.take().context("no stdout")?);
         let mut server =
