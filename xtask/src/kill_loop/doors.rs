@@ -104,7 +104,7 @@ fn codex_once(program: &Path, mark: &str, kill: Option<u64>) -> Result<u64> {
     const BYTES: u64 = 300_000;
     let mut command = Command::new(program);
     command.env(MARK, mark).env("LASTBYTE_LOG", "warn");
-    let mut server = codex::Server::start_with(command)?;
+    let mut server = codex::Server::start_with(command, &[])?;
     let write = format!("yes 'a line' | head -c {BYTES}; exit 7");
     let params = json!({ "command": ["sh", "-c", write] }).to_string();
     let answer = server.ask("command/exec", &params)?;

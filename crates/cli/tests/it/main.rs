@@ -56,6 +56,7 @@ mod stdin;
 mod stop;
 mod streams;
 mod supervisor;
+mod take_over;
 mod timeouts;
 mod times;
 mod tty;

@@ -19,16 +19,18 @@ pub(crate) struct Server {
 
 impl Server {
     pub(super) fn start() -> Result<Self> {
-        Self::start_with(Command::new(program::lastbyte()?))
+        Self::start_alone(Command::new(program::lastbyte()?))
     }
 
-    /// Starts `lastbyte` with this command, which may wrap it or change its environment.
-    pub(crate) fn start_with(mut command: Command) -> Result<Self> {
-        let mut child = command
-            .args(["app-server", "--no-keeper"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+    /// One process, which can be measured, of `lastbyte` with this command, which may wrap it or
+    /// change its environment.
+    pub(crate) fn start_alone(command: Command) -> Result<Self> {
+        Self::start_with(command, &["--no-keeper"])
+    }
+
+    pub(crate) fn start_with(mut command: Command, options: &[&str]) -> Result<Self> {
+        let command = command.arg("app-server").args(options);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let to = child.stdin.take().context("no stdin")?;
         let from = BufReader::with_capacity(1 << 20, child.stdout.take().context("no stdout")?);
         let mut server =
