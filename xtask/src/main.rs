@@ -1,15 +1,17 @@
 //! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
-//! `bench [NAME…]`, `cost`.
+//! `bench [NAME…]`, `cost`, `kill-loop`.
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
 mod documents;
+mod kill_loop;
 mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
-                     cli-doc | bench [NAME]… | cost [--check | --record]";
+                     cli-doc | bench [NAME]… | cost [--check | --record] | \
+                     kill-loop [--kills N] [--seed S] [--upgrade]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ("empty-route", []) => bench::empty_route().map(success),
         ("encode-and-write", []) => bench::encode_and_write().map(success),
         ("cost", options) => bench::cost(options),
+        ("kill-loop", options) => kill_loop::run(options),
         ("bench", names) => bench::run(names).map(success),
         _ => {
             eprintln!("{USAGE}");

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 use crate::config::{self, Choice, Kind};
 use crate::daemon::instance::ShuttingDown;
-use crate::server_args::{ServerArgs, ServerPlace, is_not_running};
+use crate::server_args::{ServerArgs, ServerPlace, is_not_running, telling};
 use crate::state_folder::open_lock_of_server;
 use crate::{commands, print};
 
@@ -59,7 +59,7 @@ pub(crate) async fn ensure_server(
             // The server would refuse them, too, but its exit code is not seen here.
             commands::config::check(&settings)?;
             start(place, &settings).await?;
-            Ok(Client::unix(&place.socket))
+            Ok(telling(Client::unix(&place.socket)))
         }
         Err(error) => Err(error.into()),
         Ok(_) => Ok(client),

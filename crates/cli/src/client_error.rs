@@ -32,6 +32,12 @@ pub(crate) fn to_text(error: &anyhow::Error) -> String {
             };
             format!("{}; `lastbyte {start}` starts one", not_running(address))
         }
+        // Why it broke does not matter: what to do is the same.
+        Some(unknown @ ClientError::StartUnknown { .. }) => {
+            format!(
+                "{unknown}; look for it with `lastbyte ps`; a start with --key is repeated safely"
+            )
+        }
         Some(ClientError::Connect { address: Address::Unix(path), source })
             if source.kind() == io::ErrorKind::InvalidInput =>
         {

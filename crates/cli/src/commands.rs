@@ -22,6 +22,7 @@ mod write;
 
 use anyhow::Context;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use lastbyte_keeper::Joined;
 use tokio::runtime::Builder;
 
 use crate::signals::Signals;
@@ -62,13 +63,14 @@ enum Subcommand {
     CliDoc,
 }
 
-/// Runs the command that was called; returns the exit code.
-pub(crate) fn run() -> u8 {
+/// Runs the command that was called; returns the exit code. A worker of a server has joined its
+/// keeper.
+pub(crate) fn run(joined: Option<Joined>) -> u8 {
     let call = match Cli::command().try_get_matches() {
         Ok(call) => call,
         Err(error) => return usage::explain(&error, &Cli::command()),
     };
-    let result = with_settings(call).and_then(dispatch);
+    let result = with_settings(call).and_then(|command| dispatch(command, joined));
     result.unwrap_or_else(|error| {
         print::message(client_error::to_text(&error));
         exit_code::from_error(&error)
@@ -80,10 +82,10 @@ fn with_settings(call: ArgMatches) -> anyhow::Result<Subcommand> {
     Ok(Cli::from_arg_matches(&call)?.command)
 }
 
-fn dispatch(command: Subcommand) -> anyhow::Result<u8> {
+fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
     match command {
         Subcommand::Run(args) => run::run(&args),
-        Subcommand::Serve(args) => serve::run(&args),
+        Subcommand::Serve(args) => serve::run(&args, joined),
         Subcommand::Start(args) => asking(start::run(&args)),
         Subcommand::Ps(args) => asking(ps::run(&args)),
         Subcommand::Show(args) => asking(show::run(&args)),

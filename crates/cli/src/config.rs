@@ -126,11 +126,12 @@ pub(crate) enum Kind {
     Switch,
 }
 
-pub(crate) const ALL: [Setting; 11] = [
+pub(crate) const ALL: [Setting; 12] = [
     Setting { name: "state", kind: Kind::Path },
     Setting { name: "socket", kind: Kind::Path },
     Setting { name: "listen", kind: Kind::List },
     Setting { name: "no-auth", kind: Kind::Switch },
+    Setting { name: "no-keeper", kind: Kind::Switch },
     Setting { name: "host", kind: Kind::List },
     Setting { name: "workdir", kind: Kind::Path },
     Setting { name: "env-hook", kind: Kind::Hidden },

@@ -3,16 +3,18 @@
 pub(crate) mod help;
 
 use anyhow::bail;
-use lastbyte_client::wire;
+use lastbyte_client::{ClientError, wire};
 use lastbyte_engine::Signal;
 
 use crate::config::ConfigError;
 use crate::signals::Interrupted;
-use crate::{client_error, usage};
+use crate::{client_error, format, usage};
 
 /// Something was waited for that did not come, looked for that is not there, or stopped that is.
 pub(crate) const NOT_MET: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
+/// It is not known whether a command was started.
+pub(crate) const UNKNOWN: u8 = 123;
 pub(crate) const TIMED_OUT: u8 = 124;
 pub(crate) const OWN_FAILURE: u8 = 125;
 pub(crate) const NOT_RUNNABLE: u8 = 126;
@@ -21,14 +23,14 @@ const SIGNALLED: u8 = 128;
 
 /// The exit code that stands for the ending of a command.
 pub(crate) fn from_ending(ending: &wire::Ending) -> anyhow::Result<u8> {
-    if let wire::Cause::TimedOut { .. } = ending.cause {
+    if let Some(wire::Cause::TimedOut { .. }) = ending.cause {
         return Ok(TIMED_OUT);
     }
     match &ending.status {
         // The kernel keeps eight bits.
         wire::Status::Exited { code } => Ok(*code as u8),
         wire::Status::Signalled { signal, .. } => Ok(from_signal_number(*signal)),
-        wire::Status::Lost { why } => bail!("exit status unknown: {why}"),
+        wire::Status::Lost { .. } => bail!("{}", format::ending(ending)),
     }
 }
 
@@ -37,6 +39,8 @@ pub(crate) fn from_error(error: &anyhow::Error) -> u8 {
         USAGE
     } else if let Some(Interrupted { signal, .. }) = error.downcast_ref() {
         from_signal(*signal)
+    } else if let Some(ClientError::StartUnknown { .. }) = error.downcast_ref() {
+        UNKNOWN
     } else {
         client_error::refusal(error).map_or(OWN_FAILURE, |refusal| refusal.code.exit_code())
     }

@@ -96,7 +96,7 @@ async fn until_finished(
         }
     };
     let (stdout, stderr) = tokio::join!(until_delivered(process, stdout, Stream::Out), stderr);
-    let ending = to_wire::ending(&*process.ended().await, &process.spec().sandbox);
+    let ending = to_wire::ending(&*process.ended().await, process);
     let (stdout, stderr) = (stdout?, stderr?);
     let on_stderr = if merged { stdout } else { stderr };
     if on_stderr.is_some_and(|delivered| delivered.mid_line) {

@@ -121,13 +121,34 @@ pub(crate) fn ending(ending: &Ending) -> String {
         Status::Exited { code } => format!("exit {code}"),
         Status::Signalled { name, core_dumped: false, .. } => name.clone(),
         Status::Signalled { name, core_dumped: true, .. } => format!("{name} (core dumped)"),
-        Status::Lost { .. } => "exit status unknown".into(),
+        Status::Lost { why, running_pid } => lost(is_lost(ending), why, *running_pid),
     };
-    match cause(&ending.cause) {
+    let text = match ending.cause.as_ref().and_then(cause) {
         _ if ending.sandbox_denied => format!("{status}, killed by the sandbox"),
         Some(cause) => format!("{status}, {cause}"),
         None => status,
+    };
+    if ending.oom_killed { format!("{text}, out of memory") } else { text }
+}
+
+/// The same for a table, which says elsewhere that it is lost.
+pub(crate) fn ending_in_table(known: &Ending) -> String {
+    match &known.status {
+        Status::Lost { running_pid: Some(pid), .. } => format!("may run as pid {pid}"),
+        Status::Lost { running_pid: None, .. } => "unknown".into(),
+        Status::Exited { .. } | Status::Signalled { .. } => ending(known),
     }
+}
+
+/// Whether nobody saw the end, so that there may have been none.
+pub(crate) fn is_lost(ending: &Ending) -> bool {
+    ending.times.found_unix_ns.is_some()
+}
+
+fn lost(is_lost: bool, why: &str, running_pid: Option<i32>) -> String {
+    let what = if is_lost { "lost" } else { "exit status unknown" };
+    let runs = running_pid.map(|pid| format!("; it may still run as pid {pid}"));
+    format!("{what}: {}{}", one_line(why), runs.unwrap_or_default())
 }
 
 fn cause(cause: &Cause) -> Option<&'static str> {
@@ -224,6 +245,8 @@ mod tests {
                            "ran_ns": 0, "drained_ns": 0 },
             }))
             .unwrap();
+            let oom = Ending { oom_killed: true, ..known.clone() };
+            assert_eq!(ending(&oom), format!("{}, out of memory", ending(&known)));
             ending(&known)
         };
         assert_eq!(killed(json!({ "kind": "own" })), "SIGKILL");

@@ -26,8 +26,18 @@ mod usage;
 
 use std::process::ExitCode;
 
+use lastbyte_keeper::Joined;
+
 fn main() -> ExitCode {
+    // First of all: the keeper's holder is a copy of this process.
+    let joined = match Joined::join_if_worker() {
+        Ok(joined) => joined,
+        Err(error) => {
+            print::message(format_args!("cannot join the keeper of this server: {error}"));
+            return ExitCode::from(exit_code::OWN_FAILURE);
+        }
+    };
     // A panic has printed its message; its own exit code could be taken for the command's.
-    let code = std::panic::catch_unwind(commands::run).unwrap_or(exit_code::OWN_FAILURE);
+    let code = std::panic::catch_unwind(|| commands::run(joined)).unwrap_or(exit_code::OWN_FAILURE);
     ExitCode::from(code)
 }

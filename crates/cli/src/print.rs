@@ -7,12 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{format, stdio};
 
-/// Whether the command left standard error in the middle of a line.
+/// Whether standard error is in the middle of a line, of the command or of our own.
 static MID_LINE: AtomicBool = AtomicBool::new(false);
 
 /// Makes the next message start on a new line.
 pub(crate) fn break_line_first() {
     MID_LINE.store(true, Ordering::Relaxed);
+}
+
+/// Makes it start where the cursor is again.
+pub(crate) fn line_is_clear() {
+    MID_LINE.store(false, Ordering::Relaxed);
 }
 
 /// `lastbyte: ` and the text, escaped, since it may quote a name that a command chose.

@@ -10,10 +10,13 @@ use anyhow::{Context, bail};
 use lastbyte_client::{Client, ClientError};
 
 use crate::daemon::instance::{self, ShuttingDown};
-use crate::{config, paths, usage};
+use crate::{config, paths, print, usage};
 
 /// Set on each option, so that it does not apply to the options after them.
 const HEADING: &str = "Server options";
+
+/// What is said once for each connection that was lost and made again.
+pub(crate) const RECONNECTED: &str = "the connection to the server was lost; reconnected";
 
 /// A token is much shorter.
 const MAX_TOKEN: u64 = 4 << 10;
@@ -61,7 +64,7 @@ impl ServerArgs {
             return Err(usage::Error::TokenForNobody.into());
         }
         match &self.server {
-            Some(port) => Ok(Client::tcp(port.address(), self.token()?)),
+            Some(port) => Ok(telling(Client::tcp(port.address(), self.token()?))),
             None => self.client_at(self.own_place()?).await,
         }
     }
@@ -89,12 +92,12 @@ impl ServerArgs {
             if let Some(server) = ShuttingDown::look(&place.state, &address) {
                 return Err(server.into());
             }
-            let client = Client::unix(&address);
+            let client = telling(Client::unix(&address));
             if address == place.socket || client.health().await.is_ok() {
                 return Ok(client);
             }
         }
-        Ok(Client::unix(place.socket))
+        Ok(telling(Client::unix(place.socket)))
     }
 
     fn token(&self) -> anyhow::Result<Option<String>> {
@@ -114,6 +117,11 @@ impl ServerArgs {
     }
 }
 
+/// Says so when the connection was lost and made again.
+pub(crate) fn telling(client: Client) -> Client {
+    client.on_reconnect(|| print::message(RECONNECTED))
+}
+
 /// Whether the error means that no server listens there.
 pub(crate) fn is_not_running(error: &ClientError) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -121,9 +129,10 @@ pub(crate) fn is_not_running(error: &ClientError) -> bool {
         ClientError::Connect { source, .. } => {
             matches!(source.kind(), NotFound | ConnectionRefused)
         }
-        ClientError::Protocol { .. } | ClientError::Foreign { .. } | ClientError::Refused(_) => {
-            false
-        }
+        ClientError::Protocol { .. }
+        | ClientError::StartUnknown { .. }
+        | ClientError::Foreign { .. }
+        | ClientError::Refused(_) => false,
     }
 }
 

@@ -1,8 +1,10 @@
 //! The client: an address, and a connection that is kept for the next request.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -12,13 +14,14 @@ use hyper::http::response::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::connection::{HttpConnection, Unanswered};
+use crate::outage::{Link, Outage};
 use crate::request::{ApiRequest, Retry, refusal};
 use crate::{Address, ClientError};
 
 /// A client of one server. Concurrent requests have a connection each.
 #[derive(Debug)]
 pub struct Client {
-    address: Address,
+    pub(crate) link: Link,
     idle: Mutex<Option<HttpConnection>>,
 }
 
@@ -34,11 +37,25 @@ impl Client {
     }
 
     pub fn to(address: Address) -> Self {
-        Self { address, idle: Mutex::new(None) }
+        Self { link: Link::new(address), idle: Mutex::new(None) }
+    }
+
+    /// How long to wait for a server that has answered before and is away. The default is 10 s.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.link.patience = patience;
+        self
+    }
+
+    /// Calls this once for each time that the connection was lost and the server answers again.
+    #[must_use]
+    pub fn on_reconnect(mut self, tell: fn()) -> Self {
+        self.link.tell = tell;
+        self
     }
 
     pub fn address(&self) -> &Address {
-        &self.address
+        &self.link.address
     }
 
     /// The JSON that answers.
@@ -52,8 +69,37 @@ impl Client {
 
     /// The whole of an answer that is no error.
     pub(crate) async fn answer(&self, ask: &ApiRequest) -> Result<(Parts, Bytes), ClientError> {
+        self.answer_to(|| Ok(Cow::Borrowed(ask))).await
+    }
+
+    /// The same for a request that is made anew for each attempt.
+    pub(crate) async fn answer_to<'a>(
+        &self,
+        make: impl Fn() -> Result<Cow<'a, ApiRequest>, ClientError>,
+    ) -> Result<(Parts, Bytes), ClientError> {
+        let mut outage = Outage::default();
+        loop {
+            let ask = make()?;
+            match self.attempt(&ask).await {
+                Err(error @ ClientError::Protocol { .. }) if ask.repeat == Retry::Unsafe => {
+                    return Err(error);
+                }
+                Err(error @ ClientError::Refused(_)) => {
+                    outage.answered(&self.link);
+                    return Err(error);
+                }
+                Err(error) => outage.pause(&self.link, error).await?,
+                Ok(answer) => {
+                    outage.answered(&self.link);
+                    return Ok(answer);
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, ask: &ApiRequest) -> Result<(Parts, Bytes), ClientError> {
         let (connection, response) = self.response(ask).await?;
-        let answer = read(&self.address, ask, response).await?;
+        let answer = read(self.address(), ask, response).await?;
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
         Ok(answer)
     }
@@ -63,14 +109,13 @@ impl Client {
         ask: &ApiRequest,
     ) -> Result<(HttpConnection, Response<Incoming>), ClientError> {
         if let Some(mut connection) = self.take_idle().await {
-            match connection.send(&self.address, ask).await {
+            match connection.send(self.address(), ask).await {
                 Ok(response) => return Ok((connection, response)),
                 Err(Unanswered::NotSent) => {}
-                Err(Unanswered::MaybeSent(_)) if ask.repeat == Retry::Safe => {}
                 Err(Unanswered::MaybeSent(error)) => return Err(error),
             }
         }
-        HttpConnection::open(&self.address, ask).await
+        HttpConnection::open(self.address(), ask).await
     }
 
     async fn take_idle(&self) -> Option<HttpConnection> {

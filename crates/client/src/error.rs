@@ -16,6 +16,11 @@ pub enum ClientError {
     /// The request may or may not have been carried out.
     #[error("{asked} failed")]
     Protocol { asked: String, source: Problem },
+    /// A start without a key was cut off, so it is not repeated.
+    #[error(
+        "the connection broke before the server answered; whether the command was started is unknown"
+    )]
+    StartUnknown { source: Problem },
     /// Another program answered, with this status if it speaks HTTP.
     #[error("{} is not a lastbyte server{}", address.place(), answered(*status))]
     Foreign { address: Address, status: Option<StatusCode> },

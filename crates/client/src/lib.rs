@@ -15,6 +15,10 @@
 //!
 //! A connection is kept from one request to the next and made anew when the server has closed it.
 //! What may have reached the server is sent once more only if doing it twice is doing it once.
+//!
+//! A server that goes away and comes back, because it crashed or was upgraded, is waited for: requests
+//! that are safe to repeat are repeated for up to ten seconds ([`Client::patience`]), and followers go on
+//! at their cursor.
 
 mod address;
 mod attach;
@@ -23,6 +27,7 @@ mod connection;
 mod error;
 mod events;
 mod follow;
+mod outage;
 mod query;
 mod raw;
 mod request;

@@ -1,27 +1,34 @@
 //! Server-sent events over however many connections: each goes on behind the last message.
 
+use std::time::Duration;
+
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
+use tokio::time::Instant;
 
 use crate::client::read;
 use crate::connection::HttpConnection;
+use crate::outage::{Link, Outage};
 use crate::request::ApiRequest;
 use crate::sse::{Message, MessageBuffer};
 use crate::wire::head;
-use crate::{Address, ClientError, Problem};
+use crate::{ClientError, Problem};
 
 /// What is asked for again and again, and how far it has come.
 #[derive(Debug)]
 pub(crate) struct Subscription {
-    address: Address,
+    link: Link,
     pub(crate) ask: ApiRequest,
     /// The id of the last message.
     pub(crate) last: Option<String>,
     open: Option<Open>,
-    /// Nothing has come since the connection was made.
-    nothing_received: bool,
+    /// Until something comes after the connection was lost.
+    outage: Outage,
 }
+
+/// A connection that lasted longer was good for something, even if nothing came.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// What a subscription hears.
 #[derive(Debug)]
@@ -37,24 +44,25 @@ pub(crate) enum Received {
 struct Open {
     /// Held so that the connection stays.
     _connection: HttpConnection,
+    since: Instant,
     response: Response<Incoming>,
     messages: MessageBuffer,
 }
 
 impl Subscription {
-    pub(crate) async fn open(address: &Address, ask: ApiRequest) -> Result<Self, ClientError> {
-        let address = address.clone();
-        let mut own = Self { address, ask, last: None, open: None, nothing_received: true };
-        own.open = Some(own.connect().await?);
+    pub(crate) async fn open(link: &Link, ask: ApiRequest) -> Result<Self, ClientError> {
+        let (link, outage) = (link.clone(), Outage::default());
+        let mut own = Self { link, ask, last: None, open: None, outage };
+        own.connect().await?;
         Ok(own)
     }
 
-    /// Waits for what comes next. Cancel-safe. After an error it can be called again, and tries to
-    /// connect again.
+    /// Waits for what comes next, also while the server is away. Cancel-safe. After an error it can be
+    /// called again, and tries to connect again.
     pub(crate) async fn next(&mut self) -> Result<Received, ClientError> {
         loop {
             let Some(open) = &mut self.open else {
-                self.open = Some(self.connect().await?);
+                self.connect().await?;
                 return Ok(Received::Reconnected);
             };
             if let Some(message) = open.messages.next() {
@@ -68,33 +76,48 @@ impl Subscription {
             }
             match open.response.frame().await {
                 Some(Ok(frame)) => {
-                    self.nothing_received = false;
+                    self.outage = Outage::default();
                     open.messages.push(frame.data_ref().map_or(&[], |data| data));
                 }
-                Some(Err(_)) | None => self.connection_lost()?,
+                Some(Err(_)) | None => self.connection_lost().await?,
             }
         }
     }
 
-    fn connection_lost(&mut self) -> Result<(), ClientError> {
-        self.open = None;
-        // A server that ends every answer at once is not asked for ever.
-        if std::mem::replace(&mut self.nothing_received, true) {
-            return Err(self.ask.failed(Problem::Ended));
+    /// A server that ends every answer at once is not asked for ever.
+    async fn connection_lost(&mut self) -> Result<(), ClientError> {
+        let lasted = self.open.take().is_some_and(|open| open.since.elapsed() > SHORT);
+        if lasted {
+            self.outage = Outage::default();
         }
-        Ok(())
+        let error = self.ask.failed(Problem::Ended);
+        self.outage.pause(&self.link, error).await
     }
 
-    async fn connect(&self) -> Result<Open, ClientError> {
+    async fn connect(&mut self) -> Result<(), ClientError> {
         let ask = match &self.last {
             Some(last) => self.ask.clone().header(head::LAST_EVENT_ID, last),
             None => self.ask.clone(),
         };
-        let (connection, response) = HttpConnection::open(&self.address, &ask).await?;
+        loop {
+            match self.attempt(&ask).await {
+                Ok(open) => {
+                    self.outage.answered(&self.link);
+                    self.open = Some(open);
+                    return Ok(());
+                }
+                Err(error) => self.outage.pause(&self.link, error).await?,
+            }
+        }
+    }
+
+    async fn attempt(&self, ask: &ApiRequest) -> Result<Open, ClientError> {
+        let (connection, response) = HttpConnection::open(&self.link.address, ask).await?;
         if !response.status().is_success() {
-            read(&self.address, &ask, response).await?;
+            read(&self.link.address, ask, response).await?;
             return Err(ask.failed(Problem::Ended));
         }
-        Ok(Open { _connection: connection, response, messages: MessageBuffer::default() })
+        let (since, messages) = (Instant::now(), MessageBuffer::default());
+        Ok(Open { _connection: connection, since, response, messages })
     }
 }

@@ -1,7 +1,11 @@
 //! The verbs, one method each.
 
-use bytes::Bytes;
+use std::borrow::Cow;
 
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::outage::Outage;
 use crate::request::{ApiRequest, Retry, process_path};
 use crate::subscription::Subscription;
 use crate::wire::{
@@ -10,18 +14,25 @@ use crate::wire::{
     StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, View,
     Wait, WaitAnswer, WriteAnswer, WriteQuery,
 };
-use crate::{Attached, Client, ClientError, Events, Following, RawOutput};
+use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
 const PROCESSES: &str = "/v1/processes";
 
 impl Client {
-    /// With a key it is sent again when a connection breaks: the same key is the same process.
+    /// With a key it is sent again when a connection breaks: the same key is the same process. Without
+    /// one that is [`ClientError::StartUnknown`].
     pub async fn start(&self, request: &StartRequest) -> Result<StartAnswer, ClientError> {
         let repeat = match request.key {
             Some(_) => Retry::Safe,
             None => Retry::Unsafe,
         };
-        self.value(&ApiRequest::post(PROCESSES, repeat).json(request)?).await
+        let started = self.value(&ApiRequest::post(PROCESSES, repeat).json(request)?).await;
+        started.map_err(|error| match error {
+            ClientError::Protocol {
+                source: source @ (Problem::Http(_) | Problem::Ended), ..
+            } if repeat == Retry::Unsafe => ClientError::StartUnknown { source },
+            error => error,
+        })
     }
 
     pub async fn list(&self, query: &ListQuery) -> Result<ListAnswer, ClientError> {
@@ -63,16 +74,37 @@ impl Client {
     /// The output as it comes, over however many connections.
     pub async fn follow(&self, id: &str, query: &FollowQuery) -> Result<Following, ClientError> {
         let ask = ApiRequest::get(process_path(id, "/follow")).query(query);
-        Ok(Following { log: Subscription::open(self.address(), ask).await?, over: false })
+        Ok(Following { log: Subscription::open(&self.link, ask).await?, over: false })
     }
 
     /// Input and output over one connection, which is the caller's to make again.
     pub async fn attach(&self, id: &str, query: &AttachQuery) -> Result<Attached, ClientError> {
-        Attached::open(self.address(), id, query).await
+        let mut outage = Outage::default();
+        loop {
+            match Attached::open(self.address(), id, query).await {
+                Ok(attached) => {
+                    self.link.seen();
+                    return Ok(attached);
+                }
+                Err(error) => outage.pause(&self.link, error).await?,
+            }
+        }
     }
 
+    /// The timeout counts from this call, over however many connections.
     pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {
-        self.value(&ApiRequest::post(process_path(id, "/wait"), Retry::Safe).json(wait)?).await
+        let begun = Instant::now();
+        let ask = ApiRequest::post(process_path(id, "/wait"), Retry::Safe);
+        let left = |timeout: u64| {
+            let passed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            timeout.saturating_sub(passed)
+        };
+        let make = || {
+            let wait = Wait { timeout_ms: wait.timeout_ms.map(left), ..wait.clone() };
+            Ok(Cow::Owned(ask.clone().json(&wait)?))
+        };
+        let (_, body) = self.answer_to(make).await?;
+        ask.decode(&body)
     }
 
     /// With an offset it is sent again when a connection breaks: bytes that were accepted before
@@ -119,7 +151,7 @@ impl Client {
     pub async fn events(&self, session: Option<&str>) -> Result<Events, ClientError> {
         let query = EventsQuery { session: session.map(str::to_owned), ..EventsQuery::default() };
         let ask = ApiRequest::get("/v1/events").query(&query);
-        Ok(Events { feed: Subscription::open(self.address(), ask).await? })
+        Ok(Events { feed: Subscription::open(&self.link, ask).await? })
     }
 
     /// The server stops everything that it runs, and ends.

@@ -45,10 +45,10 @@ pub(crate) enum AgeFrom {
 }
 
 impl AgeFrom {
-    /// How long ago a process ended that had run for `ran`.
-    pub(crate) fn age(self, ran: Duration, now: Instant) -> Duration {
+    /// How long ago a process ended, this long after its start.
+    pub(crate) fn age(self, after: Duration, now: Instant) -> Duration {
         match self {
-            Self::Start(start) => now.saturating_duration_since(start).saturating_sub(ran),
+            Self::Start(start) => now.saturating_duration_since(start).saturating_sub(after),
             Self::Restart { found, age } => age + now.saturating_duration_since(found),
         }
     }

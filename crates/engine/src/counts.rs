@@ -20,7 +20,7 @@ pub use histogram::{Distribution, Histogram};
 const _: () = {
     assert!(Refused::Failed as usize + 1 == Refused::ALL.len());
     assert!(StatusKind::Lost as usize + 1 == StatusKind::ALL.len());
-    assert!(CauseKind::Stopped as usize + 1 == CauseKind::ALL.len());
+    assert!(CauseKind::Unknown as usize + 1 == CauseKind::ALL.len());
 };
 
 /// Counters only increase. A new engine starts at 0.
@@ -49,6 +49,8 @@ pub enum CauseKind {
     Own,
     TimedOut,
     Stopped,
+    /// Nobody saw the end.
+    Unknown,
 }
 
 impl Counts {
@@ -132,7 +134,7 @@ impl From<&Status> for StatusKind {
 }
 
 impl CauseKind {
-    pub const ALL: [Self; 3] = [Self::Own, Self::TimedOut, Self::Stopped];
+    pub const ALL: [Self; 4] = [Self::Own, Self::TimedOut, Self::Stopped, Self::Unknown];
 }
 
 impl From<&Cause> for CauseKind {
@@ -141,6 +143,7 @@ impl From<&Cause> for CauseKind {
             Cause::Own => Self::Own,
             Cause::TimedOut { .. } => Self::TimedOut,
             Cause::Stopped { .. } => Self::Stopped,
+            Cause::Unknown => Self::Unknown,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The map from id to handle, and what is done to many processes at once.
 //!
 //! `start` checks a launch and reserves its key, `adopt` gives the child a log and an owner,
-//! `spawner` makes the child, `gates` says which commands have never run. `registry` is the map,
+//! `spawner` makes the child, `gates` says which commands have never run. `process_map` is the map,
 //! `list` and `sweep` read and thin it by the rules of `retention`, `close` stops everything,
-//! `restore` reads what an earlier engine left. `logs` is the pool of log files, `disk` what all
+//! `restore` reads what an earlier engine left, `take_over` goes on with it. `logs` is the pool of log files, `disk` what all
 //! logs take together, `in_flight` the starts and stops that a close waits for.
 
 mod adopt;
@@ -13,29 +13,33 @@ mod gates;
 pub(crate) mod in_flight;
 mod list;
 mod logs;
-mod registry;
+mod process_map;
 mod restore;
 mod retention;
 pub(crate) mod spawner;
 mod start;
 mod sweep;
+mod take_over;
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_output::log::Pool;
+use lastbyte_sys::registry::Registry;
 use tokio::sync::{Notify, Semaphore, watch};
 
 pub use crate::journal::{JournalState, set_aside_folders};
 pub use close::{CloseReport, Survivors, survived};
 pub use list::{Filter, Page, PhaseKind, Phases};
-pub use registry::ForgetError;
+pub use process_map::ForgetError;
 pub use restore::Restored;
 pub use retention::Retention;
 pub use start::{Refused, StartError, Started};
+pub use take_over::FromKeeper;
 
 use crate::counts::Counts;
 use crate::engine::disk::Disk;
@@ -43,7 +47,7 @@ use crate::engine::in_flight::InFlight;
 use crate::engine::spawner::{InProcess, Spawner};
 use crate::feed::{EventKind, Feed};
 use crate::id::Ids;
-use crate::journal::{HashKey, Journal, Replayed, SetAside};
+use crate::journal::{HashKey, Journal, Opening, Replayed, SetAside};
 use crate::owner::pump::MOST_LARGE_PIPES;
 use crate::process::Readers;
 use crate::sandbox::{Sandbox, SandboxError, Sandboxes};
@@ -52,7 +56,7 @@ use crate::tree::{Reach, Trees};
 use crate::{Id, Process};
 use gates::Gates;
 use logs::pool;
-use registry::Registry;
+use process_map::ProcessMap;
 
 /// One start that a spawner works on, and the next one.
 const TURNS_PER_SPAWNER: usize = 2;
@@ -70,7 +74,7 @@ struct Inner {
     trees: Trees,
     sandboxes: Sandboxes,
     /// The one lock of the engine: taken, read or changed, released; never over an await.
-    registry: Mutex<Registry>,
+    processes: Mutex<ProcessMap>,
     /// How many starts are under way.
     starting: InFlight,
     /// Limits the starts that hold descriptors to as many as keep the spawners busy. So a burst of
@@ -95,6 +99,8 @@ struct Inner {
     /// What launches of one key are compared by.
     hash_key: HashKey,
     restored: Restored,
+    /// Where processes are entered for a keeper.
+    registry: Option<Registry>,
 }
 
 impl Engine {
@@ -104,15 +110,35 @@ impl Engine {
         Self::with_spawner(settings, Arc::new(spawner))
     }
 
+    /// As [`Engine::new`], in a program that has a keeper: goes on with what was running when the
+    /// worker before this one died.
+    pub fn kept(settings: Settings, kept: FromKeeper) -> io::Result<Self> {
+        kept.begin();
+        let spawner = InProcess::start(settings.spawners, settings.mechanism)?;
+        Self::build(settings, Arc::new(spawner), Some(kept))
+    }
+
     /// An engine whose processes come from elsewhere.
     pub fn with_spawner(settings: Settings, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
+        Self::build(settings, spawner, None)
+    }
+
+    fn build(
+        settings: Settings,
+        spawner: Arc<dyn Spawner>,
+        kept: Option<FromKeeper>,
+    ) -> io::Result<Self> {
+        let (registry, inherited) = kept.map(|kept| (kept.registry, kept.inherited)).unzip();
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
         let mut aside = SetAside::new(&settings.state);
         let (journal, mut replayed) = match settings.history {
             History::None => (None, Replayed::default()),
             History::Journal => {
-                let (journal, replayed) = Journal::open(&settings.state, &mut aside)?;
+                let is_first = |registry: &Registry| registry.header().generation.load(SeqCst) <= 1;
+                let is_first = registry.as_ref().is_none_or(is_first);
+                let opening = if is_first { Opening::AtStart } else { Opening::AtTakeOver };
+                let (journal, replayed) = Journal::open(&settings.state, &mut aside, opening)?;
                 (Some(Arc::new(journal)), replayed)
             }
         };
@@ -127,12 +153,12 @@ impl Engine {
             logs: Arc::new(pool(logs, settings.history, &replayed)),
             settings,
             spawner,
-            registry: Mutex::default(),
+            processes: Mutex::default(),
             starting: InFlight::default(),
             stops: InFlight::default(),
             ended,
             large_pipes: Arc::new(Semaphore::new(MOST_LARGE_PIPES)),
-            feed: Feed::new(Arc::clone(&counts)),
+            feed: Feed::new(Arc::clone(&counts), registry.map(|registry| registry.header())),
             counts,
             readers: Arc::default(),
             ids: Ids::after(replayed.pasts.keys().last().copied()),
@@ -140,9 +166,10 @@ impl Engine {
             journal,
             gates,
             restored: Restored::default(),
+            registry,
         };
         inner.take_back_unstarted(&mut replayed)?;
-        inner.restored = inner.restore(replayed, aside)?;
+        inner.restored = inner.restore(replayed, aside, inherited.unwrap_or_default())?;
         let engine = Self { inner: Arc::new(inner) };
         let ended = Arc::clone(&engine.inner.ended);
         tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner), ended));
@@ -151,7 +178,7 @@ impl Engine {
 
     /// The process with this id.
     pub fn get(&self, id: Id) -> Option<Process> {
-        self.inner.registry().get(id)
+        self.inner.processes().get(id)
     }
 
     /// What an earlier engine on the same state folder has left to this one.
@@ -206,12 +233,12 @@ impl Engine {
     /// Forgets an ended process and removes its log.
     pub fn forget(&self, id: Id) -> Result<(), ForgetError> {
         // Out of sight first: a start with its key must not attach to one whose log is going.
-        let (process, keyed) = self.inner.registry().take_out(id)?;
+        let (process, keyed) = self.inner.processes().take_out(id)?;
         // Then written down: an engine that goes here leaves files that the next one removes.
         self.inner.journal.iter().for_each(|journal| journal.forgotten(id));
         if let Err(source) = process.remove_log() {
             // While a file is stuck the process stays, and can be tried again.
-            self.inner.registry().put_back(process, keyed);
+            self.inner.processes().put_back(process, keyed);
             return Err(ForgetError::Remove { id, source });
         }
         self.inner.readers.forget(id);
@@ -222,9 +249,9 @@ impl Engine {
 }
 
 impl Inner {
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        // Every change to the registry is complete in itself, so a panic leaves it whole.
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    fn processes(&self) -> MutexGuard<'_, ProcessMap> {
+        // Every change to the map is complete in itself, so a panic leaves it whole.
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log_folder(&self) -> PathBuf {

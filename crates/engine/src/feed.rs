@@ -7,9 +7,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use lastbyte_output::log::Extent;
+use lastbyte_sys::registry::Header;
 use tokio::sync::watch;
 
 use crate::counts::Counts;
@@ -72,6 +74,8 @@ struct Shared {
     counts: Arc<Counts>,
     /// In a watch channel, so that the events and their notification cannot get out of step.
     kept: watch::Sender<Kept>,
+    /// Where the number of the newest event outlives this program.
+    header: Option<&'static Header>,
 }
 
 #[derive(Debug, Default)]
@@ -84,11 +88,17 @@ struct Kept {
 const MOST: usize = 10_000;
 
 impl Feed {
-    pub(crate) fn new(counts: Arc<Counts>) -> Self {
-        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let epoch = u64::try_from(epoch.as_micros()).unwrap_or(u64::MAX);
-        let kept = watch::Sender::new(Kept::default());
-        Self { shared: Arc::new(Shared { epoch, counts, kept }) }
+    /// With a header, the numbers go on where those of the worker before this one ended.
+    pub(crate) fn new(counts: Arc<Counts>, header: Option<&'static Header>) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        let (epoch, newest) =
+            header.map_or((now, 0), |Header { feed: [epoch, newest], .. }| {
+                let before = epoch.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
+                (before.err().unwrap_or(now), newest.load(Ordering::SeqCst))
+            });
+        let kept = watch::Sender::new(Kept { events: VecDeque::new(), newest });
+        Self { shared: Arc::new(Shared { epoch, counts, kept, header }) }
     }
 
     /// When this feed began, in microseconds of unix time. Numbers start at 1 in every engine, so
@@ -118,6 +128,9 @@ impl Feed {
         self.shared.counts.count_event(&kind);
         self.shared.kept.send_modify(|kept| {
             kept.newest += 1;
+            if let Some(Header { feed: [_, newest], .. }) = self.shared.header {
+                newest.store(kept.newest, Ordering::SeqCst);
+            }
             let (number, spec) = (kept.newest, Arc::clone(spec));
             kept.events.push_back(Arc::new(Event { number, at: SystemTime::now(), spec, kind }));
             if kept.events.len() > MOST {
@@ -155,7 +168,7 @@ mod tests {
     use crate::{Id, Launch};
 
     fn feed_of(count: u64) -> Feed {
-        let feed = Feed::new(Arc::default());
+        let feed = Feed::new(Arc::default(), None);
         let spec = Spec::new(Id::fresh(), &Launch::shell(""), "/".into(), SystemTime::now());
         let spec = Arc::new(spec);
         (0..count).for_each(|_| feed.post(&spec, EventKind::Started));

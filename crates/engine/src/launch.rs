@@ -43,6 +43,9 @@ pub struct Launch {
     pub labels: BTreeMap<String, String>,
     /// Reported to readers of the feed after the ending.
     pub touches: Option<Touches>,
+    /// Whether it goes on when the server dies and another one takes over. One that belongs to a
+    /// connection does not: its client is gone.
+    pub outlives_server: bool,
 }
 
 /// What others may know of a launch: no values of variables, no input. The handle, the journal and
@@ -180,6 +183,7 @@ impl Launch {
             key: None,
             labels: BTreeMap::new(),
             touches: None,
+            outlives_server: true,
         }
     }
 

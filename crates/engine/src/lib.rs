@@ -17,6 +17,7 @@ mod feed;
 mod id;
 mod journal;
 mod launch;
+mod notes;
 mod owner;
 mod process;
 mod sandbox;
@@ -27,8 +28,8 @@ mod tree;
 pub use counts::{CauseKind, Counts, Distribution, Histogram, StatusKind};
 pub use engine::spawner::{InProcess, SpawnFuture, Spawner};
 pub use engine::{
-    CloseReport, Engine, Filter, ForgetError, JournalState, Page, PhaseKind, Phases, Refused,
-    Restored, Retention, StartError, Started, Survivors, set_aside_folders, survived,
+    CloseReport, Engine, Filter, ForgetError, FromKeeper, JournalState, Page, PhaseKind, Phases,
+    Refused, Restored, Retention, StartError, Started, Survivors, set_aside_folders, survived,
 };
 pub use feed::{Batch, Event, EventKind, Feed};
 pub use id::Id;
@@ -43,7 +44,7 @@ pub use owner::owner_end::{Delivery, ResizeError, SignalError};
 pub use owner::pump::Drained;
 pub use owner::stdin::{StdinOpen, StdinState, WriteError, Written};
 pub use process::ending::{
-    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+    Cause, Closing, End, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 pub use process::log_source::LogSource;
 pub use process::snapshot::{Phase, Snapshot};

@@ -98,6 +98,12 @@ impl Process {
         &self.shared.recorded
     }
 
+    /// The leader's pid, if nobody saw the end of the process and the leader still runs.
+    pub fn runs_unseen(&self) -> Option<i32> {
+        let is_lost = self.phase() == PhaseKind::Lost;
+        (is_lost && self.shared.tree.leader_runs()).then(|| self.pid())
+    }
+
     /// The file that its output is in. Little output is kept in memory once it has ended.
     pub fn log_file(&self) -> Option<&Path> {
         self.shared.log.file()
@@ -212,8 +218,7 @@ impl Process {
     }
 
     async fn carry_out_stop(&self, policy: StopPolicy, verb: Verb) -> StopProof {
-        let grace = policy.grace;
-        let ticket = self.ask(|reply| Command::Stopping { verb, grace, reply }).await;
+        let ticket = self.ask(|reply| Command::Stopping { verb, policy, reply }).await;
         let (escalation, hurry) = match ticket {
             Some(StopTicket { escalation, hurry }) => (escalation, hurry),
             None => (Escalation::default(), false),

@@ -11,6 +11,7 @@ use lastbyte_sys::Signal;
 use lastbyte_sys::procfs::Stat;
 use tokio::task::spawn_blocking;
 
+use crate::notes::Notes;
 use crate::tree::{ForkChain, Reach, Target, Tree, TreeView};
 use round::{Left, Round};
 
@@ -52,7 +53,10 @@ pub struct StopProof {
 
 /// Whether KILL was needed. Shared with the owner, which reports it in the ending.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Escalation(Arc<AtomicBool>);
+pub(crate) struct Escalation {
+    happened: Arc<AtomicBool>,
+    notes: Notes,
+}
 
 impl Default for StopPolicy {
     fn default() -> Self {
@@ -66,12 +70,18 @@ impl StopPolicy {
 }
 
 impl Escalation {
+    /// As it was noted, and noted from now on.
+    pub(crate) fn noted(notes: &Notes) -> Self {
+        Self { happened: Arc::new(notes.escalated().into()), notes: notes.clone() }
+    }
+
     pub(crate) fn happens(&self) {
-        self.0.store(true, Ordering::Release);
+        self.notes.note_escalation();
+        self.happened.store(true, Ordering::Release);
     }
 
     pub(crate) fn happened(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.happened.load(Ordering::Acquire)
     }
 }
 

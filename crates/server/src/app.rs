@@ -1,21 +1,46 @@
 //! What every door shares: the engine, the limits and the request to shut down.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::Body;
 use lastbyte_engine::{Engine, Id, Process};
-use lastbyte_wire::{Error, ErrorCode};
+use lastbyte_wire::{Error, ErrorCode, KeeperHealth};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::doors::websocket::Messages;
 use crate::listen::Traffic;
 use crate::listen::body::collect;
-use crate::{Answers, Limits, Sandboxing};
+use crate::{Answers, Limits, Sandboxing, to_wire};
 
 const KIB: usize = 1024;
+
+/// The keeper of a server: the process that starts another one when it crashes.
+#[derive(Debug)]
+pub struct KeptBy {
+    pub pid: u32,
+    pub worker_started: SystemTime,
+    pub restarts: u32,
+    /// How the last worker crashed.
+    pub last_crash: Option<String>,
+    pub is_gone: AtomicBool,
+}
+
+impl KeptBy {
+    fn health(&self) -> Option<KeeperHealth> {
+        let health = KeeperHealth {
+            pid: self.pid,
+            worker_pid: std::process::id(),
+            worker_started_unix_ns: to_wire::unix_ns(self.worker_started),
+            restarts: self.restarts,
+            last_crash: self.last_crash.clone(),
+        };
+        (!self.is_gone.load(Ordering::Relaxed)).then_some(health)
+    }
+}
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -23,6 +48,8 @@ pub struct App {
     pub engine: Engine,
     pub limits: Limits,
     pub started: SystemTime,
+    /// What is told of the keeper that has started this server, if one has.
+    pub keeper: Option<Arc<KeptBy>>,
     pub sandboxing: Sandboxing,
     /// For the server that its requests come through to count in.
     pub traffic: Arc<Traffic>,
@@ -42,6 +69,7 @@ impl App {
             engine,
             limits,
             started: SystemTime::now(),
+            keeper: None,
             sandboxing: Sandboxing::default(),
             traffic: Arc::new(Traffic::new(&limits)),
             answers: Arc::default(),
@@ -51,6 +79,12 @@ impl App {
             messages: Messages::new(&limits),
             shutdown: Arc::new(Notify::new()),
         }
+    }
+
+    /// With a keeper, which has been running for this long.
+    pub fn kept_by(self, keeper: Arc<KeptBy>, uptime: Duration) -> Self {
+        let started = self.started.checked_sub(uptime).unwrap_or(self.started);
+        Self { keeper: Some(keeper), started, ..self }
     }
 
     /// With another word on policies than that every command may do everything.
@@ -75,6 +109,11 @@ impl App {
             let message = format!("wait limit reached ({most} requests are waiting)");
             Error::new(ErrorCode::TooManyWaits, message).hint("try again in a moment")
         })
+    }
+
+    /// The keeper, as long as it lives.
+    pub(crate) fn keeper_health(&self) -> Option<KeeperHealth> {
+        self.keeper.as_ref()?.health()
     }
 
     /// How many requests are waiting.

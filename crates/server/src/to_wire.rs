@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
-    Cause, Closing, Delivery, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
-    Phase, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status, StopProof,
-    Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
+    Cause, Closing, Delivery, End, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
+    Phase, PhaseKind, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status,
+    StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -42,7 +42,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         dropped: dropped(&snapshot.extent.dropped),
         log_open: snapshot.log_open,
         log_file: process.log_file().map(|path| path.to_string_lossy().into_owned()),
-        ending: snapshot.ending().map(|known| ending(known, &spec.sandbox)),
+        ending: snapshot.ending().map(|known| ending(known, process)),
         recorded: process.is_recorded(),
     }
 }
@@ -92,14 +92,25 @@ pub fn start_error(error: &StartError) -> wire::Error {
 }
 
 pub fn phase(phase: &Phase) -> wire::Phase {
-    match phase {
-        Phase::Running => wire::Phase::Running,
-        Phase::Draining => wire::Phase::Draining,
-        Phase::Ended(_) => wire::Phase::Ended,
+    match PhaseKind::from(phase) {
+        PhaseKind::Running => wire::Phase::Running,
+        PhaseKind::Draining => wire::Phase::Draining,
+        PhaseKind::Ended => wire::Phase::Ended,
+        PhaseKind::Lost => wire::Phase::Lost,
     }
 }
 
-pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
+/// The ending of this process.
+pub fn ending(ending: &Ending, process: &Process) -> wire::Ending {
+    let mut known = ending_at_the_time(ending, &process.spec().sandbox);
+    if let wire::Status::Lost { running_pid, .. } = &mut known.status {
+        *running_pid = process.runs_unseen();
+    }
+    known
+}
+
+/// As it was published.
+fn ending_at_the_time(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
     wire::Ending {
         status: status(ending.status),
         cause: cause(ending.cause),
@@ -109,6 +120,7 @@ pub fn ending(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
         times: times(&ending.times),
         usage: ending.usage.as_ref().map(usage),
         sandbox_denied: sandbox.denied(ending.status),
+        oom_killed: ending.usage.is_some_and(|usage| usage.oom_killed),
     }
 }
 
@@ -120,12 +132,13 @@ fn status(status: Status) -> wire::Status {
             name: signal.to_string(),
             core_dumped,
         },
-        Status::Lost(why) => wire::Status::Lost { why: why.to_string() },
+        Status::Lost(why) => wire::Status::Lost { why: why.to_string(), running_pid: None },
     }
 }
 
-fn cause(cause: Cause) -> wire::Cause {
-    match cause {
+fn cause(cause: Cause) -> Option<wire::Cause> {
+    Some(match cause {
+        Cause::Unknown => return None,
         Cause::Own => wire::Cause::Own,
         Cause::TimedOut { which, escalated } => {
             wire::Cause::TimedOut { which: timeout(which), escalated }
@@ -136,7 +149,7 @@ fn cause(cause: Cause) -> wire::Cause {
         Cause::Stopped { verb: Verb::Close, escalated } => {
             wire::Cause::Stopped { verb: wire::StopVerb::Close, escalated }
         }
-    }
+    })
 }
 
 fn timeout(which: Timeout) -> wire::TimeoutKind {
@@ -146,8 +159,9 @@ fn timeout(which: Timeout) -> wire::TimeoutKind {
     }
 }
 
-fn closing(closing: &Closing) -> wire::Closing {
-    match closing {
+fn closing(closing: &Closing) -> Option<wire::Closing> {
+    Some(match closing {
+        Closing::Unknown => return None,
         Closing::Eof => wire::Closing::Eof,
         Closing::Held(Holders::Unknown) => wire::Closing::Held { holders: None },
         Closing::Held(Holders::Known(holders)) => {
@@ -157,11 +171,12 @@ fn closing(closing: &Closing) -> wire::Closing {
             };
             wire::Closing::Held { holders: Some(holders.iter().map(holder).collect()) }
         }
-    }
+    })
 }
 
-fn kept(kept: &Kept) -> wire::Kept {
-    match kept {
+fn kept(kept: &Kept) -> Option<wire::Kept> {
+    Some(match kept {
+        Kept::Unknown => return None,
         Kept::Whole => wire::Kept::Whole,
         Kept::Dropped(gone) => wire::Kept::Dropped { dropped: dropped(gone) },
         Kept::Failed { failed, dropped: gone } => wire::Kept::Failed {
@@ -169,7 +184,7 @@ fn kept(kept: &Kept) -> wire::Kept {
             at: failed.at,
             dropped: dropped(gone),
         },
-    }
+    })
 }
 
 pub fn dropped(dropped: &Dropped) -> Vec<wire::Range> {
@@ -188,12 +203,25 @@ pub fn stream(stream: log::Stream) -> wire::Stream {
 }
 
 fn times(times: &Times) -> wire::Times {
-    wire::Times {
+    let none = wire::Times {
         started_unix_ns: unix_ns(times.started),
-        exited_unix_ns: unix_ns(times.exited),
-        ended_unix_ns: unix_ns(times.ended),
-        ran_ns: ns(times.ran),
-        drained_ns: ns(times.drained),
+        exited_unix_ns: None,
+        ended_unix_ns: None,
+        found_unix_ns: None,
+        ran_ns: None,
+        drained_ns: None,
+    };
+    match times.end {
+        End::Seen { exited, ended, ran, drained } => wire::Times {
+            exited_unix_ns: Some(unix_ns(exited)),
+            ended_unix_ns: Some(unix_ns(ended)),
+            ran_ns: Some(ns(ran)),
+            drained_ns: Some(ns(drained)),
+            ..none
+        },
+        End::Unseen { found, after: _ } => {
+            wire::Times { found_unix_ns: Some(unix_ns(found)), ..none }
+        }
     }
 }
 
@@ -242,7 +270,8 @@ pub fn event(event: &Event) -> wire::Event {
             EventKind::FirstOutput => wire::EventKind::FirstOutput,
             EventKind::TimedOut { which } => wire::EventKind::TimedOut { which: timeout(*which) },
             EventKind::Ended(known) => {
-                wire::EventKind::Ended { ending: Box::new(ending(known, &event.spec.sandbox)) }
+                let ending = ending_at_the_time(known, &event.spec.sandbox);
+                wire::EventKind::Ended { ending: Box::new(ending) }
             }
             EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {
                 chats: touches.sessions.iter().map(|session| session.0.clone()).collect(),

@@ -18,21 +18,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::pipe::retry;
 use crate::raw::{check, number, syscall};
+use crate::registry::{Leader, Slot};
 use crate::{Signal, leaders};
 
 /// An unreaped child that leads a session and a process group of its own.
 ///
 /// Dropping it unreaped (a panic, a runtime shutdown) kills its group; a dedicated thread then
 /// reaps it.
+///
+/// After a take-over the leader is a child of the keeper, which writes its status into its slot and
+/// does not reap it before that is released.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
     /// `None` only once reaping has begun.
     pidfd: Option<Arc<OwnedFd>>,
+    parent: Parent,
+    /// Where it is entered for a keeper.
+    slot: Option<Arc<Slot>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parent {
+    Us,
+    Keeper,
 }
 
 /// The child's pidfd, for waiting until it exits: readable from then on. It stays open after the
@@ -47,6 +60,27 @@ pub struct ExitWatch {
 pub enum Status {
     Exited(i32),
     Signalled { signal: Signal, core_dumped: bool },
+}
+
+impl Status {
+    /// From the number that wait(2) gives. `None` for a signal that is none.
+    pub(crate) fn from_wait(code: i32) -> Option<Self> {
+        if libc::WIFEXITED(code) {
+            return Some(Self::Exited(libc::WEXITSTATUS(code)));
+        }
+        let signal = Signal::from_number(libc::WTERMSIG(code)).ok()?;
+        Some(Self::Signalled { signal, core_dumped: libc::WCOREDUMP(code) })
+    }
+
+    pub(crate) fn to_wait(self) -> i32 {
+        const CORE_DUMPED: i32 = 0x80;
+        match self {
+            Self::Exited(code) => (code & 0xff) << 8,
+            Self::Signalled { signal, core_dumped } => {
+                signal.number() | if core_dumped { CORE_DUMPED } else { 0 }
+            }
+        }
+    }
 }
 
 /// Something else reaped the child, and the kernel no longer knows its status.
@@ -64,18 +98,45 @@ pub struct Usage {
     pub peak_memory: u64,
 }
 
-/// The result of reaping.
+/// How a leader has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reaped {
+pub struct Exited {
     pub status: Status,
     /// `None` if the status came from the pidfd after someone else reaped the child: that reports
     /// no usage.
     pub usage: Option<Usage>,
 }
 
+impl From<(Status, Usage)> for Exited {
+    fn from((status, usage): (Status, Usage)) -> Self {
+        Self { status, usage: Some(usage) }
+    }
+}
+
 impl Child {
     pub(crate) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
-        Self { pid, pidfd: Some(Arc::new(pidfd)) }
+        Self { pid, pidfd: Some(Arc::new(pidfd)), parent: Parent::Us, slot: None }
+    }
+
+    /// The leader of this slot, which an earlier worker cloned: now a child of the keeper. `None` if
+    /// it was never born, or is gone.
+    pub fn taken_over(slot: Arc<Slot>) -> Option<Self> {
+        let pid = Pid::from_raw(slot.place().pid()?)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        leaders::taken_over(pid);
+        let (pidfd, parent) = (Some(Arc::new(pidfd)), Parent::Keeper);
+        Some(Self { pid, pidfd, parent, slot: Some(slot) })
+    }
+
+    /// It is entered in this slot until it is reaped.
+    pub fn entered_in(mut self, slot: Option<Arc<Slot>>) -> Self {
+        self.slot = slot;
+        self
+    }
+
+    /// Whether its parent is the keeper, which tells of its exit a moment after its pidfd.
+    pub fn is_taken_over(&self) -> bool {
+        self.parent == Parent::Keeper
     }
 
     pub fn exit_watch(&self) -> ExitWatch {
@@ -87,11 +148,40 @@ impl Child {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// The status if the leader has exited. It stays a zombie.
-    pub fn peek(&self) -> Result<Option<Status>, Lost> {
-        match wait(self.as_fd(), PEEK) {
-            Ok(answer) => Ok(answer.map(|(status, _)| status)),
-            Err(_) => status_from_pidfd(self.as_fd()).map(Some),
+    /// The status and usage if the leader has exited. It stays a zombie.
+    pub fn peek(&self) -> Result<Option<Exited>, Lost> {
+        match self.parent {
+            Parent::Us => match wait(self.as_fd(), PEEK) {
+                Ok(answer) => Ok(answer.map(Exited::from)),
+                Err(_) => taken_by_others(self.as_fd()).map(Some),
+            },
+            Parent::Keeper => match self.told() {
+                Some(exited) => Ok(Some(exited)),
+                // It lives, or the keeper is about to tell.
+                None if self.is_unreaped() => Ok(None),
+                None => taken_by_others(self.as_fd()).map(Some),
+            },
+        }
+    }
+
+    /// What the keeper has told.
+    fn told(&self) -> Option<Exited> {
+        let exit = self.slot.as_ref()?.place().exit()?;
+        Some(Exited { status: exit.status, usage: Some(exit.usage) })
+    }
+
+    /// When the keeper saw its exit, in nanoseconds of unix time and of the monotonic clock. `None`
+    /// for a child of our own.
+    pub fn exit_told_at(&self) -> Option<[u64; 2]> {
+        let slot = self.slot.as_ref().filter(|_| self.is_taken_over())?;
+        slot.place().exit().map(|exit| exit.at)
+    }
+
+    /// Whether its pid is still its own.
+    fn is_unreaped(&self) -> bool {
+        match self.parent {
+            Parent::Us => wait(self.as_fd(), PEEK).is_ok(),
+            Parent::Keeper => exists(self.as_fd()),
         }
     }
 
@@ -103,19 +193,32 @@ impl Child {
     pub fn signal_group(&self, signal: Signal) -> bool {
         // The pid is no longer ours if another part of the program waits for children it did not
         // start, or ignores SIGCHLD.
-        let unreaped = wait(self.as_fd(), PEEK).is_ok();
         // SAFETY: kill(2) reads its two arguments and no memory.
-        unreaped && unsafe { libc::kill(-self.pid(), signal.number()) == 0 }
+        self.is_unreaped() && unsafe { libc::kill(-self.pid(), signal.number()) == 0 }
     }
 
     fn pidfd(&self) -> &Arc<OwnedFd> {
         self.pidfd.as_ref().expect("taken only by reap and drop")
     }
 
-    /// Waits for the exit if necessary, takes the status and removes the zombie.
-    pub fn reap(mut self) -> Result<Reaped, Lost> {
+    /// Waits for the exit if necessary, takes the status and removes the zombie, or lets the keeper
+    /// do so. The slot says first that its number will be free.
+    pub fn reap(mut self) -> Result<Exited, Lost> {
         let pidfd = self.pidfd.take().expect("taken only here and in drop");
-        reap(self.pid, pidfd.as_fd())
+        match self.parent {
+            Parent::Us => reap(self.pid, pidfd.as_fd(), self.slot.as_ref()),
+            Parent::Keeper => {
+                let exited = self.told().map_or_else(|| taken_by_others(pidfd.as_fd()), Ok);
+                self.release();
+                exited
+            }
+        }
+    }
+
+    /// The keeper may reap it.
+    fn release(&self) {
+        self.slot.iter().for_each(|slot| slot.place().set_leader(Leader::Released));
+        leaders::reaped(self.pid);
     }
 }
 
@@ -138,11 +241,23 @@ impl Drop for Child {
             self.signal_group(Signal::KILL);
         }
         let Some(pidfd) = self.pidfd.take() else { return };
-        // A killed leader exits at once unless it hangs in the kernel, so a thread does the
-        // waiting. If no thread can be created, the zombie stays until this program ends.
-        let pid = self.pid;
-        _ = std::thread::Builder::new().spawn(move || reap(pid, pidfd.as_fd()));
+        let (pid, slot) = (self.pid, self.slot.clone());
+        match self.parent {
+            // A killed leader exits at once unless it hangs in the kernel, so a thread does the
+            // waiting. If no thread can be created, the zombie stays until this program ends.
+            Parent::Us => {
+                let reap = move || reap(pid, pidfd.as_fd(), slot.as_ref());
+                _ = std::thread::Builder::new().spawn(reap);
+            }
+            Parent::Keeper => self.release(),
+        }
     }
+}
+
+/// Signals the group of a leader that the keeper has not reaped, so that its number is its own.
+pub fn signal_unreaped_group(pid: i32, signal: Signal) {
+    // SAFETY: kill(2) reads its two arguments and no memory. A group that is gone is no error.
+    unsafe { libc::kill(-pid, signal.number()) };
 }
 
 /// Kills and reaps a child without a pidfd. Its pid is ours until it is reaped.
@@ -157,27 +272,47 @@ pub(crate) fn abandon(pid: Pid) {
     _ = std::thread::Builder::new().spawn(wait);
 }
 
-fn reap(pid: Pid, pidfd: BorrowedFd<'_>) -> Result<Reaped, Lost> {
+fn reap(pid: Pid, pidfd: BorrowedFd<'_>, slot: Option<&Arc<Slot>>) -> Result<Exited, Lost> {
+    let mark = |leader| slot.into_iter().for_each(|slot| slot.place().set_leader(leader));
+    mark(Leader::Released);
     let answer = wait(pidfd, libc::WEXITED);
     leaders::reaped(pid);
+    mark(Leader::Reaped);
     match answer {
-        Ok(Some((status, usage))) => Ok(Reaped { status, usage: Some(usage) }),
-        Ok(None) | Err(_) => status_from_pidfd(pidfd).map(|status| Reaped { status, usage: None }),
+        Ok(Some(exited)) => Ok(exited.into()),
+        Ok(None) | Err(_) => taken_by_others(pidfd),
     }
 }
 
-/// Whether it has exited, without reaping it.
-const PEEK: i32 = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+fn taken_by_others(pidfd: BorrowedFd<'_>) -> Result<Exited, Lost> {
+    status_from_pidfd(pidfd).map(|status| Exited { status, usage: None })
+}
 
-/// `waitid` on a pidfd with resource usage. No safe wrapper offers this.
+/// Whether the process is there, zombies included.
+fn exists(pidfd: BorrowedFd<'_>) -> bool {
+    // SAFETY: the descriptor is borrowed for the call; signal 0 is never delivered.
+    check(unsafe { syscall(libc::SYS_pidfd_send_signal, [number(pidfd), 0, 0, 0]) }).is_ok()
+}
+
+/// Whether it has exited, without reaping it.
+pub(crate) const PEEK: i32 = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+
+/// `waitid` on a pidfd with resource usage.
 pub(crate) fn wait(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<(Status, Usage)>, Errno> {
+    wait_for((libc::P_PIDFD as usize, number(pidfd)), options)
+}
+
+/// `waitid` on one child with resource usage. No safe wrapper offers this.
+pub(crate) fn wait_for(
+    (kind, id): (usize, usize),
+    options: i32,
+) -> Result<Option<(Status, Usage)>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    let (kind, pidfd) = (libc::P_PIDFD as usize, number(pidfd));
     let (info_at, usage_at) = (info.as_mut_ptr() as usize, usage.as_mut_ptr() as usize);
-    let args = [kind, pidfd, info_at, options.unsigned_abs() as usize, usage_at];
-    // SAFETY: both pointers are to live, writable values of the types the call fills, and the
-    // descriptor is borrowed for the duration of the call.
+    let args = [kind, id, info_at, options.unsigned_abs() as usize, usage_at];
+    // SAFETY: both pointers are to live, writable values of the types the call fills; a child is
+    // named by a number, which need not be one.
     retry(|| check(unsafe { syscall(libc::SYS_waitid, args) }))?;
     // SAFETY: all-zero is a valid siginfo_t, and the call has filled in its fields.
     let info = unsafe { info.assume_init() };
@@ -231,12 +366,7 @@ pub(crate) fn status_from_pidfd(pidfd: BorrowedFd<'_>) -> Result<Status, Lost> {
     if answer != 0 || u64::from(info[0]) & PIDFD_INFO_EXIT == 0 {
         return Err(Lost);
     }
-    let code = info[15].cast_signed();
-    if libc::WIFEXITED(code) {
-        return Ok(Status::Exited(libc::WEXITSTATUS(code)));
-    }
-    let signal = Signal::from_number(libc::WTERMSIG(code)).map_err(|_| Lost)?;
-    Ok(Status::Signalled { signal, core_dumped: libc::WCOREDUMP(code) })
+    Status::from_wait(info[15].cast_signed()).ok_or(Lost)
 }
 
 /// `pidfd_send_signal`, for any signal number.

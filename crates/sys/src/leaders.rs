@@ -56,6 +56,11 @@ impl Drop for Births {
     }
 }
 
+/// Adds a leader that an earlier worker cloned.
+pub(crate) fn taken_over(pid: Pid) {
+    *leaders().unreaped.entry(pid.as_raw_nonzero().get()).or_default() += 1;
+}
+
 /// Removes a leader that was reaped.
 pub(crate) fn reaped(pid: Pid) {
     let pid = pid.as_raw_nonzero().get();

@@ -8,33 +8,43 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("lastbyte runs on Linux; other systems need their own spawn, child and procfs");
 
+pub mod adopted;
 pub mod cgroup;
 mod child;
 pub mod child_exits;
 pub mod confine;
 pub mod descriptor_limit;
 pub mod file;
+pub mod holder;
 mod leaders;
 pub mod listen_fds;
 pub mod listening;
 pub mod memory;
+pub mod memory_file;
+pub mod oom;
 pub mod orphans;
 mod own_program;
 pub mod own_signals;
+pub mod packets;
 pub mod pipe;
 pub mod probe;
 pub mod procfs;
 pub mod pty;
 mod raw;
 pub mod readiness;
+pub mod registry;
 pub mod resolve;
 mod signal;
 pub mod socket;
 pub mod spawn;
 pub mod tag;
+pub mod time;
 pub mod user;
+pub mod worker;
 
-pub use child::{Child, ExitWatch, Lost, Reaped, Status, Usage, exceeds_own_peak};
+pub use child::{
+    Child, ExitWatch, Exited, Lost, Status, Usage, exceeds_own_peak, signal_unreaped_group,
+};
 pub use own_program::OwnProgram;
 pub use rustix::io::Errno;
 pub use signal::{Signal, UnknownSignal};

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
@@ -13,18 +13,29 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, w
 use crate::leaders;
 use crate::procfs::{self, pids};
 
-static ADOPTING: AtomicBool = AtomicBool::new(false);
+/// Who adopts the orphans of this program's trees: this program, its keeper, or nobody (0).
+static ADOPTER: AtomicI32 = AtomicI32::new(0);
 
 /// Makes this program the subreaper: processes below it that lose their parent become its children.
 pub fn adopt() -> Result<(), Errno> {
     set_child_subreaper(Some(getpid()))?;
-    ADOPTING.store(true, Ordering::Relaxed);
+    ADOPTER.store(getpid().as_raw_nonzero().get(), Ordering::Relaxed);
     Ok(())
 }
 
-/// Whether this program adopts orphans, so that all members of its trees are its descendants.
+/// The keeper, which started this program, adopts them and reaps them.
+pub fn adopted_by(keeper: i32) {
+    ADOPTER.store(keeper, Ordering::Relaxed);
+}
+
+/// The process that all members of this program's trees descend from, if there is one.
+pub fn adopter() -> Option<i32> {
+    Some(ADOPTER.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
+}
+
+/// Whether orphans are adopted, so that all members of its trees descend from one process.
 pub fn adopts() -> bool {
-    ADOPTING.load(Ordering::Relaxed)
+    adopter().is_some()
 }
 
 /// Whether a child of this program is an orphan: neither a leader nor about to become one.
@@ -44,13 +55,14 @@ fn own_session() -> i32 {
     unsafe { libc::getsid(0) }
 }
 
-/// The orphans among our children, zombies included, newest last. Much faster than listing all
-/// processes. It may miss one if others exit meanwhile; the next call finds it.
+/// The orphans among the adopter's children, zombies included, newest last. Much faster than listing
+/// all processes. It may miss one if others exit meanwhile; the next call finds it.
 pub fn adopted() -> io::Result<Vec<i32>> {
+    let own = getpid().as_raw_nonzero().get();
     // The kernel reparents orphans to the first thread, which lives as long as the program.
-    let own = getpid().as_raw_nonzero();
-    let text = fs::read_to_string(format!("/proc/self/task/{own}/children"))?;
-    Ok(pids(&text).filter(|pid| !leaders::is_leader(*pid)).collect())
+    let adopter = adopter().unwrap_or(own);
+    let text = fs::read_to_string(format!("/proc/{adopter}/task/{adopter}/children"))?;
+    Ok(pids(&text).filter(|pid| *pid != own && !leaders::is_leader(*pid)).collect())
 }
 
 /// Reaps the zombies of adopted orphans and returns how many. It never takes a leader's status.
@@ -72,7 +84,7 @@ fn reap_if_orphan(pid: i32) -> bool {
 
 /// Our children, zombies included. It may miss one if others exit meanwhile; the next call finds
 /// it, and either exit triggers one.
-fn children() -> Vec<i32> {
+pub fn children() -> Vec<i32> {
     let own = getpid().as_raw_nonzero().get();
     by_thread().unwrap_or_else(|| {
         // The kernel lacks CONFIG_PROC_CHILDREN.

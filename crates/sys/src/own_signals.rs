@@ -2,10 +2,13 @@
 //!
 //! Masks and ignored signals survive exec, so a program may start with signals it cannot receive.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::raw::syscall;
+use crate::Signal;
+use crate::raw::{check, syscall};
 
 /// Every signal that can be ignored, as a bit set: bit n - 1 is signal n.
 pub(crate) const ALL: u64 = !(1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1));
@@ -79,4 +82,42 @@ pub(crate) fn change_mask(how: libc::c_int, mask: u64) -> u64 {
     // SAFETY: both masks are live and 8 bytes, the size the kernel uses.
     unsafe { syscall(libc::SYS_rt_sigprocmask, [how, new, place, size_of::<u64>()]) };
     old
+}
+
+/// Signals that wait to be read, instead of interrupting. For a program with one thread.
+#[derive(Debug)]
+pub struct SignalQueue {
+    descriptor: OwnedFd,
+}
+
+impl SignalQueue {
+    /// From now on these signals are queued. One that is ignored stays ignored, as `nohup` wants it.
+    pub fn open(signals: &[Signal]) -> io::Result<Self> {
+        let heard = signals.iter().map(|signal| signal.number().unsigned_abs() as usize);
+        let heard = heard.filter(|signal| !is_ignored(*signal));
+        let mask = heard.fold(0u64, |set, signal| set | 1 << (signal - 1));
+        change_mask(libc::SIG_BLOCK, mask);
+        let flags = (libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).unsigned_abs() as usize;
+        let args = [usize::MAX, ptr::from_ref(&mask) as usize, size_of::<u64>(), flags];
+        // SAFETY: the mask is live and has the size the kernel uses; -1 makes a new descriptor.
+        let number = check(unsafe { syscall(libc::SYS_signalfd4, args) })?;
+        // SAFETY: the kernel made this descriptor for us in the call above.
+        Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(number as i32) } })
+    }
+
+    /// The next signal, if one waits.
+    pub fn next(&self) -> Option<Signal> {
+        // struct signalfd_siginfo, which begins with the number.
+        let mut info = [0u8; 128];
+        let length = rustix::io::read(&self.descriptor, &mut info).ok()?;
+        let number: [u8; 4] = info[..length].first_chunk().copied()?;
+        Signal::from_number(i32::from_ne_bytes(number)).ok()
+    }
+}
+
+impl AsFd for SignalQueue {
+    /// Readable while a signal waits.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
 }

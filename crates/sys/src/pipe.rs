@@ -46,6 +46,17 @@ pub fn splice_into_file(
     retry(|| rustix::pipe::splice(&pipe, None, &file, Some(&mut offset), most, flags))
 }
 
+/// Moves up to `most` bytes of `file`, from its own position on, into `pipe`, without waiting.
+///
+/// The position moves with the bytes: at every moment it is the number of bytes that the pipe has
+/// taken, whatever happens to the caller. The pipe refers to the file's pages instead of copying them,
+/// so bytes that are in the pipe must not change in the file. `Ok(0)` is the end of the file, `EAGAIN`
+/// means that the pipe is full.
+pub fn splice_from_file(file: impl AsFd, pipe: impl AsFd, most: usize) -> Result<usize, Errno> {
+    let flags = SpliceFlags::NONBLOCK;
+    retry(|| rustix::pipe::splice(&file, None, &pipe, None, most, flags))
+}
+
 /// Reads what is ready, without waiting. `Ok(0)` is the end, `EAGAIN` means nothing yet.
 ///
 /// A writer that sets `O_DIRECT` on its end writes packets, and read(2) discards the part of a
@@ -139,6 +150,33 @@ mod tests {
             let want = [vec![0; size], vec![1; size], vec![2; size]].concat();
             assert!(bytes == want, "packets of {size} bytes");
         }
+    }
+
+    #[test]
+    fn the_position_of_a_file_follows_the_bytes_that_a_pipe_takes() {
+        use crate::memory_file;
+        let (read_end, write_end) = nonblocking_pipe().unwrap();
+        let file = memory_file::create("test").unwrap();
+        let bytes: Vec<u8> = (0..200_000).map(|number| (number % 251) as u8).collect();
+        memory_file::append(&file, 0, &bytes).unwrap();
+        let (mut got, mut chunk) = (Vec::<u8>::new(), vec![0; 50_000]);
+        while got.len() < bytes.len() {
+            while splice_from_file(&file, &write_end, 1 << 30) != Err(Errno::AGAIN) {
+                if memory_file::position(&file) == Ok(bytes.len() as u64) {
+                    break;
+                }
+            }
+            let in_pipe = ready(&write_end).unwrap();
+            assert_eq!(memory_file::position(&file), Ok(got.len() as u64 + in_pipe));
+            let count = read(&read_end, &mut chunk).unwrap();
+            got.extend(&chunk[..count]);
+        }
+        assert!(got == bytes);
+        assert_eq!(splice_from_file(&file, &write_end, 1), Ok(0));
+        drop(read_end);
+        memory_file::append(&file, 200_000, b"x").unwrap();
+        assert_eq!(splice_from_file(&file, &write_end, 1), Err(Errno::PIPE));
+        assert_eq!(memory_file::position(&file), Ok(200_000));
     }
 
     #[test]

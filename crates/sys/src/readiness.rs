@@ -25,5 +25,6 @@ mod sealed {
     impl OneDescriptor for std::os::fd::OwnedFd {}
     impl OneDescriptor for crate::ExitWatch {}
     impl OneDescriptor for crate::procfs::Member {}
+    impl OneDescriptor for crate::registry::Entered {}
     impl OneDescriptor for crate::spawn::Answers {}
 }

@@ -19,6 +19,7 @@ impl Signal {
     pub const KILL: Self = Self(libc::SIGKILL);
     pub const PIPE: Self = Self(libc::SIGPIPE);
     pub const TERM: Self = Self(libc::SIGTERM);
+    pub const CHLD: Self = Self(libc::SIGCHLD);
     pub const CONT: Self = Self(libc::SIGCONT);
     pub const STOP: Self = Self(libc::SIGSTOP);
     pub const SYS: Self = Self(libc::SIGSYS);

@@ -9,7 +9,7 @@
 //! falls, so no other number can be reached by lowering them: a process can drop its tag, but cannot
 //! take that of another tree.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::procfs::{read_if_visible, words};
+use crate::registry::Header;
 
 /// The number of one leader of this program, as its hard limits show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,9 +40,20 @@ impl Tag {
     /// A tag that no other leader of this program has. `None` if this program's own limits leave no
     /// room for another number.
     pub fn next() -> Option<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let count = NEXT.fetch_add(1, Ordering::Relaxed);
+        static OWN: AtomicU64 = AtomicU64::new(0);
+        let next = KEPT.get().map_or(&OWN, |header| &header.tags[1]);
+        let count = next.fetch_add(1, Ordering::Relaxed);
         Bases::of_this_program()?.tag(count << CHECK_BITS | check(count))
+    }
+
+    /// For a note that a later worker reads.
+    pub fn numbers(self) -> [u64; 2] {
+        [self.locks, self.rss]
+    }
+
+    /// `None` for zeros.
+    pub fn from_numbers([locks, rss]: [u64; 2]) -> Option<Self> {
+        (locks != 0).then_some(Self { locks, rss })
     }
 
     /// The tag of this process, if this program made it. `None` if the process is gone.
@@ -90,9 +102,26 @@ impl Bases {
     }
 }
 
+/// Where key and count of tags are if they outlive this program.
+static KEPT: OnceLock<&'static Header> = OnceLock::new();
+
+/// Goes on with the tags of the workers before this one. To be called before the first tag is made.
+pub fn go_on(header: &'static Header) {
+    _ = header.tags[0].compare_exchange(0, random(), Ordering::SeqCst, Ordering::SeqCst);
+    _ = KEPT.set(header);
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(0) | 1
+}
+
 fn check(count: u64) -> u64 {
-    static KEY: OnceLock<RandomState> = OnceLock::new();
-    KEY.get_or_init(RandomState::new).hash_one(count) & ((1 << CHECK_BITS) - 1)
+    static OWN: OnceLock<u64> = OnceLock::new();
+    let own = || *OWN.get_or_init(random);
+    let key = KEPT.get().map_or_else(own, |header| header.tags[0].load(Ordering::Relaxed));
+    let mut hasher = DefaultHasher::new();
+    (key, count).hash(&mut hasher);
+    hasher.finish() & ((1 << CHECK_BITS) - 1)
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use std::time::Duration;
 use lastbyte_sys::cgroup::{
     self, Cgroup, CgroupState, Claims, ParentCgroup, read_state, wait_until_empty,
 };
-use lastbyte_sys::spawn::{
-    Failure, Mechanism, Output, Request, Spawned, Spawners, Stdin, Step, open_ends,
-};
+use lastbyte_sys::spawn::{Failure, Mechanism, Request, Spawned, Spawners, Step, open_ends};
 use lastbyte_sys::{Child, Errno, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -45,14 +43,9 @@ fn spawn(argv: &[&str], cgroup: &Cgroup, mechanism: Mechanism) -> Result<Child, 
     let request = Request {
         programs: vec![string(&argv[0])],
         argv: argv.iter().map(string).collect(),
-        env: vec![],
         cwd: c"/".into(),
-        stdin: Stdin::Null,
-        output: Output::Merged,
         cgroup: Some(cgroup.path()),
-        tag: None,
-        confinement: None,
-        gate: None,
+        ..Request::default()
     };
     let (spawners, answers) = Spawners::start(1, mechanism, None).expect("threads");
     let (_ours, childs) = open_ends(request.stdin, request.output).expect("there is room");

@@ -12,6 +12,7 @@ use lastbyte_sys::confine::{
     Readable, RootUser, Ruleset, probe,
 };
 use lastbyte_sys::own_signals::prepare_for_children;
+use lastbyte_sys::registry::Registry;
 use lastbyte_sys::resolve::{FileId, resolve};
 use lastbyte_sys::spawn::{
     Answers, Failure, Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, Step,
@@ -29,14 +30,8 @@ fn request(argv: &[&str]) -> Request {
     Request {
         programs: vec![string(&argv[0])],
         argv: argv.iter().map(string).collect(),
-        env: vec![],
         cwd: c"/".into(),
-        stdin: Stdin::Null,
-        output: Output::Merged,
-        cgroup: None,
-        tag: None,
-        confinement: None,
-        gate: None,
+        ..Request::default()
     }
 }
 
@@ -100,11 +95,36 @@ fn a_child_writes_into_our_pipe_and_its_status_is_kept_for_us() {
         let spawned = spawn(request, mechanism).expect("sh starts");
         assert_eq!(read_all(merged(spawned.output)), "out\nerr\n");
         wait_for(&spawned.child, PollFlags::IN);
-        assert_eq!(spawned.child.peek(), Ok(Some(Status::Exited(7))));
-        assert_eq!(spawned.child.peek(), Ok(Some(Status::Exited(7))), "peeking takes nothing");
-        let reaped = spawned.child.reap().expect("ours to reap");
-        assert_eq!(reaped.status, Status::Exited(7));
-        assert!(reaped.usage.is_some());
+        let seen = spawned.child.peek().expect("ours").expect("it has exited");
+        assert_eq!(spawned.child.peek(), Ok(Some(seen)), "peeking takes nothing");
+        assert_eq!(seen.status, Status::Exited(7));
+        assert!(seen.usage.is_some());
+        assert_eq!(spawned.child.reap(), Ok(seen));
+    }
+}
+
+#[test]
+fn a_leader_is_in_its_slot_before_it_runs_and_says_that_it_executes() {
+    let (registry, _file) = Registry::create().expect("memory");
+    for mechanism in BOTH {
+        let slot = registry.enter(1).expect("room");
+        let place = slot.place();
+        let mut request = request(&["/bin/sh", "-c", "exit 3"]);
+        request.place = Some(place);
+        let spawned = spawn(request, mechanism).expect("sh starts");
+        assert_eq!((place.pid(), place.has_executed()), (Some(spawned.child.pid()), true));
+    }
+}
+
+#[test]
+fn a_leader_that_could_not_execute_leaves_its_slot_as_it_was() {
+    let (registry, _file) = Registry::create().expect("memory");
+    for mechanism in BOTH {
+        let slot = registry.enter(1).expect("room");
+        let mut request = request(&["/no/such/program"]);
+        request.place = Some(slot.place());
+        spawn(request, mechanism).expect_err("there is none");
+        assert_eq!((slot.place().pid(), slot.place().has_executed()), (None, false));
     }
 }
 
@@ -184,7 +204,7 @@ fn a_status_that_was_taken_is_still_known_or_reported_as_lost() {
     let pid = rustix::process::Pid::from_raw(spawned.child.pid());
     rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).expect("taken");
     // Linux 6.15 and later keep it for holders of the pidfd.
-    let known = spawned.child.peek();
+    let known = spawned.child.peek().map(|exited| exited.map(|exited| exited.status));
     assert!(matches!(known, Ok(Some(Status::Exited(9))) | Err(lastbyte_sys::Lost)), "{known:?}");
 }
 

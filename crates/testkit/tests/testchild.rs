@@ -58,6 +58,13 @@ fn written_bytes_are_the_pattern_on_each_stream() {
 }
 
 #[test]
+fn the_pattern_begins_where_it_is_told_to() {
+    let output = run("pattern-from 99 then write-bytes 70000 then write-bytes 100 err");
+    assert_eq!(output.stdout, pattern_bytes(99..70_099));
+    assert_eq!(output.stderr, pattern_bytes(99..199));
+}
+
+#[test]
 fn an_aborted_write_leaves_half_of_the_bytes_and_a_signal() {
     let output = run("abort-mid-write 1000");
     assert_eq!(output.stdout, pattern_bytes(0..500));

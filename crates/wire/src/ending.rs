@@ -5,14 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Range;
 
-/// How a process ended.
+/// How a process ended. If nobody saw the end (status `lost`), what only a witness could tell is
+/// absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     pub status: Status,
-    pub cause: Cause,
-    pub closing: Closing,
-    pub kept: Kept,
-    /// The length of the output; what follows in the log is late output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Closing>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+    /// The length of the output; what follows in the log is late output. If nobody saw the end, the
+    /// length of what was stored: there may have been more.
     pub final_len: u64,
     pub times: Times,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,6 +26,10 @@ pub struct Ending {
     /// Everything else that a sandbox denies is an error to the program.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sandbox_denied: bool,
+    /// The kernel killed a process of the tree because memory ran out. Known only where the tree has a
+    /// cgroup that accounts memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oom_killed: bool,
 }
 
 /// The leader's own status.
@@ -38,6 +47,9 @@ pub enum Status {
     /// The status is unknown.
     Lost {
         why: String,
+        /// The leader still runs, unwatched, with this process id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        running_pid: Option<i32>,
     },
 }
 
@@ -116,12 +128,19 @@ pub enum Kept {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     pub started_unix_ns: u64,
-    pub exited_unix_ns: u64,
-    pub ended_unix_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exited_unix_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_unix_ns: Option<u64>,
+    /// When the server found that nobody saw the end. Only then the others but the start are absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_unix_ns: Option<u64>,
     /// From the start to the leader's exit.
-    pub ran_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_ns: Option<u64>,
     /// From the leader's exit to the ending.
-    pub drained_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained_ns: Option<u64>,
 }
 
 /// Resources used by the leader and the children it waited for.

@@ -39,7 +39,8 @@ pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopp
 pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use verbs::{
-    Delivered, ForgetQuery, Health, HealthStatus, JournalHealth, Reach, ResizeRequest, Root,
-    SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor, WriteAnswer, WriteQuery,
+    Delivered, ForgetQuery, Health, HealthStatus, JournalHealth, KeeperHealth, Reach,
+    ResizeRequest, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,
+    WriteAnswer, WriteQuery,
 };
 pub use wait::{Met, Wait, WaitAnswer};

@@ -62,6 +62,9 @@ pub enum Phase {
     Draining,
     /// Everything is stored, and there is an ending.
     Ended,
+    /// The server was killed before the process ended, so nobody saw its end: it may still run. There
+    /// is an ending, with the status `lost`.
+    Lost,
 }
 
 impl Phase {
@@ -70,7 +73,13 @@ impl Phase {
             Self::Running => "running",
             Self::Draining => "draining",
             Self::Ended => "ended",
+            Self::Lost => "lost",
         }
+    }
+
+    /// Whether there is an ending, so that nothing but late output can come.
+    pub fn has_ending(self) -> bool {
+        matches!(self, Self::Ended | Self::Lost)
     }
 }
 

@@ -130,6 +130,7 @@ pub struct Root {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     pub version: String,
+    /// Of the process to signal or to wait for: the keeper, if there is one.
     pub pid: u32,
     pub started_unix_ns: u64,
     pub processes: u64,
@@ -140,6 +141,24 @@ pub struct Health {
     pub status: HealthStatus,
     #[serde(default)]
     pub journal: JournalHealth,
+    /// Absent from a server without a keeper, or whose keeper has died: a crash loses all its
+    /// running commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<KeeperHealth>,
+}
+
+/// The keeper of a server, which starts another worker when one crashes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeeperHealth {
+    pub pid: u32,
+    /// Of the process that does the work.
+    pub worker_pid: u32,
+    pub worker_started_unix_ns: u64,
+    /// How many workers crashed.
+    pub restarts: u32,
+    /// How the last one crashed, as the end of a sentence: `was killed by SIGKILL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_crash: Option<String>,
 }
 
 /// Whether the server works fully.

@@ -10,7 +10,7 @@ use super::spawn::plain;
 use floor::BareLoop;
 
 pub(crate) use floor::encode_and_write;
-pub(super) use server::Server;
+pub(crate) use server::Server;
 
 const ROUNDS: usize = 1000;
 const COPIES: usize = 3;

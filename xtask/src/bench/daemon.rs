@@ -34,7 +34,9 @@ impl Daemon {
     pub(super) fn start_with(mut command: Command) -> Result<Self> {
         let state = tempfile::tempdir()?;
         let child = command
-            .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
+            // One process, which can be measured and is gone when it is killed. Not by a variable,
+            // which every command would inherit.
+            .args(["serve", "--no-keeper", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
             .arg(state.path())
             .args(["--socket".as_ref(), state.path().join("socket").as_os_str()])
             .env("LASTBYTE_LOG", "warn")
@@ -102,7 +104,7 @@ pub(crate) fn empty_route() -> Result<()> {
 }
 
 /// A child that is killed and reaped when dropped.
-pub(super) struct KilledOnDrop(pub(super) Child);
+pub(crate) struct KilledOnDrop(pub(crate) Child);
 
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {

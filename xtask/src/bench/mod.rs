@@ -6,22 +6,22 @@
 #![expect(clippy::disallowed_methods, reason = "the floor uses std")]
 
 mod coder;
-mod codex;
+pub(crate) mod codex;
 mod copy;
 mod cost;
-mod daemon;
+pub(crate) mod daemon;
 mod fairness;
 mod http;
 mod idle;
 mod neglect;
 mod overload;
-mod program;
-mod samples;
+pub(crate) mod program;
+pub(crate) mod samples;
 mod sandbox;
 mod spawn;
 mod tree;
 mod usage;
-mod wire;
+pub(crate) mod wire;
 
 use anyhow::{Result, bail};
 

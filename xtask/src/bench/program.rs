@@ -6,12 +6,12 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// Builds it as packages do and returns its path.
-pub(super) fn lastbyte() -> Result<PathBuf> {
+pub(crate) fn lastbyte() -> Result<PathBuf> {
     build(&["--profile", "dist", "--package", "lastbyte-cli"], "dist/lastbyte")
 }
 
 /// Builds it as `./test` does and returns its path.
-pub(super) fn lastbyte_for_tests() -> Result<PathBuf> {
+pub(crate) fn lastbyte_for_tests() -> Result<PathBuf> {
     build(&["--workspace", "--bins"], "debug/lastbyte")
 }
 

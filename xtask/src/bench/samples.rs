@@ -9,20 +9,20 @@ use anyhow::Result;
 pub(super) const WARM_UP: usize = 50;
 
 /// Sorted times of the same operation.
-pub(super) struct Samples(Vec<Duration>);
+pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
-    pub(super) fn new(mut samples: Vec<Duration>) -> Self {
+    pub(crate) fn new(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();
         Self(samples)
     }
 
-    pub(super) fn quantile(&self, share: f64) -> Duration {
+    pub(crate) fn quantile(&self, share: f64) -> Duration {
         let last = self.0.len().saturating_sub(1);
         self.0[((last as f64) * share).round() as usize]
     }
 
-    pub(super) fn median(&self) -> Duration {
+    pub(crate) fn median(&self) -> Duration {
         self.quantile(0.5)
     }
 

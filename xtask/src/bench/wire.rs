@@ -1,7 +1,7 @@
 //! A minimal HTTP client, so that the measurements show the server.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -13,32 +13,43 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// Starts `/bin/true` and waits for its exit.
-pub(super) const RUN_TRUE: &str = r#"{"command":["/bin/true"],"wait":{"exit":true}}"#;
+pub(crate) const RUN_TRUE: &str = r#"{"command":["/bin/true"],"wait":{"exit":true}}"#;
 /// The header fields that open a WebSocket.
-pub(super) const UPGRADE: &str = "Connection: upgrade\r\nUpgrade: websocket\r\n\
+pub(crate) const UPGRADE: &str = "Connection: upgrade\r\nUpgrade: websocket\r\n\
                                   Sec-WebSocket-Version: 13\r\n\
                                   Sec-WebSocket-Key: bGFzdGJ5dGUgaXMgaGVyZQ==\r\n";
 
 /// Where a server listens.
 #[derive(Clone)]
-pub(super) enum Address {
+pub(crate) enum Address {
     Unix(PathBuf),
     Tcp(SocketAddr),
 }
 
 /// A connection and the bytes received but not yet used.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: Box<dyn Socket>,
     buffer: Vec<u8>,
 }
 
-trait Socket: Read + Write + AsFd + Send {}
+trait Socket: Read + Write + AsFd + Send {
+    fn limit_reads(&self, to: Duration) -> io::Result<()>;
+}
 
-impl Socket for UnixStream {}
-impl Socket for TcpStream {}
+impl Socket for UnixStream {
+    fn limit_reads(&self, to: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(to))
+    }
+}
+
+impl Socket for TcpStream {
+    fn limit_reads(&self, to: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(to))
+    }
+}
 
 impl Connection {
-    pub(super) fn open(address: &Address) -> Result<Self> {
+    pub(crate) fn open(address: &Address) -> Result<Self> {
         let stream: Box<dyn Socket> = match address {
             Address::Unix(path) => Box::new(UnixStream::connect(path)?),
             Address::Tcp(address) => {
@@ -50,34 +61,39 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::new() })
     }
 
-    pub(super) fn get(&mut self, path: &str) -> Result<Vec<u8>> {
+    /// Makes a read that takes longer fail.
+    pub(crate) fn limit_reads(&self, to: Duration) -> Result<()> {
+        Ok(self.stream.limit_reads(to)?)
+    }
+
+    pub(crate) fn get(&mut self, path: &str) -> Result<Vec<u8>> {
         self.send("GET", path, "")?;
         self.answer()
     }
 
-    pub(super) fn post(&mut self, path: &str, body: &str) -> Result<Vec<u8>> {
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<Vec<u8>> {
         self.send("POST", path, body)?;
         self.answer()
     }
 
     /// Starts a process and returns its id.
-    pub(super) fn start(&mut self, body: &str) -> Result<String> {
+    pub(crate) fn start(&mut self, body: &str) -> Result<String> {
         let answer: serde_json::Value = serde_json::from_slice(&self.post("/v1/processes", body)?)?;
         let id = answer["process"]["id"].as_str();
         Ok(id.with_context(|| format!("not started: {answer}"))?.to_owned())
     }
 
-    pub(super) fn delete(&mut self, path: &str) -> Result<()> {
+    pub(crate) fn delete(&mut self, path: &str) -> Result<()> {
         self.send("DELETE", path, "")?;
         self.answer().map(drop)
     }
 
-    pub(super) fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+    pub(crate) fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
         self.send_with(method, path, "", body)
     }
 
     /// With more header fields, each ending with `\r\n`.
-    pub(super) fn send_with(
+    pub(crate) fn send_with(
         &mut self,
         method: &str,
         path: &str,
@@ -92,13 +108,13 @@ impl Connection {
     }
 
     /// Waits until there is something to read, without reading it.
-    pub(super) fn wait_readable(&self) -> Result<()> {
+    pub(crate) fn wait_readable(&self) -> Result<()> {
         poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)], None)?;
         Ok(())
     }
 
     /// Reads the body of an answer with a `Content-Length`.
-    pub(super) fn answer(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn answer(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 let (head, from) = (String::from_utf8_lossy(&self.buffer[..end]), end + 4);
@@ -133,7 +149,7 @@ impl Connection {
 }
 
 /// When each connection was answered, as seen by one thread.
-pub(super) fn answered(connections: &mut [Connection]) -> Result<Vec<Instant>> {
+pub(crate) fn answered(connections: &mut [Connection]) -> Result<Vec<Instant>> {
     let mut times = Vec::new();
     let mut left: Vec<&mut Connection> = connections.iter_mut().collect();
     while !left.is_empty() {
@@ -179,7 +195,7 @@ impl fmt::Display for Address {
 }
 
 /// How many answers per second several clients get, each with its own connection.
-pub(super) fn rate(
+pub(crate) fn rate(
     address: &Address,
     path: &str,
     (clients, time): (usize, Duration),

@@ -3,12 +3,13 @@
 use super::workspace::{Crate, Dependency, Purpose, Violation, Workspace};
 
 /// Which of our crates each may use. Tests may also use `lastbyte-testkit`.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     (
         "lastbyte-cli",
         &[
             "lastbyte-client",
             "lastbyte-engine",
+            "lastbyte-keeper",
             "lastbyte-output",
             "lastbyte-server",
             "lastbyte-sys",
@@ -20,6 +21,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("lastbyte-wire", &[]),
     ("lastbyte-engine", &["lastbyte-output", "lastbyte-sys"]),
     ("lastbyte-output", &["lastbyte-sys"]),
+    ("lastbyte-keeper", &["lastbyte-sys"]),
     ("lastbyte-sys", &[]),
     ("lastbyte-testkit", &[]),
     (

@@ -47,17 +47,12 @@ impl<'a> Reconnect<'a> {
         }
         let from = Some(i64::try_from(cursor)?);
         let query = AttachQuery { from, ..AttachQuery::default() };
-        let mut more_tries = 1..MAX_SHORT_LIVED;
-        let attached = loop {
-            match self.client.attach(self.id, &query).await {
-                Ok(attached) => break attached,
-                Err(error) if is_not_running(&error) => return Err(ServerGone.into()),
-                Err(refused @ ClientError::Refused(_)) => return Err(refused.into()),
-                // A server that is just dying lets a client in and resets it.
-                Err(_) if more_tries.next().is_some() => {}
-                Err(error) => {
-                    return Err(error).context("the connection broke, and reconnecting failed");
-                }
+        let attached = match self.client.attach(self.id, &query).await {
+            Ok(attached) => attached,
+            Err(error) if is_not_running(&error) => return Err(ServerGone.into()),
+            Err(refused @ ClientError::Refused(_)) => return Err(refused.into()),
+            Err(error) => {
+                return Err(error).context("the connection broke, and reconnecting failed");
             }
         };
         self.made = Instant::now();

@@ -23,6 +23,7 @@ use super::reconnect::Reconnect;
 use super::replay::InitialOutput;
 use super::terminal_guard::TerminalGuard;
 use super::window::{Window, WindowEvent, stop_self};
+use crate::server_args::RECONNECTED;
 use crate::signals::Signals;
 use crate::{print, stdio};
 
@@ -39,6 +40,8 @@ pub(crate) struct Session<'a> {
     dropped: u64,
     /// What the server said last of something that it did not do.
     refused: Option<String>,
+    /// A connection was lost and made again, and nothing was said yet.
+    reconnected: bool,
 }
 
 /// How the session ended.
@@ -73,6 +76,7 @@ impl Session<'_> {
                 signal = self.signals.next() => return Ok(SessionEnd::Interrupted(signal)),
                 attached = self.reconnect.attach(cursor, outgoing.expected) => attached?,
             };
+            self.tell_reconnected();
         }
     }
 
@@ -118,6 +122,15 @@ impl Session<'_> {
             }
         };
         Ok(ControlFlow::Break(end))
+    }
+
+    /// At once, or, as that would spoil what is on a terminal, in the end.
+    fn tell_reconnected(&mut self) {
+        if self.terminal.is_terminal() {
+            self.reconnected = true;
+        } else {
+            print::message(RECONNECTED);
+        }
     }
 
     fn react(&mut self, event: WindowEvent) {
@@ -221,6 +234,7 @@ impl<'a> Session<'a> {
             left: has_keys.then_some(left),
             dropped: 0,
             refused: None,
+            reconnected: false,
         };
         let sizes = wanted.send_size.then_some(sizes);
         Ok((own, Outgoing { input, sizes, expected: None, end_sent: false }))
@@ -251,6 +265,9 @@ impl<'a> Session<'a> {
         self.terminal.restore();
         if self.terminal.mid_line && isatty(stdout()) && isatty(stderr()) {
             print::break_line_first();
+        }
+        if self.reconnected {
+            print::message(RECONNECTED);
         }
         if self.dropped > 0 {
             let count = self.dropped;

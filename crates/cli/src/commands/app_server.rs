@@ -2,21 +2,26 @@
 
 use std::env;
 use std::fs;
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::str::FromStr;
+use std::thread;
 
 use anyhow::{Context, bail};
-use lastbyte_engine::{Engine, OrphanReaper, Survivors};
+use lastbyte_engine::{Engine, OrphanReaper, Signal, Survivors};
+use lastbyte_keeper::{Guarded, guard};
 use lastbyte_server::doors::codex::{self, Door};
 use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
+use lastbyte_sys::Status;
 use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use super::with_signals;
+use crate::daemon::keep::own_program;
 use crate::daemon::listen;
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
@@ -46,6 +51,10 @@ pub(crate) struct Args {
     /// Run commands in this sandbox unless they choose one; they may choose any
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
+
+    /// Run as one process: if it is killed by SIGKILL, what its clients started runs on
+    #[arg(long)]
+    no_keeper: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,14 +78,27 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
+    let guarded = Guarded::take().context("cannot reach the guard")?;
+    if guarded.is_none() && !args.no_keeper {
+        let status = guard(&own_program()).context("cannot start the server")?;
+        return Ok(match status {
+            Status::Exited(code) => u8::try_from(code).unwrap_or(exit_code::OWN_FAILURE),
+            Status::Signalled { signal, .. } => exit_code::from_signal(signal),
+        });
+    }
+    let gone = guarded.map(when_gone).transpose()?;
     lastbyte_sys::own_signals::prepare_for_children();
     // Each command takes some.
     lastbyte_sys::descriptor_limit::raise();
-    with_signals(Builder::new_multi_thread(), async |signals| args.execute(signals).await)
+    with_signals(Builder::new_multi_thread(), async |signals| args.execute(signals, gone).await)
 }
 
 impl Args {
-    async fn execute(&self, signals: &mut Signals) -> anyhow::Result<u8> {
+    async fn execute(
+        &self,
+        signals: &mut Signals,
+        gone: Option<oneshot::Receiver<()>>,
+    ) -> anyhow::Result<u8> {
         let folder = StateFolder::create()?;
         let engine = Engine::new(folder.settings()).context("cannot prepare to run commands")?;
         // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
@@ -86,7 +108,7 @@ impl Args {
         let sandboxing = self.sandboxing();
         let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(&folder)) };
         let door = Door::new(engine.clone(), settings);
-        let code = self.serve_until_signalled(&door, signals).await;
+        let code = self.serve_until_signalled(&door, signals, gone).await;
         engine.close(Survivors::Stop).await;
         code
     }
@@ -105,11 +127,20 @@ impl Args {
         &self,
         door: &Door,
         signals: &mut Signals,
+        gone: Option<oneshot::Receiver<()>>,
     ) -> anyhow::Result<u8> {
+        let gone = async {
+            match gone {
+                Some(gone) => _ = gone.await,
+                None => pending().await,
+            }
+        };
         let mut served = pin!(self.serve(door));
         let signal = tokio::select! {
             served = &mut served => return served.map(|()| 0),
             signal = signals.next() => signal,
+            // The guard was killed, and with it the server that others know.
+            () = gone => Signal::TERM,
         };
         tokio::select! {
             (served, ()) = async { tokio::join!(served, door.close()) } => served?,
@@ -138,6 +169,18 @@ impl Args {
         server.run(codex::router(door.clone()), door.closed(), ready(())).await;
         Ok(())
     }
+}
+
+/// Tells when the guard is dead.
+fn when_gone(guarded: Guarded) -> anyhow::Result<oneshot::Receiver<()>> {
+    let (tell, gone) = oneshot::channel();
+    let wait = move || {
+        guarded.until_gone();
+        _ = tell.send(()); // a server that has ended does not listen
+    };
+    let thread = thread::Builder::new().name("guard".into()).spawn(wait);
+    thread.context("cannot start a thread")?;
+    Ok(gone)
 }
 
 /// What clients are told as Codex's folder: the one that they have chosen for it, if there is one.

@@ -1,6 +1,6 @@
 //! `lastbyte attach`: our terminal, or a pipe, attached to a process.
 
-use lastbyte_client::wire::{AttachQuery, Phase, Process, Streams};
+use lastbyte_client::wire::{AttachQuery, Process, Streams};
 use lastbyte_client::{Attached, Client};
 use rustix::stdio::stdout;
 use rustix::termios::isatty;
@@ -86,8 +86,8 @@ impl AttachArgs {
         let wanted = self.wanted(process, &attached);
         // A process that has ended meanwhile takes no input either, which is not worth a word.
         let has_ended = match wanted.pass {
-            Pass::On => process.phase == Phase::Ended,
-            Pass::Nothing => client.show(&process.id).await?.phase == Phase::Ended,
+            Pass::On => process.phase.has_ending(),
+            Pass::Nothing => client.show(&process.id).await?.phase.has_ending(),
         };
         if !has_ended {
             self.print_hint(process, &wanted);
@@ -159,7 +159,8 @@ fn report(id: &str, end: SessionEnd, is_person: bool) -> anyhow::Result<u8> {
         SessionEnd::ReaderGone => Ok(0),
         SessionEnd::Interrupted(signal) => Err(Interrupted::while_running(signal).into()),
         SessionEnd::Ended(ending) => {
-            if is_person {
+            // Of one that nobody saw end, the error tells.
+            if is_person && !format::is_lost(&ending) {
                 print::message(format_args!("the process has ended: {}", format::ending(&ending)));
             }
             exit_code::from_ending(&ending)

@@ -1,6 +1,7 @@
 //! `lastbyte doctor`: what this machine offers and what lastbyte makes of it.
 
 mod checks;
+mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ fn exit_codes() -> String {
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     let folder = StateFolder::create()?;
     let state = paths::state_dir(None).ok();
-    let diagnosis = Diagnosis::run(folder.path(), state.as_deref());
+    let server = server::Report::ask(state.as_deref());
+    let diagnosis = Diagnosis { server, ..Diagnosis::run(folder.path(), state.as_deref()) };
     if args.json {
         print::result(format!("{}\n", serde_json::to_string_pretty(&diagnosis)?))?
     } else {
@@ -62,6 +64,9 @@ struct Diagnosis {
     /// How many silent commands can run at once; absent where nothing bounds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     most_processes: Option<u64>,
+    /// The server of this user; absent if none answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<server::Report>,
 }
 
 /// One thing, whether it is there, and what that means.
@@ -97,6 +102,7 @@ impl Diagnosis {
             // One that is not there has none.
             set_aside: state.and_then(|state| set_aside_folders(state).ok()).unwrap_or_default(),
             most_processes: checks::most_processes(),
+            server: None,
             findings: checks::all(folder, leaf, tried),
         }
     }
@@ -137,9 +143,10 @@ impl fmt::Display for Diagnosis {
         match self.most_processes {
             Some(most) => {
                 let commands = format::count(most, "command", "commands");
-                writeln!(out, "About {commands} can run at once.")
+                writeln!(out, "About {commands} can run at once.")?;
             }
-            None => writeln!(out, "There is no limit on how many commands can run at once."),
+            None => writeln!(out, "There is no limit on how many commands can run at once.")?,
         }
+        self.server.as_ref().map_or(Ok(()), |server| write!(out, "{server}"))
     }
 }

@@ -6,7 +6,7 @@ mod source;
 use std::pin::pin;
 
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Content, OutputQuery, TimesQuery, View};
+use lastbyte_client::wire::{Content, Ending, OutputQuery, TimesQuery, View};
 use regex::bytes::Regex;
 
 use self::source::Source;
@@ -91,6 +91,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         };
         let Some(part) = part else {
             stdio::write_stdout(&filter.finish())?;
+            args.say_if_lost(source.ending());
             return Ok(0);
         };
         if let Some(dropped) = part.gap {
@@ -117,6 +118,14 @@ impl Args {
     fn is_by_line(&self) -> bool {
         let filtered = self.tail.is_some() || self.head.is_some() || self.grep.is_some();
         !self.json && (filtered || self.timestamps)
+    }
+
+    /// Says that the output may not be all there was.
+    fn say_if_lost(&self, ending: Option<&Ending>) {
+        if let Some(lost) = ending.filter(|ending| !self.json && format::is_lost(ending)) {
+            let why = format::ending(lost);
+            print::message(format_args!("{why}; there may have been more output"));
+        }
     }
 
     /// The cursor to begin at.

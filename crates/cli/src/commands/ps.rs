@@ -17,12 +17,13 @@ use crate::{format, print, stdio, units};
 /// is cut to the width of the window; in a pipe, commands are shown whole.
 ///
 /// The phase is `running`, `draining` (the command has ended and the last of its output is being
-/// read) or `ended`.
+/// read), `ended` or `lost` (the server was killed before the command ended, so nobody saw its end; it may
+/// still run).
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    /// Show only processes in this phase: running, draining or ended
-    #[arg(long, value_parser = |text: &str| format::parse_word::<Phase>(text, "running, draining or ended"))]
+    /// Show only processes in this phase: running, draining, ended or lost
+    #[arg(long, value_parser = |text: &str| format::parse_word::<Phase>(text, "running, draining, ended or lost"))]
     phase: Option<Phase>,
 
     /// Show only processes of this session
@@ -110,7 +111,7 @@ fn row(process: &Process) -> [String; 7] {
         short_id(&process.id).to_owned(),
         format::age(process),
         process.phase.as_str().to_owned(),
-        process.ending.as_ref().map(format::ending).unwrap_or_default(),
+        process.ending.as_ref().map(format::ending_in_table).unwrap_or_default(),
         format::size(process.total),
         format::sandbox_kind(&process.sandbox).to_owned(),
         format::command(process),

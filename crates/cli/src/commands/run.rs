@@ -125,7 +125,7 @@ impl Args {
         if let Some(left) = still_running(process, ending).await {
             print::message(left);
         }
-        if let Cause::TimedOut { which, .. } = ending.cause
+        if let Some(Cause::TimedOut { which, .. }) = ending.cause
             && !self.summary
             && !self.json
         {
@@ -171,7 +171,7 @@ impl Args {
 /// something does, which is rare.
 async fn still_running(process: &Process, ending: &Ending) -> Option<String> {
     // If it was held at the ending only, a stop has ended them since, or they went by themselves.
-    if ending.closing == Closing::Eof || !process.snapshot().log_open {
+    if ending.closing == Some(Closing::Eof) || !process.snapshot().log_open {
         return None;
     }
     let left = process.survivors().await;
@@ -191,8 +191,9 @@ async fn still_running(process: &Process, ending: &Ending) -> Option<String> {
 /// How it went, in one line.
 fn summary(ending: &Ending) -> String {
     let seconds = |ns| format!("{:.3}s", Duration::from_nanos(ns).as_secs_f64());
-    let (how, ran) = (format::ending(ending), seconds(ending.times.ran_ns));
-    let line = format!("{how}, after {ran}; {} bytes of output", ending.final_len);
+    let how = format::ending(ending);
+    let ran = ending.times.ran_ns.map(|ran| format!(", after {}", seconds(ran)));
+    let line = format!("{how}{}; {} bytes of output", ran.unwrap_or_default(), ending.final_len);
     let Some(usage) = ending.usage else { return line };
     let (user, system) = (seconds(usage.user_ns), seconds(usage.system_ns));
     format!("{line}; cpu {user} user, {system} system")

@@ -2,17 +2,21 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, EnvironmentProvider, History, OrphanReaper, Restored, Settings, Signal,
+    Engine, EnvironmentProvider, FromKeeper, History, OrphanReaper, Restored, Settings, Signal,
 };
+use lastbyte_keeper::Joined;
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
-use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
+use lastbyte_server::{
+    App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, KeptBy, Limits, Ports, Sandboxing,
+};
 use lastbyte_sys::resolve::check_folder;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -23,8 +27,11 @@ use super::with_signals;
 use crate::daemon::closing;
 use crate::daemon::instance::{self, AddressFile, StateLock};
 use crate::daemon::journal_watch;
+use crate::daemon::keep::{self, Bound, SocketKind};
+use crate::daemon::kept;
 use crate::daemon::listen;
 use crate::daemon::log::{self, Log};
+use crate::daemon::oom;
 use crate::daemon::supervisor::{self, HandedOver};
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
@@ -41,6 +48,8 @@ use crate::{config, exit_code, paths, print, usage};
 ///
 /// Only this user can use the socket. TCP clients need the token, which is created on the first start
 /// and kept in the state directory.
+///
+/// The process that does the work is a child of this one, which starts another if it crashes.
 ///
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop the server and everything it started, and the
 /// exit code is 0; a second signal kills, and the exit code is 128 plus its number.
@@ -83,6 +92,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
 
+    /// Serve in this process, not in a child that is started again when it crashes: a crash then loses
+    /// all running commands
+    #[arg(long)]
+    no_keeper: bool,
+
     /// Set the log level: error, warn, info, debug or off
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log::parse)]
     log: LevelFilter,
@@ -107,22 +121,21 @@ fn exit_codes() -> String {
 }
 
 /// Returns the exit code.
-pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &Args, joined: Option<Joined>) -> anyhow::Result<u8> {
+    if let Some(joined) = joined {
+        return args.work(joined);
+    }
     let handed_over = HandedOver::take()?;
     let inherited = handed_over.tcp.iter().filter_map(|listener| listener.local_addr().ok());
     args.check(inherited)?;
-    lastbyte_sys::own_signals::prepare_for_children();
-    // Each process and each connection takes some.
-    lastbyte_sys::descriptor_limit::raise();
     let state = paths::state_dir(args.state.as_deref())?;
-    let cut_short = with_signals(Builder::new_multi_thread(), async |signals| {
-        let _lock = StateLock::take(&state)?;
-        let log = Log::start(args.log).context("cannot start a thread for the log")?;
-        let cut_short = args.serve(&state, handed_over, signals).await;
-        log.finish();
-        cut_short
-    })?;
-    Ok(cut_short.map_or(0, exit_code::from_signal))
+    if args.no_keeper {
+        return args.serve_alone(&state, handed_over);
+    }
+    keep::keep(&state, || {
+        let socket = paths::socket_path(args.state.as_deref(), args.socket.as_deref())?;
+        Bound::new(&socket, &args.listen, handed_over)
+    })
 }
 
 impl Args {
@@ -138,28 +151,94 @@ impl Args {
         }
     }
 
+    /// As a worker. Returns the exit code.
+    fn work(&self, joined: Joined) -> anyhow::Result<u8> {
+        let joined = Arc::new(joined);
+        let given = joined
+            .take_listeners()
+            .into_iter()
+            .filter_map(|(kind, listener)| Some((SocketKind::from_number(kind)?, listener)));
+        let given: Vec<_> = given.collect();
+        let state = paths::state_dir(self.state.as_deref())?;
+        let serving = self.in_runtime(async |signals| {
+            let kept_by = kept::kept_by(&joined);
+            let _beating = kept::beat(Arc::clone(&joined), Arc::clone(&kept_by), &state);
+            let listeners = self.kept_listeners(&state, given, joined.first)?;
+            self.serve(&state, listeners, Some((&joined, &kept_by)), signals).await
+        });
+        let code = serving.as_ref().map_or_else(exit_code::from_error, |code| *code);
+        // A later worker that fails is as good as one that crashes: what runs must not be lost.
+        if serving.is_ok() || joined.first {
+            joined.leaving(code);
+        }
+        serving
+    }
+
+    /// Without a keeper. Returns the exit code.
+    fn serve_alone(&self, state: &Path, handed_over: HandedOver) -> anyhow::Result<u8> {
+        self.in_runtime(async |signals| {
+            let _lock = StateLock::take(state)?;
+            instance::forget_address(state)
+                .context("cannot remove the address file of an earlier server")?;
+            let listeners = self.listeners(state, handed_over)?;
+            let socket = listeners.iter().find_map(Listener::socket_file);
+            let socket = socket.context("no listener has a socket file")?;
+            let _address = AddressFile::write(state, socket)
+                .context("cannot write the address file in the state directory")?;
+            self.serve(state, listeners, None, signals).await
+        })
+    }
+
+    /// Serves by this function, which returns the second signal, if one cut the shutdown short.
+    fn in_runtime(
+        &self,
+        serve: impl AsyncFnOnce(&mut Signals) -> anyhow::Result<Option<Signal>>,
+    ) -> anyhow::Result<u8> {
+        lastbyte_sys::own_signals::prepare_for_children();
+        // Each process and each connection takes some.
+        lastbyte_sys::descriptor_limit::raise();
+        let cut_short = with_signals(Builder::new_multi_thread(), async |signals| {
+            let log = Log::start(self.log).context("cannot start a thread for the log")?;
+            let cut_short = serve(signals).await;
+            log.finish();
+            cut_short
+        })?;
+        Ok(cut_short.map_or(0, exit_code::from_signal))
+    }
+
     /// Returns the second signal, if one cut the shutdown short.
     async fn serve(
         &self,
         state: &Path,
-        handed_over: HandedOver,
+        listeners: Vec<Listener>,
+        kept: Option<(&Joined, &Arc<KeptBy>)>,
         signals: &mut Signals,
     ) -> anyhow::Result<Option<Signal>> {
-        instance::forget_address(state)
-            .context("cannot remove the address file of an earlier server")?;
-        let sandboxing = self.sandboxing(&handed_over);
-        let listeners = self.listeners(state, handed_over)?;
-        let socket = listeners.iter().find_map(Listener::socket_file);
-        let _address = AddressFile::write(state, socket.context("no listener has a socket file")?)
-            .context("cannot write the address file in the state directory")?;
-        let engine =
-            Engine::new(self.settings(state)?).context("cannot prepare to run commands")?;
-        // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
-        let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
+        let sandboxing = self.sandboxing(&listeners);
+        let joined = kept.map(|(joined, _)| joined);
+        let settings = self.settings(state, joined)?;
+        let (engine, _reaper) = match joined {
+            None => {
+                let engine = Engine::new(settings).context("cannot prepare to run commands")?;
+                // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
+                (engine, Some(OrphanReaper::start().context("cannot adopt orphans")?))
+            }
+            Some(joined) => {
+                let inherited = joined.take_descriptors();
+                let inherited = inherited.context("cannot take over from the worker before")?;
+                let (registry, keeper) = (joined.registry, joined.keeper);
+                let kept = FromKeeper { registry, keeper, inherited };
+                (Engine::kept(settings, kept).context("cannot prepare to run commands")?, None)
+            }
+        };
         log_restored(engine.restored());
+        let _preferring = oom::begin(engine.clone());
         let _watching = engine.journal_state().map(journal_watch::begin);
         let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
-        let app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
+        let mut app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
+        if let Some((joined, kept_by)) = kept {
+            app = app.kept_by(Arc::clone(kept_by), joined.uptime());
+        }
         let codex = self.codex_door(state, &engine, sandboxing);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
@@ -177,16 +256,25 @@ impl Args {
             },
         ));
         // Clients that know the addresses do not need these lines.
-        if let Err(error) = print::result(&lines) {
+        let is_first = joined.is_none_or(|joined| joined.first);
+        if is_first && let Err(error) = print::result(&lines) {
             tracing::warn!("{error:#}");
         }
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
-        supervisor::notify(supervisor::READY);
+        match joined {
+            // A keeper that is gone needs no word of it.
+            Some(joined) => _ = joined.ready(),
+            None => supervisor::notify(supervisor::READY),
+        }
         tokio::select! {
             signal = signals.next() => tracing::info!(%signal, "shutting down"),
             () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
         }
-        supervisor::notify(supervisor::STOPPING);
+        match joined {
+            // Without a keeper it stops as well.
+            Some(joined) => _ = joined.stopping(),
+            None => supervisor::notify(supervisor::STOPPING),
+        }
         drop::<oneshot::Sender<()>>(shutdown);
         let cut_short = closing::close(&engine, signals.next()).await;
         drop(closed);
@@ -207,26 +295,44 @@ impl Args {
         } else {
             given.unix.into_iter().map(Listener::handed_over_unix).collect::<Result<_, _>>()?
         };
-        let no_port = self.listen.is_empty() && given.tcp.is_empty();
-        let access = if no_port || self.no_auth {
-            Access::Open
-        } else {
-            Access::Token(Arc::new(Token::read_or_create(state)?))
-        };
+        let access = self.access(state, !self.listen.is_empty() || !given.tcp.is_empty())?;
         for address in &self.listen {
             listeners.push(Listener::tcp(*address, access.clone())?);
         }
         for port in given.tcp {
             listeners.push(Listener::handed_over_tcp(port, access.clone())?);
         }
-        // For people, so not in the log: its level may leave this out.
-        if let Access::Token(_) = access {
-            print::message(format_args!("the token is in {}", Token::file_in(state).display()));
-        }
+        say_where_the_token_is(state, &access);
         Ok(listeners)
     }
 
-    fn settings(&self, state: &Path) -> anyhow::Result<Settings> {
+    /// The listeners of our keeper. A worker that is to finish a shutdown gets none.
+    fn kept_listeners(
+        &self,
+        state: &Path,
+        given: Vec<(SocketKind, OwnedFd)>,
+        first: bool,
+    ) -> anyhow::Result<Vec<Listener>> {
+        let access = self.access(state, given.iter().any(|(kind, _)| *kind == SocketKind::Tcp))?;
+        if first {
+            say_where_the_token_is(state, &access);
+        }
+        let listeners = given.into_iter().map(|(kind, socket)| kind.listen(socket, access.clone()));
+        Ok(listeners.collect::<Result<_, _>>()?)
+    }
+
+    /// What ports require, if there are any.
+    fn access(&self, state: &Path, has_port: bool) -> anyhow::Result<Access> {
+        Ok(if has_port && !self.no_auth {
+            Access::Token(Arc::new(Token::read_or_create(state)?))
+        } else {
+            Access::Open
+        })
+    }
+
+    fn settings(&self, state: &Path, joined: Option<&Joined>) -> anyhow::Result<Settings> {
+        // What an earlier worker has left is for the engine to take over.
+        _ = joined;
         let workdir = self.workdir.as_ref().map(absolute).transpose();
         let workdir = workdir.context("invalid --workdir")?;
         let hook = |command: &OsString| EnvHook::new(command, state.join("env-hook"), PATIENCE);
@@ -252,12 +358,19 @@ impl Args {
         codex::Door::new(engine.clone(), settings)
     }
 
-    fn sandboxing(&self, given: &HandedOver) -> Sandboxing {
-        let no_port = self.listen.is_empty() && given.tcp.is_empty();
+    fn sandboxing(&self, listeners: &[Listener]) -> Sandboxing {
+        let has_port = listeners.iter().any(|listener| listener.socket_file().is_none());
         Sandboxing {
             default: self.default_sandbox.sandbox(),
-            ports: if self.no_auth && !no_port { Ports::Open } else { Ports::Guarded },
+            ports: if self.no_auth && has_port { Ports::Open } else { Ports::Guarded },
         }
+    }
+}
+
+/// For people, so not in the log: its level may leave this out.
+fn say_where_the_token_is(state: &Path, access: &Access) {
+    if let Access::Token(_) = access {
+        print::message(format_args!("the token is in {}", Token::file_in(state).display()));
     }
 }
 
@@ -269,9 +382,13 @@ fn check_workdir(path: &Path) -> Result<(), usage::Error> {
 
 /// What an earlier server has left, and what of it is damaged.
 fn log_restored(restored: &Restored) {
-    let Restored { ended, lost, torn_bytes, unknown_records, removed_files, set_aside } = restored;
+    let Restored { taken_over, ended, lost, .. } = restored;
+    let Restored { torn_bytes, unknown_records, removed_files, set_aside, .. } = restored;
     if ended + lost > 0 {
         tracing::info!(ended, lost, "restored the processes of an earlier server");
+    }
+    if *taken_over > 0 {
+        tracing::info!(taken_over, "went on with the processes of the worker before this one");
     }
     if *torn_bytes > 0 || *unknown_records > 0 {
         tracing::warn!(torn_bytes, unknown_records, "cannot read a part of the journal");

@@ -10,7 +10,8 @@ use crate::{exit_code, format, print, timestamp};
 /// Show everything known about a process
 ///
 /// For a process that has ended, also shows what it left running: each `survivor` is a process it
-/// started that still runs, and `held by` names one that kept the output open when it ended.
+/// started that still runs, and `held by` names one that kept the output open when it ended. If the
+/// server was killed before the process ended, the phase is `lost`, and the process may still run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_code::help::process_query_codes())]
 pub(crate) struct Args {
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let survivors = match process.phase {
         Phase::Running => Vec::new(),
-        Phase::Draining | Phase::Ended => client.survivors(&id).await?,
+        Phase::Draining | Phase::Ended | Phase::Lost => client.survivors(&id).await?,
     };
     print::result(page(&process, &survivors))?;
     Ok(0)
@@ -75,17 +76,20 @@ fn page(process: &Process, survivors: &[Survivor]) -> String {
 }
 
 fn ending_rows(ending: &Ending) -> Vec<Row> {
-    let seconds = ending.times.ran_ns as f64 / 1e9;
-    let mut rows = vec![("ending", format::ending(ending)), ("ran", format!("{seconds:.3} s"))];
+    let mut rows = vec![("ending", format::ending(ending))];
+    let seconds = ending.times.ran_ns.map(|ran| ran as f64 / 1e9);
+    rows.extend(seconds.map(|seconds| ("ran", format!("{seconds:.3} s"))));
     match &ending.closing {
-        Closing::Eof => {}
-        Closing::Held { holders: None } => rows.push(("held by", "an unknown process".into())),
-        Closing::Held { holders: Some(holders) } => {
+        None | Some(Closing::Eof) => {}
+        Some(Closing::Held { holders: None }) => {
+            rows.push(("held by", "an unknown process".into()))
+        }
+        Some(Closing::Held { holders: Some(holders) }) => {
             let name = |holder: &Holder| format::name_and_pid(&holder.name, holder.pid);
             rows.extend(holders.iter().map(|holder| ("held by", name(holder))));
         }
     }
-    if let Kept::Failed { errno, at, .. } = &ending.kept {
+    if let Some(Kept::Failed { errno, at, .. }) = &ending.kept {
         let error = io::Error::from_raw_os_error(*errno);
         rows.push(("disk", format!("write failed at byte {at}, {error}")));
     }

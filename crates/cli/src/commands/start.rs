@@ -85,6 +85,7 @@ fn exit_codes() -> String {
         (Code::Command, "with --attach: the command's own exit code"),
         (Code::OK, "started; with --attach: detached, and the command keeps running"),
         help::INVALID_ARGS_OR_SETTINGS,
+        help::START_UNKNOWN,
         (Code::TIMED_OUT, "with --attach: the command timed out and was stopped"),
         (Code::FAILURE, "the server cannot be started, or it refused the request"),
         help::NOT_EXECUTABLE,

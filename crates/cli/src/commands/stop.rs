@@ -61,7 +61,7 @@ fn already_ended(before: Option<&Process>) -> String {
     let (id, text) = (short_id(id), format::ending(ending));
     match &ending.status {
         // It may have run on until this stop.
-        Status::Lost { why } => format!("{id}: {text}: {}\n", format::one_line(why)),
+        Status::Lost { .. } => format!("{id}: {text}\n"),
         Status::Exited { .. } | Status::Signalled { .. } => {
             format!("{id} had already ended: {text}\n")
         }

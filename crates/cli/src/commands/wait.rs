@@ -97,8 +97,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
             exit_code::from_ending(ending)
         }
         Met::Exit => {
-            let ending = ending.map(format::ending).unwrap_or_default();
-            print::message(format_args!("the process ended first: {ending}"));
+            let text = ending.map(format::ending).unwrap_or_default();
+            if ending.is_some_and(format::is_lost) {
+                print::message(text);
+            } else {
+                print::message(format_args!("the process ended first: {text}"));
+            }
             Ok(exit_code::NOT_MET)
         }
         Met::Timeout => {
@@ -138,12 +142,15 @@ async fn with_progress<T>(
 }
 
 async fn update_line(client: &Client, id: &str) {
+    // Whether the server is away is the concern of the wait.
+    let client = Client::to(client.address().clone()).patience(Duration::ZERO);
     let begun = Instant::now();
     for nth in 1.. {
         sleep_until(begun + EVERY * nth).await;
         // A server that does not answer this will not answer the wait either, which then says why.
         if let Ok(process) = client.show(id).await {
             write(&format!("{CLEAR}{}", in_one_line(&process)));
+            print::break_line_first();
         }
     }
 }
@@ -166,6 +173,7 @@ struct StatusLine;
 impl Drop for StatusLine {
     fn drop(&mut self) {
         write(CLEAR);
+        print::line_is_clear();
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn close(engine: &Engine, second: impl Future<Output = Signal>)
     Some(signal)
 }
 
-fn alive(engine: &Engine) -> Vec<Process> {
+pub(super) fn alive(engine: &Engine) -> Vec<Process> {
     let page = engine.list(&Filter::default(), None, usize::MAX);
     let alive = page.processes.into_iter().filter(|(_, snapshot)| snapshot.ending().is_none());
     alive.map(|(process, _)| process).collect()

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -22,7 +22,7 @@ use crate::state_folder::open_lock_of_server;
 /// Held for as long as the daemon lives; the kernel lets it go, however it ends.
 #[derive(Debug)]
 pub(crate) struct StateLock {
-    _file: File,
+    file: File,
 }
 
 impl StateLock {
@@ -43,7 +43,20 @@ impl StateLock {
             locked => locked.map_err(io::Error::from).and_then(|()| sign(&file)),
         }
         .with_context(|| format!("cannot use state directory {}", state.display()))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+
+    /// For another process, which then holds it as well.
+    pub(crate) fn share(&self) -> anyhow::Result<OwnedFd> {
+        Ok(self.file.try_clone().context("cannot share the lock of the state directory")?.into())
+    }
+
+    /// One that is shared with a process that is gone: others see that it is ours.
+    pub(crate) fn adopt(file: OwnedFd) -> io::Result<Self> {
+        let file = File::from(file);
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        sign(&file)?;
+        Ok(Self { file })
     }
 }
 
@@ -56,6 +69,7 @@ fn holder_of(state: &Path) -> Option<u32> {
 
 fn sign(mut file: &File) -> io::Result<()> {
     ftruncate(file, 0)?;
+    file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 

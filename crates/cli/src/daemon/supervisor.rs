@@ -15,8 +15,14 @@ use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
 
 /// What is said to us alone, and would be misunderstood by commands.
-const OURS: [&str; 5] =
-    ["LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "NOTIFY_SOCKET"];
+const OURS: [&str; 6] = [
+    lastbyte_keeper::VARIABLE,
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_PIDFDID",
+    "NOTIFY_SOCKET",
+];
 
 /// Sockets that listen already. Their files are not ours to remove.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //!
 //! Each command says which and what they mean to it; the numbers are those that it returns.
 
-use super::{NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, USAGE};
+use super::{NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, UNKNOWN, USAGE};
 
 /// An exit code, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +31,10 @@ pub(crate) const INVALID_ARGS: Row = (Code::USAGE, "invalid arguments");
 pub(crate) const INVALID_ARGS_OR_SETTINGS: Row = (Code::USAGE, "invalid arguments or settings");
 pub(crate) const COMMAND_TIMED_OUT: Row =
     (Code::TIMED_OUT, "the command timed out and was stopped");
+pub(crate) const START_UNKNOWN: Row = (
+    Code::Is(UNKNOWN),
+    "the connection to the server broke: whether the command was started is unknown",
+);
 pub(crate) const NO_SERVER: Row =
     (Code::FAILURE, "no server is running, or it refused the request");
 /// Of a command that is about one process.

@@ -12,7 +12,7 @@ use lastbyte_testkit::PATIENCE;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Finished, Fixture, LASTBYTE, send, start};
+use crate::harness::{Finished, Fixture, LASTBYTE, kill_server, send, send_to_all, start};
 
 /// A running daemon; killed when dropped.
 pub struct Daemon {
@@ -23,9 +23,7 @@ pub struct Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended already.
-        _ = self.child.kill();
-        _ = self.child.wait();
+        kill_server(&mut self.child);
     }
 }
 
@@ -47,7 +45,10 @@ impl Daemon {
 
     /// Sends the signal and waits until it has ended.
     pub fn stop(mut self, signal: Signal) -> Finished {
-        send(&self.child, signal);
+        match signal {
+            Signal::KILL => send_to_all(&self.child, signal),
+            _ => send(&self.child, signal),
+        }
         let (mut stdout, mut stderr) = (String::new(), String::new());
         if let Some(pipe) = &mut self.stderr {
             pipe.read_to_string(&mut stderr).unwrap();

@@ -69,7 +69,8 @@ async fn a_restarted_server_has_exactly_the_processes_that_had_ended() {
         let (answered, mut answers) = unbounded_channel();
         for worker in 0..WORKERS {
             let numbers = (0..).map(move |count| (round << 32) + count * WORKERS + worker);
-            workers.spawn(work(Client::unix(daemon.socket()), numbers, answered.clone()));
+            let client = Client::unix(daemon.socket()).patience(Duration::ZERO);
+            workers.spawn(work(client, numbers, answered.clone()));
         }
         for _ in 0..3 {
             answers.recv().await.expect("a worker works");

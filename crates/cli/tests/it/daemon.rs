@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use lastbyte_testkit::testchild;
 use rustix::process::Signal;
 
-use crate::harness::{Finished, Fixture, finish, send, start};
+use crate::harness::{Finished, Fixture, finish, kill_server, send, send_to_all, start, worker_of};
 
 /// `lastbyte serve` in the foreground; ended and waited for when dropped.
 pub struct Daemon {
@@ -37,23 +37,23 @@ impl Daemon {
         (daemon, line.strip_prefix("listening on ").expect("an address").to_owned())
     }
 
-    pub fn pid(&self) -> u32 {
-        self.server.id()
+    /// The process that does the work.
+    pub fn worker(&self) -> u32 {
+        worker_of(&self.server)
     }
 
     /// Kills it without a chance to clean up.
     pub fn kill(&mut self) {
-        self.server.kill().unwrap();
-        self.server.wait().unwrap();
+        kill_server(&mut self.server);
     }
 
     /// Suspends it until `resume`.
     pub fn stop(&self) {
-        send(&self.server, Signal::STOP);
+        send_to_all(&self.server, Signal::STOP);
     }
 
     pub fn resume(&self) {
-        send(&self.server, Signal::CONT);
+        send_to_all(&self.server, Signal::CONT);
     }
 
     /// Starts another server in the same home, after a kill.

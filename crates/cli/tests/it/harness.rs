@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-use lastbyte_testkit::{Anchor, lastbyte, testchild};
+use lastbyte_sys::procfs::read_stat;
+use lastbyte_testkit::{Anchor, children_of, eventually, lastbyte, testchild};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The path of the program.
@@ -120,4 +121,41 @@ pub fn expect(from: &mut impl Read, text: &str) {
 pub fn send(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
+}
+
+/// The worker and the holder of a server, if it has them.
+fn others_of(server: &Child) -> Vec<(String, u32)> {
+    let named = |pid: u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        name.starts_with("lastbyte").then(|| (name.trim_end().to_owned(), pid))
+    };
+    children_of(server.id()).into_iter().filter_map(named).collect()
+}
+
+/// The process of a server that does the work.
+pub fn worker_of(server: &Child) -> u32 {
+    let worker = others_of(server).into_iter().find(|(name, _)| name == "lastbyte");
+    worker.map_or(server.id(), |(_, pid)| pid)
+}
+
+/// Signals all processes of a server, the keeper first.
+pub fn send_to_all(server: &Child, signal: Signal) {
+    let others = others_of(server);
+    send(server, signal);
+    for (_, pid) in others {
+        // It may have ended by itself.
+        _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
+    }
+}
+
+/// Kills all processes of a server without a chance to clean up.
+pub fn kill_server(server: &mut Child) {
+    let others = others_of(server);
+    if server.try_wait().unwrap().is_none() {
+        send_to_all(server, Signal::KILL);
+    }
+    server.wait().unwrap();
+    // A worker whose first thread is a zombie still has the lock until the others are gone.
+    let is_left = |pid: u32| read_stat(pid.cast_signed()).is_ok_and(|stat| stat.alive());
+    eventually("nothing of it is left", || !others.iter().any(|(_, pid)| is_left(*pid)));
 }

@@ -54,7 +54,7 @@ fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
         ("ps logs events serve app-server", "0 2 125 128+N"),
         ("attach", "N 0 2 124 125 128+N"),
         ("wait", "N 0 1 2 124 125 128+N"),
-        ("start", "N 0 2 124 125 126 127 128+N"),
+        ("start", "N 0 2 123 124 125 126 127 128+N"),
         ("run", "N 2 124 125 126 127 128+N"),
     ] {
         for command in commands.split(' ') {

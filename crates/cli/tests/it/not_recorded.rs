@@ -12,7 +12,7 @@ use lastbyte_testkit::{eventually, inside};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Finished, Fixture, finish, send, start};
+use crate::harness::{Finished, Fixture, finish, kill_server, send, start};
 
 const MOUNTS: [&str; 2] = ["--mount", "--propagation=private"];
 
@@ -73,8 +73,7 @@ impl Server {
 
     /// Kills it and starts another one.
     fn crash(&mut self) {
-        self.server.kill().unwrap();
-        self.server.wait().unwrap();
+        kill_server(&mut self.server);
         self.server = serve(&self.fixture);
         eventually("it listens", || self.try_get("healthz").is_some());
     }

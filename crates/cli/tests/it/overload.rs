@@ -11,7 +11,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
 use crate::bare_daemon::{Daemon, serve};
-use crate::harness::Fixture;
+use crate::harness::{Fixture, worker_of};
 
 const MIB: u64 = 1 << 20;
 const UPGRADE: &str = "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -79,7 +79,7 @@ impl Server {
     /// A value of `/proc/PID/status`, in bytes.
     fn bytes(&self, name: &str) -> u64 {
         let status =
-            fs::read_to_string(format!("/proc/{}/status", self.daemon.child.id())).unwrap();
+            fs::read_to_string(format!("/proc/{}/status", worker_of(&self.daemon.child))).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
@@ -164,7 +164,7 @@ fn a_client_that_does_not_read_costs_some_kilobytes_until_it_disconnects() {
 fn a_body_that_does_not_fit_into_memory_is_refused() {
     let server = Server::start();
     let body = json!({ "command": ["true", "x".repeat(15 << 20)] }).to_string();
-    let pid = Pid::from_raw(server.daemon.child.id().cast_signed()).unwrap();
+    let pid = Pid::from_raw(worker_of(&server.daemon.child).cast_signed()).unwrap();
     let room = Some(server.bytes("VmSize") + 40 * MIB);
     prlimit(Some(pid), Resource::As, Rlimit { current: room, maximum: room }).unwrap();
     for _ in 0..3 {
@@ -244,7 +244,7 @@ fn the_memory_of_a_large_message_is_freed() {
 #[test]
 fn announced_messages_that_do_not_fit_into_memory_do_not_end_the_server() {
     let server = Server::start();
-    let pid = Pid::from_raw(server.daemon.child.id().cast_signed()).unwrap();
+    let pid = Pid::from_raw(worker_of(&server.daemon.child).cast_signed()).unwrap();
     let room = Some(server.bytes("VmSize") + 300 * MIB);
     prlimit(Some(pid), Resource::As, Rlimit { current: room, maximum: room }).unwrap();
     let mut clients: Vec<_> = (0..20).map(|_| upgraded(&server, "/codex")).collect();

@@ -101,21 +101,25 @@ fn the_status_is_known_even_if_sigchld_was_ignored_at_the_start() {
     assert!(finished.stderr.contains("user_ns"), "{finished:?}");
 }
 
-/// Otherwise SIGCHLD could interrupt the thread that answers for another child.
+/// Otherwise SIGCHLD could interrupt the thread that answers for another child. With a keeper, orphans
+/// are not the server's to reap.
 #[test]
-fn only_one_thread_of_a_server_gets_sigchld() {
-    let daemon = Daemon::start();
-    let id = daemon.testchild(&[], "exit 0");
-    daemon.result(&["wait", &id]);
-    let tasks = format!("/proc/{}/task", daemon.pid());
-    let heard_by = || {
-        let tasks = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
-        let hears = |task: &std::path::PathBuf| {
-            let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
-            !status.is_empty() && !SignalSets::from_status(&status).blocked.contains(&17)
+fn only_the_thread_that_reaps_orphans_gets_sigchld() {
+    for (options, want) in [(&[][..], &[][..]), (&["--no-keeper"], &["orphans\n"])] {
+        let daemon = Daemon::with(options);
+        let id = daemon.testchild(&[], "exit 0");
+        daemon.result(&["wait", &id]);
+        let tasks = format!("/proc/{}/task", daemon.worker());
+        let heard_by = || {
+            let tasks = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
+            let hears = |task: &std::path::PathBuf| {
+                let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+                !status.is_empty() && !SignalSets::from_status(&status).blocked.contains(&17)
+            };
+            let name =
+                |task: std::path::PathBuf| std::fs::read_to_string(task.join("comm")).unwrap();
+            tasks.filter(hears).map(name).collect::<Vec<_>>()
         };
-        let name = |task: std::path::PathBuf| std::fs::read_to_string(task.join("comm")).unwrap();
-        tasks.filter(hears).map(name).collect::<Vec<_>>()
-    };
-    eventually("it waits for more", || heard_by() == ["orphans\n"]);
+        eventually("it waits for more", || heard_by() == want);
+    }
 }

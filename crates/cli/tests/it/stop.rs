@@ -57,7 +57,7 @@ fn a_stop_after_a_server_crash_does_not_invent_an_exit_status() {
     let proof = daemon.result(&["stop", &id]);
     daemon.fixture.anchor.wait_for_at_most(0);
     let want = format!(
-        "{}: exit status unknown: the server ended before the process did\n\
+        "{}: lost: the server ended before the process did; it may still run as pid {left}\n\
          signalled  {left}\ngone       {left}\nleft       none found\nsearched   ",
         &id[28..]
     );

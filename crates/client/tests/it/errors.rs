@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use std::error::Error;
 
 use lastbyte_client::wire::{self, ErrorCode, OutputQuery};
@@ -37,7 +39,8 @@ async fn a_failed_connection_names_the_address() {
 async fn an_invalid_answer_is_an_error() {
     async fn check(step: Step, want: &str) {
         let server = Server::start(vec![vec![step]]);
-        let error = server.client().health().await.unwrap_err();
+        let client = server.client().patience(Duration::ZERO);
+        let error = client.health().await.unwrap_err();
         let chain = chain(&error);
         assert!(chain.starts_with(&format!("GET /healthz failed: {want}")), "{chain}");
     }

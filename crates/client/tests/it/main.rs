@@ -7,5 +7,6 @@ mod connections;
 mod errors;
 mod events;
 mod follow;
+mod outage;
 mod requests;
 mod server;

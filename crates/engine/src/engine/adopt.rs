@@ -15,11 +15,14 @@ use crate::clock::{AgeFrom, after_waiters, unix_ms};
 use crate::feed::{EventKind, Reporter};
 use crate::journal::{Entry, Recorded};
 use crate::launch::{Launch, OnQuota, Spec, Stdin, Streams, Touches};
+use crate::notes::{Notes, Terms};
+use crate::owner::ends::Ends;
 use crate::owner::holds::Holds;
 use crate::owner::owner_end::{OwnerEnd, StartTime};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::owner::{Core, Exit, Running, Timers, own};
+use crate::process::snapshot::Snapshot;
 use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
 use crate::tree::{KillOnDrop, Tree};
@@ -29,16 +32,18 @@ use crate::tree::{KillOnDrop, Tree};
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) pump: Pump,
-    holds: Option<Holds>,
-    stdin: Option<(StdinQueue, StdinGate)>,
+    pub(super) holds: Option<Holds>,
+    pub(super) stdin: Option<(StdinQueue, StdinGate)>,
+    pub(super) notes: Notes,
+    pub(super) timed_out_at: Option<SystemTime>,
 }
 
 /// A process whose owner has not begun.
 #[derive(Debug)]
 pub(super) struct Adopted {
-    process: Process,
-    running: Running,
-    owner_end: OwnerEnd,
+    pub(super) process: Process,
+    pub(super) running: Running,
+    pub(super) owner_end: OwnerEnd,
 }
 
 impl Inner {
@@ -47,18 +52,19 @@ impl Inner {
         &self,
         started: SystemTime,
         launch: &Launch,
-        ends: OurEnds,
+        (ends, notes): (OurEnds, Notes),
     ) -> io::Result<Prepared> {
         let OurEnds { stdin, output } = ends;
         let holds = match launch.on_quota {
             OnQuota::Drop => None,
-            OnQuota::Block => Some(Holds::new()),
+            OnQuota::Block => Some(Holds::new(notes.clone())),
         };
-        let stdin = input(&launch.stdin, stdin, &output)?;
+        let stdin = input(&launch.stdin, stdin, &output, &notes)?;
         let streams = log_streams(launch.streams);
         let log = || Ok(Writer::new(self.logs.take()?, streams, launch.quota, unix_ms(started)));
-        let pump = Pump::new(output, log, Arc::clone(&self.large_pipes), holds.clone())?;
-        Ok(Prepared { pump, holds, stdin })
+        let ends = Ends::new(output, notes.slot())?;
+        let pump = Pump::new(ends, log, Arc::clone(&self.large_pipes), holds.clone())?;
+        Ok(Prepared { pump, holds, stdin, notes, timed_out_at: None })
     }
 
     /// Nothing came of it, and that was written down: others can have its file.
@@ -70,37 +76,49 @@ impl Inner {
     /// Gives a started child its owner. Does not fail: the command runs.
     pub(super) fn adopt(
         &self,
-        (launch, spec): (&Launch, Arc<Spec>),
+        (spec, terms): (Arc<Spec>, Terms),
         prepared: Prepared,
         (child, tree): (Child, Tree),
         (recorded, begun): (Arc<Recorded>, StartTime),
     ) -> Adopted {
-        let Prepared { pump, holds, stdin } = prepared;
+        let Prepared { pump, holds, stdin, notes, timed_out_at } = prepared;
         let (log, pid) = (pump.log().reader(), child.pid());
         let guard = KillOnDrop::new(tree.clone());
         let share = Arc::new(self.disk.share());
-        let first_hold = Mutex::new(holds.as_ref().map(|holds| holds.hold(0)));
+        // From the first byte; after a take-over, from where the slowest reader was.
+        let floor = notes.floor();
+        let first_hold = Mutex::new(holds.as_ref().map(|holds| holds.hold(floor)));
+        let (_, last_output) = notes.instants().unwrap_or((begun.clock, begun.clock));
+        let timers = match timed_out_at {
+            None => Timers::new(terms.timeouts, begun.clock, last_output),
+            Some(_) => Timers::NEVER,
+        };
+        share.set(pump.log().kept());
+        let snapshot = Snapshot { extent: pump.log().extent(), timed_out_at, ..Snapshot::first() };
         let (stdin, gate) = stdin.unzip();
-        let running = Running {
+        let stop = notes.stop();
+        let mut running = Running {
             core: Box::new(Core {
                 pump,
                 tree: tree.clone(),
                 guard,
-                drain: launch.drain,
-                escalation: Escalation::default(),
+                drain: terms.drain,
+                escalation: Escalation::noted(&notes),
                 share: Arc::clone(&share),
                 stops: self.stops.clone(),
+                notes,
             }),
             exit: Exit::new(&child),
             child,
             stdin,
-            timers: Timers::new(launch.timeouts, begun.clock),
-            on_timeout: launch.on_timeout,
-            policy: launch.stop,
+            timers,
+            on_timeout: terms.on_timeout,
+            policy: spec.stop,
             stopping: None,
             backstop: None,
         };
-        let (owner_end, owner) = OwnerEnd::new(begun);
+        stop.into_iter().for_each(|stop| running.resume_stop(stop));
+        let (owner_end, owner) = OwnerEnd::new(begun, snapshot);
         let process = Process::new(Shared {
             spec,
             pid,
@@ -128,21 +146,13 @@ impl Inner {
         touches: Option<Touches>,
     ) -> Process {
         let Adopted { process, running, mut owner_end } = adopted;
-        let is_closed = self.registry().add(&process);
+        let is_closed = self.processes().add(&process);
         // Reported before its owner begins, so that `started` is its first event.
         let reporter = Reporter::new(self.feed.clone(), Arc::clone(process.spec()), touches);
         reporter.report(EventKind::Started);
         owner_end.report_to(reporter);
         owner_end.write_into(entry);
-        let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
-        let (logs, recorded) = (Arc::clone(&self.logs), Arc::clone(process.recorded()));
-        tokio::spawn(async move {
-            let log = own(running, owner_end).await;
-            after_waiters().await;
-            give_back(&logs, log, &recorded);
-            tree.give_back_if_empty();
-            ended.notify_one();
-        });
+        self.let_owner_begin(&process, own(running, owner_end));
         if is_closed {
             process.stop_by(StopPolicy::KILL, Verb::Close).await;
             process.ended().await;
@@ -154,6 +164,23 @@ impl Inner {
 }
 
 impl Inner {
+    /// The owner returns the log when nothing will be added to it.
+    pub(super) fn let_owner_begin(
+        &self,
+        process: &Process,
+        owner: impl Future<Output = Writer> + Send + 'static,
+    ) {
+        let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
+        let (logs, recorded) = (Arc::clone(&self.logs), Arc::clone(process.recorded()));
+        tokio::spawn(async move {
+            let log = owner.await;
+            after_waiters().await;
+            give_back(&logs, log, &recorded);
+            tree.give_back_if_empty();
+            ended.notify_one();
+        });
+    }
+
     /// While the command that was just started comes to its first byte.
     fn refill_logs(&self) {
         if self.logs.begins_to_run_low() {
@@ -183,18 +210,21 @@ fn input(
     asked: &Stdin,
     pipe: Option<OwnedFd>,
     output: &OutputEnds,
+    notes: &Notes,
 ) -> io::Result<Option<(StdinQueue, StdinGate)>> {
-    let (mut queue, gate) = match (asked, output, pipe) {
+    let (end, end_of_file) = match (asked, output, pipe) {
         (Stdin::Open | Stdin::Given(_), OutputEnds::Pty { ours, .. }, _) => {
             let byte = pty::end_of_file(ours)?;
-            StdinQueue::new(ours.try_clone()?, EndOfFile::Type(byte))?
+            (ours.try_clone()?, EndOfFile::Type(byte))
         }
-        (_, _, Some(pipe)) => StdinQueue::new(pipe, EndOfFile::Close)?,
+        (_, _, Some(pipe)) => (pipe, EndOfFile::Close),
         (Stdin::Open | Stdin::Closed | Stdin::Given(_), _, None) => return Ok(None),
     };
+    notes.note_stdin(end_of_file);
+    let (mut queue, gate) = StdinQueue::new(end, end_of_file, notes.slot())?;
     if let Stdin::Given(input) = asked {
         // A new queue has room for what a plan lets through.
-        queue.give(input.clone()).map_err(io::Error::other)?;
+        queue.give(input).map_err(io::Error::other)?;
     }
     Ok(Some((queue, gate)))
 }

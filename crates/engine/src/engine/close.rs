@@ -41,7 +41,7 @@ impl Engine {
     /// Refuses new starts from now on and stops all processes that have not ended, side by side.
     /// A start that is under way either is stopped too or leaves nothing behind.
     pub async fn close(&self, survivors: Survivors) -> CloseReport {
-        self.inner.registry().closed = true;
+        self.inner.processes().closed = true;
         // One that hangs in a provider or on a dead mount finds the engine closed when it wakes, and
         // ends what it has started: nobody has to wait for that.
         _ = timeout(PATIENCE, self.inner.starting.until_none()).await;
@@ -66,6 +66,9 @@ impl Engine {
             stopped.iter_mut().for_each(|(_, proof)| proof.leave_out_unattributed());
         }
         self.inner.trees.close();
+        if self.inner.registry.is_some() {
+            self.inner.trees.remove_leftovers();
+        }
         self.inner.logs.close();
         if let Some(journal) = self.inner.journal.clone() {
             journal.maintain_on_close().await;
@@ -80,7 +83,7 @@ impl Engine {
     }
 
     async fn to_stop(&self, survivors: Survivors) -> Vec<Process> {
-        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         let has_ended = |process: &Process| process.snapshot().ending().is_some();
         let (ended, mut to_stop): (Vec<_>, Vec<_>) = all.into_iter().partition(has_ended);
         if survivors == Survivors::Stop {

@@ -20,6 +20,8 @@ pub enum PhaseKind {
     Running,
     Draining,
     Ended,
+    /// Nobody saw the end; it may still run.
+    Lost,
 }
 
 /// Processes, each with its state at one moment.
@@ -36,13 +38,14 @@ pub struct Phases {
     pub running: u64,
     pub draining: u64,
     pub ended: u64,
+    pub lost: u64,
 }
 
 impl Engine {
     /// How many processes are in each phase. Reads the phases after the lock on the map is
     /// released.
     pub fn phases(&self) -> Phases {
-        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         let mut phases = Phases::default();
         for process in all {
             *phases.count_mut(process.phase()) += 1;
@@ -52,8 +55,8 @@ impl Engine {
 
     /// At most `most` processes that were started before `before`.
     pub fn list(&self, filter: &Filter, before: Option<Id>, most: usize) -> Page {
-        let registry = self.inner.registry();
-        let all = registry.before(before).map(|process| (process.clone(), process.snapshot()));
+        let processes = self.inner.processes();
+        let all = processes.before(before).map(|process| (process.clone(), process.snapshot()));
         let mut matching = all.filter(|(process, snapshot)| filter.takes(process, snapshot));
         let processes: Vec<_> = matching.by_ref().take(most).collect();
         let more = matching.next().is_some();
@@ -69,11 +72,11 @@ impl Engine {
         most: usize,
     ) -> Vec<(Process, Snapshot)> {
         let (mut listed, mut ended) = (Vec::new(), Vec::new());
-        let registry = self.inner.registry();
+        let processes = self.inner.processes();
         let of_session = |process: &&Process| {
             session.is_none_or(|session| process.spec().session.as_ref() == Some(session))
         };
-        for process in registry.before(None).filter(of_session) {
+        for process in processes.before(None).filter(of_session) {
             if listed.len() == most {
                 break;
             }
@@ -90,8 +93,8 @@ impl Engine {
 
     /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
-        let registry = self.inner.registry();
-        registry.all().find(|process| process.spec().key.as_ref() == Some(key)).cloned()
+        let processes = self.inner.processes();
+        processes.all().find(|process| process.spec().key.as_ref() == Some(key)).cloned()
     }
 }
 
@@ -107,7 +110,7 @@ impl Filter {
 
 impl Phases {
     pub fn all(&self) -> u64 {
-        self.running + self.draining + self.ended
+        self.running + self.draining + self.ended + self.lost
     }
 
     fn count_mut(&mut self, phase: PhaseKind) -> &mut u64 {
@@ -115,6 +118,7 @@ impl Phases {
             PhaseKind::Running => &mut self.running,
             PhaseKind::Draining => &mut self.draining,
             PhaseKind::Ended => &mut self.ended,
+            PhaseKind::Lost => &mut self.lost,
         }
     }
 }
@@ -124,7 +128,8 @@ impl From<&Phase> for PhaseKind {
         match phase {
             Phase::Running => Self::Running,
             Phase::Draining => Self::Draining,
-            Phase::Ended(_) => Self::Ended,
+            Phase::Ended(ending) if ending.was_seen() => Self::Ended,
+            Phase::Ended(_) => Self::Lost,
         }
     }
 }

@@ -1,25 +1,29 @@
 //! What an earlier engine has left: its processes, as far as the journal and the files know them.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog};
 use lastbyte_sys::cgroup::Claims;
+use lastbyte_sys::registry::Inherited;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::adopt::log_streams;
-use super::registry::Keyed;
+use super::process_map::Keyed;
 use super::start::Started;
+use super::take_over::{TakenOver, give_up};
 use super::{Inner, logs};
+use crate::Id;
 use crate::clock::{AgeFrom, unix_ms, wall_clock_age};
 use crate::journal::{Launched, Recorded, Replayed, SetAside};
 use crate::launch::Spec;
 use crate::owner::owner_end::OwnerHandle;
-use crate::process::ending::{Ending, Kept, LostWhy, Times};
+use crate::process::ending::{End, Ending, Kept, LostWhy, Times};
 use crate::process::{Process, Shared};
 
 /// What an engine found when it was made.
@@ -27,6 +31,8 @@ use crate::process::{Process, Shared};
 pub struct Restored {
     /// Processes that had ended, lost ones of earlier restarts among them.
     pub ended: usize,
+    /// Processes that go on.
+    pub taken_over: usize,
     /// Processes that had not: they are lost, and what is left of their trees lives on.
     pub lost: usize,
     /// Cut off the end of the journal, where a write was torn or the file is damaged.
@@ -42,7 +48,15 @@ pub struct Restored {
 
 impl Inner {
     /// Enters everybody of the past into the map. The journal is told who was lost.
-    pub(super) fn restore(&self, replayed: Replayed, mut aside: SetAside) -> io::Result<Restored> {
+    pub(super) fn restore(
+        &self,
+        replayed: Replayed,
+        mut aside: SetAside,
+        inherited: Vec<Inherited>,
+    ) -> io::Result<Restored> {
+        let inherited =
+            inherited.into_iter().map(|found| (Id::from_number(found.place.id()), found));
+        let mut inherited: HashMap<Id, Inherited> = inherited.collect();
         let mut restored = Restored {
             torn_bytes: replayed.torn_bytes,
             unknown_records: replayed.unknown,
@@ -57,7 +71,24 @@ impl Inner {
         let mut claims = Claims::default();
         for (id, past) in replayed.pasts {
             let cgroup = past.launched.cgroup.as_ref().and_then(|cgroup| claims.claim(cgroup));
-            let tree = self.trees.regrow(past.pid.unwrap_or(0), id, cgroup);
+            let cgroup = match inherited.remove(&id) {
+                None => cgroup,
+                Some(found) => match self.take_over(&past, cgroup, found)? {
+                    TakenOver::Process(process) => {
+                        restored.taken_over += 1;
+                        self.enter_again(process, &past.launched);
+                        continue;
+                    }
+                    TakenOver::NeverRan => continue,
+                    TakenOver::Nothing(cgroup) => cgroup,
+                },
+            };
+            let (pid, ended) = (past.pid.unwrap_or(0), past.ended.as_ref());
+            let tree = if ended.is_some_and(|(ending, _)| ending.was_seen()) {
+                self.trees.regrow(pid, id, cgroup)
+            } else {
+                self.trees.regrow_lost(pid, id, cgroup)
+            };
             let place = past.log().map(|log| Place::new(&self.log_folder(), log));
             let short = past.short.clone().unwrap_or_default();
             let recorded = Arc::new(self.recorded());
@@ -79,7 +110,7 @@ impl Inner {
                     self.lose(&past.launched, &recovered.extent, &recorded)
                 }
             };
-            let age = wall_clock_age(ending.times.ended, today, oldest);
+            let age = wall_clock_age(ending.times.known_at(), today, oldest);
             let share = Arc::new(self.disk.share());
             share.set(recovered.disk_bytes);
             let process = Process::new(Shared {
@@ -99,6 +130,9 @@ impl Inner {
             });
             self.enter_again(process, &past.launched);
         }
+        self.registry.into_iter().for_each(|registry| {
+            give_up(registry, inherited.drain().map(|(_, found)| found).collect());
+        });
         Ok(restored)
     }
 
@@ -118,23 +152,23 @@ impl Inner {
 
     /// The ending of a process that nobody saw end, written down.
     fn lose(&self, launched: &Launched, extent: &Extent, recorded: &Recorded) -> Ending {
-        let ending = lost(launched.spec.started, extent, SystemTime::now());
+        let ending = lost(launched.spec.started, extent.len, SystemTime::now());
         let journal = self.journal.iter();
         journal.for_each(|journal| journal.ended(launched.spec.id, &ending, extent, recorded));
         ending
     }
 
-    fn recorded(&self) -> Recorded {
+    pub(super) fn recorded(&self) -> Recorded {
         self.journal.as_ref().map(|journal| journal.recorded()).unwrap_or_default()
     }
 
     fn enter_again(&self, process: Process, launched: &Launched) {
-        let mut registry = self.registry();
-        registry.add(&process);
+        let mut processes = self.processes();
+        processes.add(&process);
         if let Some((key, fingerprint)) = launched.spec.key.clone().zip(launched.fingerprint) {
             let started = Started { process, attached: false, warnings: Vec::new() };
             let (_, outcome) = watch::channel(Some(Ok(started)));
-            registry.reserve(key, Keyed { fingerprint, outcome });
+            processes.reserve(key, Keyed { fingerprint, outcome });
         }
     }
 }
@@ -144,17 +178,16 @@ fn still_kept(ending: Ending, then: &Extent, now: &Extent) -> Ending {
     let below = |range: &Range<u64>| range.start.min(then.len)..range.end.min(then.len);
     let dropped = Dropped::covering(now.dropped.ranges().iter().map(below));
     match ending.kept {
-        // It says already that the disk did not take all of it.
-        Kept::Failed { .. } => ending,
+        // It says already that not all of it may be there.
+        Kept::Unknown | Kept::Failed { .. } => ending,
         Kept::Whole | Kept::Dropped(_) => Ending { kept: Kept::new(&dropped, None), ..ending },
     }
 }
 
-/// When it exited nobody knows: told is the time at which that was found.
-fn lost(started: SystemTime, extent: &Extent, now: SystemTime) -> Ending {
-    let ran = now.duration_since(started).unwrap_or_default();
-    let times = Times { started, exited: now, ended: now, ran, drained: Duration::ZERO };
-    Ending::lost(LostWhy::ServerGone, extent, times)
+fn lost(started: SystemTime, stored: u64, now: SystemTime) -> Ending {
+    let after = now.duration_since(started).unwrap_or_default();
+    let times = Times { started, end: End::Unseen { found: now, after } };
+    Ending::lost(LostWhy::ServerGone, stored, times)
 }
 
 /// Of its file, or of what its record has.

@@ -9,23 +9,26 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::registry::Slot;
 use lastbyte_sys::spawn::{Step, open_ends};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::gates::Gate;
-use super::registry::Keyed;
+use super::process_map::Keyed;
 use super::{Engine, Inner};
+use crate::Id;
 use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
 use crate::launch::{Key, Launch, Spec};
+use crate::notes::{Notes, Terms};
 use crate::owner::owner_end::StartTime;
 use crate::process::Process;
 use crate::sandbox::{Confined, SandboxError};
-use crate::tree::Slot;
+use crate::tree::Seed;
 
 /// A process that runs, and whether this call started it.
 #[derive(Debug, Clone)]
@@ -214,7 +217,7 @@ struct Starting {
 impl Drop for Starting {
     fn drop(&mut self) {
         if let Some(key) = &self.key {
-            self.inner.registry().release(key);
+            self.inner.processes().release(key);
         }
     }
 }
@@ -227,16 +230,16 @@ impl Inner {
         outcome: &Waiting,
     ) -> Result<Reserved, StartError> {
         let key = launch.key.clone().map(|key| (key, self.fingerprint(launch)));
-        let mut registry = self.registry();
-        let known = launch.key.as_ref().and_then(|key| registry.keyed(key));
+        let mut processes = self.processes();
+        let known = launch.key.as_ref().and_then(|key| processes.keyed(key));
         match (known, key) {
             (Some(known), Some((_, fingerprint))) if known.fingerprint == fingerprint => {
                 return Ok(Reserved::Known(known.outcome));
             }
             (Some(_), Some((key, _))) => return Err(StartError::KeyConflict { key }),
-            _ if registry.closed => return Err(StartError::Closed),
+            _ if processes.closed => return Err(StartError::Closed),
             (None, Some((key, fingerprint))) => {
-                registry.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
+                processes.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
             }
             (_, None) => {}
         }
@@ -259,19 +262,19 @@ impl Inner {
     }
 
     async fn start_with_or_without_cgroup(self: &Arc<Self>, launch: &Launch) -> Outcome {
-        let outcome = self.start_on(|| self.trees.slot(), launch).await;
+        let outcome = self.start_on(|| self.trees.seed(), launch).await;
         let Err(StartError::Spawn(SpawnError::Step { step: Step::Cgroup, errno })) = outcome else {
             return outcome;
         };
-        let Some(slot) = self.trees.slot_without_cgroup() else { return outcome };
-        let mut started = self.start_on(|| Ok(slot), launch).await?;
+        let Some(seed) = self.trees.seed_without_cgroup() else { return outcome };
+        let mut started = self.start_on(|| Ok(seed), launch).await?;
         started.warnings.push(Warning::NoCgroup(errno));
         Ok(started)
     }
 
     async fn start_on(
         self: &Arc<Self>,
-        slot: impl FnOnce() -> io::Result<Slot> + Send,
+        seed: impl FnOnce() -> io::Result<Seed> + Send,
         launch: &Launch,
     ) -> Outcome {
         let id = self.ids.next();
@@ -290,17 +293,21 @@ impl Inner {
         // Never closed. A start that waits for its turn holds no descriptors.
         let _turn = self.turns.acquire().await;
         // A provider or a disk may have taken its time.
-        if self.registry().closed {
+        if self.processes().closed {
             return Err(StartError::Closed);
         }
         let begun = StartTime { wall: SystemTime::now(), clock: Instant::now() };
+        let slot = self.enter(id)?;
+        request.place = slot.as_ref().map(|slot| slot.place());
+        let notes = Notes::new(slot);
         let (ours, childs) = open_ends(request.stdin, request.output).map_err(SpawnError::from)?;
-        let slot = slot().map_err(|error| step(Step::Cgroup, &error))?;
-        let prepared = self.prepare(begun.wall, launch, ours);
+        let seed = seed().map_err(|error| step(Step::Cgroup, &error))?;
+        let prepared = self.prepare(begun.wall, launch, (ours, notes.clone()));
         let prepared = prepared.map_err(|error| step(Step::Handover, &error))?;
-        let cgroup = slot.cgroup();
+        let (cgroup, birth) = (seed.cgroup(), seed.birth());
+        notes.write(Terms::new(launch), begun.clock, birth);
         request.cgroup = cgroup.clone();
-        request.tag = slot.tag();
+        (request.tag, _) = birth;
         let gates = self.gates.as_ref().filter(|_| launch.key.is_some());
         // Until `started` is written down.
         let gate = gates.and_then(|gates| gates.make(id));
@@ -320,14 +327,23 @@ impl Inner {
         self.counts.spawns.note(asked.elapsed());
         entry.iter().for_each(|entry| entry.started(child.pid()));
         drop(gate);
-        let tree = slot.grow(child.pid(), id);
-        let adopted = self.adopt((launch, spec), prepared, (child, tree), (recorded, begun));
+        let child = child.entered_in(notes.slot().cloned());
+        let tree = seed.grow(child.pid(), id);
+        let spec = (spec, Terms::new(launch));
+        let adopted = self.adopt(spec, prepared, (child, tree), (recorded, begun));
         let process = self.register(adopted, entry, launch.touches.clone()).await;
         Ok(Started { process, attached: false, warnings })
     }
 
     fn count_refused(&self, error: &StartError) {
         self.counts.count_refused(error.refused());
+    }
+
+    /// For the keeper, where there is one.
+    fn enter(&self, id: Id) -> Result<Option<Arc<Slot>>, SpawnError> {
+        let Some(registry) = self.registry else { return Ok(None) };
+        let slot = registry.enter(id.number());
+        slot.map(Some).ok_or(SpawnError::Step { step: Step::Handover, errno: Errno::NFILE })
     }
 
     /// Into the journal, where there is one, before anything runs: a crash must not leave behind

@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::retention::{Candidate, oldest_first};
 use super::{Engine, Inner};
 use crate::Process;
-use crate::process::ending::Times;
 
 const EVERY: Duration = Duration::from_secs(60);
 /// While records wait for a failing disk.
@@ -58,7 +57,7 @@ impl Engine {
     }
 
     fn candidates(&self, now: Instant) -> Vec<Candidate> {
-        self.inner.registry().all().filter_map(|process| candidate(process, now)).collect()
+        self.inner.processes().all().filter_map(|process| candidate(process, now)).collect()
     }
 
     /// Forgets ended processes, oldest first; then cuts every running log to its head and tail.
@@ -67,13 +66,13 @@ impl Engine {
             _ = self.forget(id); // as above
         }
         if self.inner.disk.excess() > 0 {
-            self.inner.registry().all().for_each(Process::squeeze);
+            self.inner.processes().all().for_each(Process::squeeze);
         }
     }
 
     /// Detects that survivors which held no pipe have exited.
     fn reclaim_cgroups(&self) {
-        let all: Vec<Process> = self.inner.registry().all().cloned().collect();
+        let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         for process in all.iter().filter(|process| process.snapshot().ending().is_some()) {
             process.tree().give_back_if_empty();
         }
@@ -84,11 +83,10 @@ impl Engine {
 fn candidate(process: &Process, now: Instant) -> Option<Candidate> {
     let snapshot = process.snapshot();
     let ending = snapshot.ending().filter(|_| !snapshot.log_open)?;
-    let Times { ran, drained, .. } = ending.times;
     Some(Candidate {
         id: process.id(),
         session: process.spec().session.clone(),
-        age: process.age_from().age(ran + drained, now),
+        age: process.age_from().age(ending.times.known_after(), now),
         bytes: process.disk_bytes(),
     })
 }

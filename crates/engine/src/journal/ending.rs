@@ -1,16 +1,20 @@
 //! An ending as bytes, with what there is of the log.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use lastbyte_output::log::{Dropped, Failed, ShortLog, Stamp, Stream};
 use lastbyte_sys::{Errno, Signal};
 
 use super::codec::{Decoder, Encoder};
 use crate::process::ending::{
-    Cause, Closing, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+    Cause, Closing, End, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 use crate::stop::Verb;
 
+/// An ending that nobody saw has the layout of all others, with the time at which that was noticed
+/// for its times and the first of everything else that it does not know. Its status tells it apart.
+/// Earlier versions wrote the same and took it at its word.
 pub(super) fn encode_ending(ending: &Ending, to: &mut Encoder) {
     let Ending { status, cause, closing, kept, final_len, times, usage } = ending;
     encode_status(*status, to);
@@ -18,37 +22,32 @@ pub(super) fn encode_ending(ending: &Ending, to: &mut Encoder) {
     encode_closing(closing, to);
     encode_kept(kept, to);
     to.u64(*final_len);
-    let Times { started, exited, ended, ran, drained } = times;
+    let (exited, ended, ran, drained) = match &times.end {
+        End::Seen { exited, ended, ran, drained } => (exited, ended, ran, drained),
+        End::Unseen { found, after } => (found, found, after, &Duration::ZERO),
+    };
+    let started = &times.started;
     [started, exited, ended].into_iter().for_each(|time| to.time(*time));
     [ran, drained].into_iter().for_each(|time| to.duration(*time));
-    to.option(usage.as_ref(), |to, Usage { user, system, peak_memory }| {
-        to.duration(*user);
-        to.duration(*system);
-        to.option(*peak_memory, Encoder::u64);
-    });
+    encode_usage(usage.as_ref(), to);
 }
 
 pub(super) fn decode_ending(from: &mut Decoder<'_>) -> Option<Ending> {
-    Some(Ending {
-        status: decode_status(from)?,
-        cause: decode_cause(from)?,
-        closing: decode_closing(from)?,
-        kept: decode_kept(from)?,
-        final_len: from.u64()?,
-        times: Times {
-            started: from.time()?,
-            exited: from.time()?,
-            ended: from.time()?,
-            ran: from.duration()?,
-            drained: from.duration()?,
-        },
-        usage: from.option(|from| {
-            Some(Usage {
-                user: from.duration()?,
-                system: from.duration()?,
-                peak_memory: from.option(Decoder::u64)?,
-            })
-        })?,
+    let status = decode_status(from)?;
+    let (cause, closing) = (decode_cause(from)?, decode_closing(from)?);
+    let (kept, final_len) = (decode_kept(from)?, from.u64()?);
+    let (started, exited, ended) = (from.time()?, from.time()?, from.time()?);
+    let (ran, drained) = (from.duration()?, from.duration()?);
+    let usage = decode_usage(from)?;
+    Some(match status {
+        Status::Lost(why @ (LostWhy::OwnerGone | LostWhy::ServerGone)) => {
+            let end = End::Unseen { found: ended, after: ran };
+            Ending::lost(why, final_len, Times { started, end })
+        }
+        Status::Exited(_) | Status::Signalled { .. } | Status::Lost(LostWhy::TakenByOthers) => {
+            let times = Times { started, end: End::Seen { exited, ended, ran, drained } };
+            Ending { status, cause, closing, kept, final_len, times, usage }
+        }
     })
 }
 
@@ -123,7 +122,7 @@ fn decode_status(from: &mut Decoder<'_>) -> Option<Status> {
 
 fn encode_cause(cause: Cause, to: &mut Encoder) {
     match cause {
-        Cause::Own => to.u8(0),
+        Cause::Own | Cause::Unknown => to.u8(0),
         Cause::TimedOut { which, escalated } => {
             to.u8(1);
             to.bool(which == Timeout::Idle);
@@ -155,7 +154,7 @@ fn decode_cause(from: &mut Decoder<'_>) -> Option<Cause> {
 fn encode_closing(closing: &Closing, to: &mut Encoder) {
     match closing {
         Closing::Eof => to.u8(0),
-        Closing::Held(Holders::Unknown) => to.u8(1),
+        Closing::Held(Holders::Unknown) | Closing::Unknown => to.u8(1),
         Closing::Held(Holders::Known(holders)) => {
             to.u8(2);
             to.list(holders.iter(), |to, Holder { pid, name }| {
@@ -178,7 +177,7 @@ fn decode_closing(from: &mut Decoder<'_>) -> Option<Closing> {
 
 fn encode_kept(kept: &Kept, to: &mut Encoder) {
     match kept {
-        Kept::Whole => to.u8(0),
+        Kept::Whole | Kept::Unknown => to.u8(0),
         Kept::Dropped(dropped) => {
             to.u8(1);
             encode_dropped(dropped, to);
@@ -202,6 +201,28 @@ fn decode_kept(from: &mut Decoder<'_>) -> Option<Kept> {
         },
         _ => return None,
     })
+}
+
+/// Earlier versions write and read only 0 and 1.
+fn encode_usage(usage: Option<&Usage>, to: &mut Encoder) {
+    let Some(Usage { user, system, peak_memory, oom_killed }) = usage else { return to.u8(0) };
+    to.u8(if *oom_killed { 2 } else { 1 });
+    to.duration(*user);
+    to.duration(*system);
+    to.option(*peak_memory, Encoder::u64);
+}
+
+#[expect(clippy::option_option, reason = "the outer one is for invalid bytes")]
+fn decode_usage(from: &mut Decoder<'_>) -> Option<Option<Usage>> {
+    let oom_killed = match from.u8()? {
+        0 => return Some(None),
+        1 => false,
+        2 => true,
+        _ => return None,
+    };
+    let (user, system) = (from.duration()?, from.duration()?);
+    let peak_memory = from.option(Decoder::u64)?;
+    Some(Some(Usage { user, system, peak_memory, oom_killed }))
 }
 
 /// Only numbers that the kernel gives out: any other would be a panic.

@@ -29,6 +29,11 @@ impl Entry {
         entry
     }
 
+    /// Goes on with a launch that an earlier worker has written down.
+    pub(crate) fn again(journal: &Arc<Journal>, id: Id) -> Self {
+        Self { id, journal: Some(Arc::clone(journal)), recorded: Arc::new(journal.recorded()) }
+    }
+
     /// Whether what it has written is on disk.
     pub(crate) fn recorded(&self) -> Arc<Recorded> {
         Arc::clone(&self.recorded)

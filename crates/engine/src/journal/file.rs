@@ -32,6 +32,14 @@ pub(crate) struct Journal {
     state: watch::Sender<JournalState>,
 }
 
+/// When a journal is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    AtStart,
+    /// Commands and clients wait for a new worker: nothing is rewritten or synced.
+    AtTakeOver,
+}
+
 /// The journal cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the journal {path}", path = path.display())]
@@ -43,8 +51,12 @@ struct Unreadable {
 
 impl Journal {
     /// Opens or creates the journal in this folder, and returns what it had. A file that cannot be
-    /// read, or not to its end, is set aside.
-    pub(crate) fn open(folder: &Path, aside: &mut SetAside) -> io::Result<(Self, Replayed)> {
+    /// read, or not to its end, is set aside. It is made as small as can be, unless somebody waits.
+    pub(crate) fn open(
+        folder: &Path,
+        aside: &mut SetAside,
+        opening: Opening,
+    ) -> io::Result<(Self, Replayed)> {
         let path = folder.join("journal");
         let lock = take_lock(&path)?;
         let mut bytes = match fs::read(&path) {
@@ -84,7 +96,8 @@ impl Journal {
         let records = replayed.records();
         // If there is no space for a new file, the old one stays in use, without the torn end.
         let is_minimal = content(key, &records) == bytes;
-        if is_minimal || store.rewrite_using_reserve(&records).is_err() && good > 0 {
+        let goes_on = opening == Opening::AtTakeOver && good > 0;
+        if goes_on || is_minimal || store.rewrite_using_reserve(&records).is_err() && good > 0 {
             store.resume(good, &records)?;
         }
         let state = watch::Sender::new(store.state());
@@ -167,7 +180,7 @@ mod tests {
     }
 
     fn open(folder: &Path) -> io::Result<(Journal, Replayed)> {
-        Journal::open(folder, &mut SetAside::new(folder))
+        Journal::open(folder, &mut SetAside::new(folder), Opening::AtStart)
     }
 
     fn size(folder: &Path) -> u64 {
@@ -228,7 +241,8 @@ mod tests {
             let path = folder.path().join("journal");
             fs::write(&path, &bytes).unwrap();
             let mut aside = SetAside::new(folder.path());
-            let (journal, replayed) = Journal::open(folder.path(), &mut aside).unwrap();
+            let (journal, replayed) =
+                Journal::open(folder.path(), &mut aside, Opening::AtStart).unwrap();
             assert_eq!((ids(&replayed), replayed.torn_bytes), (vec![], bytes.len() as u64));
             let (kept, files) = aside.found().unwrap();
             assert_eq!((fs::read(kept.join("journal")).unwrap(), files), (bytes, 1));

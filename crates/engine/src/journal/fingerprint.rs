@@ -63,7 +63,8 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         session,
         key: _, // what it is looked up by
         labels,
-        touches: _, // what is told afterwards, and changes nothing of the command
+        touches: _,         // what is told afterwards, and changes nothing of the command
+        outlives_server: _, // whose it is, not what
     } = launch;
     encode_program(program, to);
     to.option(cwd.as_ref(), Encoder::os);

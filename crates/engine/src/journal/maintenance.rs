@@ -79,6 +79,7 @@ mod tests {
 
     use super::*;
     use crate::Id;
+    use crate::journal::Opening;
     use crate::journal::SetAside;
     use crate::journal::record::Record;
     use crate::journal::sample::launched;
@@ -87,7 +88,8 @@ mod tests {
     const STAY: usize = 1200;
 
     fn overgrown(folder: &std::path::Path) -> (Arc<Journal>, Vec<Id>) {
-        let (journal, _) = Journal::open(folder, &mut SetAside::new(folder)).unwrap();
+        let (journal, _) =
+            Journal::open(folder, &mut SetAside::new(folder), Opening::AtStart).unwrap();
         let stay: Vec<Id> = (0..STAY).map(|_| Id::fresh()).collect();
         for id in &stay {
             journal.append(&launched(*id, None));
@@ -140,7 +142,8 @@ mod tests {
         assert!(!journal.store().is_due());
         drop(journal);
         let (_journal, replayed) =
-            Journal::open(folder.path(), &mut SetAside::new(folder.path())).unwrap();
+            Journal::open(folder.path(), &mut SetAside::new(folder.path()), Opening::AtStart)
+                .unwrap();
         assert_eq!(replayed.pasts.keys().copied().collect::<Vec<_>>(), stay);
         assert_eq!(replayed.pasts[&stay[0]].pid, Some(7));
     }

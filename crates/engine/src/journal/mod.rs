@@ -40,10 +40,10 @@ mod state;
 mod store;
 
 pub(crate) use entry::Entry;
-pub(crate) use file::Journal;
+pub(crate) use file::{Journal, Opening};
 pub(crate) use fingerprint::{Fingerprint, HashKey};
 pub(crate) use record::Launched;
-pub(crate) use replay::Replayed;
+pub(crate) use replay::{Past, Replayed};
 pub(crate) use set_aside::SetAside;
 pub use set_aside::set_aside_folders;
 pub use state::JournalState;

@@ -12,13 +12,15 @@ use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::{Errno, Signal};
 use proptest::prelude::*;
 
+use super::codec::Encoder;
+use super::ending::encode_dropped;
 use super::fingerprint::Fingerprint;
 use super::record::{Launched, Record, VERSION};
 use crate::Id;
 use crate::launch::{Key, Program, Session, Spec, Streams};
 use crate::process::ending::Ending;
 use crate::process::ending::{
-    Cause, Closing, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
+    Cause, Closing, End, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
 use crate::sandbox::{Network, Sandbox, StartupFiles, Workspace};
 use crate::stop::{StopPolicy, Verb};
@@ -118,8 +120,7 @@ fn status() -> impl Strategy<Value = Status> {
         any::<i32>().prop_map(Status::Exited),
         (signal(), any::<bool>())
             .prop_map(|(signal, core_dumped)| Status::Signalled { signal, core_dumped }),
-        prop::sample::select(vec![LostWhy::TakenByOthers, LostWhy::OwnerGone, LostWhy::ServerGone])
-            .prop_map(Status::Lost),
+        Just(Status::Lost(LostWhy::TakenByOthers)),
     ]
 }
 
@@ -154,18 +155,30 @@ fn kept() -> impl Strategy<Value = Kept> {
     ]
 }
 
-fn ending() -> impl Strategy<Value = Ending> {
+/// One that nobody saw.
+fn lost() -> impl Strategy<Value = Ending> {
+    let why = prop::sample::select(vec![LostWhy::OwnerGone, LostWhy::ServerGone]);
+    (why, any::<u64>(), time(), time(), any::<Duration>()).prop_map(
+        |(why, stored, started, found, after)| {
+            Ending::lost(why, stored, Times { started, end: End::Unseen { found, after } })
+        },
+    )
+}
+
+fn seen() -> impl Strategy<Value = Ending> {
     let times = (time(), time(), time(), any::<Duration>(), any::<Duration>());
-    let usage = (any::<Duration>(), any::<Duration>(), prop::option::of(any::<u64>()));
-    let usage = prop::option::of(usage.prop_map(|(user, system, peak_memory)| Usage {
+    let peak = prop::option::of(any::<u64>());
+    let usage = (any::<Duration>(), any::<Duration>(), peak, any::<bool>());
+    let usage = prop::option::of(usage.prop_map(|(user, system, peak_memory, oom_killed)| Usage {
         user,
         system,
         peak_memory,
+        oom_killed,
     }));
     (status(), cause(), closing(), kept(), any::<u64>(), times, usage).prop_map(
         |(status, cause, closing, kept, final_len, times, usage)| {
             let (started, exited, ended, ran, drained) = times;
-            let times = Times { started, exited, ended, ran, drained };
+            let times = Times { started, end: End::Seen { exited, ended, ran, drained } };
             Ending { status, cause, closing, kept, final_len, times, usage }
         },
     )
@@ -187,7 +200,7 @@ fn record() -> impl Strategy<Value = Record> {
         launched().prop_map(|launched| Record::Launched(Box::new(launched))),
         (id(), any::<i32>()).prop_map(|(id, pid)| Record::Started { id, pid }),
         id().prop_map(|id| Record::Failed { id }),
-        (id(), ending(), dropped(), prop::option::of(short())).prop_map(
+        (id(), prop_oneof![seen(), lost()], dropped(), prop::option::of(short())).prop_map(
             |(id, ending, dropped, short)| Record::Ended {
                 id,
                 ending: Box::new(ending),
@@ -198,6 +211,32 @@ fn record() -> impl Strategy<Value = Record> {
         id().prop_map(|id| Record::Forgotten { id }),
         (id(), time()).prop_map(|(id, at)| Record::TimedOut { id, at }),
     ]
+}
+
+/// Earlier versions wrote a cause, a closing and what is kept for an end that nobody saw.
+#[test]
+fn an_unseen_ending_of_an_earlier_version_reads_as_one_that_claims_nothing() {
+    let (id, started) = (Id::from_number(7), SystemTime::UNIX_EPOCH);
+    let (found, after) = (started + Duration::from_secs(9), Duration::from_secs(9));
+    let dropped = Dropped::covering(std::iter::once(3..5));
+    let mut to = Encoder::default();
+    [VERSION, 3].into_iter().for_each(|byte| to.u8(byte));
+    to.u128(7);
+    [2, 2].into_iter().for_each(|byte| to.u8(byte)); // lost: the server ended
+    to.u8(0); // of its own
+    to.u8(1); // held by somebody unknown
+    to.u8(1); // of what was dropped, the list
+    encode_dropped(&dropped, &mut to);
+    to.u64(6);
+    [started, found, found].into_iter().for_each(|time| to.time(time));
+    [after, Duration::ZERO].into_iter().for_each(|time| to.duration(time));
+    to.bool(false); // no usage
+    encode_dropped(&dropped, &mut to);
+    to.bool(false); // no short log
+    let times = Times { started, end: End::Unseen { found, after } };
+    let ending = Box::new(Ending::lost(LostWhy::ServerGone, 6, times));
+    let want = Record::Ended { id, ending, dropped, short: None };
+    assert_eq!(Record::decode(&to.bytes), Some(want));
 }
 
 proptest! {

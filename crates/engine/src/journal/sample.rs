@@ -8,7 +8,7 @@ use lastbyte_output::log::{Extent, ShortLog};
 use super::record::{Launched, Record};
 use crate::Id;
 use crate::launch::{Launch, Spec};
-use crate::process::ending::{Ending, LostWhy, Times};
+use crate::process::ending::{End, Ending, LostWhy, Times};
 
 pub(super) fn launched(id: Id, cgroup: Option<&str>) -> Record {
     launched_with(id, cgroup, None)
@@ -27,9 +27,9 @@ pub(super) fn launched_with(id: Id, cgroup: Option<&str>, log: Option<u64>) -> R
 /// That of a process that said these bytes and was lost.
 pub(super) fn ended_short(id: Id, bytes: &[u8]) -> Record {
     let extent = Extent { len: bytes.len() as u64, ..Extent::default() };
-    let (at, no_time) = (SystemTime::UNIX_EPOCH, Duration::ZERO);
-    let times = Times { started: at, exited: at, ended: at, ran: no_time, drained: no_time };
-    let ending = Ending::lost(LostWhy::OwnerGone, &extent, times);
+    let at = SystemTime::UNIX_EPOCH;
+    let times = Times { started: at, end: End::Unseen { found: at, after: Duration::ZERO } };
+    let ending = Ending::lost(LostWhy::OwnerGone, extent.len, times);
     let short = ShortLog { bytes: bytes.to_vec(), stamps: Vec::new() };
     Record::ended(id, &ending, &extent, Some(&short))
 }

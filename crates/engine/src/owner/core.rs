@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 use crate::engine::disk::Share;
 use crate::engine::in_flight::InFlight;
 use crate::launch::DrainRule;
+use crate::notes::Notes;
 use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::WriteError;
@@ -27,11 +28,15 @@ pub(crate) struct Core {
     pub(crate) share: Arc<Share>,
     /// The stops of this engine, which a close waits for.
     pub(crate) stops: InFlight,
+    pub(crate) notes: Notes,
 }
 
 impl Core {
     /// Publishes what the pump has stored, then frees the space of what is published as dropped.
     pub(super) fn publish(&mut self, owner_end: &OwnerEnd) {
+        if self.pump.log().failed().is_some() {
+            self.notes.note_progress(self.pump.log().progress());
+        }
         publish(self.pump.log_mut(), owner_end);
         self.share.set(self.pump.log().kept());
     }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lastbyte_sys::Child;
+use lastbyte_sys::{Child, Exited, Lost};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
@@ -13,9 +13,10 @@ use super::core::Core;
 use super::ended::Ended;
 use super::exit::Exit;
 use crate::clock::{deadline_after, until};
+use crate::notes::instant_of;
 use crate::owner::owner_end::OwnerEnd;
 use crate::owner::pump::Drained;
-use crate::process::ending::{Cause, Closing, Ending, Holders, LostWhy, Status, Times, Usage};
+use crate::process::ending::{Cause, Closing, End, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::tree::Reach;
 use crate::tree::Tree;
 
@@ -23,11 +24,12 @@ use crate::tree::Tree;
 #[derive(Debug)]
 pub(crate) struct Draining {
     core: Box<Core>,
-    child: Child,
+    /// With its status, which the kernel keeps until it is reaped.
+    child: (Child, Result<Exited, Lost>),
     /// Closed after the ending is published.
     exit: Exit,
     cause: Cause,
-    exited: (SystemTime, Instant),
+    at: (SystemTime, Instant),
 }
 
 /// Without a cgroup, the search for holders is the last one in which the leader's number finds its
@@ -35,8 +37,17 @@ pub(crate) struct Draining {
 const LAST_LOOK_PATIENCE: Duration = Duration::from_millis(250);
 
 impl Draining {
-    pub(super) fn new(core: Box<Core>, child: Child, exit: Exit, cause: Cause) -> Self {
-        Self { core, child, exit, cause, exited: (SystemTime::now(), Instant::now()) }
+    pub(super) fn new(
+        core: Box<Core>,
+        child: (Child, Result<Exited, Lost>),
+        exit: Exit,
+        cause: Cause,
+    ) -> Self {
+        let now = || (SystemTime::now(), Instant::now());
+        let at = child.0.exit_told_at().map_or_else(now, |[wall, clock]| {
+            (SystemTime::UNIX_EPOCH + Duration::from_nanos(wall), instant_of(clock))
+        });
+        Self { core, child, exit, cause, at }
     }
 
     /// Stores the rest of the output, reaps the leader and publishes the ending.
@@ -47,7 +58,7 @@ impl Draining {
 
     async fn until_drained(&mut self, owner_end: &mut OwnerEnd) -> Drained {
         let rule = self.core.drain;
-        let limit = self.exited.1.checked_add(rule.limit);
+        let limit = self.at.1.checked_add(rule.limit);
         self.core.pump.leader_exited();
         self.core.store_ready(owner_end);
         let mut quiet = Instant::now().checked_add(rule.quiet_window);
@@ -80,26 +91,33 @@ impl Draining {
         self.core.pump.finish()
     }
 
-    /// Names the holders, reaps the leader and publishes the ending.
+    /// Names the holders, writes the ending down, reaps the leader and publishes the ending, in this
+    /// order: whenever this program dies, the status is in the journal or still with the kernel.
     async fn end(self, drained: Drained, owner_end: &mut OwnerEnd) -> Ended {
-        let Self { mut core, child, exit, cause, exited } = self;
+        let Self { mut core, child: (child, exited), exit, cause, at } = self;
         let drained =
             if core.pump.ended() { drained } else { drained.held_by(holders(&core).await) };
-        let (status, usage) = reap(child, &core.tree);
-        core.guard.disarm();
-        let times = Times {
-            started: owner_end.started.wall,
-            exited: exited.0,
-            ended: SystemTime::now(),
-            ran: exited.1.duration_since(owner_end.started.clock),
-            drained: exited.1.elapsed(),
+        let (status, usage) = match exited {
+            Ok(exited) => (exited.status.into(), exited.usage.map(|it| usage_of(it, &core.tree))),
+            Err(Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
         };
+        let end = End::Seen {
+            exited: at.0,
+            ended: SystemTime::now(),
+            ran: at.1.duration_since(owner_end.started.clock),
+            drained: at.1.elapsed(),
+        };
+        let times = Times { started: owner_end.started.wall, end };
         let ending = Ending::new(status, cause, drained, times).with_usage(usage);
         let log_open = ending.closing != Closing::Eof;
         let short = core.pump.settle();
         short.iter().for_each(|short| core.share.set(short.len()));
-        owner_end.publish_ending(ending, core.pump.log().extent(), log_open, short);
-        Ended { core, exit }
+        let extent = core.pump.log().extent();
+        owner_end.write_down(&ending, &extent, short);
+        _ = child.reap(); // its status is known
+        core.guard.disarm();
+        owner_end.publish_ending(ending, extent, log_open);
+        Ended { core, exit: Some(exit) }
     }
 }
 
@@ -118,17 +136,11 @@ async fn holders(core: &Core) -> Holders {
     }
 }
 
-fn reap(child: Child, tree: &Tree) -> (Status, Option<Usage>) {
-    match child.reap() {
-        Ok(reaped) => (reaped.status.into(), reaped.usage.map(|usage| usage_of(usage, tree))),
-        Err(lastbyte_sys::Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
-    }
-}
-
 /// A child that shares its spawner's memory until exec starts with the spawner's peak, so its own
 /// is known only where it is higher, or where the tree's cgroup counts it.
 fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
     let own = lastbyte_sys::exceeds_own_peak(peak_memory).then_some(peak_memory);
-    Usage { user, system, peak_memory: own.or_else(|| tree.peak_memory()) }
+    let peak_memory = own.or_else(|| tree.peak_memory());
+    Usage { user, system, peak_memory, oom_killed: tree.oom_killed() }
 }

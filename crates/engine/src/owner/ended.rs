@@ -11,7 +11,8 @@ use crate::owner::owner_end::OwnerEnd;
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(super) core: Box<Core>,
-    pub(super) exit: Exit,
+    /// `None` after a take-over.
+    pub(super) exit: Option<Exit>,
 }
 
 impl Ended {

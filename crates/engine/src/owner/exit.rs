@@ -14,13 +14,17 @@ use tokio::time::{Instant, sleep_until};
 pub(crate) enum Exit {
     Watched(AsyncFd<ExitWatch>),
     Polled,
+    /// Of a child of the keeper, which tells of the exit a moment after the pidfd has.
+    Told(AsyncFd<ExitWatch>),
 }
 
 const POLL: Duration = Duration::from_millis(10);
+const SOON: Duration = Duration::from_millis(1);
 
 impl Exit {
     pub(crate) fn new(child: &Child) -> Self {
         match readiness::watch(child.exit_watch(), Interest::READABLE) {
+            Ok(watch) if child.is_taken_over() => Self::Told(watch),
             Ok(watch) => Self::Watched(watch),
             Err(_) => Self::Polled,
         }
@@ -34,6 +38,11 @@ impl Exit {
                 if let Ok(mut ready) = watch.readable().await {
                     ready.clear_ready();
                 }
+            }
+            Self::Told(watch) => {
+                // Not cleared: from then on this is called again and again until the keeper has told.
+                _ = watch.readable().await;
+                sleep_until(Instant::now() + SOON).await;
             }
             Self::Polled => sleep_until(Instant::now() + POLL).await,
         }

@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use tokio::sync::watch;
 
+use crate::notes::Notes;
+
 /// The pinned cursors of one process. Output past the lowest one is not dropped, and is not taken
 /// in beyond the quota, so that the command waits instead.
 #[derive(Debug, Clone)]
-pub(crate) struct Holds(watch::Sender<Cursors>);
+pub(crate) struct Holds {
+    cursors: watch::Sender<Cursors>,
+    notes: Notes,
+}
 
 #[derive(Debug, Default)]
 struct Cursors {
@@ -29,8 +34,8 @@ impl Cursors {
 }
 
 impl Holds {
-    pub(crate) fn new() -> Self {
-        Self(watch::Sender::default())
+    pub(crate) fn new(notes: Notes) -> Self {
+        Self { cursors: watch::Sender::default(), notes }
     }
 
     pub(crate) fn hold(&self, cursor: u64) -> Hold {
@@ -44,7 +49,7 @@ impl Holds {
 
     /// The lowest pinned cursor.
     pub(crate) fn floor(&self) -> Option<u64> {
-        self.0.borrow().lowest()
+        self.cursors.borrow().lowest()
     }
 
     /// Waits until a log of this length is less than `most` ahead of every hold. Cancel-safe.
@@ -53,16 +58,20 @@ impl Holds {
             cursors.lowest().is_none_or(|lowest| len.saturating_sub(lowest) < most)
         };
         // The sender is here, so this ends only when it is so.
-        _ = self.0.subscribe().wait_for(within).await;
+        _ = self.cursors.subscribe().wait_for(within).await;
     }
 
     /// Wakes the pump only if the lowest cursor has moved.
     fn change<T>(&self, act: impl FnOnce(&mut Cursors) -> T) -> T {
         let mut outcome = None;
-        self.0.send_if_modified(|cursors| {
+        self.cursors.send_if_modified(|cursors| {
             let before = cursors.lowest();
             outcome = Some(act(cursors));
-            cursors.lowest() != before
+            let moved = cursors.lowest() != before;
+            if moved {
+                self.notes.note_floor(cursors.lowest());
+            }
+            moved
         });
         outcome.expect("send_if_modified calls it once")
     }
@@ -78,7 +87,7 @@ impl Hold {
 impl Clone for Hold {
     /// Another hold at the same cursor.
     fn clone(&self) -> Self {
-        let cursor = self.holds.0.borrow().by_hold.get(&self.number).copied();
+        let cursor = self.holds.cursors.borrow().by_hold.get(&self.number).copied();
         self.holds.hold(cursor.unwrap_or(u64::MAX))
     }
 }

@@ -6,12 +6,13 @@
 //! ```
 //!
 //! `running`, `draining` and `ended` are the phases, `core` what all have; `exit` watches the
-//! leader. `owner_end` is the mailbox and the publisher, `pump` moves output into the log, `holds`
+//! leader. `ends` are our ends of its pipes; `owner_end` is the mailbox and the publisher, `pump` moves output into the log, `holds`
 //! are readers that hold output back, `stdin` is the queue of input.
 
 mod core;
 mod draining;
 mod ended;
+pub(crate) mod ends;
 mod exit;
 pub(crate) mod holds;
 pub(crate) mod owner_end;
@@ -24,9 +25,11 @@ use tokio::task::yield_now;
 
 use crate::owner::owner_end::OwnerEnd;
 
+use ended::Ended;
+
 pub(crate) use core::Core;
 pub(crate) use exit::Exit;
-pub(crate) use running::{Running, Timers};
+pub(crate) use running::{Reason, Running, Timers};
 
 /// Takes a process from its start to its last late byte, and returns its log.
 pub(crate) async fn own(running: Running, mut owner_end: OwnerEnd) -> Writer {
@@ -35,4 +38,9 @@ pub(crate) async fn own(running: Running, mut owner_end: OwnerEnd) -> Writer {
     // Let waiters run before files are closed.
     yield_now().await;
     ended.until_closed(&mut owner_end).await
+}
+
+/// Goes on with late output after a take-over.
+pub(crate) async fn hold_open(core: Box<Core>, mut owner_end: OwnerEnd) -> Writer {
+    Ended { core, exit: None }.until_closed(&mut owner_end).await
 }

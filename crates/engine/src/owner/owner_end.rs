@@ -3,7 +3,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lastbyte_output::log::{Extent, ShortLog};
 use lastbyte_sys::pty::WindowSize;
@@ -13,9 +13,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::feed::{EventKind, Reporter};
 use crate::journal::Entry;
 use crate::owner::stdin;
-use crate::process::ending::{Ending, LostWhy, Timeout, Times};
+use crate::process::ending::{End, Ending, LostWhy, Timeout, Times};
 use crate::process::snapshot::{Phase, Snapshot};
-use crate::stop::{Escalation, Verb};
+use crate::stop::{Escalation, StopPolicy, Verb};
 
 /// A request to an owner; all but the last have a reply.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// A stop begins; the reply says how to continue.
     Stopping {
         verb: Verb,
-        grace: Duration,
+        policy: StopPolicy,
         reply: oneshot::Sender<StopTicket>,
     },
     /// Keep only head and tail of the log.
@@ -126,10 +126,12 @@ impl OwnerHandle {
 }
 
 impl OwnerEnd {
-    pub(crate) fn new(started: StartTime) -> (Self, OwnerHandle) {
+    /// Of a process that is now as the snapshot says.
+    pub(crate) fn new(started: StartTime, snapshot: Snapshot) -> (Self, OwnerHandle) {
         let (sender, mailbox) = mpsc::unbounded_channel();
-        let (snapshot, snapshots) = watch::channel(Snapshot::first());
-        let (ending, endings) = watch::channel(None);
+        let ending = snapshot.ending().cloned();
+        let (snapshot, snapshots) = watch::channel(snapshot);
+        let (ending, endings) = watch::channel(ending);
         let owner = OwnerHandle { mailbox: sender, snapshot: snapshots, ending: endings };
         (Self { mailbox, snapshot, ending, started, reporter: None, entry: None }, owner)
     }
@@ -187,18 +189,21 @@ impl OwnerEnd {
         self.snapshot.send_modify(|snapshot| snapshot.phase = Phase::Draining);
     }
 
-    /// Publishes phase and final length as one value, then signals callers that wait only for the
-    /// ending. Its record contains the whole log if that is short.
-    pub(crate) fn publish_ending(
+    /// Writes the ending into the journal, with the whole log if that is short.
+    pub(crate) fn write_down(
         &mut self,
-        ending: Ending,
-        extent: Extent,
-        log_open: bool,
+        ending: &Ending,
+        extent: &Extent,
         short: Option<&ShortLog>,
     ) {
         if let Some(entry) = self.entry.take() {
-            entry.ended(&ending, &extent, short);
+            entry.ended(ending, extent, short);
         }
+    }
+
+    /// Publishes phase and final length as one value, then signals callers that wait only for the
+    /// ending. It is written down.
+    pub(crate) fn publish_ending(&mut self, ending: Ending, extent: Extent, log_open: bool) {
         let ending = Arc::new(ending);
         let phase = Phase::Ended(Arc::clone(&ending));
         self.snapshot.send_modify(|snapshot| {
@@ -218,17 +223,12 @@ impl OwnerEnd {
     }
 
     fn publish_lost(&mut self) {
-        let now = SystemTime::now();
-        let times = Times {
-            started: self.started.wall,
-            exited: now,
-            ended: now,
-            ran: self.started.clock.elapsed(),
-            drained: Duration::ZERO,
-        };
+        let StartTime { wall: started, clock } = self.started;
+        let end = End::Unseen { found: SystemTime::now(), after: clock.elapsed() };
         let extent = self.snapshot.borrow().extent.clone();
-        let ending = Ending::lost(LostWhy::OwnerGone, &extent, times);
-        self.publish_ending(ending, extent, false, None);
+        let ending = Ending::lost(LostWhy::OwnerGone, extent.len, Times { started, end });
+        self.write_down(&ending, &extent, None);
+        self.publish_ending(ending, extent, false);
     }
 }
 

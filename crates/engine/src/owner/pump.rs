@@ -16,11 +16,11 @@ use std::time::Duration;
 use lastbyte_output::log::{Pulled, ShortLog, Stream, Writer};
 use lastbyte_sys::Errno;
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::spawn::OutputEnds;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
+use crate::owner::ends::Ends;
 use crate::owner::holds::Holds;
 use crate::process::ending::{Closing, Holders, Kept};
 use source::OutputEnd;
@@ -75,18 +75,19 @@ impl Drained {
 impl Pump {
     /// Calls `log` last: nothing fails after it.
     pub(crate) fn new(
-        ends: OutputEnds,
+        ends: Ends,
         log: impl FnOnce() -> io::Result<Writer>,
         large_pipes: Arc<Semaphore>,
         holds: Option<Holds>,
     ) -> io::Result<Self> {
-        let sources = match ends {
-            OutputEnds::Merged(pipe) => vec![OutputEnd::pipe(pipe, Stream::Out)?],
-            OutputEnds::Split { stdout, stderr } => {
-                vec![OutputEnd::pipe(stdout, Stream::Out)?, OutputEnd::pipe(stderr, Stream::Err)?]
-            }
-            OutputEnds::Pty { ours, terminal } => vec![OutputEnd::pty(ours, terminal)?],
+        let Ends { output, error, gathered, gathering, terminal, .. } = ends;
+        let output = match (output, gathered.zip(gathering)) {
+            (Some(ours), Some(pipe)) => Some(OutputEnd::pty(ours, terminal, pipe)?),
+            (Some(pipe), None) => Some(OutputEnd::pipe(pipe, Stream::Out)?),
+            (None, _) => None,
         };
+        let error = error.map(|pipe| OutputEnd::pipe(pipe, Stream::Err)).transpose()?;
+        let sources = output.into_iter().chain(error).collect();
         Ok(Self { sources, writer: log()?, turn: 0, moved_since_yield: 0, large_pipes, holds })
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::{Child, Signal};
+use lastbyte_sys::{Child, Exited, Lost, Signal};
 use tokio::time::Instant;
 
 use super::core::Core;
@@ -11,6 +11,7 @@ use super::draining::Draining;
 use super::exit::Exit;
 use crate::clock::{deadline_after, until};
 use crate::launch::{OnTimeout, Timeouts};
+use crate::notes::NotedStop;
 use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
 use crate::owner::stdin::{StdinQueue, WriteError};
 use crate::process::ending::{Cause, Timeout};
@@ -36,8 +37,11 @@ pub(crate) struct Running {
 /// How much longer than its grace a stop may take before the owner kills by number.
 const BACKSTOP: Duration = Duration::from_secs(10);
 
+/// For a command whose grace has passed while no worker was there.
+const LEAST_GRACE: Duration = Duration::from_millis(100);
+
 /// Why the tree is being stopped; the first reason stays.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     TimedOut(Timeout),
     Stopped(Verb),
@@ -58,8 +62,8 @@ impl Running {
             // Every arm is cancel-safe.
             tokio::select! {
                 () = self.exit.changed() => {
-                    if self.has_exited() {
-                        return self.exited(owner_end);
+                    if let Some(exited) = self.exited() {
+                        return self.drain(exited, owner_end);
                     }
                 }
                 command = owner_end.command() => self.answer(command, owner_end),
@@ -75,7 +79,7 @@ impl Running {
         // The end of a pipe changes nothing.
         if bytes > 0 {
             self.core.publish(owner_end);
-            self.timers.restart_idle(Instant::now());
+            self.restart_idle();
         }
     }
 
@@ -97,10 +101,10 @@ impl Running {
             },
             Command::Squeeze => self.core.squeeze(owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
-            Command::Stopping { verb, grace, reply } => {
+            Command::Stopping { verb, policy, reply } => {
                 let hurry = self.stopping.is_some();
-                let grace = if hurry { Duration::ZERO } else { grace };
-                self.begin_stop(Reason::Stopped(verb), grace);
+                let grace = if hurry { Duration::ZERO } else { policy.grace };
+                self.begin_stop(Reason::Stopped(verb), StopPolicy { grace, ..policy });
                 _ = reply.send(StopTicket { escalation: self.core.escalation.clone(), hurry });
             }
         }
@@ -114,10 +118,18 @@ impl Running {
         resized.map_err(ResizeError::Refused)
     }
 
+    fn restart_idle(&mut self) {
+        let now = Instant::now();
+        self.timers.restart_idle(now);
+        if self.timers.idle.is_some() {
+            self.core.notes.note_output(now);
+        }
+    }
+
     /// Bytes that are ready, or an exit that has happened, take precedence over the timer.
     fn expired(&mut self, owner_end: &OwnerEnd) {
         if self.core.store_ready(owner_end) > 0 {
-            self.timers.restart_idle(Instant::now());
+            self.restart_idle();
         }
         let (deadline, which) = self.timers.next();
         let still_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
@@ -127,21 +139,38 @@ impl Running {
                 self.timers = Timers::NEVER;
                 return;
             }
-            self.begin_stop(Reason::TimedOut(which), self.policy.grace);
-            let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
-            let (policy, in_flight) = (self.policy, self.core.stops.begin());
-            tokio::spawn(async move {
-                stop(tree, policy, escalation).await;
-                drop(in_flight);
-            });
+            self.begin_stop(Reason::TimedOut(which), self.policy);
+            self.go_on_stopping(self.policy);
         }
     }
 
+    /// Stops the tree in a task of its own.
+    fn go_on_stopping(&self, policy: StopPolicy) {
+        let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
+        let in_flight = self.core.stops.begin();
+        tokio::spawn(async move {
+            stop(tree, policy, escalation).await;
+            drop(in_flight);
+        });
+    }
+
+    /// Goes on with a stop that an earlier worker began, with the grace that is left.
+    pub(crate) fn resume_stop(&mut self, NotedStop { reason, policy }: NotedStop) {
+        let mut policy = policy;
+        if policy.signal != Signal::KILL {
+            // The signal may not have been sent yet, so it is sent again.
+            policy.grace = policy.grace.max(LEAST_GRACE);
+        }
+        self.begin_stop(reason, policy);
+        self.go_on_stopping(policy);
+    }
+
     /// No timer runs any more: the command is being stopped.
-    fn begin_stop(&mut self, reason: Reason, grace: Duration) {
-        self.stopping.get_or_insert(reason);
+    fn begin_stop(&mut self, reason: Reason, policy: StopPolicy) {
+        let reason = *self.stopping.get_or_insert(reason);
+        self.core.notes.note_stop(reason, policy);
         self.timers = Timers::NEVER;
-        self.backstop = Some(deadline_after(grace) + BACKSTOP);
+        self.backstop = Some(deadline_after(policy.grace) + BACKSTOP);
     }
 
     fn stop_by_number(&mut self) {
@@ -152,14 +181,19 @@ impl Running {
         }
     }
 
-    fn has_exited(&self) -> bool {
-        !matches!(self.child.peek(), Ok(None))
+    /// How the leader has exited, if it has.
+    fn exited(&self) -> Option<Result<Exited, Lost>> {
+        self.child.peek().transpose()
     }
 
-    fn exited(self, owner_end: &OwnerEnd) -> Draining {
+    fn has_exited(&self) -> bool {
+        self.exited().is_some()
+    }
+
+    fn drain(self, exited: Result<Exited, Lost>, owner_end: &OwnerEnd) -> Draining {
         owner_end.publish_draining();
         let cause = self.cause();
-        Draining::new(self.core, self.child, self.exit, cause)
+        Draining::new(self.core, (self.child, exited), self.exit, cause)
     }
 
     fn cause(&self) -> Cause {
@@ -173,10 +207,11 @@ impl Running {
 }
 
 impl Timers {
-    const NEVER: Self = Self { wall: None, idle: None };
+    pub(crate) const NEVER: Self = Self { wall: None, idle: None };
 
-    pub(crate) fn new(timeouts: Timeouts, started: Instant) -> Self {
-        let idle = timeouts.idle.and_then(|idle| Some((idle, started.checked_add(idle)?)));
+    /// For a process that was started then, and whose last output came then.
+    pub(crate) fn new(timeouts: Timeouts, started: Instant, last_output: Instant) -> Self {
+        let idle = timeouts.idle.and_then(|idle| Some((idle, last_output.checked_add(idle)?)));
         Self { wall: timeouts.wall.and_then(|wall| started.checked_add(wall)), idle }
     }
 

@@ -1,20 +1,28 @@
 //! Writing to a command: a bounded queue that never blocks.
 //!
-//! Permits count the bytes in the queue; a write beyond the limit is refused at once. Bytes that
-//! were accepted before take no space. Repeating them gets the same answer, whatever happened to
-//! the command since. The owner writes one piece at a time between its other work, so a command
-//! that reads nothing delays no timeout, signal or reader.
+//! A write beyond the limit is refused at once. Bytes that were accepted before take no space.
+//! Repeating them gets the same answer, whatever happened to the command since. The owner writes one
+//! piece at a time between its other work, so a command that reads nothing delays no timeout, signal
+//! or reader. What is accepted is in a memory file, and a queue can be made of one: no byte is lost or
+//! repeated, whenever the program of the last queue was killed (`accepted` has the one exception).
 
-use std::collections::VecDeque;
+mod accepted;
+#[cfg(test)]
+mod tests;
+
 use std::future::pending;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use lastbyte_sys::readiness::{self, Interest};
+use lastbyte_sys::registry::{Entered, Purpose, Slot};
 use lastbyte_sys::{Errno, pipe};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
+
+use accepted::{Accepted, Shown};
 
 /// Up to 16 MiB may wait for a command that does not read.
 pub(crate) const QUEUE_BYTES: usize = 16 << 20;
@@ -89,22 +97,13 @@ pub(crate) struct StdinGate {
 /// The owner's side.
 #[derive(Debug)]
 pub(crate) struct StdinQueue {
-    /// `None` once it is closed or broken.
-    pipe: Option<AsyncFd<OwnedFd>>,
-    queue: VecDeque<QueuedBytes>,
-    permits: Arc<Semaphore>,
-    /// Whether the last accepted byte was in the middle of a line.
-    mid_line: bool,
+    /// Our end of the command's pipe or terminal. `None` once it is closed or broken.
+    end: Option<AsyncFd<Entered>>,
+    accepted: Accepted,
     end_of_file: EndOfFile,
+    /// Which of the bytes that mean end of file are still to be typed, once the input is closing.
+    to_type: Range<u64>,
     state: watch::Sender<StdinState>,
-}
-
-#[derive(Debug)]
-struct QueuedBytes {
-    bytes: Vec<u8>,
-    done: usize,
-    /// Released with the piece; `None` for the end of file on a terminal, which is not input.
-    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How the command learns that no more input comes.
@@ -150,28 +149,67 @@ impl StdinState {
             }
     }
 
+    /// How many bytes are in the queue.
+    fn left(self) -> usize {
+        usize::try_from(self.accepted - self.written).unwrap_or(usize::MAX)
+    }
+
     fn answer(self) -> Written {
         Written { accepted: self.accepted }
     }
 }
 
 impl StdinQueue {
-    pub(crate) fn new(end: OwnedFd, end_of_file: EndOfFile) -> io::Result<(Self, StdinGate)> {
+    pub(crate) fn new(
+        end: OwnedFd,
+        end_of_file: EndOfFile,
+        slot: Option<&Arc<Slot>>,
+    ) -> io::Result<(Self, StdinGate)> {
+        Self::with(Some(end), Accepted::create(slot)?, end_of_file, slot)
+    }
+
+    /// Goes on with the input in this file, whose queue is gone. Without an end, that queue had closed
+    /// it, or the command had.
+    pub(crate) fn resume(
+        end: Option<OwnedFd>,
+        accepted: OwnedFd,
+        end_of_file: EndOfFile,
+        slot: Option<&Arc<Slot>>,
+    ) -> io::Result<(Self, StdinGate)> {
+        let accepted = Accepted::found(accepted, slot);
+        let Shown { accepted: len, position, is_closing } = accepted.show()?;
+        let (mut queue, gate) = Self::with(end, accepted, end_of_file, slot)?;
+        queue.state.send_modify(|state| {
+            (state.accepted, state.written) = (len, position.min(len));
+        });
+        if is_closing {
+            queue.close_behind(position - position.min(len));
+        }
+        if queue.end.is_none() {
+            let how = if queue.is_done() { StdinOpen::Closed } else { StdinOpen::Broken };
+            queue.close(how);
+        }
+        Ok((queue, gate))
+    }
+
+    fn with(
+        end: Option<OwnedFd>,
+        accepted: Accepted,
+        end_of_file: EndOfFile,
+        slot: Option<&Arc<Slot>>,
+    ) -> io::Result<(Self, StdinGate)> {
         let (then, open) = (Then::KeepOpen, StdinOpen::Open);
         let (state, watched) = watch::channel(StdinState { accepted: 0, then, written: 0, open });
-        let queue = Self {
-            pipe: Some(readiness::watch(end, Interest::WRITABLE)?),
-            queue: VecDeque::new(),
-            permits: Arc::new(Semaphore::new(QUEUE_BYTES)),
-            mid_line: false,
-            end_of_file,
-            state,
-        };
-        Ok((queue, StdinGate { state: watched }))
+        let end = end.map(|end| Entered::new(end, slot, Purpose::Input));
+        let end = end.map(|end| readiness::watch(end, Interest::WRITABLE)).transpose()?;
+        Ok((
+            Self { end, accepted, end_of_file, to_type: 0..0, state },
+            StdinGate { state: watched },
+        ))
     }
 
     /// Queues the whole input of the command.
-    pub(crate) fn give(&mut self, input: Vec<u8>) -> Result<Written, WriteError> {
+    pub(crate) fn give(&mut self, input: &[u8]) -> Result<Written, WriteError> {
         self.accept(input, Some(0), Then::Close)
     }
 
@@ -179,26 +217,24 @@ impl StdinQueue {
     pub(crate) fn take(&mut self, write: Write) {
         let Write { bytes, offset, then, reply } = write;
         // The caller may have gone away.
-        _ = reply.send(self.accept(bytes, offset, then));
+        _ = reply.send(self.accept(&bytes, offset, then));
     }
 
     /// Bytes of an earlier write are not queued again and need no space.
     fn accept(
         &mut self,
-        mut bytes: Vec<u8>,
+        bytes: &[u8],
         offset: Option<u64>,
         then: Then,
     ) -> Result<Written, WriteError> {
         let known = self.check(offset, bytes.len(), then)?;
-        let fresh = bytes.split_off(known);
+        let fresh = &bytes[known..];
         if !fresh.is_empty() {
-            let permit = Some(self.reserve(fresh.len())?);
-            self.state.send_modify(|state| state.accepted += fresh.len() as u64);
-            self.mid_line = fresh.last() != Some(&b'\n');
-            self.queue.push_back(QueuedBytes { bytes: fresh, done: 0, permit });
+            self.append(fresh)?;
         }
-        if then == Then::Close && self.then() == Then::KeepOpen {
-            self.close_behind();
+        if then == Then::Close && self.state.borrow().then == Then::KeepOpen {
+            self.accepted.close();
+            self.close_behind(0);
         }
         Ok(self.state.borrow().answer())
     }
@@ -218,24 +254,27 @@ impl StdinQueue {
         }
     }
 
-    /// Reserves space for these bytes, or reports how much there is.
-    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, WriteError> {
-        let full = || WriteError::QueueFull { bytes, room: self.permits.available_permits() };
-        let count = u32::try_from(bytes).map_err(|_| full())?;
-        Arc::clone(&self.permits).try_acquire_many_owned(count).map_err(|_| full())
+    /// Adds these bytes if there is room for them, or reports how much there is.
+    fn append(&self, fresh: &[u8]) -> Result<(), WriteError> {
+        let state = *self.state.borrow();
+        let full = |room| WriteError::QueueFull { bytes: fresh.len(), room };
+        let room = QUEUE_BYTES.saturating_sub(state.left());
+        if fresh.len() > room {
+            return Err(full(room));
+        }
+        // The kernel has no memory for them, or a file may not be that long.
+        self.accepted.append(state.accepted, fresh).map_err(|_| full(0))?;
+        self.state.send_modify(|state| state.accepted += fresh.len() as u64);
+        Ok(())
     }
 
-    fn then(&self) -> Then {
-        self.state.borrow().then
-    }
-
-    /// Closes the input after what is queued.
-    fn close_behind(&mut self) {
+    /// Closes the input after what is queued. So many bytes were typed as end of file before.
+    fn close_behind(&mut self, typed: u64) {
         self.state.send_modify(|state| state.then = Then::Close);
-        if let EndOfFile::Type(byte) = self.end_of_file {
+        if let EndOfFile::Type(_) = self.end_of_file {
             // In the middle of a line, the first one only submits the line.
-            let bytes = vec![byte; if self.mid_line { 2 } else { 1 }];
-            self.queue.push_back(QueuedBytes { bytes, done: 0, permit: None });
+            let mid_line = self.accepted.ends_mid_line(self.state.borrow().accepted);
+            self.to_type = typed..if mid_line { 2 } else { 1 };
         }
         self.close_if_done();
     }
@@ -243,47 +282,83 @@ impl StdinQueue {
     /// Writes a piece when the command's pipe has space. Waits forever if there is nothing to
     /// write. Cancel-safe: progress is kept in the queue.
     pub(crate) async fn step(&mut self) {
-        let (Some(pipe), Some(piece)) = (&self.pipe, self.queue.front_mut()) else {
+        let Some(end) = self.end.as_ref().filter(|_| self.has_more()) else {
             return pending().await;
         };
-        let Ok(mut ready) = pipe.writable().await else { return pending().await };
-        match pipe::write(pipe.get_ref(), &piece.bytes[piece.done..]) {
-            Ok(count) => self.wrote(count),
+        let Ok(mut ready) = end.writable().await else { return pending().await };
+        match self.write_next(end.get_ref()) {
             Err(Errno::AGAIN) => ready.clear_ready(),
-            Err(_) => self.close(StdinOpen::Broken),
+            Ok(count) if count > 0 => self.wrote(count as u64),
+            Ok(_) | Err(_) => self.close(StdinOpen::Broken),
         }
     }
 
-    fn wrote(&mut self, count: usize) {
-        let Some(piece) = self.queue.front_mut() else { return };
-        piece.done += count;
-        let input = piece.permit.is_some();
-        if piece.done == piece.bytes.len() {
-            self.queue.pop_front();
+    fn has_more(&self) -> bool {
+        self.state.borrow().left() > 0 || !self.to_type.is_empty()
+    }
+
+    fn write_next(&self, end: &Entered) -> Result<usize, Errno> {
+        let StdinState { accepted, written, .. } = *self.state.borrow();
+        let left = accepted - written;
+        match self.end_of_file {
+            EndOfFile::Close => self.accepted.splice_into(end, left),
+            EndOfFile::Type(_) if left > 0 => self.accepted.type_next(end, written, left),
+            EndOfFile::Type(byte) => {
+                let bytes: Vec<u8> = self.to_type.clone().map(|_| byte).collect();
+                self.accepted.type_bytes(end, accepted + self.to_type.start, &bytes)
+            }
         }
-        if input {
-            self.state.send_modify(|state| state.written += count as u64);
+    }
+
+    fn wrote(&mut self, count: u64) {
+        if self.state.borrow().left() > 0 {
+            self.state.send_modify(|state| state.written += count);
+            self.give_back();
+        } else {
+            self.to_type.start += count;
         }
         self.close_if_done();
     }
 
+    /// Gives back the memory of what the command has read.
+    fn give_back(&mut self) {
+        let StdinState { accepted, written, .. } = *self.state.borrow();
+        let Some(end) = self.end.as_ref().filter(|_| self.accepted.has_spare(written)) else {
+            return;
+        };
+        let unread = match self.end_of_file {
+            EndOfFile::Close => pipe::ready(end.get_ref()).unwrap_or(u64::MAX),
+            EndOfFile::Type(_) => 0,
+        };
+        self.accepted.give_back(written.saturating_sub(unread), accepted);
+    }
+
     fn close_if_done(&mut self) {
-        if self.then() == Then::Close && self.queue.is_empty() && self.pipe.is_some() {
+        if self.is_done() && self.end.is_some() {
             self.close(StdinOpen::Closed);
         }
     }
 
+    fn is_done(&self) -> bool {
+        self.state.borrow().then == Then::Close && !self.has_more()
+    }
+
+    /// The file stays: it shows how the input was closed.
     fn close(&mut self, how: StdinOpen) {
-        self.pipe = None;
-        self.queue.clear();
+        self.end = None;
+        self.to_type = 0..0;
         self.state.send_modify(|state| state.open = how);
+        if how == StdinOpen::Broken {
+            let accepted = self.state.borrow().accepted;
+            self.accepted.give_back(accepted, accepted);
+        }
     }
 }
 
 impl Drop for StdinQueue {
     /// The leader has exited, so no more is written.
     fn drop(&mut self) {
-        if self.pipe.is_some() {
+        if self.end.is_some() {
             self.close(StdinOpen::Closed);
         }
     }

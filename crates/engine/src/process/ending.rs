@@ -31,7 +31,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lastbyte_output::log::{Dropped, Extent, Failed};
+use lastbyte_output::log::{Dropped, Failed};
 use lastbyte_sys::Signal;
 
 use crate::owner::pump::Drained;
@@ -45,7 +45,8 @@ pub struct Ending {
     pub cause: Cause,
     pub closing: Closing,
     pub kept: Kept,
-    /// The length of the output; what follows in the log is late output.
+    /// The length of the output; what follows in the log is late output. If nobody saw the end, the
+    /// length of what was stored.
     pub final_len: u64,
     pub times: Times,
     /// `None` if the status was lost or came from the pidfd after another part of the program
@@ -79,6 +80,8 @@ pub enum LostWhy {
 /// What caused the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
+    /// Nobody saw the end.
+    Unknown,
     /// The command itself, or something outside the server.
     Own,
     TimedOut {
@@ -102,6 +105,8 @@ pub enum Timeout {
 /// How the output ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closing {
+    /// Nobody saw the end.
+    Unknown,
     /// Every writer closed it.
     Eof,
     /// A process of the tree still holds it open; what it writes is late output.
@@ -126,6 +131,8 @@ pub struct Holder {
 /// Whether every byte of the output can still be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
+    /// Nobody saw the end, so there may have been more output than was stored.
+    Unknown,
     Whole,
     /// These ranges were dropped to stay within the quota.
     Dropped(Dropped),
@@ -136,16 +143,27 @@ pub enum Kept {
     },
 }
 
-/// When it happened. Durations come from a monotonic clock.
+/// When it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
     pub started: SystemTime,
-    pub exited: SystemTime,
-    pub ended: SystemTime,
-    /// From the start to the leader's exit.
-    pub ran: Duration,
-    /// From the leader's exit to the ending.
-    pub drained: Duration,
+    pub end: End,
+}
+
+/// When it ended, if somebody saw that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Durations come from a monotonic clock.
+    Seen {
+        exited: SystemTime,
+        ended: SystemTime,
+        /// From the start to the leader's exit.
+        ran: Duration,
+        /// From the leader's exit to the ending.
+        drained: Duration,
+    },
+    /// Nobody saw it: `found` is when that was noticed, this long after the start.
+    Unseen { found: SystemTime, after: Duration },
 }
 
 /// Resources used by the leader and the children it waited for.
@@ -155,6 +173,9 @@ pub struct Usage {
     pub system: Duration,
     /// In bytes; only if it is known to be the command's own.
     pub peak_memory: Option<u64>,
+    /// The kernel killed a process of the tree because memory ran out. `false` also where it does not
+    /// tell.
+    pub oom_killed: bool,
 }
 
 impl Ending {
@@ -165,21 +186,52 @@ impl Ending {
     }
 
     /// The ending of a process whose owner is gone: only what was stored is known.
-    pub(crate) fn lost(why: LostWhy, extent: &Extent, times: Times) -> Self {
+    pub(crate) fn lost(why: LostWhy, final_len: u64, times: Times) -> Self {
         Self {
             status: Status::Lost(why),
-            cause: Cause::Own,
-            closing: Closing::Held(Holders::Unknown),
-            kept: Kept::new(&extent.dropped, None),
-            final_len: extent.len,
+            cause: Cause::Unknown,
+            closing: Closing::Unknown,
+            kept: Kept::Unknown,
+            final_len,
             times,
             usage: None,
         }
     }
 
+    /// Whether somebody saw the end. If not, the process may still run.
+    pub fn was_seen(&self) -> bool {
+        matches!(self.times.end, End::Seen { .. })
+    }
+
     pub(crate) fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage;
         self
+    }
+}
+
+impl Times {
+    /// When the ending was published, or when it was noticed that nobody saw it.
+    pub fn known_at(&self) -> SystemTime {
+        match self.end {
+            End::Seen { ended, .. } => ended,
+            End::Unseen { found, .. } => found,
+        }
+    }
+
+    /// From the start until then.
+    pub fn known_after(&self) -> Duration {
+        match self.end {
+            End::Seen { ran, drained, .. } => ran + drained,
+            End::Unseen { after, .. } => after,
+        }
+    }
+
+    /// From the start to the leader's exit, if somebody saw that.
+    pub fn ran(&self) -> Option<Duration> {
+        match self.end {
+            End::Seen { ran, .. } => Some(ran),
+            End::Unseen { .. } => None,
+        }
     }
 }
 

@@ -25,7 +25,8 @@ pub enum Phase {
     Running,
     /// The leader has exited; its last bytes are being stored.
     Draining,
-    /// Complete: the ending has the length of the output.
+    /// Complete: the ending has the length of the output. Nothing more can be told of a process whose
+    /// end nobody saw, so it is in this phase as well.
     Ended(Arc<Ending>),
 }
 

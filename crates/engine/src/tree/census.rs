@@ -95,6 +95,8 @@ impl Census {
 /// All processes, and all trees.
 struct Scan {
     own: i32,
+    /// The same, or the keeper.
+    adopter: i32,
     all: Vec<Stat>,
     trees: TreeIndex,
 }
@@ -119,7 +121,9 @@ impl Scan {
                 *stat = again;
             }
         }
-        Ok(Self { own: std::process::id().cast_signed(), all, trees: TreeIndex::new(trees) })
+        let own = std::process::id().cast_signed();
+        let adopter = orphans::adopter().unwrap_or(own);
+        Ok(Self { own, adopter, all, trees: TreeIndex::new(trees) })
     }
 
     /// The processes that can be members: our descendants if this program adopts orphans, otherwise
@@ -134,9 +138,9 @@ impl Scan {
     }
 
     fn descendants(&self) -> HashSet<i32> {
-        let mut ours = HashMap::from([(self.own, Membership::Unattributed)]);
+        let mut ours = HashMap::from([(self.adopter, Membership::Unattributed)]);
         self.add_children(&mut ours);
-        ours.remove(&self.own);
+        ours.remove(&self.adopter);
         ours.into_keys().collect()
     }
 
@@ -178,7 +182,8 @@ impl Scan {
             Some(id) => Membership::Tree(id),
             None => Membership::Unattributed,
         };
-        for child in self.all.iter().filter(|stat| stat.parent == self.own) {
+        for child in self.all.iter().filter(|stat| [self.own, self.adopter].contains(&stat.parent))
+        {
             // In this order, because a leader stays in the list until it is reaped.
             let is_orphan = || orphans::is_orphan(child) && child.still_exists();
             membership

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Cgroup, CgroupState, ParentCgroup};
+use lastbyte_sys::cgroup::{Cgroup, CgroupState, ParentCgroup, sweep};
 
 /// A cgroup costs kernel memory. Above this number an empty one is removed.
 const MOST_FREE: usize = 64;
@@ -82,6 +82,13 @@ impl CgroupPool {
         free.into_iter().for_each(|cgroup| self.give_back(cgroup));
         self.reclaim();
         self.parent.remove_if_bare();
+    }
+
+    /// Removes what workers that died have left: their cgroups were taken over and given back.
+    pub(super) fn remove_leftovers(&self) {
+        let folder = self.parent.folder().parent();
+        // What stays is in use, or the next start removes it.
+        _ = folder.map(sweep);
     }
 
     fn stock(&self) -> MutexGuard<'_, CgroupStock> {

@@ -33,7 +33,7 @@ pub(super) struct Marks {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Birth {
     pub(super) tag: Option<Tag>,
-    since: u64,
+    pub(super) since: u64,
 }
 
 /// The trees of this program that have a handle, of all its engines, by the address of their marks.
@@ -47,6 +47,12 @@ impl Birth {
     pub(super) fn next() -> Self {
         STARTED.fetch_add(1, Ordering::Relaxed);
         Self { tag: Tag::next(), since: procfs::now() }
+    }
+
+    /// Of a leader that an earlier worker started.
+    pub(super) fn again((tag, since): (Option<Tag>, u64)) -> Self {
+        STARTED.fetch_add(1, Ordering::Relaxed);
+        Self { tag, since }
     }
 }
 
@@ -88,6 +94,12 @@ impl Marks {
     pub(super) fn leader_is_there(&self) -> bool {
         let now = procfs::read_stat(self.leader).ok().map(|stat| stat.start_time);
         now.is_some() && now == self.leader_start
+    }
+
+    /// Whether the leader is alive. Its pid may be another's, so it counts only with its start time.
+    pub(super) fn leader_runs(&self) -> bool {
+        let runs = |stat: Stat| stat.alive() && Some(stat.start_time) == self.leader_start;
+        procfs::read_stat(self.leader).is_ok_and(runs)
     }
 
     /// Whether the process itself has these marks.

@@ -71,6 +71,11 @@ impl Tree {
         self.marks.leader
     }
 
+    /// Whether the leader is alive, as far as its start time is known.
+    pub(crate) fn leader_runs(&self) -> bool {
+        self.marks.leader_runs()
+    }
+
     pub(crate) fn reach(&self) -> Reach {
         match &self.way {
             Way::Cgroup(_) => Reach::Cgroup,
@@ -148,6 +153,12 @@ impl Tree {
     pub(crate) fn peak_memory(&self) -> Option<u64> {
         let lease = self.lease()?;
         lease.with_cgroup(|cgroup| Ok(cgroup.peak_memory())).ok().flatten().flatten()
+    }
+
+    /// Whether the kernel killed a member because memory ran out, as far as its cgroup tells.
+    pub(crate) fn oom_killed(&self) -> bool {
+        let kills = |lease: &Arc<Lease>| lease.with_cgroup(|cgroup| Ok(cgroup.oom_kills())).ok();
+        self.lease().and_then(kills).flatten().flatten().is_some_and(|kills| kills > 0)
     }
 
     /// Releases what an empty tree does not need. Called whenever it may have become empty: when

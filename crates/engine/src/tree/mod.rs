@@ -1,7 +1,7 @@
 //! The descendants of a leader, and how to reach them.
 //!
 //! ```text
-//!  Trees (found once) ──▶ Slot (before the clone) ──▶ Tree (with a leader)
+//!  Trees (found once) ──▶ Seed (before the clone) ──▶ Tree (with a leader)
 //!    └─ CgroupPool (the pool) ──▶ Lease (a cgroup, until its tree is empty)
 //!
 //!  Census (one scan: which tree each process belongs to, by the Marks of all trees)
@@ -33,4 +33,4 @@ pub use members::Survivor;
 pub(crate) use members::{Members, Target, Tree};
 pub use port::PortState;
 pub use reach::{Reach, ReachChoice};
-pub(crate) use reach::{Slot, Trees};
+pub(crate) use reach::{Seed, Trees};

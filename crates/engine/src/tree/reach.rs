@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use lastbyte_sys::cgroup::{self, Cgroup};
-use lastbyte_sys::procfs;
+use lastbyte_sys::procfs::{self, Stat};
 use lastbyte_sys::spawn::Mechanism;
 use lastbyte_sys::tag::Tag;
 
@@ -15,6 +15,7 @@ use super::marks::{Birth, Marks};
 use super::members::{Tree, Way};
 use super::scans::Scans;
 use crate::Id;
+use crate::launch::environment::COOKIE;
 
 /// How the members of a tree are found and stopped, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub(crate) struct Trees {
 
 /// Prepares a tree before its leader exists. Dropping it before then kills any process in its cgroup.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct Seed {
     way: Option<Way>,
     birth: Birth,
     scans: Arc<Scans>,
@@ -70,34 +71,62 @@ impl Trees {
     }
 
     /// Prepares one more tree.
-    pub(crate) fn slot(&self) -> io::Result<Slot> {
+    pub(crate) fn seed(&self) -> io::Result<Seed> {
         let way = match (&self.pool, self.reach) {
             (Some(pool), _) => Way::Cgroup(Arc::new(Lease::new(pool)?)),
             (None, Reach::Group) => Way::Group,
             (None, Reach::Cgroup | Reach::Scan) => Way::Scan,
         };
-        Ok(self.slot_with(way))
+        Ok(self.seed_with(way))
     }
 
     /// Prepares a tree that cannot have a cgroup; `None` if it must have one.
-    pub(crate) fn slot_without_cgroup(&self) -> Option<Slot> {
+    pub(crate) fn seed_without_cgroup(&self) -> Option<Seed> {
         match self.choice {
-            ReachChoice::Best => Some(self.slot_with(Way::Scan)),
+            ReachChoice::Best => Some(self.seed_with(Way::Scan)),
             ReachChoice::Only(_) => None,
         }
     }
 
-    fn slot_with(&self, way: Way) -> Slot {
-        Slot { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
+    fn seed_with(&self, way: Way) -> Seed {
+        Seed { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
     }
 
-    /// The tree of a leader that an earlier engine started, by its cgroup if that still exists.
+    /// The tree of a leader that an earlier engine started and saw exit, by its cgroup if that still
+    /// exists.
     pub(crate) fn regrow(&self, leader: i32, id: Id, cgroup: Option<Cgroup>) -> Tree {
-        let way = match (cgroup, &self.pool) {
-            (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),
-            (Some(_), None) | (None, _) => Way::Scan,
-        };
+        let way = self.way_back(cgroup);
         Tree { marks: Marks::new(leader, id, None, None), way, scans: Arc::clone(&self.scans) }
+    }
+
+    /// As [`Trees::regrow`], of a leader that nobody saw exit.
+    pub(crate) fn regrow_lost(&self, leader: i32, id: Id, cgroup: Option<Cgroup>) -> Tree {
+        let leader_start = lost_leader_start(leader, id, cgroup.as_ref());
+        let way = self.way_back(cgroup);
+        let marks = Marks::new(leader, id, None, leader_start);
+        Tree { marks, way, scans: Arc::clone(&self.scans) }
+    }
+
+    /// The tree of a leader that is taken over and not reaped yet, with the marks it was born with.
+    pub(crate) fn take_over(
+        &self,
+        leader: i32,
+        id: Id,
+        cgroup: Option<Cgroup>,
+        birth: (Option<Tag>, u64),
+    ) -> Tree {
+        let way = self.way_back(cgroup);
+        let leader_start = leader_start(&way, leader);
+        let marks = Marks::new(leader, id, Some(Birth::again(birth)), leader_start);
+        Tree { marks, way, scans: Arc::clone(&self.scans) }
+    }
+
+    fn way_back(&self, cgroup: Option<Cgroup>) -> Way {
+        match (cgroup, &self.pool) {
+            (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),
+            (None, _) if self.reach == Reach::Group => Way::Group,
+            (Some(_), None) | (None, _) => Way::Scan,
+        }
     }
 
     /// Takes back the cgroups of forgotten trees that have become empty.
@@ -109,33 +138,54 @@ impl Trees {
     pub(crate) fn close(&self) {
         self.pool.iter().for_each(|pool| pool.close());
     }
+
+    /// Removes the empty cgroups of workers that died.
+    pub(crate) fn remove_leftovers(&self) {
+        self.pool.iter().for_each(|pool| pool.remove_leftovers());
+    }
 }
 
-impl Slot {
+impl Seed {
     /// The cgroup to create the leader in.
     pub(crate) fn cgroup(&self) -> Option<CString> {
         self.way.as_ref().and_then(Way::lease).and_then(|lease| lease.path())
     }
 
-    /// The tag that the leader passes on to its children.
-    pub(crate) fn tag(&self) -> Option<Tag> {
-        self.birth.tag
+    /// The tag that the leader passes on to its children, and since when there can be members.
+    pub(crate) fn birth(&self) -> (Option<Tag>, u64) {
+        (self.birth.tag, self.birth.since)
     }
 
     /// The tree of this leader, which exists and is not reaped yet.
     pub(crate) fn grow(mut self, leader: i32, id: Id) -> Tree {
         let way = self.way.take().expect("taken only here, which consumes it");
-        let leader_start = match &way {
-            // Every process in the cgroup belongs to the tree, so the leader's pid is not compared.
-            Way::Cgroup(_) => None,
-            Way::Scan | Way::Group => procfs::read_stat(leader).ok().map(|stat| stat.start_time),
-        };
+        let leader_start = leader_start(&way, leader);
         let marks = Marks::new(leader, id, Some(self.birth), leader_start);
         Tree { marks, way, scans: Arc::clone(&self.scans) }
     }
 }
 
-impl Drop for Slot {
+/// Of a leader that is not reaped.
+fn leader_start(way: &Way, leader: i32) -> Option<u64> {
+    match way {
+        // Every process in the cgroup belongs to the tree, so the leader's pid is not compared.
+        Way::Cgroup(_) => None,
+        Way::Scan | Way::Group => procfs::read_stat(leader).ok().map(|stat| stat.start_time),
+    }
+}
+
+/// Of a leader of an earlier engine, if it still runs. Its pid may be another's by now: it is the
+/// leader's only in the tree's cgroup or with the tree's cookie.
+fn lost_leader_start(leader: i32, id: Id, cgroup: Option<&Cgroup>) -> Option<u64> {
+    let stat = procfs::read_stat(leader).ok().filter(Stat::alive)?;
+    let in_cgroup = || cgroup.is_some_and(|it| it.members().is_ok_and(|all| all.contains(&leader)));
+    let cookie = || procfs::initial_env(leader, COOKIE).ok().flatten();
+    let is_it = in_cgroup() || cookie().is_some_and(|cookie| cookie == id.to_string().as_bytes());
+    // Looked at first, verified second.
+    (is_it && stat.still_exists()).then_some(stat.start_time)
+}
+
+impl Drop for Seed {
     fn drop(&mut self) {
         if let Some(lease) = self.way.as_ref().and_then(Way::lease) {
             // A spawn whose answer was not taken may have left a process here. Or the cgroup accepted
@@ -160,4 +210,15 @@ fn grow_pool(mechanism: Mechanism) -> io::Result<CgroupPool> {
 
 fn can_scan() -> bool {
     std::path::Path::new("/proc/self/stat").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_that_another_process_has_by_now_is_not_taken_for_a_lost_leader() {
+        let own = std::process::id().cast_signed();
+        assert_eq!(lost_leader_start(own, Id::fresh(), None), None);
+    }
 }

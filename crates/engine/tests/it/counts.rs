@@ -44,7 +44,7 @@ async fn every_start_and_ending_is_counted_once() {
     finish(&fixture.start_launch(late).await).await;
     let held = fixture.start("join then hold").await;
     let (starts, ended) = (counts.starts(), endings(counts));
-    assert_eq!(fixture.engine.phases(), Phases { running: 1, draining: 0, ended: 4 });
+    assert_eq!(fixture.engine.phases(), Phases { running: 1, draining: 0, ended: 4, lost: 0 });
     patiently("a proof", held.stop_by(StopPolicy::KILL, Verb::Stop)).await;
     finish(&held).await;
 
@@ -62,7 +62,7 @@ async fn every_start_and_ending_is_counted_once() {
     until_closed(&held).await;
     fixture.engine.forget(held.id()).unwrap();
     assert_eq!(counts.forgotten(), 1);
-    assert_eq!(fixture.engine.phases(), Phases { running: 0, draining: 0, ended: 4 });
+    assert_eq!(fixture.engine.phases(), Phases { running: 0, draining: 0, ended: 4, lost: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,10 +168,10 @@ async fn after_a_restart_phases_are_correct_and_counts_start_at_zero() {
     for actions in ["exit 0", "print x"] {
         finish(&engine.start(home.launch(actions)).await.unwrap().process).await;
     }
-    assert_eq!(engine.phases(), Phases { running: 0, draining: 0, ended: 2 });
+    assert_eq!(engine.phases(), Phases { running: 0, draining: 0, ended: 2, lost: 0 });
     close(engine).await;
     let engine = home.open();
-    assert_eq!(engine.phases(), Phases { running: 0, draining: 0, ended: 2 });
+    assert_eq!(engine.phases(), Phases { running: 0, draining: 0, ended: 2, lost: 0 });
     assert_eq!(engine.phases().all(), 2);
     assert_eq!((engine.counts().starts(), endings(engine.counts())), (0, vec![]));
 }

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use lastbyte_engine::{
-    Engine, Filter, History, Id, Key, Launch, LostWhy, Process, Reach, ReachChoice, Session,
-    Settings, Status, StopPolicy, Streams, Survivors, Verb,
+    Engine, Filter, History, Id, Key, Launch, LostWhy, Phases, Process, Reach, ReachChoice,
+    Session, Settings, Status, StopPolicy, Streams, Survivors, Verb,
 };
 use lastbyte_testkit::{has_cgroups, is_alive, pattern_bytes, script};
 use tokio::task::JoinSet;
 
-use crate::fixture::{patiently, read};
+use crate::fixture::{check_nothing_made_up, patiently, read};
 use crate::home::{Home, close, open};
 
 const STATE: &str = "LASTBYTE_TEST_STATE";
@@ -223,9 +223,13 @@ async fn check_lost(name: &str, reach: Reach) {
         let snapshot = process.snapshot();
         let ending = snapshot.ending().unwrap();
         assert_eq!(ending.status, Status::Lost(LostWhy::ServerGone));
+        check_nothing_made_up(ending);
         assert_eq!((ending.final_len, snapshot.log_open), (1, false));
         assert_eq!(read(&process, &snapshot, 0..1), b"x");
         assert!(pids.iter().all(|pid| is_alive(*pid)), "a restart kills nobody");
+        assert_eq!(process.runs_unseen(), Some(process.pid()));
+        let lost = Phases { ended: 1, lost: 1, ..Phases::default() };
+        assert_eq!((engine.phases(), engine.get(first).unwrap().runs_unseen()), (lost, None));
         let again = engine.start(tree()).await.unwrap();
         assert!(again.attached && again.process.id() == id);
         let found = patiently("survivors", process.survivors()).await;
@@ -239,6 +243,7 @@ async fn check_lost(name: &str, reach: Reach) {
             assert_eq!((proof.gone.len(), proof.left.len()), (2, 0), "{proof:?}");
             assert_eq!(proof.reach, reach);
             assert!(pids.iter().all(|pid| !is_alive(*pid)));
+            assert_eq!(process.runs_unseen(), None);
         }
         patiently("close", engine.close(Survivors::Leave)).await;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{Closing, Holders, Phase, Status};
+use lastbyte_engine::{Closing, End, Holders, Phase, Status};
 use lastbyte_testkit::is_alive;
 
 use crate::fixture::{Fixture, HOUR, drain, finish, patiently, read};
@@ -89,7 +89,8 @@ async fn at_the_limit_bytes_that_are_ready_are_still_kept() {
     let process = fixture.start_launch(launch).await;
     let (ending, bytes) = finish(&process).await;
     assert!(matches!(ending.closing, Closing::Held(_)));
-    assert!(ending.times.drained >= Duration::from_millis(300));
+    let End::Seen { drained, .. } = ending.times.end else { panic!("{ending:?}") };
+    assert!(drained >= Duration::from_millis(300));
     let expected = lastbyte_testkit::pattern_bytes(0..ending.final_len);
     assert!(bytes == expected, "{} bytes, with none missing among them", bytes.len());
     assert!(!bytes.is_empty());

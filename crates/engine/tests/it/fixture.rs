@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    DrainRule, Ending, Engine, EnvEdit, Launch, Process, Reach, ReachChoice, Settings, Snapshot,
-    Started, Status, StopProof,
+    Cause, Closing, DrainRule, Ending, Engine, EnvEdit, Kept, Launch, Process, Reach, ReachChoice,
+    Settings, Snapshot, Started, Status, StopProof,
 };
 use lastbyte_output::log::{Piece, Run, Stream};
 use lastbyte_testkit::{Anchor, PATIENCE, has_cgroups, script};
@@ -141,3 +141,10 @@ pub fn drain(quiet_window: Duration, limit: Duration) -> DrainRule {
 }
 
 pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// That an ending which nobody saw says only what is known.
+pub(crate) fn check_nothing_made_up(ending: &Ending) {
+    assert!(!ending.was_seen() && ending.times.ran().is_none(), "{ending:?}");
+    let claims = (ending.cause, &ending.closing, &ending.kept, &ending.usage);
+    assert_eq!(claims, (Cause::Unknown, &Closing::Unknown, &Kept::Unknown, &None));
+}

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lastbyte_engine::{Closing, Kept, Launch, Phase, ReachChoice, Status, Streams};
+use lastbyte_engine::{Closing, End, Kept, Launch, Phase, ReachChoice, Status, Streams};
 use lastbyte_output::log::Stream;
 use lastbyte_testkit::{eventually, open_targets, pattern_bytes};
 
@@ -132,11 +132,11 @@ async fn the_ending_says_when_and_what_it_cost() {
     let fixture = Fixture::new();
     let process = fixture.start("write-bytes 1000000").await;
     let (ending, _) = finish(&process).await;
-    let times = ending.times;
-    assert!(times.started <= times.exited && times.exited <= times.ended);
+    let End::Seen { exited, ended, ran, .. } = ending.times.end else { panic!("{ending:?}") };
+    assert!(ending.times.started <= exited && exited <= ended);
     let usage = ending.usage.expect("reaped by us");
     assert!(!(usage.user + usage.system).is_zero());
-    assert!(times.ran >= usage.user, "one thread cannot use more time than there was");
+    assert!(ran >= usage.user, "one thread cannot use more time than there was");
 }
 
 /// A child starts as a copy of its spawner, and the kernel would count the spawner's peak.

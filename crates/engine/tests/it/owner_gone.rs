@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_engine::{Engine, LostWhy, Reach, ReachChoice, Settings, Status};
 use lastbyte_testkit::{Anchor, eventually, is_alive, script};
 
-use crate::fixture::sure_reaches;
+use crate::fixture::{check_nothing_made_up, sure_reaches};
 
 #[test]
 fn a_runtime_that_shuts_down_kills_the_tree_and_readers_see_lost() {
@@ -34,6 +34,7 @@ fn check(reach: Reach, actions: &str) {
     let snapshot = process.snapshot();
     let ending = snapshot.ending().expect("readers see an end");
     assert_eq!(ending.status, Status::Lost(LostWhy::OwnerGone));
+    check_nothing_made_up(ending);
     assert!(!snapshot.log_open);
     eventually("no zombie stays", || lastbyte_sys::procfs::read_stat(process.pid()).is_err());
 }

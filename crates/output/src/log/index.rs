@@ -20,7 +20,8 @@ use lastbyte_sys::file::punch_hole;
 
 use super::Stamp;
 use super::quota::BLOCK;
-use block::{LONGEST_RECORD, absolute, after, read_header};
+use super::recover::holes;
+use block::{LONGEST_RECORD, absolute, after, last_up_to, read_header};
 
 pub(super) use lookup::{made_since, within};
 
@@ -40,6 +41,23 @@ impl IndexWriter {
     /// Begins an index in an empty file.
     pub(super) fn new(file: File) -> Self {
         Self { file, len: 0, last: None, first_kept: 0, given_back: 0 }
+    }
+
+    /// Goes on with the index of a log that has this length, after its last whole record that is not
+    /// past it. What follows that one is cut off.
+    pub(super) fn resume(file: File, log_len: u64) -> io::Result<Self> {
+        let (last, len) = last_up_to(&file, log_len)?.unzip();
+        let len = len.unwrap_or(0);
+        file.set_len(len)?;
+        let holes = holes(&file, 0..len)?;
+        let given_back = holes.iter().map(|hole| hole.end - hole.start).sum();
+        let first_kept = holes.last().map_or(0, |hole| hole.end / BLOCK);
+        Ok(Self { file, len, last, first_kept, given_back })
+    }
+
+    /// The newest stamp.
+    pub(super) fn last(&self) -> Option<Stamp> {
+        self.last
     }
 
     /// Appends a stamp, neither earlier than the last one nor before it.
@@ -80,11 +98,11 @@ impl IndexWriter {
         while (self.first_kept + 1) * BLOCK < self.len {
             let starts = read_header(&self.file, self.first_kept)?;
             let ends = read_header(&self.file, self.first_kept + 1)?;
-            let (Some(starts), Some(ends)) = (starts, ends) else { break };
-            if ends.offset > gone.end {
+            if ends.is_some_and(|ends| ends.offset > gone.end) {
                 break;
             }
-            if starts.offset >= gone.start {
+            // A block without a first stamp was given back before.
+            if ends.and(starts).is_some_and(|starts| starts.offset >= gone.start) {
                 let at = self.first_kept * BLOCK;
                 hole = Some(hole.map_or(at, |hole| hole.start)..at + BLOCK);
             }
@@ -182,6 +200,53 @@ mod tests {
         assert_eq!(found(&writer, &(8_000..10_000)), all[8_000..]);
         let first = made_since(&writer.file, 0).expect("read").expect("one");
         assert!((1..=8_000).contains(&first.offset), "{first:?}");
+    }
+
+    #[test]
+    fn an_index_that_was_cut_anywhere_goes_on_after_its_last_whole_record() {
+        let steps = [1, 200, 40_000, 1].repeat(200);
+        let (writer, all) = written(&steps);
+        for cut in (0..writer.len).rev() {
+            let file = writer.file.try_clone().expect("a descriptor");
+            file.set_len(cut).expect("shorter");
+            let mut resumed = IndexWriter::resume(file, u64::MAX).expect("readable");
+            assert!(resumed.len <= cut && cut < resumed.len + BLOCK, "{} of {cut}", resumed.len);
+            let whole = resumed.all().expect("readable");
+            assert_eq!((&whole[..], resumed.last()), (&all[..whole.len()], whole.last().copied()));
+            if cut % 50 == 0 && whole.len() < all.len() {
+                let rest = &all[whole.len()..];
+                rest.iter().for_each(|stamp| resumed.append(*stamp).expect("room"));
+                assert_eq!(resumed.all().expect("readable"), all, "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn stamps_past_the_end_of_the_log_are_cut_off() {
+        let (writer, all) = written(&[10; 1500]);
+        let file = writer.file.try_clone().expect("a descriptor");
+        for len in [14_990, 8_005, 8_000, 7_999, 0] {
+            let file = file.try_clone().expect("a descriptor");
+            let resumed = IndexWriter::resume(file, len).expect("readable");
+            assert_eq!(resumed.all().expect("readable"), all[..=len as usize / 10]);
+        }
+    }
+
+    #[test]
+    fn a_resumed_index_gives_back_what_is_dropped_after_what_was() {
+        let (mut writer, all) = written(&[1; 100_000]);
+        writer.give_back(&(10_000..50_000)).expect("punch");
+        let file = writer.file.try_clone().expect("a descriptor");
+        let mut resumed = IndexWriter::resume(file, 100_000).expect("readable");
+        assert_eq!(
+            (resumed.kept(), resumed.len, resumed.last),
+            (writer.kept(), writer.len, writer.last)
+        );
+        resumed.give_back(&(10_000..90_000)).expect("punch");
+        let (mut at_once, _) = written(&[1; 100_000]);
+        at_once.give_back(&(10_000..90_000)).expect("punch");
+        assert_eq!(resumed.kept(), at_once.kept());
+        assert_eq!(found(&resumed, &(90_000..100_000)), all[90_000..]);
     }
 
     #[test]

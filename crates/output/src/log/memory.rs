@@ -49,6 +49,11 @@ impl Memory {
         (inner.began, inner.start) = (at, at);
     }
 
+    /// The bytes up to this offset, of which there are none here, are gone.
+    pub(super) fn forget_until(&self, at: u64) {
+        self.lock_or_init().start = at;
+    }
+
     /// Appends, forgetting the oldest but nothing from `keep_from` on, and returns the offset of the
     /// first byte still there.
     pub(super) fn append(&self, bytes: &[u8], keep_from: u64) -> u64 {

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! `writer` and `reader` share what `shared` has and agree on an `extent`; `pool` and `place` are the
-//! files, `short` is a log without a file, `recover` a log whose writer is gone. `quota` is arithmetic.
-//! `stamps` record when bytes came and on which stream, in a file (`index`); `runs` looks them up.
-//! `memory` has what the disk did not take.
+//! files, `short` is a log without a file, `recover` a log whose writer is gone. Another
+//! writer can resume it. `quota` is arithmetic. `stamps` record when bytes came and on which stream, in a
+//! file (`index`); `runs` looks them up. `memory` has what the disk did not take.
 
 mod extent;
 mod index;
@@ -38,7 +38,7 @@ pub use recover::Recovered;
 pub use runs::Run;
 pub use short::ShortLog;
 pub use stamps::{RESOLUTION, Stamp};
-pub use writer::{Failed, Pulled, Streams, Writer};
+pub use writer::{Failed, Progress, Pulled, Streams, Writer};
 
 /// One of the two streams a command writes. A merged log and a pty have only `Out`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

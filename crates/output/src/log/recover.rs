@@ -32,7 +32,7 @@ impl Place {
             log => log?,
         };
         let left = ended.left_in(log.metadata()?.len());
-        let late = holes(&log, ended.len..left.len)?;
+        let late = wide_holes(&log, ended.len..left.len)?;
         let dropped = Dropped::covering(left.dropped.ranges().iter().cloned().chain(late));
         let index = self.index().metadata().map_or(0, |index| on_disk(&index));
         let disk_bytes = on_disk(&log.metadata()?) + index;
@@ -45,18 +45,25 @@ fn on_disk(file: &std::fs::Metadata) -> u64 {
     (file.blocks() * 512).min(file.len())
 }
 
-/// The holes in a range. A file system with large blocks zeroes a part of a block and keeps the block
-/// as data, so a hole may be wider than it looks there.
-fn holes(log: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+/// The holes in a range, as wide as they can be. A file system with large blocks zeroes a part of a
+/// block and keeps the block as data, so a hole may be wider than it looks there.
+pub(super) fn wide_holes(log: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let block = log.metadata()?.blksize();
     let margin = if block > BLOCK { block } else { 0 };
+    let widen = |hole: Range<u64>| {
+        hole.start.saturating_sub(margin).max(range.start)..(hole.end + margin).min(range.end)
+    };
+    Ok(holes(log, range.clone())?.into_iter().map(widen).collect())
+}
+
+/// The holes in a range that the file system shows.
+pub(super) fn holes(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
     let mut at = range.start;
     while at < range.end {
-        let Some(start) = next_hole(log, at)?.filter(|start| *start < range.end) else { break };
-        let end = next_data(log, start)?.unwrap_or(range.end).min(range.end);
-        let wide = start.saturating_sub(margin).max(range.start)..(end + margin).min(range.end);
-        found.push(wide);
+        let Some(start) = next_hole(file, at)?.filter(|start| *start < range.end) else { break };
+        let end = next_data(file, start)?.unwrap_or(range.end).min(range.end);
+        found.push(start..end);
         at = end;
     }
     Ok(found)

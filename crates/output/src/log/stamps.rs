@@ -62,6 +62,26 @@ impl Stamps {
         Self { newest, has_stream: false, index: None, empty, shared }
     }
 
+    /// Goes on with the stamps of a log that has this length. A stamp whose bytes never came holds for
+    /// what comes instead, if that is of the same stream and time.
+    pub(super) fn resume(
+        index: Option<File>,
+        shared: Arc<Shared>,
+        log_len: u64,
+    ) -> io::Result<Self> {
+        let mut stamps = Self::new(None, shared);
+        let Some(file) = index else { return Ok(stamps) };
+        let index = IndexWriter::resume(file, log_len)?;
+        match index.last() {
+            None => stamps.empty = Some(index.into_emptied_file()?),
+            Some(last) => {
+                (stamps.newest, stamps.has_stream) = (last, true);
+                stamps.index = Some(index);
+            }
+        }
+        Ok(stamps)
+    }
+
     /// Whether the next byte needs a stamp.
     pub(super) fn is_due(&self, stream: Stream, now_ms: u64) -> bool {
         let elapsed_ms = now_ms.saturating_sub(self.newest.at_ms);

@@ -3,6 +3,8 @@
 //! The owner of a writer publishes its [`Extent`] after each append. Only then may the writer free
 //! the space of what that extent calls dropped, so no reader meets a hole that is not published.
 
+mod resume;
+
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -20,6 +22,8 @@ use super::shared::Shared;
 use super::short::MOST_BYTES;
 use super::stamps::Stamps;
 use super::{Dropped, Extent, LogFile, Quota, Reader, ShortLog, Stream};
+
+pub use resume::Progress;
 
 /// Whether the log records the stream of each byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

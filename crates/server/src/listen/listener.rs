@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use lastbyte_sys::socket;
-use tokio::net::{TcpListener, TcpSocket};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use tokio::net::TcpListener;
 
 use super::auth::Access;
 use super::confinement::OwnConfinement;
@@ -41,7 +43,7 @@ pub enum BindError {
 }
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
-const BACKLOG: u32 = 1024;
+const BACKLOG: i32 = 1024;
 /// A peer that is silent for this long is probed (TCP keepalive).
 const PROBE_AFTER: Duration = Duration::from_secs(60);
 
@@ -55,8 +57,7 @@ impl Listener {
 
     /// Port 0 is one that is free. Must be called on a runtime.
     pub fn tcp(address: SocketAddr, access: Access) -> Result<Self, BindError> {
-        let (listener, address) = bind(address).map_err(|why| BindError::Tcp { address, why })?;
-        Ok(Self { bound: Bound::Tcp(listener, address), access })
+        Self::handed_over_tcp(bind_tcp(address)?, access)
     }
 
     /// A socket that listens already, for this user and root, whose file stays. Must be called on a
@@ -67,7 +68,13 @@ impl Listener {
         Ok(Self { bound: Bound::Unix(socket, OwnConfinement::detect()), access: Access::Open })
     }
 
-    /// The same of a port. Must be called on a runtime.
+    /// A socket that our keeper has, too. Must be called on a runtime.
+    pub fn kept_unix(listener: StdUnixListener) -> Result<Self, BindError> {
+        let bound = Bound::Unix(OwnSocket::kept(listener)?, OwnConfinement::detect());
+        Ok(Self { bound, access: Access::Open })
+    }
+
+    /// A port that listens already. Must be called on a runtime.
     pub fn handed_over_tcp(listener: StdTcpListener, access: Access) -> Result<Self, BindError> {
         let ready = || {
             listener.set_nonblocking(true)?;
@@ -117,17 +124,20 @@ impl Listener {
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }?;
+/// A port that listens. Port 0 is one that is free.
+pub fn bind_tcp(address: SocketAddr) -> Result<StdTcpListener, BindError> {
+    bind(address).map_err(|errno| BindError::Tcp { address, why: errno.into() })
+}
+
+fn bind(address: SocketAddr) -> Result<StdTcpListener, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     // A server that is started again need not wait for old connections to be forgotten.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    let listener = socket.listen(BACKLOG)?;
-    let address = listener.local_addr()?;
-    Ok((listener, address))
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
 }
 
 impl fmt::Display for Listener {

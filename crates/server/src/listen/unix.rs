@@ -40,18 +40,36 @@ const MOST_BYTES: usize = 107;
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: i32 = 1024;
 
-/// A listening socket; its file goes with it.
+/// A listening socket.
 #[derive(Debug)]
 pub(super) struct OwnSocket {
     pub(super) listener: UnixListener,
     pub(super) path: PathBuf,
-    /// Device and inode of the file, to remove no other; `None` when it is not ours to remove.
-    file: Option<(u64, u64)>,
+    file: Ownership,
 }
 
-impl OwnSocket {
-    /// Must be called on a runtime.
-    pub(super) fn bind(path: &Path) -> Result<Self, UnixError> {
+/// Whose the file of a socket is.
+#[derive(Debug)]
+enum Ownership {
+    /// It goes with the listener.
+    Ours { _file: SocketFile },
+    /// It is removed by our keeper, and created again by us.
+    Kept,
+    /// It is neither ours to remove nor to create.
+    Others,
+}
+
+/// The file of a listening socket, which is removed when this is dropped.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode, to remove no other.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// A socket for this user and root that listens. It replaces the one of a dead server.
+    pub fn bind(path: &Path) -> Result<(StdListener, Self), UnixError> {
         if path.as_os_str().len() > MOST_BYTES {
             return Err(UnixError::TooLong { path: path.into() });
         }
@@ -65,40 +83,73 @@ impl OwnSocket {
         Self::bind_locked(path).map_err(|source| UnixError::Listen { path: path.into(), source })
     }
 
-    /// One that listens already, whose file stays. Must be called on a runtime.
-    pub(super) fn handed_over(listener: StdListener) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "it has no path");
-        let path = address.as_pathname().ok_or_else(unnamed)?.to_owned();
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener: UnixListener::from_std(listener)?, path, file: None })
-    }
-
-    fn bind_locked(path: &Path) -> io::Result<Self> {
+    fn bind_locked(path: &Path) -> io::Result<(StdListener, Self)> {
         let socket = socket()?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
         // Before it listens, so that nobody else can ever connect.
         let ready = fs::set_permissions(path, PermissionsExt::from_mode(0o600))
             .and_then(|()| Ok(rustix::net::listen(&socket, BACKLOG)?))
-            .and_then(|()| UnixListener::from_std(socket.into()))
-            .and_then(|listener| Ok((listener, identity(&fs::symlink_metadata(path)?))));
-        let (listener, file) = ready.inspect_err(|_| {
+            .and_then(|()| Ok(identity(&fs::symlink_metadata(path)?)));
+        let identity = ready.inspect_err(|_| {
             _ = fs::remove_file(path); // the first error is the one to tell
         })?;
-        Ok(Self { listener, path: path.into(), file: Some(file) })
+        Ok((socket.into(), Self { path: path.into(), identity }))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl OwnSocket {
+    /// Must be called on a runtime.
+    pub(super) fn bind(path: &Path) -> Result<Self, UnixError> {
+        let (listener, file) = SocketFile::bind(path)?;
+        let listener = UnixListener::from_std(listener)
+            .map_err(|source| UnixError::Listen { path: path.into(), source })?;
+        Ok(Self { listener, path: path.into(), file: Ownership::Ours { _file: file } })
+    }
+
+    /// One that listens already, whose file stays. Must be called on a runtime.
+    pub(super) fn handed_over(listener: StdListener) -> io::Result<Self> {
+        let path = path_of(&listener)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: UnixListener::from_std(listener)?, path, file: Ownership::Others })
+    }
+
+    /// One that our keeper has, too, and whose file it removes. If a worker before us has created
+    /// the file again, it has died with the listener: then it is created once more. Must be called
+    /// on a runtime.
+    pub(super) fn kept(listener: StdListener) -> Result<Self, UnixError> {
+        let path = path_of(&listener);
+        let path = path.map_err(|source| UnixError::Listen { path: PathBuf::new(), source })?;
+        if matches!(connect(&path), Err(Errno::CONNREFUSED | Errno::NOENT)) {
+            return Self::bind(&path);
+        }
+        let failed = |source| UnixError::Listen { path: path.clone(), source };
+        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = UnixListener::from_std(listener).map_err(failed)?;
+        Ok(Self { listener, path, file: Ownership::Kept })
     }
 
     /// Whether the file was removed, so that no client can connect. An inherited socket is left to
     /// its owner, and so is a file of another server in its place.
     pub(super) fn is_gone(&self) -> bool {
         let found = fs::symlink_metadata(&self.path);
-        self.file.is_some() && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let is_missing = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        is_missing && !matches!(self.file, Ownership::Others)
     }
 }
 
-impl Drop for OwnSocket {
+fn path_of(listener: &StdListener) -> io::Result<PathBuf> {
+    let address = listener.local_addr()?;
+    let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "it has no path");
+    Ok(address.as_pathname().ok_or_else(unnamed)?.to_owned())
+}
+
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        let ours = |found| Some(identity(&found)) == self.file;
+        let ours = |found| identity(&found) == self.identity;
         if fs::symlink_metadata(&self.path).is_ok_and(ours) {
             // What stays is removed by the next server.
             _ = fs::remove_file(&self.path);

@@ -26,10 +26,12 @@ pub(crate) fn page(app: &App) -> String {
 }
 
 fn add_processes(text: &mut MetricsText, engine: &Engine) {
-    let Phases { running, draining, ended } = engine.phases();
+    let Phases { running, draining, ended, lost } = engine.phases();
     let mut family =
         text.about("Processes known to the server, by phase.").gauges("lastbyte_processes");
-    for (phase, count) in [("running", running), ("draining", draining), ("ended", ended)] {
+    for (phase, count) in
+        [("running", running), ("draining", draining), ("ended", ended), ("lost", lost)]
+    {
         family.sample(&[("phase", phase)], count);
     }
     let counts = engine.counts();
@@ -70,6 +72,7 @@ fn cause_word(cause: CauseKind) -> &'static str {
         CauseKind::Own => "own",
         CauseKind::TimedOut => "timed_out",
         CauseKind::Stopped => "stopped",
+        CauseKind::Unknown => "unknown",
     }
 }
 

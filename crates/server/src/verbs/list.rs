@@ -40,6 +40,7 @@ fn phase(phase: Phase) -> PhaseKind {
         Phase::Running => PhaseKind::Running,
         Phase::Draining => PhaseKind::Draining,
         Phase::Ended => PhaseKind::Ended,
+        Phase::Lost => PhaseKind::Lost,
     }
 }
 

@@ -76,7 +76,7 @@ pub async fn view(
         phase: to_wire::phase(&snapshot.phase),
         log_open: snapshot.log_open,
         final_len: snapshot.ending().map(|ending| ending.final_len),
-        ending: snapshot.ending().map(|ending| to_wire::ending(ending, &process.spec().sandbox)),
+        ending: snapshot.ending().map(|ending| to_wire::ending(ending, process)),
         content,
     })
 }

@@ -103,6 +103,16 @@ impl Cgroup {
         text.trim().parse().ok()
     }
 
+    /// How many of its processes the kernel killed because memory ran out, if it accounts memory here.
+    /// Such a cgroup is used once, so all of them were of this tree.
+    pub fn oom_kills(&self) -> Option<u64> {
+        if !self.counts_memory {
+            return None;
+        }
+        let text = fs::read_to_string(self.folder.join("memory.events")).ok()?;
+        words(&text, "oom_kill").next()?.parse().ok()
+    }
+
     /// Whether it is as good as a new one, given its current [`Cgroup::state`]: empty, and with
     /// nothing changed that the next tree would notice.
     pub fn reusable(&self, state: CgroupState) -> bool {
@@ -221,6 +231,26 @@ mod tests {
         assert_eq!(cgroup.state().unwrap(), CgroupState { populated: false, frozen: false });
         cgroup.kill().unwrap();
         cgroup.remove().unwrap();
+    }
+
+    #[test]
+    fn processes_that_were_killed_for_memory_are_counted_where_the_kernel_accounts_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = |text: &str| fs::write(folder.path().join("memory.events"), text).unwrap();
+        let oom_kills = || Cgroup::at(folder.path().to_owned()).oom_kills();
+        events("oom_kill 1\n");
+        assert_eq!(oom_kills(), None, "the count may be of a tree before this one");
+        fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
+        for (text, want) in [
+            ("low 0\nhigh 0\nmax 8\noom 5\noom_kill 2\noom_group_kill 7\n", Some(2)),
+            ("oom 5\noom_kill 0\n", Some(0)),
+            ("oom 5\noom_group_kill 1\n", None),
+        ] {
+            events(text);
+            assert_eq!(oom_kills(), want, "{text:?}");
+        }
+        fs::remove_file(folder.path().join("memory.events")).unwrap();
+        assert_eq!(oom_kills(), None);
     }
 
     #[test]

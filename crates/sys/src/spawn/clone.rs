@@ -72,8 +72,14 @@ pub(super) fn spawn(
     args.flags |= u64::from(plan.namespaces());
     args.exit_signal = libc::SIGCHLD as u64;
     match mechanism {
-        // Handlers of this program must not run in the child, which shares its memory.
-        Mechanism::Clone3 => args.flags |= CLEAR_SIGHAND,
+        Mechanism::Clone3 => {
+            // Handlers of this program must not run in the child, which shares its memory.
+            args.flags |= CLEAR_SIGHAND;
+            if let Some(word) = plan.pid_word() {
+                args.flags |= libc::CLONE_PARENT_SETTID as u64;
+                args.parent_tid = word.as_ptr() as u64;
+            }
+        }
         Mechanism::Clone if cgroup.is_some() => return Err(Errno::NOSYS),
         // The child inherits our handlers, so it resets every signal itself.
         Mechanism::Clone => plan.reset.set(own_signals::ALL),

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use crate::confine::Confinement;
 use crate::pty::WindowSize;
+use crate::registry::Place;
 use crate::tag::Tag;
 
 /// Everything a child needs, ready to use between clone and exec, where nothing can be allocated.
@@ -29,6 +30,8 @@ pub struct Request {
     /// A file that the child removes before anything else. If it is gone, the child does not run:
     /// so a program that removes it first knows that the command will never run.
     pub gate: Option<CString>,
+    /// Where the child is entered for a keeper: the kernel writes its pid there before it runs.
+    pub place: Option<Place>,
 }
 
 /// Where the child's standard input comes from.

@@ -17,6 +17,7 @@ use super::request::{Failure, Output, Request, Step};
 use crate::descriptor_limit::{self, SoftAndHard};
 use crate::own_signals;
 use crate::raw::{check, number, syscall};
+use crate::registry::Place;
 use crate::tag::Tag;
 
 /// The child's instructions. The lists are in exec's form: arrays of pointers that end with a null
@@ -65,6 +66,11 @@ impl<'a> Setup<'a> {
         self.confining.as_ref().map_or(0, Confining::flags)
     }
 
+    /// Where the kernel writes the pid of the child.
+    pub(super) fn pid_word(&self) -> Option<&'static AtomicI32> {
+        self.request.place.map(Place::pid_word)
+    }
+
     /// The pass for the filter that the child inherits; 0 without a filter.
     pub(super) fn pass(&self) -> u64 {
         self.confining.as_ref().map_or(0, Confining::pass)
@@ -84,11 +90,18 @@ pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
     // SAFETY: live and not accessed by anything else, by the contract above.
     let setup = unsafe { &*setup.cast::<Setup<'_>>() };
     // SAFETY: getpid takes no argument and accesses no memory.
-    setup.birth.store(unsafe { syscall(libc::SYS_getpid, []) } as i32, Ordering::SeqCst);
+    let pid = unsafe { syscall(libc::SYS_getpid, []) } as i32;
+    setup.birth.store(pid, Ordering::SeqCst);
+    // Plain clone has not written it.
+    setup.pid_word().into_iter().for_each(|word| word.store(pid, Ordering::SeqCst));
     let failure = match prepare(setup) {
-        Ok(()) => execute(setup),
+        Ok(()) => {
+            setup.request.place.iter().for_each(|place| place.executes());
+            execute(setup)
+        }
         Err(failure) => failure,
     };
+    setup.request.place.iter().for_each(|place| place.has_failed());
     setup.failure.set(Some(failure));
     end(127)
 }

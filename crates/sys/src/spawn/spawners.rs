@@ -200,6 +200,7 @@ impl Spawner {
         let streams = ends.streams((request.stdin, request.output), &self.null);
         let setup = Setup::new(request, streams, confining, self.births.next());
         let cgroup = cgroup.as_ref().map(AsFd::as_fd);
+        request.place.iter().for_each(|place| place.forget_leader());
         // A refusal may be caused by the namespaces.
         let plain = cgroup.is_none() && setup.namespaces() == 0;
         let made = match spawn(&setup, &mut self.stack, self.mechanism, cgroup) {
@@ -215,7 +216,12 @@ impl Spawner {
             made.map_err(|errno| Failure { step: clone_step(cgroup, errno), errno })?;
         let never_ran = cgroup.is_some() && !self.births.announced(pid);
         self.births.born(pid);
-        unless_failed((pid, pidfd), setup.failure.get().or(never_ran.then_some(NEVER_RAN)))
+        let failure = setup.failure.get().or(never_ran.then_some(NEVER_RAN));
+        if failure.is_some() {
+            // Before it is reaped.
+            request.place.iter().for_each(|place| place.forget_leader());
+        }
+        unless_failed((pid, pidfd), failure)
     }
 }
 

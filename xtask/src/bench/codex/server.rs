@@ -9,7 +9,7 @@ use crate::bench::daemon::KilledOnDrop;
 use crate::bench::program;
 use crate::bench::usage::status_field;
 
-pub(in crate::bench) struct Server {
+pub(crate) struct Server {
     child: KilledOnDrop,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
@@ -19,13 +19,18 @@ pub(in crate::bench) struct Server {
 
 impl Server {
     pub(super) fn start() -> Result<Self> {
-        Self::start_with(Command::new(program::lastbyte()?))
+        Self::start_alone(Command::new(program::lastbyte()?))
     }
 
-    /// Starts `lastbyte` with this command, which may wrap it or change its environment.
-    pub(in crate::bench) fn start_with(mut command: Command) -> Result<Self> {
-        let mut child =
-            command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    /// One process, which can be measured, of `lastbyte` with this command, which may wrap it or
+    /// change its environment.
+    pub(crate) fn start_alone(command: Command) -> Result<Self> {
+        Self::start_with(command, &["--no-keeper"])
+    }
+
+    pub(crate) fn start_with(mut command: Command, options: &[&str]) -> Result<Self> {
+        let command = command.arg("app-server").args(options);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let to = child.stdin.take().context("no stdin")?;
         let from = BufReader::with_capacity(1 << 20, child.stdout.take().context("no stdout")?);
         let mut server =
@@ -35,11 +40,23 @@ impl Server {
     }
 
     /// Waits for the answer, successful or not.
-    pub(in crate::bench) fn call(&mut self, method: &str, params: &str) -> Result<()> {
+    pub(crate) fn call(&mut self, method: &str, params: &str) -> Result<()> {
         self.send(method, params)?;
         self.read_line()?;
         ensure!(self.line.starts_with(b"{\"id\":") || self.line.starts_with(b"{\"error\":"));
         Ok(())
+    }
+
+    /// Waits for the answer and returns it, whatever notifications come first.
+    pub(crate) fn ask(&mut self, method: &str, params: &str) -> Result<serde_json::Value> {
+        self.send(method, params)?;
+        loop {
+            self.read_line()?;
+            let answer: serde_json::Value = serde_json::from_slice(&self.line)?;
+            if answer["id"] == self.last_id {
+                return Ok(answer);
+            }
+        }
     }
 
     /// Runs a command and returns the number of output bytes in its deltas.
@@ -59,7 +76,7 @@ impl Server {
         }
     }
 
-    pub(in crate::bench) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.0.id()
     }
 
@@ -67,7 +84,7 @@ impl Server {
         Ok(status_field(self.pid(), "VmHWM:")? * 1024)
     }
 
-    fn send(&mut self, method: &str, params: &str) -> Result<()> {
+    pub(crate) fn send(&mut self, method: &str, params: &str) -> Result<()> {
         self.last_id += 1;
         let id = self.last_id;
         let line = format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");

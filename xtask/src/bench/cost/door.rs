@@ -152,7 +152,7 @@ fn medians<const N: usize>(samples: impl Iterator<Item = Result<[f64; N]>>) -> R
 impl Connected {
     fn start(door: Door, command: Command) -> Result<Self> {
         if door == Door::Codex {
-            return Ok(Self::Codex(Server::start_with(command)?));
+            return Ok(Self::Codex(Server::start_alone(command)?));
         }
         let daemon = Daemon::start_with(command)?;
         if door == Door::Coder {

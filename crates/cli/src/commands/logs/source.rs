@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use lastbyte_client::wire::{
-    Content, FollowQuery, Output, OutputQuery, Phase, Process, Range, Stamp, Stream, TimesQuery,
+    Content, Ending, FollowQuery, Output, OutputQuery, Process, Range, Stamp, Stream, TimesQuery,
 };
 use lastbyte_client::{Client, Followed, Following, Piece, RawOutput};
 
@@ -35,7 +35,7 @@ impl<'a> Source<'a> {
             return Ok(Self::Followed(Box::new(Stamped::open(args, client, id).await?)));
         }
         let cursor = args.begin(client, id).await?;
-        Ok(Self::Polled(Polled { args, client, id, cursor, end: None, over: false }))
+        Ok(Self::Polled(Polled { args, client, id, cursor, end: None, over: false, ending: None }))
     }
 
     /// `None` at the end.
@@ -43,6 +43,14 @@ impl<'a> Source<'a> {
         match self {
             Self::Polled(polled) => polled.next().await,
             Self::Followed(stamped) => stamped.next().await,
+        }
+    }
+
+    /// The ending, if there is one, as far as the parts have told.
+    pub(super) fn ending(&self) -> Option<&Ending> {
+        match self {
+            Self::Polled(polled) => polled.ending.as_deref(),
+            Self::Followed(stamped) => stamped.ending.as_ref(),
         }
     }
 }
@@ -55,6 +63,7 @@ pub(super) struct Polled<'a> {
     /// Without -f: where the output ended when we first looked.
     end: Option<u64>,
     over: bool,
+    ending: Option<Box<Ending>>,
 }
 
 /// How much is asked for at once.
@@ -74,9 +83,10 @@ impl Polled<'_> {
         let end_at_first = *self.end.get_or_insert(end_now);
         self.over = match (self.args.follow, self.args.output.late) {
             (false, _) => piece.next >= end_at_first,
-            (true, false) => piece.phase == Phase::Ended && piece.next >= end_now,
+            (true, false) => piece.phase.has_ending() && piece.next >= end_now,
             (true, true) => !piece.log_open && piece.next >= end_now,
         };
+        self.ending = piece.ending.clone().map(Box::new);
         self.cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
         let bytes = if self.args.json { self.json_line(&piece).await? } else { piece.bytes };
         Ok(Some(Part { gap, bytes, stamp: String::new() }))
@@ -129,24 +139,25 @@ pub(super) struct Stamped<'a> {
     following: Option<Following>,
     /// Without -f: where the output ended when we first looked.
     end: Option<u64>,
+    ending: Option<Ending>,
 }
 
 impl<'a> Stamped<'a> {
     async fn open(args: &'a Args, client: &Client, id: &str) -> anyhow::Result<Self> {
-        let end = if args.follow {
-            None
+        let (end, ending) = if args.follow {
+            (None, None)
         } else {
             let Process { total, ending, .. } = client.show(id).await?;
-            Some(args.end(total, ending.map(|ending| ending.final_len)))
+            (Some(args.end(total, ending.as_ref().map(|ending| ending.final_len))), ending)
         };
         let from = args.begin(client, id).await?;
         let is_past = |end: u64| u64::try_from(from).is_ok_and(|from| from >= end) || end == 0;
         if end.is_some_and(is_past) {
-            return Ok(Self { args, following: None, end });
+            return Ok(Self { args, following: None, end, ending });
         }
         let late = Some(args.output.late);
         let query = FollowQuery { from: Some(from), late, times: Some(true) };
-        Ok(Self { args, following: Some(client.follow(id, &query).await?), end })
+        Ok(Self { args, following: Some(client.follow(id, &query).await?), end, ending })
     }
 
     async fn next(&mut self) -> anyhow::Result<Option<Part>> {
@@ -161,8 +172,13 @@ impl<'a> Stamped<'a> {
                     let reached = range.end;
                     break (Part { gap: Some(vec![range]), ..Part::default() }, reached);
                 }
-                Some(Followed::Ending(_)) if self.args.output.late => {}
-                Some(Followed::Ending(_)) | None => return Ok(None),
+                Some(Followed::Ending(ending)) => {
+                    self.ending = Some(*ending);
+                    if !self.args.output.late {
+                        return Ok(None);
+                    }
+                }
+                None => return Ok(None),
             }
         };
         if self.end.is_some_and(|end| reached >= end) {

@@ -18,7 +18,8 @@ const TOGETHER: Duration = Duration::from_millis(50);
 
 /// Draws until it is interrupted; returns the exit code.
 pub(super) async fn watch(args: &Args) -> anyhow::Result<u8> {
-    let client = args.server.client().await?;
+    // What is drawn shows that the server is back.
+    let client = args.server.client().await?.on_reconnect(|| {});
     // From before the first look, so that nothing is missed in between.
     let events = client.events(args.session.as_deref()).await?;
     let mut signals = Signals::listen()?;

@@ -1,7 +1,6 @@
 //! Where output comes from: a pipe, or a pty through a pipe.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,6 +12,7 @@ use lastbyte_sys::pipe;
 use lastbyte_sys::procfs::link_target;
 use lastbyte_sys::pty::{self, WindowSize};
 use lastbyte_sys::readiness::{self, Interest};
+use lastbyte_sys::registry::Entered;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -22,7 +22,7 @@ use crate::clock::{after_waiters, unix_ms};
 /// One open end of a command's output.
 #[derive(Debug)]
 pub(super) struct OutputEnd {
-    end: AsyncFd<OwnedFd>,
+    end: AsyncFd<Entered>,
     stream: Stream,
     kind: EndKind,
 }
@@ -36,11 +36,11 @@ enum EndKind {
     },
     /// A pty cannot be spliced into a file, only into a pipe: this one.
     Pty {
-        read: OwnedFd,
-        write: OwnedFd,
+        read: Entered,
+        write: Entered,
         /// Held while the leader lives: it can open its terminal again at any time, and a pty that
         /// nobody has open would look like one at its end.
-        terminal: Option<OwnedFd>,
+        terminal: Option<Entered>,
     },
 }
 
@@ -54,17 +54,20 @@ const PAGE: usize = 4096;
 const MOST_OF_A_PTY: usize = 256 * 1024;
 
 impl OutputEnd {
-    pub(super) fn pipe(end: OwnedFd, stream: Stream) -> io::Result<Self> {
+    pub(super) fn pipe(end: Entered, stream: Stream) -> io::Result<Self> {
         Self::new(end, stream, EndKind::Pipe { full_in_a_row: 0, large: None })
     }
 
-    pub(super) fn pty(ours: OwnedFd, terminal: OwnedFd) -> io::Result<Self> {
-        let (read, write) = pipe::pipe()?;
-        pipe::set_nonblocking(&read)?;
-        Self::new(ours, Stream::Out, EndKind::Pty { read, write, terminal: Some(terminal) })
+    /// With the two ends of the pipe between terminal and log.
+    pub(super) fn pty(
+        ours: Entered,
+        terminal: Option<Entered>,
+        (read, write): (Entered, Entered),
+    ) -> io::Result<Self> {
+        Self::new(ours, Stream::Out, EndKind::Pty { read, write, terminal })
     }
 
-    fn new(end: OwnedFd, stream: Stream, kind: EndKind) -> io::Result<Self> {
+    fn new(end: Entered, stream: Stream, kind: EndKind) -> io::Result<Self> {
         Ok(Self { end: readiness::watch(end, Interest::READABLE)?, stream, kind })
     }
 
@@ -169,7 +172,7 @@ impl OutputEnd {
     }
 }
 
-fn pull(end: &OwnedFd, kind: &EndKind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
+fn pull(end: &Entered, kind: &EndKind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
     let EndKind::Pty { read, write, .. } = kind else {
         return writer.pull(end, stream, most, now_ms());
     };
@@ -189,7 +192,7 @@ fn pull(end: &OwnedFd, kind: &EndKind, stream: Stream, writer: &mut Writer, most
 
 /// Moves what a pty has ready into the pipe, or as much as fits. A pty gives a page at a time, and to
 /// append and publish each page would cost more than to copy it.
-fn gather(pty: &OwnedFd, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
+fn gather(pty: &Entered, pipe: &Entered, most: usize) -> Result<usize, Errno> {
     let mut gathered = 0;
     while gathered < most {
         match pty::splice_into_pipe(pty, pipe, PAGE.min(most - gathered)) {

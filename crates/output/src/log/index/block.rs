@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::os::unix::fs::FileExt;
 
 use lastbyte_sys::file::next_data;
@@ -50,9 +51,26 @@ pub(super) fn read_header(file: &File, block: u64) -> io::Result<Option<Stamp>> 
     }
 }
 
+/// The last whole record of a stamp that is not past this offset, and where in the file it ends.
+pub(super) fn last_up_to(file: &File, offset: u64) -> io::Result<Option<(Stamp, u64)>> {
+    let blocks = file.metadata()?.len().div_ceil(BLOCK);
+    for block in (0..blocks).rev() {
+        let bytes = read_bytes(file, block)?;
+        let early = records(&bytes).take_while(|(stamp, _)| stamp.offset <= offset);
+        if let Some((stamp, end)) = early.last() {
+            return Ok(Some((stamp, block * BLOCK + end as u64)));
+        }
+    }
+    Ok(None)
+}
+
 /// All stamps of a block.
 pub(super) fn read(file: &File, block: u64) -> io::Result<Vec<Stamp>> {
-    let mut bytes = [0; BLOCK as usize];
+    read_bytes(file, block).map(|bytes| decode(&bytes))
+}
+
+fn read_bytes(file: &File, block: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; BLOCK as usize];
     let mut len = 0;
     while len < bytes.len() {
         match file.read_at(&mut bytes[len..], block * BLOCK + len as u64)? {
@@ -60,29 +78,38 @@ pub(super) fn read(file: &File, block: u64) -> io::Result<Vec<Stamp>> {
             more => len += more,
         }
     }
-    Ok(decode(&bytes[..len]))
+    bytes.truncate(len);
+    Ok(bytes)
 }
 
 fn decode(bytes: &[u8]) -> Vec<Stamp> {
-    let mut stamps = Vec::new();
-    let Some((header, mut rest)) = bytes.split_at_checked(HEADER) else { return stamps };
-    let Some(mut stamp) = decode_header(header) else { return stamps };
-    loop {
+    let mut stamps: Vec<Stamp> = Vec::new();
+    for (stamp, _) in records(bytes) {
         // Of two records for one offset the last holds.
-        if stamps.last().is_some_and(|last: &Stamp| last.offset == stamp.offset) {
+        if stamps.last().is_some_and(|last| last.offset == stamp.offset) {
             stamps.pop();
         }
         stamps.push(stamp);
-        let Some((step, tail)) = decode_varint(rest) else { return stamps };
-        let Some((time, tail)) = decode_varint(tail) else { return stamps };
-        let Some(step) = step.checked_sub(1) else { return stamps };
-        let stream = decode_stream(step);
-        let (offset, at_ms) = (stamp.offset.checked_add(step / 2), stamp.at_ms.checked_add(time));
-        // No log is that long: the file is damaged, and the rest of the block is ignored.
-        let (Some(offset), Some(at_ms)) = (offset, at_ms) else { return stamps };
-        stamp = Stamp { offset, stream, at_ms };
-        rest = tail;
     }
+    stamps
+}
+
+/// The whole records of a block, each with the place where it ends.
+fn records(bytes: &[u8]) -> impl Iterator<Item = (Stamp, usize)> {
+    let header = bytes.split_at_checked(HEADER);
+    let first = header.and_then(|(header, rest)| Some((decode_header(header)?, rest)));
+    let all = iter::successors(first, |(last, rest)| decode_after(*last, rest));
+    all.map(|(stamp, rest)| (stamp, bytes.len() - rest.len()))
+}
+
+/// The stamp whose record comes after that of `last`, and the bytes behind it.
+fn decode_after(last: Stamp, bytes: &[u8]) -> Option<(Stamp, &[u8])> {
+    let (step, rest) = decode_varint(bytes)?;
+    let (time, rest) = decode_varint(rest)?;
+    let step = step.checked_sub(1)?;
+    // No log is so long that this overflows: the file is damaged, and the rest of the block is ignored.
+    let (offset, at_ms) = (last.offset.checked_add(step / 2)?, last.at_ms.checked_add(time)?);
+    Some((Stamp { offset, stream: decode_stream(step), at_ms }, rest))
 }
 
 /// `None` for a hole: a real time is never zero.

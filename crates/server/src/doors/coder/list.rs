@@ -54,7 +54,7 @@ fn row(process: &Process, now: &Snapshot) -> Row {
         running: ending.is_none(),
         exit_code: ending.map(|ending| exit_code(ending)),
         started_at_unix: unix_seconds(spec.started),
-        exited_at_unix: ending.map(|ending| unix_seconds(ending.times.ended)),
+        exited_at_unix: ending.map(|ending| unix_seconds(ending.times.known_at())),
     }
 }
 

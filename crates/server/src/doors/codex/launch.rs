@@ -74,6 +74,7 @@ impl CommandParams {
             on_quota: OnQuota::Block,
             sandbox: self.sandbox,
             labels: BTreeMap::from([("door".into(), "codex".into())]),
+            outlives_server: false,
             ..Launch::argv(self.argv)
         };
         Action::Start(Box::new(Start { launch, cap, streamed: tty || self.stream_output }))

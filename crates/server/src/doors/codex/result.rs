@@ -1,6 +1,7 @@
 //! How a command ended: the members of Codex, and some more that its clients may ignore.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use lastbyte_engine::{Cause, Closing, Ending, Status};
 use serde::Serialize;
@@ -80,8 +81,7 @@ impl<'a> CommandResult<'a> {
             stderr: err.text(),
             timed_out,
             signal,
-            // From the start to the leader's exit.
-            duration_ms: u64::try_from(ending.times.ran.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(duration(ending).as_millis()).unwrap_or(u64::MAX),
             stdout_bytes: out.total,
             stderr_bytes: err.total,
             // It is not known which stream the lost bytes belonged to.
@@ -92,7 +92,15 @@ impl<'a> CommandResult<'a> {
     }
 }
 
-/// Another process still has the output open; what it writes is not in the answer.
+/// From the start to the leader's exit. The protocol has no word for one that nobody saw.
+fn duration(ending: &Ending) -> Duration {
+    ending.times.ran().unwrap_or_else(|| ending.times.known_after())
+}
+
+/// Another process still has the output open, or may have; what it writes is not in the answer.
 fn held_open(ending: &Ending) -> bool {
-    matches!(ending.closing, Closing::Held(_))
+    match ending.closing {
+        Closing::Eof => false,
+        Closing::Held(_) | Closing::Unknown => true,
+    }
 }

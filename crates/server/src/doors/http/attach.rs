@@ -149,7 +149,7 @@ fn messages(follower: &Follower, step: Step) -> Vec<Message> {
             vec![notice(&AttachNotice::Dropped { range: to_wire::range(&range) })]
         }
         Step::Ending(ending) => {
-            let ending = to_wire::ending(&ending, &follower.process.spec().sandbox);
+            let ending = to_wire::ending(&ending, &follower.process);
             vec![notice(&AttachNotice::Ending { ending: Box::new(ending) })]
         }
     }

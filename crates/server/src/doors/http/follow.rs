@@ -47,7 +47,7 @@ fn events(follower: &Follower, step: Step) -> String {
             sse::event(Some(&place), name::DROPPED, &dropped)
         }
         Step::Ending(ending) => {
-            let ending = to_wire::ending(&ending, &follower.process.spec().sandbox);
+            let ending = to_wire::ending(&ending, &follower.process);
             sse::event(Some(&place), name::ENDING, &ending)
         }
     }

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use lastbyte_engine::{Process, Sandbox, Snapshot};
+use lastbyte_engine::{Process, Snapshot};
 use lastbyte_wire::{Error, ErrorCode, OutputQuery, View, head};
 
 use super::answer::{Answer, Refusal, after_a_wait, json_text, ok};
@@ -32,7 +32,7 @@ pub(super) async fn read_output(
 }
 
 async fn answer(app: &App, process: &Process, headers: &HeaderMap, query: OutputQuery) -> Answer {
-    let bytes = |raw| bytes(raw, &process.spec().sandbox);
+    let bytes = |raw| bytes(raw, process);
     if query.view.is_some_and(|view| view != View::Raw) {
         return ok(&read::read(app, process, &query).await?);
     }
@@ -93,7 +93,7 @@ fn set(answer: &mut Response<Body>, name: impl IntoHeaderName, value: impl Displ
     }
 }
 
-fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
+fn bytes(raw: RawOutput, process: &Process) -> Response<Body> {
     let RawOutput { snapshot, from, next, body } = raw;
     let len = body.len;
     let body = match body.into_parts() {
@@ -115,7 +115,7 @@ fn bytes(raw: RawOutput, sandbox: &Sandbox) -> Response<Body> {
     }
     if let Some(ending) = snapshot.ending() {
         set(&mut answer, head::FINAL_LEN, ending.final_len);
-        set(&mut answer, head::ENDING, ascii_json(&to_wire::ending(ending, sandbox)));
+        set(&mut answer, head::ENDING, ascii_json(&to_wire::ending(ending, process)));
     }
     answer
 }

@@ -214,9 +214,10 @@ async fn shut_down(State(app): State<App>) -> StatusCode {
 async fn tell_health(State(app): State<App>) -> Answer {
     let phases = app.engine.phases();
     let journal = to_wire::journal(app.engine.journal_now());
+    let keeper = app.keeper_health();
     ok(&Health {
         version: env!("CARGO_PKG_VERSION").into(),
-        pid: std::process::id(),
+        pid: keeper.as_ref().map_or_else(std::process::id, |keeper| keeper.pid),
         started_unix_ns: to_wire::unix_ns(app.started),
         running: phases.running,
         processes: phases.all(),
@@ -227,6 +228,7 @@ async fn tell_health(State(app): State<App>) -> Answer {
             JournalHealth::Waiting { .. } => HealthStatus::Degraded,
         },
         journal,
+        keeper,
     })
 }
 

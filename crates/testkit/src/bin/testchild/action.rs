@@ -25,6 +25,7 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "print" => output::print(&output::OUT, words),
         "eprint" => output::print(&output::ERR, words),
         "write-bytes" => output::write_bytes(words),
+        "pattern-from" => output::pattern_from(words),
         "flood" => output::flood(words),
         "alternate" => output::alternate(words),
         "packets" => output::packets(words),

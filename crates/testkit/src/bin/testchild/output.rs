@@ -2,6 +2,7 @@
 //!
 //! - `print TEXT`, `eprint TEXT`: the text without a newline.
 //! - `write-bytes N [out|err]`: N bytes of the pattern.
+//! - `pattern-from OFFSET`: continues the pattern at OFFSET, on both streams.
 //! - `flood [SECONDS]`: the pattern on stdout, forever or for SECONDS.
 //! - `alternate N`: a byte to stdout, a byte to stderr, N times.
 //! - `packets N [SIZE [out|err]]`: N writes of SIZE (default 10) bytes to a pipe in packet mode
@@ -10,7 +11,8 @@
 //! - `close-stdout`, `close-stderr`: replaces the descriptor with `/dev/null`, which closes the
 //!   pipe.
 //!
-//! The pattern continues at the number of bytes that this process has written to the stream.
+//! The pattern continues at the number of bytes that this process has written to the stream, added
+//! to the last `pattern-from`.
 
 use std::fs::File;
 use std::io;
@@ -86,6 +88,13 @@ pub(crate) fn write_bytes(mut words: Words<'_>) -> io::Result<()> {
     let (count, stream) = (words.number("N")?, stream(&mut words)?);
     words.done()?;
     stream.write_pattern(count)
+}
+
+pub(crate) fn pattern_from(words: Words<'_>) -> io::Result<()> {
+    let offset = words.only_number("OFFSET")?;
+    OUT.set_offset(offset);
+    ERR.set_offset(offset);
+    Ok(())
 }
 
 fn stream(words: &mut Words<'_>) -> io::Result<&'static OutStream> {

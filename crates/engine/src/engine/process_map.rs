@@ -13,7 +13,7 @@ use crate::process::snapshot::Phase;
 use crate::{Id, Process};
 
 #[derive(Debug, Default)]
-pub(super) struct Registry {
+pub(super) struct ProcessMap {
     processes: BTreeMap<Id, Process>,
     keys: HashMap<Key, Keyed>,
     pub(super) closed: bool,
@@ -39,7 +39,7 @@ pub enum ForgetError {
     Remove { id: Id, source: io::Error },
 }
 
-impl Registry {
+impl ProcessMap {
     pub(super) fn get(&self, id: Id) -> Option<Process> {
         self.processes.get(&id).cloned()
     }
@@ -54,7 +54,7 @@ impl Registry {
         self.processes.range((Bound::Unbounded, end)).rev().map(|(_, process)| process)
     }
 
-    /// Adds a process. Returns whether the registry is closed, in which case it must be stopped.
+    /// Adds a process. Returns whether the map is closed, in which case it must be stopped.
     pub(super) fn add(&mut self, process: &Process) -> bool {
         self.processes.insert(process.id(), process.clone());
         self.closed

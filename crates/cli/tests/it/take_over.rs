@@ -1,0 +1,134 @@
+//! What goes on when the worker is killed: everything that was running.
+
+use lastbyte_testkit::eventually;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::harness::start;
+
+fn kill(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Kills the worker and waits until the next one answers.
+fn kill_worker(daemon: &Daemon) {
+    let worker = daemon.worker();
+    kill(worker.cast_signed(), Signal::KILL);
+    daemon.result(&["ps"]);
+    assert_ne!(daemon.worker(), worker);
+}
+
+fn ending(daemon: &Daemon, id: &str) -> Value {
+    let process: Value = serde_json::from_str(&daemon.result(&["show", "--json", id])).unwrap();
+    process["ending"].clone()
+}
+
+#[test]
+fn output_input_and_status_go_on_over_several_deaths() {
+    let daemon = Daemon::start();
+    let id = daemon.result(&["start", "--stdin-open", "--", "sh", "-c", "cat; exit 7"]);
+    let id = id.trim();
+    let mut want = String::new();
+    for line in ["one", "two", "three"] {
+        daemon.result(&["write", id, "--line", line]);
+        kill_worker(&daemon);
+        want += &format!("{line}\n");
+    }
+    daemon.result(&["write", id, "--close"]);
+    assert_eq!(daemon.finish(&["wait", id]).code, Some(7));
+    assert_eq!(daemon.result(&["logs", id]), want);
+    let ending = ending(&daemon, id);
+    assert_eq!(ending["cause"]["kind"], "own");
+    assert_eq!(ending["kept"]["kind"], "whole");
+    assert!(ending["usage"]["user_ns"].is_u64(), "{ending}");
+}
+
+#[test]
+fn a_leader_that_exits_while_there_is_no_worker_keeps_its_status() {
+    let daemon = Daemon::start();
+    let id = daemon.result(&["start", "--", "sleep", "600"]);
+    let id = id.trim();
+    let process: Value = serde_json::from_str(&daemon.result(&["show", "--json", id])).unwrap();
+    let leader = i32::try_from(process["pid"].as_i64().unwrap()).unwrap();
+    let worker = daemon.worker().cast_signed();
+    // Nobody starts another worker before the leader is dead.
+    daemon.stop();
+    kill(worker, Signal::KILL);
+    kill(leader, Signal::USR1);
+    daemon.resume();
+    daemon.finish(&["wait", id]);
+    let status = &ending(&daemon, id)["status"];
+    assert_eq!((&status["kind"], &status["name"]), (&"signalled".into(), &"SIGUSR1".into()));
+}
+
+#[test]
+fn streams_stay_apart_and_a_terminal_stays_one() {
+    let daemon = Daemon::start();
+    let script = "read x; echo out; echo err >&2; read x; echo out; echo err >&2";
+    let split = ["start", "--split", "--stdin-open", "--", "sh", "-c", script];
+    let split = daemon.result(&split).trim().to_owned();
+    let tty = [
+        "start",
+        "--tty",
+        "24x80",
+        "--stdin-open",
+        "--",
+        "sh",
+        "-c",
+        "read x; test -t 1 && echo tty $x",
+    ];
+    let tty = daemon.result(&tty).trim().to_owned();
+    daemon.result(&["write", &split, "--line", ""]);
+    daemon.result(&["wait", &split, "--pattern", "err"]);
+    kill_worker(&daemon);
+    daemon.result(&["write", &split, "--line", ""]);
+    daemon.result(&["write", &tty, "--line", "x"]);
+    daemon.result(&["wait", &split]);
+    daemon.result(&["wait", &tty]);
+    assert_eq!(daemon.result(&["logs", "--stream", "stdout", &split]), "out\nout\n");
+    assert_eq!(daemon.result(&["logs", "--stream", "stderr", &split]), "err\nerr\n");
+    let text = daemon.result(&["logs", &tty]);
+    assert!(text.contains("tty x"), "{text:?}");
+}
+
+#[test]
+fn a_timeout_fires_and_a_stop_is_finished() {
+    let daemon = Daemon::start();
+    let timed = daemon.result(&["start", "--timeout", "2s", "--", "sleep", "600"]);
+    let script = "trap 'echo asked' TERM; echo up; while :; do sleep 0.1; done";
+    let stopped = daemon.result(&["start", "--grace", "2s", "--", "sh", "-c", script]);
+    let (timed, stopped) = (timed.trim(), stopped.trim());
+    daemon.result(&["wait", stopped, "--pattern", "up"]);
+    let stop = start(daemon.lastbyte(&["stop", stopped]));
+    daemon.result(&["wait", stopped, "--pattern", "asked"]);
+    kill_worker(&daemon);
+    daemon.finish(&["wait", timed]);
+    daemon.finish(&["wait", stopped]);
+    assert_eq!(ending(&daemon, timed)["cause"]["kind"], "timed_out");
+    let ending = ending(&daemon, stopped);
+    let cause = &ending["cause"];
+    assert_eq!((&cause["kind"], &cause["escalated"]), (&"stopped".into(), &true.into()));
+    assert_eq!(ending["status"]["name"], "SIGKILL");
+    stop.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_key_finds_its_process_and_a_background_child_writes_on() {
+    let daemon = Daemon::start();
+    let start = ["start", "--key", "k", "--", "sh", "-c", "sleep 600 & echo up; exec sleep 600"];
+    let id = daemon.result(&start);
+    kill_worker(&daemon);
+    assert_eq!(daemon.result(&start), id);
+    daemon.result(&["stop", id.trim()]);
+    let background = "while :; do echo late; sleep 0.1; done & exit 3";
+    let id = daemon.result(&["start", "--", "sh", "-c", background]);
+    let id = id.trim();
+    assert_eq!(daemon.finish(&["wait", id]).code, Some(3));
+    kill_worker(&daemon);
+    assert_eq!(ending(&daemon, id)["closing"]["kind"], "held");
+    let late = || daemon.result(&["logs", "--late", id]).len();
+    let before = late();
+    eventually("it writes on", || late() > before);
+    daemon.result(&["stop", id]);
+}

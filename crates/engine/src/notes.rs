@@ -1,0 +1,298 @@
+//! What a process needs to go on after the death of its program, in its slot of the registry.
+//!
+//! What outlives a process is in the journal; what only a running one needs is here. Without a keeper
+//! there is no slot, and nothing is noted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use lastbyte_output::log::{Progress, Quota};
+use lastbyte_sys::registry::{NOTES, Place, Slot};
+use lastbyte_sys::tag::Tag;
+use lastbyte_sys::time::monotonic;
+use lastbyte_sys::{Errno, Signal};
+use tokio::time::Instant;
+
+use crate::launch::{DrainRule, Launch, OnQuota, OnTimeout, Timeouts};
+use crate::owner::Reason;
+use crate::owner::stdin::EndOfFile;
+use crate::process::ending::Timeout;
+use crate::stop::{StopPolicy, Verb};
+
+/// Which number of a slot is which note. New ones are added at the end: an older program may have
+/// written the slot.
+#[derive(Debug, Clone, Copy)]
+enum Note {
+    Started,
+    LastOutput,
+    Wall,
+    Idle,
+    OnTimeout,
+    QuietWindow,
+    DrainLimit,
+    HoldersLimit,
+    Quota,
+    OnQuota,
+    Floor,
+    TagLocks,
+    TagRss,
+    Since,
+    StopReason,
+    StopSignal,
+    StopDeadline,
+    Escalated,
+    Outlives,
+    Stdin,
+    LogLen,
+    LogFailed,
+}
+
+const _: () = assert!((Note::LogFailed as usize) < NOTES);
+
+/// The notes of a process; `None` without a keeper.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes(Option<Arc<Slot>>);
+
+/// What is noted of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) timeouts: Timeouts,
+    pub(crate) on_timeout: OnTimeout,
+    pub(crate) drain: DrainRule,
+    pub(crate) quota: Quota,
+    pub(crate) on_quota: OnQuota,
+    pub(crate) outlives_server: bool,
+}
+
+/// A stop that was under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotedStop {
+    pub(crate) reason: Reason,
+    /// With the grace that is left.
+    pub(crate) policy: StopPolicy,
+}
+
+/// For a time that never comes.
+const NEVER: u64 = u64::MAX;
+
+impl Terms {
+    pub(crate) fn new(launch: &Launch) -> Self {
+        let Launch { timeouts, on_timeout, drain, quota, on_quota, outlives_server, .. } = *launch;
+        Self { timeouts, on_timeout, drain, quota, on_quota, outlives_server }
+    }
+}
+
+impl Notes {
+    pub(crate) fn new(slot: Option<Arc<Slot>>) -> Self {
+        Self(slot)
+    }
+
+    pub(crate) fn slot(&self) -> Option<&Arc<Slot>> {
+        self.0.as_ref()
+    }
+
+    fn place(&self) -> Option<Place> {
+        self.0.as_ref().map(|slot| slot.place())
+    }
+
+    fn set(&self, note: Note, value: u64) {
+        if let Some(place) = self.place() {
+            place.note(note as usize).store(value, Ordering::Release);
+        }
+    }
+
+    fn get(&self, note: Note) -> u64 {
+        self.place().map_or(0, |place| place.note(note as usize).load(Ordering::Acquire))
+    }
+
+    /// Before the leader is born.
+    pub(crate) fn write(&self, terms: Terms, started: Instant, (tag, since): (Option<Tag>, u64)) {
+        if self.0.is_none() {
+            return;
+        }
+        let Terms { timeouts, on_timeout, drain, quota, on_quota, outlives_server } = terms;
+        let DrainRule { quiet_window, limit, holders } = drain;
+        self.set(Note::Started, monotonic_of(started));
+        self.set(Note::LastOutput, monotonic_of(started));
+        self.set(Note::Wall, timeouts.wall.map_or(NEVER, nanos));
+        self.set(Note::Idle, timeouts.idle.map_or(NEVER, nanos));
+        self.set(Note::OnTimeout, u64::from(on_timeout == OnTimeout::Background));
+        self.set(Note::QuietWindow, nanos(quiet_window));
+        self.set(Note::DrainLimit, nanos(limit));
+        self.set(Note::HoldersLimit, nanos(holders));
+        self.set(Note::Quota, quota.bytes());
+        self.set(Note::OnQuota, u64::from(on_quota == OnQuota::Block));
+        let [locks, rss] = tag.map_or([0, 0], Tag::numbers);
+        self.set(Note::TagLocks, locks);
+        self.set(Note::TagRss, rss);
+        self.set(Note::Since, since);
+        self.set(Note::Outlives, outlives_server.into());
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        let time = |note| Duration::from_nanos(self.get(note));
+        let timeout = |note| Some(self.get(note)).filter(|nanos| *nanos != NEVER);
+        let timeout = |note| timeout(note).map(Duration::from_nanos);
+        Terms {
+            timeouts: Timeouts { wall: timeout(Note::Wall), idle: timeout(Note::Idle) },
+            on_timeout: match self.get(Note::OnTimeout) {
+                0 => OnTimeout::Stop,
+                _ => OnTimeout::Background,
+            },
+            drain: DrainRule {
+                quiet_window: time(Note::QuietWindow),
+                limit: time(Note::DrainLimit),
+                holders: time(Note::HoldersLimit),
+            },
+            quota: Quota::new(self.get(Note::Quota)).unwrap_or(Quota::DEFAULT),
+            on_quota: if self.get(Note::OnQuota) == 0 { OnQuota::Drop } else { OnQuota::Block },
+            outlives_server: self.get(Note::Outlives) != 0,
+        }
+    }
+
+    /// When it was started, and when its last output came.
+    pub(crate) fn instants(&self) -> Option<(Instant, Instant)> {
+        self.0.as_ref()?;
+        Some((instant_of(self.get(Note::Started)), instant_of(self.get(Note::LastOutput))))
+    }
+
+    pub(crate) fn note_output(&self, at: Instant) {
+        if self.0.is_some() {
+            self.set(Note::LastOutput, monotonic_of(at));
+        }
+    }
+
+    pub(crate) fn tag(&self) -> (Option<Tag>, u64) {
+        let numbers = [self.get(Note::TagLocks), self.get(Note::TagRss)];
+        (Tag::from_numbers(numbers), self.get(Note::Since))
+    }
+
+    /// A cursor that holds the output back.
+    pub(crate) fn note_floor(&self, floor: Option<u64>) {
+        self.set(Note::Floor, floor.unwrap_or(NEVER));
+    }
+
+    pub(crate) fn floor(&self) -> u64 {
+        self.get(Note::Floor)
+    }
+
+    /// Before the first signal.
+    pub(crate) fn note_stop(&self, reason: Reason, policy: StopPolicy) {
+        if self.0.is_none() {
+            return;
+        }
+        self.set(Note::StopSignal, u64::from(policy.signal.number().unsigned_abs()));
+        self.set(Note::StopDeadline, nanos(monotonic()).saturating_add(nanos(policy.grace)));
+        self.set(
+            Note::StopReason,
+            match reason {
+                Reason::TimedOut(Timeout::Wall) => 1,
+                Reason::TimedOut(Timeout::Idle) => 2,
+                Reason::Stopped(Verb::Stop) => 3,
+                Reason::Stopped(Verb::Close) => 4,
+            },
+        );
+    }
+
+    pub(crate) fn stop(&self) -> Option<NotedStop> {
+        let reason = match self.get(Note::StopReason) {
+            1 => Reason::TimedOut(Timeout::Wall),
+            2 => Reason::TimedOut(Timeout::Idle),
+            3 => Reason::Stopped(Verb::Stop),
+            4 => Reason::Stopped(Verb::Close),
+            _ => return None,
+        };
+        let left = self.get(Note::StopDeadline).saturating_sub(nanos(monotonic()));
+        let signal = i32::try_from(self.get(Note::StopSignal)).ok();
+        let signal = signal.and_then(|signal| Signal::from_number(signal).ok());
+        let signal = signal.unwrap_or(Signal::TERM);
+        let policy = StopPolicy { signal, grace: Duration::from_nanos(left) };
+        Some(NotedStop { reason, policy })
+    }
+
+    pub(crate) fn note_escalation(&self) {
+        self.set(Note::Escalated, 1);
+    }
+
+    pub(crate) fn escalated(&self) -> bool {
+        self.get(Note::Escalated) != 0
+    }
+
+    /// Of a log that the disk did not take: the file does not show it.
+    pub(crate) fn note_progress(&self, progress: Progress) {
+        let Progress { len, final_len: _, failed } = progress;
+        let errno = failed.map_or(0, Errno::raw_os_error);
+        self.set(Note::LogLen, len);
+        self.set(Note::LogFailed, errno.unsigned_abs().into());
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let errno = i32::try_from(self.get(Note::LogFailed)).unwrap_or(0);
+        let failed = (errno != 0).then(|| Errno::from_raw_os_error(errno));
+        Progress { len: self.get(Note::LogLen), final_len: None, failed }
+    }
+
+    /// How the command learns that no more input comes.
+    pub(crate) fn note_stdin(&self, end_of_file: EndOfFile) {
+        self.set(
+            Note::Stdin,
+            match end_of_file {
+                EndOfFile::Close => 0,
+                EndOfFile::Type(byte) => 1 + u64::from(byte),
+            },
+        );
+    }
+
+    pub(crate) fn stdin(&self) -> EndOfFile {
+        let byte = self.get(Note::Stdin).checked_sub(1).and_then(|byte| u8::try_from(byte).ok());
+        byte.map_or(EndOfFile::Close, EndOfFile::Type)
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(NEVER)
+}
+
+fn monotonic_of(instant: Instant) -> u64 {
+    nanos(monotonic().saturating_sub(instant.elapsed()))
+}
+
+/// The instant with this number on the monotonic clock, in nanoseconds.
+pub(crate) fn instant_of(at: u64) -> Instant {
+    let ago = monotonic().saturating_sub(Duration::from_nanos(at));
+    let now = Instant::now();
+    now.checked_sub(ago).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastbyte_sys::registry::Registry;
+
+    #[test]
+    fn terms_and_stops_read_back_as_they_were_noted() {
+        let (registry, _file) = Registry::create().unwrap();
+        let notes = Notes::new(registry.enter(1));
+        let wall = Some(Duration::from_millis(1500));
+        for (wall, on_quota) in [(wall, OnQuota::Block), (None, OnQuota::Drop)] {
+            let terms = Terms {
+                timeouts: Timeouts { wall, idle: None },
+                on_timeout: OnTimeout::Background,
+                drain: DrainRule::default(),
+                quota: Quota::new(1 << 20).unwrap(),
+                on_quota,
+                outlives_server: wall.is_some(),
+            };
+            notes.write(terms, Instant::now(), (None, 5));
+            assert_eq!(notes.terms(), terms);
+        }
+        assert_eq!(notes.stop(), None);
+        let policy = StopPolicy { signal: Signal::INT, grace: Duration::from_secs(600) };
+        notes.note_stop(Reason::Stopped(Verb::Stop), policy);
+        let noted = notes.stop().unwrap();
+        assert_eq!((noted.reason, noted.policy.signal), (Reason::Stopped(Verb::Stop), Signal::INT));
+        let left = noted.policy.grace;
+        assert!(left <= policy.grace && left > Duration::from_secs(500), "{left:?}");
+    }
+}

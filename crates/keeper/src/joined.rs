@@ -1,0 +1,263 @@
+//! The worker's side.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lastbyte_sys::holder::{self, Given, Holder, MOST_NUMBERS, Question};
+use lastbyte_sys::registry::{Inherited, Place, Purpose, Registry};
+use lastbyte_sys::{Errno, packets};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clock::{self, millis};
+use crate::machine::VERSION;
+pub use crate::message::Told;
+use crate::message::{AskAnswer, Death, MOST_BYTES, STOPPING, Said, Welcome};
+
+/// A worker's connection with its keeper.
+#[derive(Debug)]
+pub struct Joined {
+    /// Which worker this is: 1, 2, 3 and so on.
+    pub generation: u32,
+    pub registry: Registry,
+    /// The pid of the keeper.
+    pub keeper: i32,
+    /// How many workers died before this one.
+    pub restarts: u32,
+    /// No worker was ready before this one.
+    pub first: bool,
+    /// Since when the keeper runs, in milliseconds of the monotonic clock.
+    since: u64,
+    pub last_death: Option<Death>,
+    control: OwnedFd,
+    /// One question at a time.
+    asking: Mutex<u32>,
+    holder: Mutex<Holder>,
+    holder_socket: RawFd,
+    left: Mutex<Left>,
+    questions: AtomicU32,
+}
+
+/// What the keeper has given, until it is taken.
+#[derive(Debug)]
+struct Left {
+    lock: Option<OwnedFd>,
+    listeners: Vec<(u8, OwnedFd)>,
+    holders: BTreeMap<u32, OwnedFd>,
+}
+
+/// Whether what a worker needs for its successor is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    Good,
+    /// The holder had died; there is another.
+    NewHolder,
+    /// The keeper is dead: a crash of this worker loses what runs.
+    KeeperGone,
+}
+
+/// How long an answer may take. Only ends a hang.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Joined {
+    /// Joins the keeper, if there is one; to be called first of all in `main`: the holder is a copy
+    /// of this process.
+    pub fn join_if_worker() -> io::Result<Option<Self>> {
+        lastbyte_sys::worker::take_control(crate::VARIABLE)?.map(Self::join).transpose()
+    }
+
+    /// Joins the keeper at the other end of this socket.
+    pub fn join(control: OwnedFd) -> io::Result<Self> {
+        packets::send(&control, &Said::Hello { version: VERSION }.encode(), &[])?;
+        let mut bytes = [0; MOST_BYTES];
+        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the keeper is gone");
+        let received = packets::receive(&control, &mut bytes, PATIENCE)?;
+        let (length, descriptors) = received.ok_or_else(gone)?;
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "not a keeper's answer");
+        let welcome = Welcome::decode(&bytes[..length]).ok_or_else(unknown)?;
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or_else(unknown);
+        let registry = Registry::open(next()?)?;
+        let holder_socket = holder::leave_open(next()?);
+        let lock = Some(next()?);
+        let listeners = welcome.kinds.iter().map(|kind| Ok((*kind, next()?)));
+        let listeners = listeners.collect::<io::Result<_>>()?;
+        let holders = welcome.holders.iter().map(|generation| Ok((*generation, next()?)));
+        let holders = holders.collect::<io::Result<_>>()?;
+        // Started as /proc/self/exe, it would be called `exe`.
+        _ = rustix::thread::set_name(c"lastbyte");
+        let joined = Self {
+            generation: welcome.generation,
+            registry,
+            keeper: welcome.keeper,
+            restarts: welcome.restarts,
+            first: welcome.first,
+            since: welcome.since,
+            last_death: welcome.last_death,
+            control,
+            asking: Mutex::new(0),
+            holder: Mutex::new(Holder::start(holder_socket)?),
+            holder_socket,
+            left: Mutex::new(Left { lock, listeners, holders }),
+            questions: AtomicU32::new(0),
+        };
+        joined.show_life();
+        Ok(joined)
+    }
+
+    /// The listeners, which the keeper has too. Only the first call gets any.
+    pub fn take_listeners(&self) -> Vec<(u8, OwnedFd)> {
+        std::mem::take(&mut lock(&self.left).listeners)
+    }
+
+    /// The lock of the state directory, which the keeper has too. Only the first call gets it.
+    pub fn take_lock(&self) -> Option<OwnedFd> {
+        lock(&self.left).lock.take()
+    }
+
+    /// What earlier workers have left: every slot that is in use, with its descriptors. To be called
+    /// before this worker enters a process of its own. What no holder has is removed from its slot.
+    ///
+    /// Fails if not everything fits into this process's table. Then the old holders still have it.
+    pub fn take_descriptors(&self) -> io::Result<Vec<Inherited>> {
+        let places: Vec<Place> = self.registry.used().collect();
+        let mut inherited: Vec<Inherited> =
+            places.iter().map(|place| Inherited { place: *place, descriptors: vec![] }).collect();
+        let holders = std::mem::take(&mut lock(&self.left).holders);
+        for (generation, entries) in self.entered(&places) {
+            for part in entries.chunks(MOST_NUMBERS) {
+                let given = self.fetch(holders.get(&generation), part)?;
+                for ((index, purpose, _), given) in part.iter().zip(given) {
+                    let Inherited { place, descriptors } = &mut inherited[*index];
+                    let entry = given.as_ref().map(|copy| (self.generation, copy.as_raw_fd()));
+                    place.set_descriptor(*purpose, entry);
+                    descriptors.extend(given.map(|copy| (*purpose, copy)));
+                }
+            }
+        }
+        for socket in holders.values() {
+            // One that cannot be told is gone.
+            _ = holder::ask(socket, self.question(), Question::Go, PATIENCE);
+        }
+        Ok(inherited)
+    }
+
+    /// What earlier workers have entered, by generation: the index of its slot, its purpose and its
+    /// number in that worker's table.
+    fn entered(&self, places: &[Place]) -> BTreeMap<u32, Vec<(usize, Purpose, RawFd)>> {
+        let mut entered: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+        for (index, place) in places.iter().enumerate() {
+            for purpose in Purpose::ALL {
+                let Some((generation, number)) = place.descriptor(purpose) else { continue };
+                if generation != self.generation {
+                    entered.entry(generation).or_default().push((index, purpose, number));
+                }
+            }
+        }
+        entered
+    }
+
+    /// Copies of these from a holder; `None` in the place of each that is lost.
+    fn fetch(
+        &self,
+        holder: Option<&OwnedFd>,
+        part: &[(usize, Purpose, RawFd)],
+    ) -> io::Result<Vec<Option<OwnedFd>>> {
+        let numbers: Vec<RawFd> = part.iter().map(|(_, _, number)| *number).collect();
+        let lost = || part.iter().map(|_| None).collect();
+        let Some(holder) = holder else { return Ok(lost()) };
+        let answer = holder::ask(holder, self.question(), Question::Give(&numbers), PATIENCE)?;
+        let Some(answer) = answer else { return Ok(lost()) };
+        let given = answer.given.into_iter().map(|given| match given {
+            Given::Copy(copy) => Ok(Some(copy)),
+            Given::NotOpen => Ok(None),
+            Given::NoRoom => Err(Errno::MFILE.into()),
+        });
+        given.collect()
+    }
+
+    /// This worker serves.
+    pub fn ready(&self) -> io::Result<()> {
+        Ok(packets::send(&self.control, &Said::Ready.encode(), &[])?)
+    }
+
+    /// This worker stops. Returns when the keeper has closed its listeners.
+    pub fn stopping(&self) -> io::Result<()> {
+        let _asking = lock(&self.asking);
+        packets::send(&self.control, &Said::Stopping.encode(), &[])?;
+        self.answer_to(STOPPING).map(drop)
+    }
+
+    /// This worker is about to exit on purpose: it is not replaced, and the keeper exits as it does.
+    pub fn leaving(&self, code: u8) {
+        self.registry.header().leaving.store(u32::from(code) + 1, Ordering::SeqCst);
+    }
+
+    /// What the keeper knows of the leader with this number, which an earlier worker has cloned.
+    pub fn ask(&self, pid: i32) -> io::Result<Told> {
+        let mut question = lock(&self.asking);
+        *question += 1;
+        packets::send(&self.control, &Said::Ask { question: *question, pid }.encode(), &[])?;
+        self.answer_to(*question)
+    }
+
+    fn answer_to(&self, question: u32) -> io::Result<Told> {
+        loop {
+            let mut bytes = [0; MOST_BYTES];
+            let received = packets::receive(&self.control, &mut bytes, PATIENCE)?;
+            let (length, _) = received.ok_or(io::ErrorKind::BrokenPipe)?;
+            let answer = AskAnswer::decode(&bytes[..length]);
+            if let Some(answer) = answer.filter(|answer| answer.question == question) {
+                return Ok(answer.told);
+            }
+        }
+    }
+
+    /// To be called once a second: a worker that does not is killed after half a minute. Makes
+    /// another holder in the place of a dead one.
+    pub fn beat(&self) -> io::Result<Health> {
+        self.show_life();
+        if self.keeper_is_gone() {
+            return Ok(Health::KeeperGone);
+        }
+        let mut holder = lock(&self.holder);
+        if !is_dead(&holder) {
+            return Ok(Health::Good);
+        }
+        *holder = Holder::start(self.holder_socket)?;
+        Ok(Health::NewHolder)
+    }
+
+    fn show_life(&self) {
+        self.registry.header().heartbeat.store(millis(clock::now()), Ordering::SeqCst);
+    }
+
+    pub fn keeper_is_gone(&self) -> bool {
+        packets::is_closed(&self.control)
+    }
+
+    /// For how long the keeper has been running.
+    pub fn uptime(&self) -> Duration {
+        Duration::from_millis(millis(clock::now()).saturating_sub(self.since))
+    }
+
+    fn question(&self) -> u64 {
+        let count = self.questions.fetch_add(1, Ordering::Relaxed);
+        u64::from(self.generation) << 32 | u64::from(count)
+    }
+}
+
+fn is_dead(holder: &Holder) -> bool {
+    let holder = holder.as_fd();
+    let mut polled = [PollFd::new(&holder, PollFlags::IN)];
+    let now = Duration::ZERO.try_into().ok();
+    poll(&mut polled, now.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every update is complete in itself, so a poisoned lock is usable.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

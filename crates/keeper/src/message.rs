@@ -1,0 +1,219 @@
+//! What keeper and worker say to each other, as numbers.
+//!
+//! Both are the same program, started from the same file. A worker of another version is told apart
+//! by its first message.
+
+use lastbyte_sys::{Signal, Status};
+
+/// Why the last worker died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Death {
+    pub status: Status,
+    /// The keeper killed it because it did not show that it lives.
+    pub hung: bool,
+    /// When, in milliseconds of the monotonic clock.
+    pub at: u64,
+}
+
+/// From the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Hello {
+        version: u32,
+    },
+    Ready,
+    Stopping,
+    /// What is known of the adopted leader with this number?
+    Ask {
+        question: u32,
+        pid: i32,
+    },
+}
+
+/// The number of the question that [`Said::Stopping`] is.
+pub(crate) const STOPPING: u32 = 0;
+
+/// The keeper's answer to [`Said::Ask`] and [`Said::Stopping`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AskAnswer {
+    pub(crate) question: u32,
+    pub(crate) told: Told,
+}
+
+/// What the keeper knows of a leader that it adopted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    Running,
+    /// How it ended is in its slot.
+    Exited,
+    /// It is no child of the keeper: how it ended will never be known.
+    Unknown,
+}
+
+/// The keeper's answer to [`Said::Hello`]. With it come the registry, the holder's socket, the lock,
+/// the listeners and the sockets of older holders, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Welcome {
+    pub(crate) generation: u32,
+    pub(crate) keeper: i32,
+    pub(crate) restarts: u32,
+    /// No worker was ready before this one.
+    pub(crate) first: bool,
+    /// Since when the keeper runs, in milliseconds of the monotonic clock.
+    pub(crate) since: u64,
+    pub(crate) last_death: Option<Death>,
+    /// What the listeners are, to the worker.
+    pub(crate) kinds: Vec<u8>,
+    /// Whose older holders.
+    pub(crate) holders: Vec<u32>,
+}
+
+/// The longest message, in bytes.
+pub(crate) const MOST_BYTES: usize = 4096;
+
+impl Said {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        to_bytes(match self {
+            Self::Hello { version } => [1, version, 0],
+            Self::Ready => [2, 0, 0],
+            Self::Stopping => [3, 0, 0],
+            Self::Ask { question, pid } => [4, question, pid.cast_unsigned()],
+        })
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        match to_words(bytes)[..] {
+            [1, version, ..] => Some(Self::Hello { version }),
+            [2, ..] => Some(Self::Ready),
+            [3, ..] => Some(Self::Stopping),
+            [4, question, pid] => Some(Self::Ask { question, pid: pid.cast_signed() }),
+            _ => None,
+        }
+    }
+}
+
+impl AskAnswer {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        to_bytes([self.question, self.told as u32])
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let told = match to_words(bytes)[..] {
+            [question, 0] => (question, Told::Running),
+            [question, 1] => (question, Told::Exited),
+            [question, 2] => (question, Told::Unknown),
+            _ => return None,
+        };
+        Some(Self { question: told.0, told: told.1 })
+    }
+}
+
+impl Welcome {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let death = self.last_death.map_or([0; 5], Death::words);
+        let head = [self.generation, self.keeper.cast_unsigned(), self.restarts, self.first.into()];
+        let counts = [self.kinds.len() as u32, self.holders.len() as u32];
+        let kinds = self.kinds.iter().map(|kind| u32::from(*kind));
+        let [low, high] = halves(self.since);
+        let words = head.into_iter().chain([low, high]).chain(death).chain(counts);
+        to_bytes(words.chain(kinds).chain(self.holders.iter().copied()))
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let words = to_words(bytes);
+        let (&[generation, keeper, restarts, first, low, high], rest) =
+            words.split_first_chunk()?;
+        let (death, rest) = rest.split_first_chunk::<5>()?;
+        let (&[kinds, holders], rest) = rest.split_first_chunk()?;
+        let (kinds, rest) = rest.split_at_checked(kinds as usize)?;
+        Some(Self {
+            generation,
+            keeper: keeper.cast_signed(),
+            restarts,
+            first: first != 0,
+            since: whole([low, high]),
+            last_death: Death::from_words(*death),
+            kinds: kinds.iter().map(|kind| *kind as u8).collect(),
+            holders: rest.get(..holders as usize)?.to_vec(),
+        })
+    }
+}
+
+impl Death {
+    fn words(self) -> [u32; 5] {
+        let (kind, value) = match self.status {
+            Status::Exited(code) => (1, code.cast_unsigned()),
+            Status::Signalled { signal, core_dumped: false } => (2, signal.number().unsigned_abs()),
+            Status::Signalled { signal, core_dumped: true } => (3, signal.number().unsigned_abs()),
+        };
+        let [low, high] = halves(self.at);
+        [kind, value, self.hung.into(), low, high]
+    }
+
+    fn from_words([kind, value, hung, low, high]: [u32; 5]) -> Option<Self> {
+        let signal = || Signal::from_number(value.cast_signed()).ok();
+        let status = match kind {
+            1 => Status::Exited(value.cast_signed()),
+            2 => Status::Signalled { signal: signal()?, core_dumped: false },
+            3 => Status::Signalled { signal: signal()?, core_dumped: true },
+            _ => return None,
+        };
+        Some(Self { status, hung: hung != 0, at: whole([low, high]) })
+    }
+}
+
+fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
+}
+
+fn whole([low, high]: [u32; 2]) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn to_bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_ne_bytes).collect()
+}
+
+fn to_words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| word.try_into().map_or(0, u32::from_ne_bytes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let ask = Said::Ask { question: 7, pid: i32::MAX };
+        for said in [Said::Hello { version: 3 }, Said::Ready, Said::Stopping, ask] {
+            assert_eq!(Said::decode(&said.encode()), Some(said));
+        }
+        for told in [Told::Running, Told::Exited, Told::Unknown] {
+            let answer = AskAnswer { question: u32::MAX, told };
+            assert_eq!(AskAnswer::decode(&answer.encode()), Some(answer));
+        }
+        assert_eq!(Said::decode(b"something else"), None);
+        assert_eq!(AskAnswer::decode(b""), None);
+    }
+
+    #[test]
+    fn a_welcome_is_understood_whole_and_not_when_it_is_cut() {
+        let killed = |core_dumped| Status::Signalled { signal: Signal::KILL, core_dumped };
+        for status in [Status::Exited(101), killed(true), killed(false)] {
+            let welcome = Welcome {
+                generation: 3,
+                keeper: 1 << 22,
+                restarts: 2,
+                first: false,
+                since: u64::MAX - 1,
+                last_death: Some(Death { status, hung: true, at: 1 << 40 }),
+                kinds: vec![0, 1, 255],
+                holders: vec![1, 2],
+            };
+            let bytes = welcome.encode();
+            assert_eq!(Welcome::decode(&bytes), Some(welcome));
+            assert_eq!(Welcome::decode(&bytes[..bytes.len() - 4]), None);
+        }
+        assert_eq!(Welcome::decode(b""), None);
+    }
+}

@@ -1,0 +1,521 @@
+//! The registry: memory that a keeper and its worker share, with a slot for each process.
+//!
+//! It outlives the worker, because the keeper has it too. The worker enters a process before its
+//! leader is cloned, and each descriptor while it is in use. So whenever the worker dies, the keeper
+//! knows whose statuses to keep and which descriptors must stay open, and the next worker finds
+//! everything in its place.
+//!
+//! A slot belongs to one worker at a time; the keeper changes only what it says below. All of it is
+//! atomic numbers: a worker can die between any two of them.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::fs::{fstat, ftruncate};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+use crate::child::{Status, Usage};
+use crate::memory_file;
+
+/// How many processes can be in a registry at the same time.
+pub const SLOTS: usize = 1 << 15;
+
+/// How many numbers of a slot only the worker reads and writes.
+pub const NOTES: usize = 28;
+
+/// Changes with every change of the layout that an older program would misread.
+const VERSION: u32 = 1;
+
+const MAGIC: u32 = 0x6c62_7265;
+
+/// What a descriptor of a slot is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Purpose {
+    /// Standard output or both streams: a pipe, or our end of a terminal.
+    Output,
+    /// Standard error, if it has a pipe of its own.
+    Error,
+    /// The two ends of the pipe that a terminal's output goes through.
+    Gathered,
+    Gathering,
+    /// The command's end of its terminal.
+    Terminal,
+    /// Our end of standard input: a pipe, or our end of the terminal again.
+    Input,
+    /// The input that was accepted, written or not.
+    Accepted,
+}
+
+impl Purpose {
+    pub const ALL: [Self; 7] = [
+        Self::Output,
+        Self::Error,
+        Self::Gathered,
+        Self::Gathering,
+        Self::Terminal,
+        Self::Input,
+        Self::Accepted,
+    ];
+}
+
+/// Numbers that concern all processes.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Header {
+    magic: AtomicU32,
+    version: AtomicU32,
+    /// Which worker this is: 1, 2, 3 and so on. Written by the keeper before it starts one.
+    pub generation: AtomicU32,
+    /// No slot from this one on was ever used: they take no memory.
+    unused_from: AtomicU32,
+    /// The worker leaves on purpose: whatever is not 0 is its business with the keeper.
+    pub leaving: AtomicU32,
+    /// When the worker last showed that it lives, in milliseconds of the monotonic clock.
+    pub heartbeat: AtomicU64,
+    /// The epoch of the feed and the number of its newest event.
+    pub feed: [AtomicU64; 2],
+    /// The key of the tags and how many there were.
+    pub tags: [AtomicU64; 2],
+}
+
+/// How far a leader has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Leader {
+    /// It is not born, or its status must be kept.
+    Kept = 0,
+    /// Its ending is journalled: its parent reaps it.
+    Released = 1,
+    /// Its number may be another's by now.
+    Reaped = 2,
+}
+
+/// How a leader ended, as its keeper saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    pub status: Status,
+    pub usage: Usage,
+    /// Whether it has executed its program: one that was killed before that has not run.
+    pub executed: bool,
+    /// When it was seen, in nanoseconds of unix time and of the monotonic clock.
+    pub at: [u64; 2],
+}
+
+/// The numbers of one slot.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Words {
+    used: AtomicU32,
+    /// Of the worker that cloned the leader: its own child, and the keeper's after its death.
+    generation: AtomicU32,
+    /// Written by the kernel before the leader runs.
+    pid: AtomicI32,
+    /// Written by the leader: 1 just before it executes its program, 2 if it could not.
+    step: AtomicU32,
+    leader: AtomicU32,
+    /// Written by the keeper, after the numbers of the exit.
+    exited: AtomicU32,
+    id: [AtomicU64; 2],
+    /// Generation and number; 0 if there is none.
+    descriptors: [AtomicU64; Purpose::ALL.len()],
+    exit: [AtomicU64; 7],
+    notes: [AtomicU64; NOTES],
+}
+
+const _: () = assert!(size_of::<Words>() <= 512, "a slot is small");
+
+#[repr(C, align(4096))]
+struct Memory {
+    header: Header,
+    slots: [Words; SLOTS],
+}
+
+/// The shared memory, mapped until this program ends. Cheap to copy.
+#[derive(Clone, Copy)]
+pub struct Registry {
+    memory: &'static Memory,
+}
+
+impl Registry {
+    /// A new one, and the file that others can map it from.
+    pub fn create() -> io::Result<(Self, OwnedFd)> {
+        let file = memory_file::create("lastbyte registry")?;
+        ftruncate(&file, size_of::<Memory>() as u64)?;
+        let registry = Self { memory: map(&file)? };
+        let header = registry.header();
+        header.version.store(VERSION, Ordering::SeqCst);
+        header.magic.store(MAGIC, Ordering::SeqCst);
+        Ok((registry, file))
+    }
+
+    /// The registry of this file.
+    pub fn open(file: impl AsFd) -> io::Result<Self> {
+        let size = fstat(&file)?.st_size;
+        let other = || io::Error::new(io::ErrorKind::InvalidData, "a registry of another version");
+        if size != size_of::<Memory>() as i64 {
+            return Err(other());
+        }
+        let registry = Self { memory: map(&file)? };
+        let header = registry.header();
+        let found = [&header.magic, &header.version].map(|word| word.load(Ordering::SeqCst));
+        if found == [MAGIC, VERSION] { Ok(registry) } else { Err(other()) }
+    }
+
+    pub fn header(&self) -> &'static Header {
+        &self.memory.header
+    }
+
+    /// The slots that are in use.
+    pub fn used(&self) -> impl Iterator<Item = Place> + use<> {
+        let Memory { header, slots } = self.memory;
+        let is_used = |words: &&Words| words.used.load(Ordering::SeqCst) == USED;
+        let unused_from = header.unused_from.load(Ordering::SeqCst) as usize;
+        slots.iter().take(unused_from).filter(is_used).map(|words| Place { words })
+    }
+
+    /// Enters a process whose leader this worker will clone. `None` if all slots are in use.
+    pub fn enter(&self, id: u128) -> Option<Arc<Slot>> {
+        let Memory { header, slots } = self.memory;
+        let (seq, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        let first = LOWEST_FREE.load(relaxed);
+        let (before, after) = slots.split_at(first.min(SLOTS));
+        let (words, index) = after.iter().zip(first..).chain(before.iter().zip(0..)).find(
+            |(Words { used, .. }, index)| {
+                // Before it is used: whoever reads the registry reads no further.
+                header.unused_from.fetch_max(*index as u32 + 1, seq);
+                used.compare_exchange(FREE, USED, seq, relaxed).is_ok()
+            },
+        )?;
+        LOWEST_FREE.store(index + 1, relaxed);
+        let place = Place { words };
+        words.generation.store(self.generation(), Ordering::SeqCst);
+        place.set_id(id);
+        Some(Arc::new(Slot { place, index, registry: *self }))
+    }
+
+    /// The slot of a process that an earlier worker entered. Only one handle of it may be made.
+    pub fn take_over(&self, place: Place) -> Arc<Slot> {
+        // It is not known which one it is, so the next search finds it in its turn.
+        Arc::new(Slot { place, index: 0, registry: *self })
+    }
+
+    fn generation(&self) -> u32 {
+        self.header().generation.load(Ordering::SeqCst)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Registry").field("header", self.header()).finish_non_exhaustive()
+    }
+}
+
+/// Where a process is entered. For the keeper, and for a worker that takes over.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    words: &'static Words,
+}
+
+impl Place {
+    /// 0 if the worker died while it was entered.
+    pub fn id(self) -> u128 {
+        let [high, low] = &self.words.id;
+        u128::from(high.load(Ordering::SeqCst)) << 64 | u128::from(low.load(Ordering::SeqCst))
+    }
+
+    fn set_id(self, id: u128) {
+        let [high, low] = &self.words.id;
+        high.store((id >> 64) as u64, Ordering::SeqCst);
+        low.store(id as u64, Ordering::SeqCst);
+    }
+
+    /// Of the worker whose child the leader is.
+    pub fn generation(self) -> u32 {
+        self.words.generation.load(Ordering::SeqCst)
+    }
+
+    /// `None` if the leader was never born.
+    pub fn pid(self) -> Option<i32> {
+        Some(self.words.pid.load(Ordering::SeqCst)).filter(|pid| *pid != 0)
+    }
+
+    /// Whether the leader came to execute its program, as far as it said itself.
+    pub fn has_executed(self) -> bool {
+        self.words.step.load(Ordering::SeqCst) == 1
+    }
+
+    /// For the leader: it is about to execute its program.
+    pub(crate) fn executes(self) {
+        self.words.step.store(1, Ordering::SeqCst);
+    }
+
+    /// For the leader: it exits, because it could not.
+    pub(crate) fn has_failed(self) {
+        self.words.step.store(2, Ordering::SeqCst);
+    }
+
+    /// The leader is about to be born, or nothing came of it and it is about to be reaped.
+    pub(crate) fn forget_leader(self) {
+        self.words.pid.store(0, Ordering::SeqCst);
+        self.words.step.store(0, Ordering::SeqCst);
+    }
+
+    pub fn leader(self) -> Leader {
+        match self.words.leader.load(Ordering::SeqCst) {
+            0 => Leader::Kept,
+            1 => Leader::Released,
+            _ => Leader::Reaped,
+        }
+    }
+
+    pub fn set_leader(self, leader: Leader) {
+        self.words.leader.store(leader as u32, Ordering::SeqCst);
+    }
+
+    /// Generation and number of a descriptor in use.
+    pub fn descriptor(self, purpose: Purpose) -> Option<(u32, RawFd)> {
+        let word = self.words.descriptors[purpose as usize].load(Ordering::SeqCst);
+        (word != 0).then_some(((word >> 32) as u32, word as u32 as RawFd))
+    }
+
+    /// Enters a descriptor under this generation; to the holder of that one it belongs.
+    pub fn set_descriptor(self, purpose: Purpose, entered: Option<(u32, RawFd)>) {
+        let word = |(generation, number): (u32, RawFd)| {
+            u64::from(generation) << 32 | u64::from(number.unsigned_abs())
+        };
+        let word = entered.map_or(0, word);
+        self.words.descriptors[purpose as usize].store(word, Ordering::SeqCst);
+    }
+
+    /// What the keeper has seen of the leader's exit.
+    pub fn exit(self) -> Option<Exit> {
+        if self.words.exited.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let [code, user, system, peak_memory, wall, clock, executed] =
+            self.words.exit.each_ref().map(|word| word.load(Ordering::SeqCst));
+        let time = std::time::Duration::from_nanos;
+        let usage = Usage { user: time(user), system: time(system), peak_memory };
+        let status = Status::from_wait(code as i32)?;
+        Some(Exit { status, usage, executed: executed != 0, at: [wall, clock] })
+    }
+
+    /// For the keeper: the leader has exited, and is not reaped.
+    pub fn set_exit(self, exit: Exit) {
+        let Exit { status, usage, executed, at: [wall, clock] } = exit;
+        let Usage { user, system, peak_memory } = usage;
+        let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let code = u64::from(status.to_wait().unsigned_abs());
+        let numbers = [code, nanos(user), nanos(system), peak_memory, wall, clock, executed.into()];
+        for (word, number) in self.words.exit.iter().zip(numbers) {
+            word.store(number, Ordering::SeqCst);
+        }
+        self.words.exited.store(1, Ordering::SeqCst);
+    }
+
+    /// A number that only workers know the meaning of.
+    pub fn note(self, index: usize) -> &'static AtomicU64 {
+        &self.words.notes[index]
+    }
+
+    /// Where the kernel writes the leader's pid.
+    pub(crate) fn pid_word(self) -> &'static AtomicI32 {
+        &self.words.pid
+    }
+
+    /// Makes room for another process. No descriptor is in use and the leader is reaped, or was
+    /// never born. Worker and keeper may both come to it: one of them does it.
+    fn free(self) {
+        let Words { used, generation, pid, step, leader, exited, id, descriptors, exit, notes } =
+            self.words;
+        let (seq, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        if used.compare_exchange(USED, FREEING, seq, relaxed).is_err() {
+            return;
+        }
+        let long = id.iter().chain(descriptors).chain(exit).chain(notes);
+        long.for_each(|word| word.store(0, Ordering::SeqCst));
+        pid.store(0, Ordering::SeqCst);
+        [generation, step, leader, exited].iter().for_each(|word| word.store(0, Ordering::SeqCst));
+        used.store(FREE, Ordering::SeqCst);
+    }
+
+    /// For the keeper: it has reaped the leader. Frees the slot if the worker has no more use for it.
+    pub fn reaped(self) {
+        self.set_leader(Leader::Reaped);
+        if self.id() == 0 {
+            self.free();
+        }
+    }
+}
+
+/// Whether a slot has a process.
+const FREE: u32 = 0;
+const USED: u32 = 1;
+const FREEING: u32 = 2;
+
+/// Where this worker looks for a free slot first: none below it is free, except those of earlier
+/// workers.
+static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
+
+/// What a worker takes over of one process: its place, and the descriptors that were in use.
+#[derive(Debug)]
+pub struct Inherited {
+    pub place: Place,
+    pub descriptors: Vec<(Purpose, OwnedFd)>,
+}
+
+/// The slot of a process of this worker, which is free again when nothing of the process is left:
+/// neither an unreaped leader nor a descriptor.
+#[derive(Debug)]
+pub struct Slot {
+    place: Place,
+    index: usize,
+    registry: Registry,
+}
+
+impl Slot {
+    pub fn place(&self) -> Place {
+        self.place
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let place = self.place;
+        if place.generation() == self.registry.generation() {
+            place.free();
+        } else {
+            // The keeper may be about to reap its leader. Then it frees the slot.
+            place.set_id(0);
+            let is_reaped = place.leader() == Leader::Reaped || place.pid().is_none();
+            if is_reaped {
+                place.free();
+            }
+        }
+        LOWEST_FREE.fetch_min(self.index, Ordering::Relaxed);
+    }
+}
+
+/// A descriptor that is entered in its process's slot, if it has one, and is removed from there
+/// before it is closed.
+#[derive(Debug)]
+pub struct Entered {
+    descriptor: OwnedFd,
+    slot: Option<(Arc<Slot>, Purpose)>,
+}
+
+impl Entered {
+    pub fn new(descriptor: OwnedFd, slot: Option<&Arc<Slot>>, purpose: Purpose) -> Self {
+        if let Some(slot) = slot {
+            let entry = (slot.registry.generation(), descriptor.as_raw_fd());
+            slot.place.set_descriptor(purpose, Some(entry));
+        }
+        Self { descriptor, slot: slot.map(|slot| (Arc::clone(slot), purpose)) }
+    }
+}
+
+impl Drop for Entered {
+    /// Runs before the descriptor is closed: its number may be another's at once.
+    fn drop(&mut self) {
+        if let Some((slot, purpose)) = &self.slot {
+            slot.place.set_descriptor(*purpose, None);
+        }
+    }
+}
+
+impl AsFd for Entered {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl AsRawFd for Entered {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+fn map(file: impl AsFd) -> Result<&'static Memory, Errno> {
+    let (size, access) = (size_of::<Memory>(), ProtFlags::READ | ProtFlags::WRITE);
+    // SAFETY: a new mapping at an address chosen by the kernel aliases nothing.
+    let place = unsafe { mmap(ptr::null_mut(), size, access, MapFlags::SHARED, file, 0) }?;
+    // SAFETY: the mapping has this size, is never unmapped, and is aligned to a page. It consists of
+    // atomic numbers, for which every value is valid and which others may change at any time. The
+    // file is never made smaller.
+    Ok(unsafe { &*place.cast::<Memory>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Signal;
+    use std::time::Duration;
+
+    #[test]
+    fn another_mapping_of_the_file_shows_the_same() {
+        let (registry, file) = Registry::create().unwrap();
+        registry.header().generation.store(3, Ordering::SeqCst);
+        let slot = registry.enter(7 << 64 | 9).unwrap();
+        let other = Registry::open(&file).unwrap();
+        let places: Vec<Place> = other.used().collect();
+        let shown = places.iter().map(|place| (place.id(), place.generation(), place.pid()));
+        assert_eq!(shown.collect::<Vec<_>>(), [(7 << 64 | 9, 3, None)]);
+        drop(slot);
+        assert_eq!(other.used().count(), 0);
+    }
+
+    #[test]
+    fn a_descriptor_is_removed_before_it_is_closed_and_frees_the_slot_last() {
+        let (registry, file) = Registry::create().unwrap();
+        registry.header().generation.store(2, Ordering::SeqCst);
+        let slot = registry.enter(1).unwrap();
+        let number = file.as_raw_fd();
+        let entered = Entered::new(file, Some(&slot), Purpose::Error);
+        let place = slot.place();
+        assert_eq!(place.descriptor(Purpose::Error), Some((2, number)));
+        assert_eq!(place.descriptor(Purpose::Output), None);
+        drop(slot);
+        assert_eq!(registry.used().count(), 1);
+        drop(entered);
+        assert_eq!(place.descriptor(Purpose::Error), None);
+        assert_eq!(registry.used().count(), 0);
+    }
+
+    #[test]
+    fn an_exit_reads_back_as_it_was_written() {
+        let (registry, _file) = Registry::create().unwrap();
+        let slot = registry.enter(1).unwrap();
+        assert_eq!(slot.place().exit(), None);
+        let killed = Status::Signalled { signal: Signal::KILL, core_dumped: true };
+        for status in [Status::Exited(0), Status::Exited(255), killed] {
+            let (user, system) = (Duration::from_micros(5), Duration::from_secs(7));
+            let usage = Usage { user, system, peak_memory: 1 << 40 };
+            let exit = Exit { status, usage, executed: true, at: [u64::MAX, 3] };
+            slot.place().set_exit(exit);
+            assert_eq!(slot.place().exit(), Some(exit));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_registry_is_refused() {
+        let file = memory_file::create("other").unwrap();
+        assert!(Registry::open(&file).is_err());
+        ftruncate(&file, size_of::<Memory>() as u64).unwrap();
+        assert!(Registry::open(&file).is_err());
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_said_and_no_more() {
+        let (registry, _file) = Registry::create().unwrap();
+        let mut slots: Vec<_> = (0..SLOTS).map(|_| registry.enter(1).unwrap()).collect();
+        assert!(registry.enter(1).is_none());
+        slots.remove(SLOTS / 2);
+        assert!(registry.enter(1).is_some());
+    }
+}

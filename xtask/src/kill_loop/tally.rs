@@ -1,0 +1,60 @@
+//! What ran and what was wrong.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::job::Job;
+
+#[derive(Default)]
+pub(super) struct Tally(Mutex<Counts>);
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) processes: BTreeMap<&'static str, u64>,
+    /// Kinds that this machine cannot run.
+    pub(super) not_run: BTreeMap<&'static str, u64>,
+    pub(super) bytes: u64,
+    /// Starts with a key that had been carried out before they were cut off and sent again.
+    pub(super) repeated: u64,
+    /// Starts without a key that were cut off: processes that were found, and that there is none.
+    pub(super) found: u64,
+    pub(super) never: u64,
+    pub(super) app_servers_killed: u64,
+    pub(super) events: u64,
+    pub(super) gaps: u64,
+    pub(super) wrong: Vec<String>,
+}
+
+impl Tally {
+    pub(super) fn ran(&self, kind: &'static str, bytes: u64) {
+        let mut counts = self.lock();
+        *counts.processes.entry(kind).or_default() += 1;
+        counts.bytes += bytes;
+    }
+
+    pub(super) fn not_run(&self, kind: &'static str) {
+        *self.lock().not_run.entry(kind).or_default() += 1;
+    }
+
+    pub(super) fn repeated(&self) {
+        self.lock().repeated += 1;
+    }
+
+    pub(super) fn cut_off(&self, found: bool) {
+        let mut counts = self.lock();
+        *(if found { &mut counts.found } else { &mut counts.never }) += 1;
+    }
+
+    pub(super) fn wrong(&self, job: &Job, id: &str, what: String) {
+        let key = if job.request.key.is_some() { "with a key" } else { "without a key" };
+        self.wrong_at(&format!("job {} ({}, {key}) {id}", job.name, job.kind), &what);
+    }
+
+    pub(super) fn wrong_at(&self, place: &str, what: &str) {
+        self.lock().wrong.push(format!("{}: {what}", place.trim_end()));
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
