@@ -25,6 +25,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use lastbyte_keeper::Joined;
 use tokio::runtime::Builder;
 
+use crate::daemon::upgrade::own_versions;
 use crate::signals::Signals;
 use crate::{client_error, exit_code, print, usage};
 
@@ -61,6 +62,9 @@ enum Subcommand {
     /// Print the help of all commands as one page
     #[command(hide = true)]
     CliDoc,
+    /// Print by what a server knows whether this program can take over from it
+    #[command(hide = true)]
+    WorkerVersion,
 }
 
 /// Runs the command that was called; returns the exit code. A worker of a server has joined its
@@ -105,6 +109,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Completions(args) => generate::completions(&args, Cli::command()),
         Subcommand::Man(args) => generate::man(&args, Cli::command()),
         Subcommand::CliDoc => generate::cli_doc(Cli::command()),
+        Subcommand::WorkerVersion => print::result(own_versions()).map(|()| 0),
     }
 }
 
