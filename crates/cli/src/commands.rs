@@ -17,6 +17,7 @@ mod shutdown;
 mod signal;
 mod start;
 mod stop;
+mod upgrade;
 mod wait;
 mod write;
 
@@ -53,6 +54,7 @@ enum Subcommand {
     Stop(stop::Args),
     Forget(forget::Args),
     Events(events::Args),
+    Upgrade(upgrade::Args),
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
     Config(config::Args),
@@ -102,6 +104,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Stop(args) => asking(stop::run(&args)),
         Subcommand::Forget(args) => asking(forget::run(&args)),
         Subcommand::Events(args) => asking(events::run(&args)),
+        Subcommand::Upgrade(args) => asking(upgrade::run(&args)),
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
         Subcommand::AppServer(args) => app_server::run(&args),
         Subcommand::Config(args) => config::run(&args),

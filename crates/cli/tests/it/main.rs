@@ -59,6 +59,7 @@ mod supervisor;
 mod timeouts;
 mod times;
 mod tty;
+mod upgrade;
 mod usage;
 mod wait;
 mod write;
