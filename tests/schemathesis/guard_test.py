@@ -47,6 +47,7 @@ class GuardTest(unittest.TestCase):
     def test_only_paths_of_the_document_are_allowed(self):
         for path in (
             "/v1/shutdown",
+            "/v1/upgrade",
             "/v1/processes/../shutdown",
             "/v1/processes/%2e%2e/shutdown",
             "/v1/processes/x%2F..%2Fy/wait",

@@ -17,6 +17,7 @@ mod shutdown;
 mod signal;
 mod start;
 mod stop;
+mod upgrade;
 mod wait;
 mod write;
 
@@ -25,6 +26,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use lastbyte_keeper::Joined;
 use tokio::runtime::Builder;
 
+use crate::daemon::upgrade::own_versions;
 use crate::signals::Signals;
 use crate::{client_error, exit_code, print, usage};
 
@@ -52,6 +54,7 @@ enum Subcommand {
     Stop(stop::Args),
     Forget(forget::Args),
     Events(events::Args),
+    Upgrade(upgrade::Args),
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
     Config(config::Args),
@@ -61,6 +64,9 @@ enum Subcommand {
     /// Print the help of all commands as one page
     #[command(hide = true)]
     CliDoc,
+    /// Print by what a server knows whether this program can take over from it
+    #[command(hide = true)]
+    WorkerVersion,
 }
 
 /// Runs the command that was called; returns the exit code. A worker of a server has joined its
@@ -98,6 +104,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Stop(args) => asking(stop::run(&args)),
         Subcommand::Forget(args) => asking(forget::run(&args)),
         Subcommand::Events(args) => asking(events::run(&args)),
+        Subcommand::Upgrade(args) => asking(upgrade::run(&args)),
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
         Subcommand::AppServer(args) => app_server::run(&args),
         Subcommand::Config(args) => config::run(&args),
@@ -105,6 +112,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Completions(args) => generate::completions(&args, Cli::command()),
         Subcommand::Man(args) => generate::man(&args, Cli::command()),
         Subcommand::CliDoc => generate::cli_doc(Cli::command()),
+        Subcommand::WorkerVersion => print::result(own_versions()).map(|()| 0),
     }
 }
 

@@ -11,8 +11,8 @@ use crate::subscription::Subscription;
 use crate::wire::{
     AttachQuery, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output,
     OutputQuery, Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest,
-    StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, View,
-    Wait, WaitAnswer, WriteAnswer, WriteQuery,
+    StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery,
+    UpgradeAnswer, UpgradeRequest, View, Wait, WaitAnswer, WriteAnswer, WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
@@ -157,6 +157,12 @@ impl Client {
     /// The server stops everything that it runs, and ends.
     pub async fn shutdown(&self) -> Result<(), ClientError> {
         self.answer(&ApiRequest::post("/v1/shutdown", Retry::Safe)).await.map(drop)
+    }
+
+    /// Another worker, of this program, is about to serve.
+    pub async fn upgrade(&self, request: &UpgradeRequest) -> Result<UpgradeAnswer, ClientError> {
+        // Not repeated: it would be a second upgrade.
+        self.value(&ApiRequest::post("/v1/upgrade", Retry::Unsafe).json(request)?).await
     }
 
     pub async fn health(&self) -> Result<Health, ClientError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +16,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::clock::{self, millis};
 use crate::machine::VERSION;
 pub use crate::message::Told;
-use crate::message::{AskAnswer, Death, MOST_BYTES, STOPPING, Said, Welcome};
+use crate::message::{
+    AskAnswer, Death, LEAVES_FOR_UPGRADE, MOST_BYTES, STOPPING, Said, UPGRADE, Welcome,
+};
 
 /// A worker's connection with its keeper.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ pub struct Joined {
     pub registry: Registry,
     /// The pid of the keeper.
     pub keeper: i32,
-    /// How many workers died before this one.
+    /// How many workers crashed before this one.
     pub restarts: u32,
     /// No worker was ready before this one.
     pub first: bool,
@@ -194,6 +197,25 @@ impl Joined {
     /// This worker is about to exit on purpose: it is not replaced, and the keeper exits as it does.
     pub fn leaving(&self, code: u8) {
         self.registry.header().leaving.store(u32::from(code) + 1, Ordering::SeqCst);
+    }
+
+    /// The next worker is to run this program, if this one leaves for it. Returns when the keeper
+    /// knows.
+    pub fn offer_upgrade(&self, path: &Path) -> io::Result<()> {
+        let _asking = lock(&self.asking);
+        let message = Said::Upgrade { path: path.into() }.encode();
+        if message.len() > MOST_BYTES {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        packets::send(&self.control, &message, &[])?;
+        self.answer_to(UPGRADE).map(drop)
+    }
+
+    /// Leaves everything to the next worker, which runs the program that was offered. Does not
+    /// return.
+    pub fn leave_for_upgrade(&self) -> ! {
+        self.registry.header().leaving.store(LEAVES_FOR_UPGRADE, Ordering::SeqCst);
+        lastbyte_sys::worker::leave_at_once()
     }
 
     /// What the keeper knows of the leader with this number, which an earlier worker has cloned.

@@ -1,7 +1,8 @@
 //! The keeper's loop.
 
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,8 +16,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::VARIABLE;
 use crate::clock::{self, millis};
 use crate::holders::Holders;
-use crate::machine::{Action, End, Event, LOOK_EVERY, Machine};
-use crate::message::{AskAnswer, Death, MOST_BYTES, STOPPING, Said, Told, Welcome};
+use crate::machine::{Action, End, Event, LOOK_EVERY, Leaving, Machine, Which};
+use crate::message::{
+    AskAnswer, Death, LEAVES_FOR_UPGRADE, MOST_BYTES, STOPPING, Said, Told, UPGRADE, Welcome,
+};
 use crate::slots::Slots;
 
 /// What a keeper needs.
@@ -61,6 +64,9 @@ const OOM_SCORE: i32 = -900;
 
 const HEARD: [Signal; 5] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::CHLD];
 
+/// What a shell says of a program that it cannot execute.
+const NOT_STARTED: i32 = 126;
+
 /// How often to look at a zombie that waits for its ending to be journalled.
 const SOON: Duration = Duration::from_millis(100);
 
@@ -91,6 +97,8 @@ impl Keeper {
             since: millis(now),
             hung: false,
             last_death: None,
+            offered: OsString::new(),
+            executable: None,
         };
         let end = keeping.until_ended();
         // Nothing of this server is left when it is gone, whatever the reason.
@@ -112,6 +120,10 @@ struct Keeping<T> {
     /// The worker is being killed because it hangs.
     hung: bool,
     last_death: Option<Death>,
+    /// The program of the upgrade under way.
+    offered: OsString,
+    /// What workers execute since the last upgrade; the path of the program is this descriptor's.
+    executable: Option<OwnedFd>,
 }
 
 /// A worker that was not seen to be dead.
@@ -182,6 +194,10 @@ impl<T: FnMut(Notice)> Keeping<T> {
                 Said::Hello { version } => events.push(Event::Hello { version }),
                 Said::Ready => events.push(Event::Ready),
                 Said::Stopping => events.push(Event::Stopping),
+                Said::Upgrade { path } => {
+                    self.offered = path;
+                    events.push(Event::UpgradeOffered);
+                }
                 Said::Ask { question, pid } => {
                     let worker = Some(living.worker.pid);
                     self.slots.look(self.machine.living(), worker);
@@ -194,9 +210,9 @@ impl<T: FnMut(Notice)> Keeping<T> {
         }
         match death {
             Ok(None) => events.push(self.looked()),
-            Ok(Some((status, _))) => events.push(self.died(status)),
+            Ok(Some((status, _))) => events.push(self.died(status, &events)),
             // Somebody else reaped it: there is no such part of this program.
-            Err(_) => events.push(self.died(Status::Exited(255))),
+            Err(_) => events.push(self.died(Status::Exited(255), &events)),
         }
         events
     }
@@ -211,28 +227,36 @@ impl<T: FnMut(Notice)> Keeping<T> {
         Event::Looked { beat, stopped: stat.is_some_and(|stat| matches!(stat.state, b'T' | b't')) }
     }
 
-    fn died(&mut self, status: Status) -> Event {
+    /// These have happened before it, and the machine does not know them yet.
+    fn died(&mut self, status: Status, before: &[Event]) -> Event {
         self.worker = None;
         let header = self.keeper.registry.header();
-        let on_purpose = header.leaving.load(Ordering::SeqCst) != 0;
+        let leaving = match header.leaving.load(Ordering::SeqCst) {
+            0 => Leaving::Not,
+            LEAVES_FOR_UPGRADE => Leaving::ForUpgrade,
+            _ => Leaving::ForGood,
+        };
         let hung = std::mem::take(&mut self.hung);
-        if !on_purpose {
-            let death = Death { status, hung, at: millis(clock::now()) };
+        if leaving == Leaving::Not {
+            let undone = self.machine.is_upgrading() && !before.contains(&Event::Ready);
+            let death = Death { status, hung, undone, at: millis(clock::now()) };
             self.last_death = Some(death);
             (self.tell)(Notice::Died(death));
         }
         self.slots.adopt(&self.keeper.registry);
         self.holders.close_unused(&self.keeper.registry);
-        Event::Died { status, on_purpose }
+        Event::Died { status, leaving }
     }
 
     fn act(&mut self, action: Action) -> io::Result<Option<End>> {
         match action {
-            Action::Start(generation) => self.start(generation)?,
+            Action::Start { generation, program } => return self.start(generation, program),
             Action::Welcome { first } => self.welcome(first),
             Action::SayReady { first } => (self.tell)(Notice::Ready { first }),
             Action::SayStopping => self.stopping(),
             Action::SayPause { deaths, pause } => (self.tell)(Notice::Pause { deaths, pause }),
+            Action::SayUpgradeKnown => self.answer(UPGRADE),
+            Action::KeepProgram => self.keep_program(),
             Action::SayHung => self.hung = true,
             Action::Signal(signal) => {
                 // A dead one is about to be replaced.
@@ -247,13 +271,28 @@ impl<T: FnMut(Notice)> Keeping<T> {
     fn stopping(&mut self) {
         self.setup.listeners.clear();
         (self.tell)(Notice::Stopping);
+        self.answer(STOPPING);
+    }
+
+    fn answer(&self, question: u32) {
         let control = self.worker.as_ref().and_then(|living| living.control.as_ref());
-        let answer = AskAnswer { question: STOPPING, told: Told::Running };
+        let answer = AskAnswer { question, told: Told::Running };
         // One that is gone needs no answer.
         control.map(|control| packets::send(control, &answer.encode(), &[]));
     }
 
-    fn start(&mut self, generation: u32) -> io::Result<()> {
+    /// The upgrade is done: workers run the file that this one runs, even if another gets its name,
+    /// which may be a version that does not understand us.
+    fn keep_program(&mut self) {
+        let living = self.worker.as_ref();
+        self.executable = living.and_then(|living| living.worker.executable().ok());
+        self.setup.program.path = match &self.executable {
+            Some(file) => format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
+            None => self.offered.clone(),
+        };
+    }
+
+    fn start(&mut self, generation: u32, which: Which) -> io::Result<Option<End>> {
         let header = self.keeper.registry.header();
         header.generation.store(generation, Ordering::SeqCst);
         header.leaving.store(0, Ordering::SeqCst);
@@ -261,10 +300,24 @@ impl<T: FnMut(Notice)> Keeping<T> {
         let (control, theirs) = packets::pair()?;
         let (socket, holder) = packets::pair()?;
         self.holders.add(generation, socket);
-        let worker =
-            Worker::start(&self.setup.program, VARIABLE, theirs.as_fd(), self.keeper.oom_score)?;
-        self.worker = Some(Living { worker, control: Some(control), holder: Some(holder) });
-        Ok(())
+        let mut program = self.setup.program.clone();
+        if which == Which::Offered {
+            program.path.clone_from(&self.offered);
+        }
+        match Worker::start(&program, VARIABLE, theirs.as_fd(), self.keeper.oom_score) {
+            Ok(worker) => {
+                let (control, holder) = (Some(control), Some(holder));
+                self.worker = Some(Living { worker, control, holder });
+            }
+            // As if it had died at once: the program before it goes on.
+            Err(_) if which == Which::Offered => {
+                drop(holder);
+                let died = self.died(Status::Exited(NOT_STARTED), &[]);
+                self.machine.on(died, clock::now());
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(None)
     }
 
     /// A worker that cannot be told is dying.

@@ -27,7 +27,7 @@ mod model;
 pub use guard::{Guarded, guard};
 pub use joined::{Health, Joined, Told};
 pub use keeper::{Keeper, Notice, Setup};
-pub use machine::End;
+pub use machine::{End, VERSION};
 pub use message::Death;
 
 /// The variable by which a worker knows that it is one.

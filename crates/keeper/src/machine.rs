@@ -2,7 +2,8 @@
 //! the keeper ends, and what is done for a slot.
 //!
 //! A worker is starting until it says that it is ready. One that dies is replaced at once, or after
-//! a pause if this happens again and again.
+//! a pause if this happens again and again. One that leaves for an upgrade is followed by a worker
+//! of another program; if that one dies before it is ready, the program before it goes on.
 
 use std::time::Duration;
 
@@ -20,17 +21,40 @@ pub(crate) enum Event {
     Stopping,
     /// The keeper got this signal.
     Signal(Signal),
-    /// The worker is dead; whether it left on purpose.
-    Died { status: Status, on_purpose: bool },
+    /// The worker names the program of the next one, in case it leaves for an upgrade.
+    UpgradeOffered,
+    /// The worker is dead.
+    Died { status: Status, leaving: Leaving },
     /// Time has passed. When the worker last showed that it lives, and whether it is stopped.
     Looked { beat: Duration, stopped: bool },
+}
+
+/// Whether a worker that died left on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    Not,
+    /// The server ends with it.
+    ForGood,
+    ForUpgrade,
+}
+
+/// Which program a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one that has been ready before.
+    Current,
+    /// The one that the worker before it has named.
+    Offered,
 }
 
 /// What the keeper does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Start the worker of this generation.
-    Start(u32),
+    Start {
+        generation: u32,
+        program: Which,
+    },
     /// Give the worker what it asks for. Whether no worker was ready before it.
     Welcome {
         first: bool,
@@ -40,6 +64,10 @@ pub(crate) enum Action {
         first: bool,
     },
     SayStopping,
+    /// Tell the worker that its offer is known.
+    SayUpgradeKnown,
+    /// The offered program is the current one from now on.
+    KeepProgram,
     /// Say that the next worker is started after this pause, because so many died.
     SayPause {
         deaths: usize,
@@ -61,7 +89,7 @@ pub enum End {
 }
 
 /// The version of the protocol between keeper and worker.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// So many deaths in a row are a crash loop, if no worker had been ready for `STEADY`.
 const LOOP: usize = 5;
@@ -80,6 +108,8 @@ pub(crate) struct Machine {
     generation: u32,
     worker: Worker,
     was_ready: bool,
+    upgrade: Upgrade,
+    crashes: u32,
     /// The server is to stop: at this signal, or by a client.
     stop: Option<Signal>,
     /// Deaths in a row of workers that were not ready, or not for long.
@@ -87,6 +117,15 @@ pub(crate) struct Machine {
     looked_at: Duration,
     /// From when on the worker can be expected to show that it lives.
     awake_since: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Upgrade {
+    None,
+    /// The worker has named a program.
+    Offered,
+    /// No worker of that program has been ready yet.
+    Trying,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +146,8 @@ impl Machine {
             generation: 0,
             worker: Worker::None { start_at: now },
             was_ready: false,
+            upgrade: Upgrade::None,
+            crashes: 0,
             stop: None,
             early: 0,
             looked_at: now,
@@ -119,9 +160,14 @@ impl Machine {
         (!matches!(self.worker, Worker::None { .. })).then_some(self.generation)
     }
 
-    /// How many workers were started in the place of another.
+    /// How many workers were started in the place of one that crashed.
     pub(crate) fn restarts(&self) -> u32 {
-        self.generation.saturating_sub(1)
+        self.crashes
+    }
+
+    /// Whether the worker is the first one of another program, and not ready.
+    pub(crate) fn is_upgrading(&self) -> bool {
+        self.upgrade == Upgrade::Trying
     }
 
     /// What is due at this time, whatever happened.
@@ -131,7 +177,8 @@ impl Machine {
                 self.worker = Worker::Starting;
                 self.generation += 1;
                 (self.looked_at, self.awake_since) = (now, now);
-                Some(Action::Start(self.generation))
+                let program = if self.is_upgrading() { Which::Offered } else { Which::Current };
+                Some(Action::Start { generation: self.generation, program })
             }
             Worker::None { .. } | Worker::Starting | Worker::Ready { .. } => None,
         }
@@ -158,8 +205,15 @@ impl Machine {
                 vec![Action::SayStopping]
             }
             Event::Signal(signal) => self.signal(signal, now),
-            Event::Died { status, on_purpose: true } => vec![Action::End(End::Left(status))],
-            Event::Died { on_purpose: false, .. } => self.died(now),
+            Event::UpgradeOffered => {
+                self.upgrade = Upgrade::Offered;
+                vec![Action::SayUpgradeKnown]
+            }
+            Event::Died { status, leaving: Leaving::ForGood } => {
+                vec![Action::End(End::Left(status))]
+            }
+            Event::Died { leaving: Leaving::ForUpgrade, .. } => self.left_for_upgrade(now),
+            Event::Died { leaving: Leaving::Not, .. } => self.died(now),
             Event::Looked { beat, stopped } => self.looked(beat, stopped, now),
         }
     }
@@ -168,8 +222,20 @@ impl Machine {
         let first = !self.was_ready;
         self.worker = Worker::Ready { since: now };
         self.was_ready = true;
+        let upgraded = self.is_upgrading().then_some(Action::KeepProgram);
+        self.upgrade = Upgrade::None;
         let stop = self.stop.map(Action::Signal);
-        [Action::SayReady { first }].into_iter().chain(stop).collect()
+        upgraded.into_iter().chain([Action::SayReady { first }]).chain(stop).collect()
+    }
+
+    /// It is no crash, and what was offered is tried once.
+    fn left_for_upgrade(&mut self, now: Duration) -> Vec<Action> {
+        if self.upgrade != Upgrade::Offered {
+            return self.died(now);
+        }
+        self.upgrade = Upgrade::Trying;
+        self.worker = Worker::None { start_at: now };
+        Vec::new()
     }
 
     /// A worker that is starting does not expect signals yet: the first waits until it is ready. It
@@ -189,6 +255,12 @@ impl Machine {
     }
 
     fn died(&mut self, now: Duration) -> Vec<Action> {
+        self.crashes += 1;
+        if std::mem::replace(&mut self.upgrade, Upgrade::None) == Upgrade::Trying {
+            // The program before it has been ready, so this is no crash loop.
+            self.worker = Worker::None { start_at: now };
+            return Vec::new();
+        }
         let was_starting = self.worker == Worker::Starting;
         if was_starting && self.stop.is_some() {
             return vec![Action::End(End::GaveUp)];
@@ -282,12 +354,17 @@ mod tests {
     use super::*;
 
     const KILLED: Status = Status::Signalled { signal: Signal::KILL, core_dumped: false };
-    const CRASH: Event = Event::Died { status: KILLED, on_purpose: false };
+    const CRASH: Event = Event::Died { status: KILLED, leaving: Leaving::Not };
+    const LEFT: Event = Event::Died { status: Status::Exited(0), leaving: Leaving::ForUpgrade };
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn start(generation: u32) -> Option<Action> {
+        Some(Action::Start { generation, program: Which::Current })
+    }
 
     fn started() -> Machine {
         let mut machine = Machine::new(SECOND);
-        assert_eq!(machine.due(SECOND), Some(Action::Start(1)));
+        assert_eq!(machine.due(SECOND), start(1));
         assert_eq!(machine.due(SECOND), None);
         machine
     }
@@ -305,7 +382,7 @@ mod tests {
         let mut machine = ready();
         assert_eq!(machine.on(CRASH, 60 * SECOND), []);
         assert_eq!((machine.living(), machine.next_due(60 * SECOND)), (None, Duration::ZERO));
-        assert_eq!(machine.due(60 * SECOND), Some(Action::Start(2)));
+        assert_eq!(machine.due(60 * SECOND), start(2));
         let hello = Event::Hello { version: VERSION };
         assert_eq!(machine.on(hello, 60 * SECOND), [Action::Welcome { first: false }]);
         assert_eq!(machine.on(Event::Ready, 60 * SECOND), [Action::SayReady { first: false }]);
@@ -315,7 +392,7 @@ mod tests {
     #[test]
     fn one_that_leaves_on_purpose_ends_the_keeper_with_its_status() {
         let status = Status::Exited(7);
-        let left = ready().on(Event::Died { status, on_purpose: true }, SECOND);
+        let left = ready().on(Event::Died { status, leaving: Leaving::ForGood }, SECOND);
         assert_eq!(left, [Action::End(End::Left(status))]);
     }
 
@@ -328,7 +405,7 @@ mod tests {
             machine.on(CRASH, now);
             let pause = machine.next_due(now);
             now += pause;
-            assert!(matches!(machine.due(now), Some(Action::Start(_))));
+            assert!(matches!(machine.due(now), Some(Action::Start { .. })));
             pauses.push(pause.as_millis());
         }
         let want = [0, 0, 0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000, 10000];
@@ -382,7 +459,7 @@ mod tests {
             let mut machine = ready();
             machine.on(stop, SECOND);
             assert_eq!(machine.on(CRASH, SECOND), []);
-            assert_eq!(machine.due(SECOND), Some(Action::Start(2)));
+            assert_eq!(machine.due(SECOND), start(2));
             let ready = machine.on(Event::Ready, SECOND);
             assert_eq!(ready, [Action::SayReady { first: false }, Action::Signal(Signal::TERM)]);
             machine.on(CRASH, SECOND);
@@ -427,6 +504,55 @@ mod tests {
     fn a_keeper_that_was_stopped_itself_does_not_blame_the_worker() {
         let mut machine = ready();
         assert_eq!(machine.on(Event::Looked { beat: SECOND, stopped: false }, 500 * SECOND), []);
+    }
+
+    /// The worker has left for an upgrade, and one of the offered program is starting.
+    fn upgrading() -> Machine {
+        let mut machine = ready();
+        assert_eq!(machine.on(Event::UpgradeOffered, SECOND), [Action::SayUpgradeKnown]);
+        assert_eq!(machine.on(LEFT, SECOND), []);
+        let offered = Action::Start { generation: 2, program: Which::Offered };
+        assert_eq!(machine.due(SECOND), Some(offered));
+        machine
+    }
+
+    #[test]
+    fn an_upgrade_starts_the_offered_program_at_once_and_is_no_crash() {
+        let mut machine = upgrading();
+        let ready = machine.on(Event::Ready, SECOND);
+        assert_eq!(ready, [Action::KeepProgram, Action::SayReady { first: false }]);
+        assert_eq!((machine.restarts(), machine.is_upgrading()), (0, false));
+    }
+
+    #[test]
+    fn an_upgrade_that_fails_goes_back_at_once() {
+        let mut machine = upgrading();
+        assert_eq!(machine.on(CRASH, SECOND), []);
+        assert_eq!((machine.due(SECOND), machine.restarts()), (start(3), 1));
+        assert_eq!(machine.on(Event::Ready, SECOND), [Action::SayReady { first: false }]);
+        let mut machine = upgrading();
+        machine.on(Event::Signal(Signal::TERM), SECOND);
+        assert_eq!(machine.on(CRASH, SECOND), [], "what runs is still stopped in order");
+        assert_eq!(machine.due(SECOND), start(3));
+    }
+
+    #[test]
+    fn a_crash_after_an_upgrade_starts_the_upgraded_program() {
+        let mut machine = upgrading();
+        machine.on(Event::Ready, SECOND);
+        assert_eq!(machine.on(CRASH, SECOND), []);
+        assert_eq!((machine.due(SECOND), machine.restarts()), (start(3), 1));
+    }
+
+    #[test]
+    fn a_worker_that_crashes_after_an_offer_or_leaves_without_one_is_replaced_by_its_own_program() {
+        for events in [&[Event::UpgradeOffered, CRASH][..], &[LEFT]] {
+            let mut machine = ready();
+            for event in events {
+                machine.on(*event, SECOND);
+            }
+            assert_eq!((machine.due(SECOND), machine.restarts()), (start(2), 1));
+        }
     }
 
     #[test]

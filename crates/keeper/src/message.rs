@@ -1,7 +1,10 @@
 //! What keeper and worker say to each other, as numbers.
 //!
-//! Both are the same program, started from the same file. A worker of another version is told apart
-//! by its first message.
+//! Both are the same program, or the worker is another version of it after an upgrade. One that
+//! speaks otherwise is told apart by its first message.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use lastbyte_sys::{Signal, Status};
 
@@ -11,12 +14,14 @@ pub struct Death {
     pub status: Status,
     /// The keeper killed it because it did not show that it lives.
     pub hung: bool,
+    /// It was the first of another program and was never ready, so the program before it runs.
+    pub undone: bool,
     /// When, in milliseconds of the monotonic clock.
     pub at: u64,
 }
 
 /// From the worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     Hello {
         version: u32,
@@ -28,12 +33,21 @@ pub(crate) enum Said {
         question: u32,
         pid: i32,
     },
+    /// When this worker leaves for it, the next one runs this program.
+    Upgrade {
+        path: OsString,
+    },
 }
 
 /// The number of the question that [`Said::Stopping`] is.
 pub(crate) const STOPPING: u32 = 0;
+/// The number of the question that [`Said::Upgrade`] is.
+pub(crate) const UPGRADE: u32 = u32::MAX;
 
-/// The keeper's answer to [`Said::Ask`] and [`Said::Stopping`].
+/// What `leaving` is for a worker that leaves for an upgrade; for another it is its code and 1.
+pub(crate) const LEAVES_FOR_UPGRADE: u32 = u32::MAX;
+
+/// The keeper's answer to [`Said::Ask`], [`Said::Stopping`] and [`Said::Upgrade`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AskAnswer {
     pub(crate) question: u32,
@@ -71,17 +85,24 @@ pub(crate) struct Welcome {
 /// The longest message, in bytes.
 pub(crate) const MOST_BYTES: usize = 4096;
 
+/// What [`Said::Upgrade`] begins with; its path follows.
+const UPGRADE_KIND: [u8; 4] = 5_u32.to_ne_bytes();
+
 impl Said {
-    pub(crate) fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         to_bytes(match self {
-            Self::Hello { version } => [1, version, 0],
+            Self::Hello { version } => [1, *version, 0],
             Self::Ready => [2, 0, 0],
             Self::Stopping => [3, 0, 0],
-            Self::Ask { question, pid } => [4, question, pid.cast_unsigned()],
+            Self::Ask { question, pid } => [4, *question, pid.cast_unsigned()],
+            Self::Upgrade { path } => return [&UPGRADE_KIND, path.as_bytes()].concat(),
         })
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        if let Some(path) = bytes.strip_prefix(&UPGRADE_KIND) {
+            return Some(Self::Upgrade { path: OsString::from_vec(path.to_vec()) });
+        }
         match to_words(bytes)[..] {
             [1, version, ..] => Some(Self::Hello { version }),
             [2, ..] => Some(Self::Ready),
@@ -147,10 +168,10 @@ impl Death {
             Status::Signalled { signal, core_dumped: true } => (3, signal.number().unsigned_abs()),
         };
         let [low, high] = halves(self.at);
-        [kind, value, self.hung.into(), low, high]
+        [kind, value, u32::from(self.hung) | u32::from(self.undone) << 1, low, high]
     }
 
-    fn from_words([kind, value, hung, low, high]: [u32; 5]) -> Option<Self> {
+    fn from_words([kind, value, how, low, high]: [u32; 5]) -> Option<Self> {
         let signal = || Signal::from_number(value.cast_signed()).ok();
         let status = match kind {
             1 => Status::Exited(value.cast_signed()),
@@ -158,7 +179,8 @@ impl Death {
             3 => Status::Signalled { signal: signal()?, core_dumped: true },
             _ => return None,
         };
-        Some(Self { status, hung: hung != 0, at: whole([low, high]) })
+        let [hung, undone] = [how & 1 != 0, how & 2 != 0];
+        Some(Self { status, hung, undone, at: whole([low, high]) })
     }
 }
 
@@ -185,7 +207,8 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let ask = Said::Ask { question: 7, pid: i32::MAX };
-        for said in [Said::Hello { version: 3 }, Said::Ready, Said::Stopping, ask] {
+        let upgrade = Said::Upgrade { path: "/opt/last byte".into() };
+        for said in [Said::Hello { version: 3 }, Said::Ready, Said::Stopping, ask, upgrade] {
             assert_eq!(Said::decode(&said.encode()), Some(said));
         }
         for told in [Told::Running, Told::Exited, Told::Unknown] {
@@ -199,14 +222,15 @@ mod tests {
     #[test]
     fn a_welcome_is_understood_whole_and_not_when_it_is_cut() {
         let killed = |core_dumped| Status::Signalled { signal: Signal::KILL, core_dumped };
-        for status in [Status::Exited(101), killed(true), killed(false)] {
+        let statuses = [Status::Exited(101), killed(true), killed(false)];
+        for (status, undone) in statuses.into_iter().zip([true, false, true]) {
             let welcome = Welcome {
                 generation: 3,
                 keeper: 1 << 22,
                 restarts: 2,
                 first: false,
                 since: u64::MAX - 1,
-                last_death: Some(Death { status, hung: true, at: 1 << 40 }),
+                last_death: Some(Death { status, hung: !undone, undone, at: 1 << 40 }),
                 kinds: vec![0, 1, 255],
                 holders: vec![1, 2],
             };

@@ -1,5 +1,6 @@
 //! What every door shares: the engine, the limits and the request to shut down.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::Body;
 use lastbyte_engine::{Engine, Id, Process};
 use lastbyte_wire::{Error, ErrorCode, KeeperHealth};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::doors::websocket::Messages;
@@ -27,6 +28,15 @@ pub struct KeptBy {
     /// How the last worker crashed.
     pub last_crash: Option<String>,
     pub is_gone: AtomicBool,
+    pub upgrades: mpsc::Sender<UpgradeAsked>,
+}
+
+/// A client asks for an upgrade to this program.
+#[derive(Debug)]
+pub struct UpgradeAsked {
+    pub binary: PathBuf,
+    /// The version of the program, if the server is about to run it, or why it is not.
+    pub answer: oneshot::Sender<Result<String, String>>,
 }
 
 impl KeptBy {

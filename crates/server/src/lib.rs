@@ -15,7 +15,7 @@ mod sandboxing;
 pub mod to_wire;
 pub mod verbs;
 
-pub use app::{App, KeptBy};
+pub use app::{App, KeptBy, UpgradeAsked};
 pub use doors::router;
 pub use env_hook::{BadEnvironment, EnvHook, HookError, PATIENCE as ENV_HOOK_PATIENCE};
 pub use limits::Limits;

@@ -11,5 +11,6 @@ pub(crate) mod refusal;
 pub mod search;
 pub mod start;
 pub mod times;
+pub mod upgrade;
 pub mod wait;
 pub mod write;

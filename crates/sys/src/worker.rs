@@ -1,11 +1,16 @@
-//! Starts a worker: a child that runs this program again, with a socket to its keeper.
+//! Starts a worker: a child that runs this program again, or another, with a socket to its keeper.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{fcntl_dupfd_cloexec, ioctl_fionbio, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Signal;
@@ -68,6 +73,14 @@ impl Worker {
     pub fn signal(&self, signal: Signal) -> bool {
         send(self.pidfd.as_fd(), signal).is_ok()
     }
+
+    /// The file that it executes, whatever has that file's name by now. Its number is not
+    /// `CONTROL`, so `/proc/self/fd` has it in a child that is about to become a worker.
+    pub fn executable(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let file = open(format!("/proc/{}/exe", self.pid), flags, Mode::empty())?;
+        Ok(fcntl_dupfd_cloexec(file, CONTROL + 1)?)
+    }
 }
 
 impl AsFd for Worker {
@@ -104,6 +117,41 @@ fn place_control(control: RawFd) -> io::Result<()> {
     // SAFETY: numbers only.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
     Ok(())
+}
+
+/// Runs a program with one argument, no input and no standard error, and returns how it ended and
+/// the first 4 KiB of what it printed. `None` if it took longer than this and was killed.
+#[expect(clippy::disallowed_methods, reason = "this is sys, and all else is closed on exec")]
+pub fn try_out(program: &Path, argument: &str, patience: Duration) -> io::Result<Option<Output>> {
+    let mut command = Command::new(program);
+    command.arg(argument).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let pid = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    let in_time = pidfd_open(pid, PidfdFlags::empty()).and_then(|pidfd| {
+        let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+        let patience = patience.try_into().ok();
+        Ok(retry_on_intr(|| poll(&mut polled, patience.as_ref()))? > 0)
+    });
+    // Fails if it has ended.
+    _ = child.kill();
+    let status = child.wait()?;
+    let mut stdout = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        // Something that it left behind may hold the other end.
+        ioctl_fionbio(&pipe, true)?;
+        match pipe.take(4096).read_to_end(&mut stdout) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(in_time?.then_some(Output { status, stdout, stderr: Vec::new() }))
+}
+
+/// Ends this process as a kill would: nothing is dropped, flushed or closed, so that everything
+/// stays in the registry and with the holder.
+pub fn leave_at_once() -> ! {
+    // SAFETY: it takes a number, runs no code of this program and does not return.
+    unsafe { libc::_exit(0) }
 }
 
 /// For the worker, before it starts a thread: its socket to the keeper, if it has a keeper. The

@@ -101,6 +101,8 @@ codes! {
     StdinFull = "stdin_full": 429, 125;
     /// The process has no terminal.
     NoTerminal = "no_terminal": 409, 125;
+    /// The program cannot replace that of the server, or the server has no keeper to replace it.
+    UpgradeRefused = "upgrade_refused": 409, 125;
     /// The body is larger than the limit.
     BodyTooLarge = "body_too_large": 413, 125;
     /// The requested range starts past the end of the output.

@@ -41,6 +41,6 @@ pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use verbs::{
     Delivered, ForgetQuery, Health, HealthStatus, JournalHealth, KeeperHealth, Reach,
     ResizeRequest, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,
-    WriteAnswer, WriteQuery,
+    UpgradeAnswer, UpgradeRequest, WriteAnswer, WriteQuery,
 };
 pub use wait::{Met, Wait, WaitAnswer};

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use crate::ErrorCode::{
     BadCwd, Failed, InvalidPattern, KeyConflict, NoTerminal, NotEnded, OutputHeld, ProcessExited,
     ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable, StdinFull,
-    StdinGap, StdinNotOpen, TooManyWaits,
+    StdinGap, StdinNotOpen, TooManyWaits, UpgradeRefused,
 };
 use crate::schema::with_ends;
 use crate::{
     AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery,
     Output, OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
     SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer,
-    TimesQuery, Wait, WaitAnswer, WriteAnswer, WriteQuery, head,
+    TimesQuery, UpgradeAnswer, UpgradeRequest, Wait, WaitAnswer, WriteAnswer, WriteQuery, head,
 };
 use operation::{Field, Operation};
 
@@ -66,6 +66,10 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .content(200, "text/plain; version=0.0.4; charset=utf-8"),
         get("/openapi.json", "tellApi", "This document").content(200, "application/json"),
         post("/v1/shutdown", "shutDown", "Stop all processes and shut down").empty(202),
+        post("/v1/upgrade", "upgrade", "Run another version of the server; commands go on")
+            .body::<UpgradeRequest>()
+            .json::<UpgradeAnswer>(202)
+            .refused(&[UpgradeRefused]),
         get("/v1/processes", "listProcesses", "List processes, newest first")
             .query::<ListQuery>()
             .json::<ListAnswer>(200),

@@ -13,8 +13,8 @@ pub fn schema() -> Value {
         StartRequest StartAnswer WaitAnswer ListQuery ListAnswer OutputQuery WriteQuery
         WriteAnswer SignalRequest SignalAnswer StopRequest StopProof Survivor ResizeRequest
         ForgetQuery EventsQuery Event FollowQuery FollowOutput FollowDropped SearchQuery
-        SearchAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice Root Health
-        ErrorBody
+        SearchAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice UpgradeRequest UpgradeAnswer
+        Root Health ErrorBody
     }
     with_ends(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-//! The small verbs: write, signal, stop, resize, forget, and the server's health.
+//! The small verbs: write, signal, stop, resize, forget, upgrade, and the server's health.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,26 @@ pub struct ResizeRequest {
 pub struct ForgetQuery {
     /// Stop it first, with its whole tree.
     pub stop: Option<bool>,
+}
+
+/// `POST /v1/upgrade`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpgradeRequest {
+    /// The absolute path of the program that the server is to run, on the server's machine.
+    pub binary: String,
+}
+
+/// What a server that agreed to an upgrade is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UpgradeAnswer {
+    /// The version that has answered.
+    pub from: String,
+    /// The version that answers next, unless it fails to start.
+    pub to: String,
+    /// Of the worker that has answered. The upgrade is over when `/healthz` has another; it has
+    /// failed if `restarts` has grown as well.
+    pub worker_pid: u32,
 }
 
 /// `GET /v1`.

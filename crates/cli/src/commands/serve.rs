@@ -14,9 +14,7 @@ use lastbyte_engine::{
 use lastbyte_keeper::Joined;
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
-use lastbyte_server::{
-    App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, KeptBy, Limits, Ports, Sandboxing,
-};
+use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
 use lastbyte_sys::resolve::check_folder;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -28,11 +26,12 @@ use crate::daemon::closing;
 use crate::daemon::instance::{self, AddressFile, StateLock};
 use crate::daemon::journal_watch;
 use crate::daemon::keep::{self, Bound, SocketKind};
-use crate::daemon::kept;
+use crate::daemon::kept::{self, Kept};
 use crate::daemon::listen;
 use crate::daemon::log::{self, Log};
 use crate::daemon::oom;
 use crate::daemon::supervisor::{self, HandedOver};
+use crate::daemon::upgrade;
 use crate::exit_code::help::{self, Code};
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
@@ -161,10 +160,10 @@ impl Args {
         let given: Vec<_> = given.collect();
         let state = paths::state_dir(self.state.as_deref())?;
         let serving = self.in_runtime(async |signals| {
-            let kept_by = kept::kept_by(&joined);
+            let (kept_by, upgrades) = kept::kept_by(&joined);
             let _beating = kept::beat(Arc::clone(&joined), Arc::clone(&kept_by), &state);
             let listeners = self.kept_listeners(&state, given, joined.first)?;
-            self.serve(&state, listeners, Some((&joined, &kept_by)), signals).await
+            self.serve(&state, listeners, Some((&joined, &kept_by, upgrades)), signals).await
         });
         let code = serving.as_ref().map_or_else(exit_code::from_error, |code| *code);
         // A later worker that fails is as good as one that crashes: what runs must not be lost.
@@ -211,11 +210,11 @@ impl Args {
         &self,
         state: &Path,
         listeners: Vec<Listener>,
-        kept: Option<(&Joined, &Arc<KeptBy>)>,
+        kept: Option<Kept<'_>>,
         signals: &mut Signals,
     ) -> anyhow::Result<Option<Signal>> {
         let sandboxing = self.sandboxing(&listeners);
-        let joined = kept.map(|(joined, _)| joined);
+        let joined = kept.as_ref().map(|(joined, ..)| *joined);
         let settings = self.settings(state, joined)?;
         let (engine, _reaper) = match joined {
             None => {
@@ -236,7 +235,7 @@ impl Args {
         let _watching = engine.journal_state().map(journal_watch::begin);
         let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
         let mut app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
-        if let Some((joined, kept_by)) = kept {
+        if let Some((joined, kept_by, _)) = &kept {
             app = app.kept_by(Arc::clone(kept_by), joined.uptime());
         }
         let codex = self.codex_door(state, &engine, sandboxing);
@@ -269,6 +268,10 @@ impl Args {
         tokio::select! {
             signal = signals.next() => tracing::info!(%signal, "shutting down"),
             () = app.shutdown_asked() => tracing::info!("shutting down at the request of a client"),
+            joined = upgrade::until_agreed(kept) => {
+                drop(shutdown);
+                upgrade::leave(joined, serving).await
+            }
         }
         match joined {
             // Without a keeper it stops as well.

@@ -137,9 +137,10 @@ fn tell(notice: Notice) {
 
 /// How a worker died, as the end of a sentence about it.
 pub(crate) fn describe(death: Death) -> String {
-    match death.status {
+    let how = match death.status {
         _ if death.hung => "did not respond for 30 s and was killed".into(),
         Status::Exited(code) => format!("exited with code {code}"),
         Status::Signalled { signal, .. } => format!("was killed by {signal}"),
-    }
+    };
+    if death.undone { format!("{how} before it was ready, so the upgrade was undone") } else { how }
 }

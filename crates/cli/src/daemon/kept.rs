@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use lastbyte_keeper::{Health, Joined};
-use lastbyte_server::KeptBy;
+use lastbyte_server::{KeptBy, UpgradeAsked};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,21 +16,28 @@ use super::keep::describe;
 
 const EVERY: Duration = Duration::from_secs(1);
 
+/// A worker's keeper, what clients are told of it, and the upgrades that they ask for.
+pub(crate) type Kept<'a> = (&'a Joined, &'a Arc<KeptBy>, mpsc::Receiver<UpgradeAsked>);
+
 /// A task that runs until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Beating {
     task: JoinHandle<()>,
 }
 
-/// What clients are told of the keeper.
-pub(crate) fn kept_by(joined: &Joined) -> Arc<KeptBy> {
-    Arc::new(KeptBy {
+/// What clients are told of the keeper, and what they ask for.
+pub(crate) fn kept_by(joined: &Joined) -> (Arc<KeptBy>, mpsc::Receiver<UpgradeAsked>) {
+    // They are answered one after the other.
+    let (upgrades, asked) = mpsc::channel(1);
+    let kept_by = Arc::new(KeptBy {
         pid: joined.keeper.unsigned_abs(),
         worker_started: SystemTime::now(),
         restarts: joined.restarts,
         last_crash: joined.last_death.map(describe),
         is_gone: AtomicBool::new(false),
-    })
+        upgrades,
+    });
+    (kept_by, asked)
 }
 
 /// Begins to show that this worker lives.

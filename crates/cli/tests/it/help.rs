@@ -48,7 +48,7 @@ fn listed(command: &str) -> Vec<String> {
 #[test]
 fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
     for (commands, want) in [
-        ("show write signal forget shutdown", "0 2 125"),
+        ("show write signal forget upgrade shutdown", "0 2 125"),
         ("man completions config-show", "0 2 125"),
         ("stop search doctor", "0 1 2 125"),
         ("ps logs events serve app-server", "0 2 125 128+N"),

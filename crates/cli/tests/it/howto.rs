@@ -77,6 +77,11 @@ fn stop_for_sure() {
 }
 
 #[test]
+fn upgrade_the_server() {
+    check(include_str!("../../../../docs/howto/upgrade-the-server.md"));
+}
+
+#[test]
 fn every_page_is_run() {
     // Tests run in the folder of their crate.
     let pages = std::fs::read_dir("../../docs/howto").unwrap().count();

@@ -60,6 +60,7 @@ mod take_over;
 mod timeouts;
 mod times;
 mod tty;
+mod upgrade;
 mod usage;
 mod wait;
 mod write;

@@ -1,6 +1,6 @@
 use lastbyte_client::wire::{
     ForgetQuery, ListQuery, OutputQuery, Phase, Range, ResizeRequest, StartRequest, StopRequest,
-    Stream, View, Wait, WriteQuery,
+    Stream, UpgradeRequest, View, Wait, WriteQuery,
 };
 use lastbyte_client::{Client, ClientError, RawOutput};
 
@@ -76,6 +76,12 @@ async fn every_verb_sends_its_request() {
         "",
     );
     check(asked(async |c| c.shutdown().await).await, "POST /v1/shutdown", "");
+    let upgrade = UpgradeRequest { binary: "/b".into() };
+    check(
+        asked(async |c| c.upgrade(&upgrade).await).await,
+        "POST /v1/upgrade",
+        r#"{"binary":"/b"}"#,
+    );
     check(asked(async |c| c.health().await).await, "GET /healthz", "");
 }
 

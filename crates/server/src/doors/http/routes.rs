@@ -23,7 +23,7 @@ use super::input::Target;
 use super::{attach, events, follow, input, output};
 use crate::metrics::{Answered, page};
 use crate::verbs::refusal::broken;
-use crate::verbs::{control, list, search, start, times, wait, write};
+use crate::verbs::{control, list, search, start, times, upgrade, wait, write};
 use crate::{App, to_wire};
 
 const PROCESSES: &str = "/v1/processes";
@@ -51,6 +51,7 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/processes/{id}/resize", resize_process),
         Route::get("/v1/events", events::read_events),
         Route::post("/v1/shutdown", shut_down),
+        Route::post("/v1/upgrade", upgrade_server).that_waits(),
         Route::get("/openapi.json", tell_api),
         Route::get("/healthz", tell_health),
         Route::get("/metrics", tell_metrics),
@@ -209,6 +210,11 @@ async fn resize_process(State(app): State<App>, Target(process): Target, body: B
 async fn shut_down(State(app): State<App>) -> StatusCode {
     app.ask_for_shutdown();
     StatusCode::ACCEPTED
+}
+
+async fn upgrade_server(State(app): State<App>, body: Body) -> Answer {
+    let request = input::json(&app, body).await?;
+    Ok(json(StatusCode::ACCEPTED, &upgrade::upgrade(&app, &request).await?))
 }
 
 async fn tell_health(State(app): State<App>) -> Answer {
