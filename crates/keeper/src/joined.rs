@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lastbyte_sys::holder::{self, Given, Holder, MOST_NUMBERS, Question};
 use lastbyte_sys::registry::{Inherited, Place, Purpose, Registry};
+use lastbyte_sys::stand_in::{self, Given, MOST_NUMBERS, Question, StandIn};
 use lastbyte_sys::{Errno, packets};
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -38,8 +38,8 @@ pub struct Joined {
     control: OwnedFd,
     /// One question at a time.
     asking: Mutex<u32>,
-    holder: Mutex<Holder>,
-    holder_socket: RawFd,
+    stand_in: Mutex<StandIn>,
+    stand_in_socket: RawFd,
     left: Mutex<Left>,
     questions: AtomicU32,
 }
@@ -49,15 +49,15 @@ pub struct Joined {
 struct Left {
     lock: Option<OwnedFd>,
     listeners: Vec<(u8, OwnedFd)>,
-    holders: BTreeMap<u32, OwnedFd>,
+    stand_ins: BTreeMap<u32, OwnedFd>,
 }
 
 /// Whether what a worker needs for its successor is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     Good,
-    /// The holder had died; there is another.
-    NewHolder,
+    /// The stand-in had died; there is another.
+    NewStandIn,
     /// The keeper is dead: a crash of this worker loses what runs.
     KeeperGone,
 }
@@ -66,7 +66,7 @@ pub enum Health {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Joined {
-    /// Joins the keeper, if there is one; to be called first of all in `main`: the holder is a copy
+    /// Joins the keeper, if there is one; to be called first of all in `main`: the stand-in is a copy
     /// of this process.
     pub fn join_if_worker() -> io::Result<Option<Self>> {
         lastbyte_sys::worker::take_control(crate::VARIABLE)?.map(Self::join).transpose()
@@ -84,12 +84,12 @@ impl Joined {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or_else(unknown);
         let registry = Registry::open(next()?)?;
-        let holder_socket = holder::leave_open(next()?);
+        let stand_in_socket = stand_in::leave_open(next()?);
         let lock = Some(next()?);
         let listeners = welcome.kinds.iter().map(|kind| Ok((*kind, next()?)));
         let listeners = listeners.collect::<io::Result<_>>()?;
-        let holders = welcome.holders.iter().map(|generation| Ok((*generation, next()?)));
-        let holders = holders.collect::<io::Result<_>>()?;
+        let stand_ins = welcome.stand_ins.iter().map(|generation| Ok((*generation, next()?)));
+        let stand_ins = stand_ins.collect::<io::Result<_>>()?;
         // Started as /proc/self/exe, it would be called `exe`.
         _ = rustix::thread::set_name(c"lastbyte");
         let joined = Self {
@@ -102,9 +102,9 @@ impl Joined {
             last_death: welcome.last_death,
             control,
             asking: Mutex::new(0),
-            holder: Mutex::new(Holder::start(holder_socket)?),
-            holder_socket,
-            left: Mutex::new(Left { lock, listeners, holders }),
+            stand_in: Mutex::new(StandIn::start(stand_in_socket)?),
+            stand_in_socket,
+            left: Mutex::new(Left { lock, listeners, stand_ins }),
             questions: AtomicU32::new(0),
         };
         joined.show_life();
@@ -122,17 +122,17 @@ impl Joined {
     }
 
     /// What earlier workers have left: every slot that is in use, with its descriptors. To be called
-    /// before this worker enters a process of its own. What no holder has is removed from its slot.
+    /// before this worker enters a process of its own. What no stand-in has is removed from its slot.
     ///
-    /// Fails if not everything fits into this process's table. Then the old holders still have it.
+    /// Fails if not everything fits into this process's table. Then the old stand-ins still have it.
     pub fn take_descriptors(&self) -> io::Result<Vec<Inherited>> {
         let places: Vec<Place> = self.registry.used().collect();
         let mut inherited: Vec<Inherited> =
             places.iter().map(|place| Inherited { place: *place, descriptors: vec![] }).collect();
-        let holders = std::mem::take(&mut lock(&self.left).holders);
+        let stand_ins = std::mem::take(&mut lock(&self.left).stand_ins);
         for (generation, entries) in self.entered(&places) {
             for part in entries.chunks(MOST_NUMBERS) {
-                let given = self.fetch(holders.get(&generation), part)?;
+                let given = self.fetch(stand_ins.get(&generation), part)?;
                 for ((index, purpose, _), given) in part.iter().zip(given) {
                     let Inherited { place, descriptors } = &mut inherited[*index];
                     let entry = given.as_ref().map(|copy| (self.generation, copy.as_raw_fd()));
@@ -141,9 +141,9 @@ impl Joined {
                 }
             }
         }
-        for socket in holders.values() {
+        for socket in stand_ins.values() {
             // One that cannot be told is gone.
-            _ = holder::ask(socket, self.question(), Question::Go, PATIENCE);
+            _ = stand_in::ask(socket, self.question(), Question::Go, PATIENCE);
         }
         Ok(inherited)
     }
@@ -163,16 +163,16 @@ impl Joined {
         entered
     }
 
-    /// Copies of these from a holder; `None` in the place of each that is lost.
+    /// Copies of these from a stand-in; `None` in the place of each that is lost.
     fn fetch(
         &self,
-        holder: Option<&OwnedFd>,
+        stand_in: Option<&OwnedFd>,
         part: &[(usize, Purpose, RawFd)],
     ) -> io::Result<Vec<Option<OwnedFd>>> {
         let numbers: Vec<RawFd> = part.iter().map(|(_, _, number)| *number).collect();
         let lost = || part.iter().map(|_| None).collect();
-        let Some(holder) = holder else { return Ok(lost()) };
-        let answer = holder::ask(holder, self.question(), Question::Give(&numbers), PATIENCE)?;
+        let Some(stand_in) = stand_in else { return Ok(lost()) };
+        let answer = stand_in::ask(stand_in, self.question(), Question::Give(&numbers), PATIENCE)?;
         let Some(answer) = answer else { return Ok(lost()) };
         let given = answer.given.into_iter().map(|given| match given {
             Given::Copy(copy) => Ok(Some(copy)),
@@ -239,18 +239,18 @@ impl Joined {
     }
 
     /// To be called once a second: a worker that does not is killed after half a minute. Makes
-    /// another holder in the place of a dead one.
+    /// another stand-in in the place of a dead one.
     pub fn beat(&self) -> io::Result<Health> {
         self.show_life();
         if self.keeper_is_gone() {
             return Ok(Health::KeeperGone);
         }
-        let mut holder = lock(&self.holder);
-        if !is_dead(&holder) {
+        let mut stand_in = lock(&self.stand_in);
+        if !is_dead(&stand_in) {
             return Ok(Health::Good);
         }
-        *holder = Holder::start(self.holder_socket)?;
-        Ok(Health::NewHolder)
+        *stand_in = StandIn::start(self.stand_in_socket)?;
+        Ok(Health::NewStandIn)
     }
 
     fn show_life(&self) {
@@ -272,9 +272,9 @@ impl Joined {
     }
 }
 
-fn is_dead(holder: &Holder) -> bool {
-    let holder = holder.as_fd();
-    let mut polled = [PollFd::new(&holder, PollFlags::IN)];
+fn is_dead(stand_in: &StandIn) -> bool {
+    let stand_in = stand_in.as_fd();
+    let mut polled = [PollFd::new(&stand_in, PollFlags::IN)];
     let now = Duration::ZERO.try_into().ok();
     poll(&mut polled, now.as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -15,12 +15,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::VARIABLE;
 use crate::clock::{self, millis};
-use crate::holders::Holders;
 use crate::machine::{Action, End, Event, LOOK_EVERY, Leaving, Machine, Which};
 use crate::message::{
     AskAnswer, Death, LEAVES_FOR_UPGRADE, MOST_BYTES, STOPPING, Said, Told, UPGRADE, Welcome,
 };
 use crate::slots::Slots;
+use crate::stand_ins::StandIns;
 
 /// What a keeper needs.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Keeper {
             tell,
             machine: Machine::new(now),
             worker: None,
-            holders: Holders::default(),
+            stand_ins: StandIns::default(),
             slots: Slots::default(),
             since: millis(now),
             hung: false,
@@ -102,7 +102,7 @@ impl Keeper {
         };
         let end = keeping.until_ended();
         // Nothing of this server is left when it is gone, whatever the reason.
-        keeping.holders.finish();
+        keeping.stand_ins.finish();
         keeping.slots.look(None, None);
         end
     }
@@ -114,7 +114,7 @@ struct Keeping<T> {
     tell: T,
     machine: Machine,
     worker: Option<Living>,
-    holders: Holders,
+    stand_ins: StandIns,
     slots: Slots,
     since: u64,
     /// The worker is being killed because it hangs.
@@ -131,8 +131,8 @@ struct Living {
     worker: Worker,
     /// `None` once it has closed its own.
     control: Option<OwnedFd>,
-    /// The holder's end of its socket, until the worker has it.
-    holder: Option<OwnedFd>,
+    /// The stand-in's end of its socket, until the worker has it.
+    stand_in: Option<OwnedFd>,
 }
 
 impl<T: FnMut(Notice)> Keeping<T> {
@@ -150,7 +150,7 @@ impl<T: FnMut(Notice)> Keeping<T> {
                     }
                 }
             }
-            self.holders.forget_gone();
+            self.stand_ins.forget_gone();
             let worker = self.worker.as_ref().map(|living| living.worker.pid);
             self.slots.look(self.machine.living(), worker);
         }
@@ -244,7 +244,7 @@ impl<T: FnMut(Notice)> Keeping<T> {
             (self.tell)(Notice::Died(death));
         }
         self.slots.adopt(&self.keeper.registry);
-        self.holders.close_unused(&self.keeper.registry);
+        self.stand_ins.close_unused(&self.keeper.registry);
         Event::Died { status, leaving }
     }
 
@@ -298,20 +298,20 @@ impl<T: FnMut(Notice)> Keeping<T> {
         header.leaving.store(0, Ordering::SeqCst);
         header.heartbeat.store(millis(clock::now()), Ordering::SeqCst);
         let (control, theirs) = packets::pair()?;
-        let (socket, holder) = packets::pair()?;
-        self.holders.add(generation, socket);
+        let (socket, stand_in) = packets::pair()?;
+        self.stand_ins.add(generation, socket);
         let mut program = self.setup.program.clone();
         if which == Which::Offered {
             program.path.clone_from(&self.offered);
         }
         match Worker::start(&program, VARIABLE, theirs.as_fd(), self.keeper.oom_score) {
             Ok(worker) => {
-                let (control, holder) = (Some(control), Some(holder));
-                self.worker = Some(Living { worker, control, holder });
+                let (control, stand_in) = (Some(control), Some(stand_in));
+                self.worker = Some(Living { worker, control, stand_in });
             }
             // As if it had died at once: the program before it goes on.
             Err(_) if which == Which::Offered => {
-                drop(holder);
+                drop(stand_in);
                 let died = self.died(Status::Exited(NOT_STARTED), &[]);
                 self.machine.on(died, clock::now());
             }
@@ -323,9 +323,11 @@ impl<T: FnMut(Notice)> Keeping<T> {
     /// A worker that cannot be told is dying.
     fn welcome(&mut self, first: bool) {
         let Some(living) = &mut self.worker else { return };
-        let (Some(control), Some(holder)) = (&living.control, living.holder.take()) else { return };
+        let (Some(control), Some(stand_in)) = (&living.control, living.stand_in.take()) else {
+            return;
+        };
         let Some(generation) = self.machine.living() else { return };
-        let older: Vec<_> = self.holders.older_than(generation).collect();
+        let older: Vec<_> = self.stand_ins.older_than(generation).collect();
         let welcome = Welcome {
             generation,
             keeper: std::process::id().cast_signed(),
@@ -334,9 +336,9 @@ impl<T: FnMut(Notice)> Keeping<T> {
             since: self.since,
             last_death: self.last_death,
             kinds: self.setup.listeners.iter().map(|(kind, _)| *kind).collect(),
-            holders: older.iter().map(|(generation, _)| *generation).collect(),
+            stand_ins: older.iter().map(|(generation, _)| *generation).collect(),
         };
-        let fixed = [self.keeper.file.as_fd(), holder.as_fd(), self.setup.lock.as_fd()];
+        let fixed = [self.keeper.file.as_fd(), stand_in.as_fd(), self.setup.lock.as_fd()];
         let listeners = self.setup.listeners.iter().map(|(_, listener)| listener.as_fd());
         let older = older.iter().map(|(_, socket)| socket.as_fd());
         let descriptors: Vec<_> = fixed.into_iter().chain(listeners).chain(older).collect();

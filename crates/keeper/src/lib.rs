@@ -2,11 +2,11 @@
 //!
 //! The server is three processes. The worker does all the work. The keeper is its parent: it starts
 //! another worker when one dies, keeps the exit statuses of the dead worker's children, and has the
-//! listeners and the lock of the state directory. The holder shares the worker's descriptor table
+//! listeners and the lock of the state directory. The stand-in shares the worker's descriptor table
 //! and sleeps, so that every pipe stays open when the worker dies.
 //!
 //! `keeper.rs` is the keeper's loop and `machine.rs` what it decides, without a system call;
-//! `slots.rs` is what it does for the dead worker's processes and `holders.rs` for their
+//! `slots.rs` is what it does for the dead worker's processes and `stand_ins.rs` for their
 //! descriptors. `joined.rs` is the worker's side, `message.rs` what the two say to each other. The
 //! memory that they share is the registry of the `sys` crate.
 //!
@@ -14,12 +14,12 @@
 
 mod clock;
 mod guard;
-mod holders;
 mod joined;
 mod keeper;
 mod machine;
 mod message;
 mod slots;
+mod stand_ins;
 
 #[cfg(test)]
 mod model;

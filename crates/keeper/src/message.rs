@@ -64,8 +64,8 @@ pub enum Told {
     Unknown,
 }
 
-/// The keeper's answer to [`Said::Hello`]. With it come the registry, the holder's socket, the lock,
-/// the listeners and the sockets of older holders, in this order.
+/// The keeper's answer to [`Said::Hello`]. With it come the registry, the stand-in's socket, the lock,
+/// the listeners and the sockets of older stand-ins, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Welcome {
     pub(crate) generation: u32,
@@ -78,8 +78,8 @@ pub(crate) struct Welcome {
     pub(crate) last_death: Option<Death>,
     /// What the listeners are, to the worker.
     pub(crate) kinds: Vec<u8>,
-    /// Whose older holders.
-    pub(crate) holders: Vec<u32>,
+    /// Whose older stand-ins.
+    pub(crate) stand_ins: Vec<u32>,
 }
 
 /// The longest message, in bytes.
@@ -133,11 +133,11 @@ impl Welcome {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let death = self.last_death.map_or([0; 5], Death::words);
         let head = [self.generation, self.keeper.cast_unsigned(), self.restarts, self.first.into()];
-        let counts = [self.kinds.len() as u32, self.holders.len() as u32];
+        let counts = [self.kinds.len() as u32, self.stand_ins.len() as u32];
         let kinds = self.kinds.iter().map(|kind| u32::from(*kind));
         let [low, high] = halves(self.since);
         let words = head.into_iter().chain([low, high]).chain(death).chain(counts);
-        to_bytes(words.chain(kinds).chain(self.holders.iter().copied()))
+        to_bytes(words.chain(kinds).chain(self.stand_ins.iter().copied()))
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -145,7 +145,7 @@ impl Welcome {
         let (&[generation, keeper, restarts, first, low, high], rest) =
             words.split_first_chunk()?;
         let (death, rest) = rest.split_first_chunk::<5>()?;
-        let (&[kinds, holders], rest) = rest.split_first_chunk()?;
+        let (&[kinds, stand_ins], rest) = rest.split_first_chunk()?;
         let (kinds, rest) = rest.split_at_checked(kinds as usize)?;
         Some(Self {
             generation,
@@ -155,7 +155,7 @@ impl Welcome {
             since: whole([low, high]),
             last_death: Death::from_words(*death),
             kinds: kinds.iter().map(|kind| *kind as u8).collect(),
-            holders: rest.get(..holders as usize)?.to_vec(),
+            stand_ins: rest.get(..stand_ins as usize)?.to_vec(),
         })
     }
 }
@@ -232,7 +232,7 @@ mod tests {
                 since: u64::MAX - 1,
                 last_death: Some(Death { status, hung: !undone, undone, at: 1 << 40 }),
                 kinds: vec![0, 1, 255],
-                holders: vec![1, 2],
+                stand_ins: vec![1, 2],
             };
             let bytes = welcome.encode();
             assert_eq!(Welcome::decode(&bytes), Some(welcome));

@@ -1,4 +1,4 @@
-//! Every order of events for two processes, tried: what keeper, worker, holder and kernel do to a
+//! Every order of events for two processes, tried: what keeper, worker, stand-in and kernel do to a
 //! slot, with the worker killed between any two of its steps.
 //!
 //! The keeper's decisions are those of `machine.rs`. The worker's steps and the kernel are modelled
@@ -22,7 +22,7 @@ enum Rule {
     ReleaseBeforeReap,
     /// The worker removes a descriptor from its slot before it closes it.
     RemoveBeforeClose,
-    /// The new worker enters a descriptor under its generation before the old holder goes.
+    /// The new worker enters a descriptor under its generation before the old stand-in goes.
     EnterBeforeGo,
     /// A new worker journals no ending that is journalled.
     JournalOnce,
@@ -36,7 +36,7 @@ enum Rule {
     CheckTheNumber,
     /// The keeper reaps no kept leader as an orphan.
     OrphansAreNoLeaders,
-    /// The holder of a dead worker keeps what is in slots.
+    /// The stand-in of a dead worker keeps what is in slots.
     CloseOnlyTheUnused,
 }
 
@@ -107,7 +107,7 @@ struct World {
     generation: u32,
     /// Whether this worker lives, and has said hello.
     lives: bool,
-    /// The keeper has told the holder of the dead worker what to keep.
+    /// The keeper has told the stand-in of the dead worker what to keep.
     cut: bool,
     processes: [Process; 2],
 }

@@ -85,7 +85,7 @@ fn do_duty(place: Place, duty: Duty) {
     }
 }
 
-/// Orphans of commands, holders, and what is no slot's any more.
+/// Orphans of commands, stand-ins, and what is no slot's any more.
 fn reap_others(slots: &[Seen], worker: Option<i32>) {
     loop {
         let is_other = |pid: &i32| Some(*pid) != worker && !is_kept(*pid, slots);

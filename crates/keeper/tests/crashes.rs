@@ -1,4 +1,4 @@
-//! Kills of real keepers, workers and holders. This program is all of them: a test starts it as a
+//! Kills of real keepers, workers and stand-ins. This program is all of them: a test starts it as a
 //! keeper, which starts it as a worker.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::exit, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "what is tested starts children itself")]
@@ -71,7 +71,7 @@ fn work(joined: &Joined, scenario: &str, folder: &Path) {
         "crash" if !folder.join("recover").exists() => std::process::exit(9),
         "crash" => {}
         "half" if joined.generation == 2 => {
-            // Everything is fetched and entered, and the old holder is gone.
+            // Everything is fetched and entered, and the old stand-in is gone.
             let _taken = joined.take_descriptors().unwrap();
             say(folder, "taken", 2);
             wait_to_be_killed();
@@ -90,7 +90,7 @@ fn work(joined: &Joined, scenario: &str, folder: &Path) {
     loop {
         match joined.beat().unwrap() {
             Health::Good => {}
-            Health::NewHolder => say(folder, "new-holder", 1),
+            Health::NewStandIn => say(folder, "new-stand-in", 1),
             Health::KeeperGone => say(folder, "keeper-gone", 1),
         }
         if let Ok(code) = fs::read_to_string(folder.join("leave")) {
@@ -307,7 +307,7 @@ fn killed() {
     assert_eq!(kept.file("results"), RESULTS);
     assert_eq!(kept.file("listeners"), "[7]");
     kept.file("ready-2");
-    eventually("only worker and holder are left", || children_of(kept.keeper.id()).len() == 2);
+    eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
     let notices = kept.file("notices");
     let died = Status::Signalled { signal: Signal::KILL, core_dumped: false };
     assert!(notices.contains(&format!("died {died:?}")), "{notices}");
@@ -346,18 +346,18 @@ fn killed_often() {
     }
     kept.tell("go", "");
     assert_eq!(kept.file("results"), RESULTS);
-    eventually("only worker and holder are left", || children_of(kept.keeper.id()).len() == 2);
+    eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
     kept.leave(0);
 }
 
 fn holder_killed() {
-    let mut kept = Kept::start("holder");
+    let mut kept = Kept::start("stand-in");
     kept.file("ready-1");
-    let [first] = kept.others("lastbyte-hold")[..] else { panic!("one holder") };
+    let [first] = kept.others("lastbyte-stand")[..] else { panic!("one stand-in") };
     kill(first);
-    kept.file("new-holder");
+    kept.file("new-stand-in");
     eventually("the first is reaped", || {
-        kept.others("lastbyte-hold").len() == 1 && kept.others("lastbyte-hold") != [first]
+        kept.others("lastbyte-stand").len() == 1 && kept.others("lastbyte-stand") != [first]
     });
     kept.kill_worker(1);
     kept.tell("go", "");
@@ -369,11 +369,11 @@ fn holder_killed() {
 fn keeper_killed() {
     let mut kept = Kept::start("keeper");
     let worker: u32 = kept.file("ready-1").parse().unwrap();
-    let [holder] = kept.others("lastbyte-hold")[..] else { panic!("one holder") };
+    let [stand_in] = kept.others("lastbyte-stand")[..] else { panic!("one stand-in") };
     kill(kept.keeper.id());
     kept.keeper.wait().unwrap();
     kept.file("keeper-gone");
-    eventually("a holder without a keeper goes", || !is_alive(holder));
+    eventually("a stand-in without a keeper goes", || !is_alive(stand_in));
     assert!(is_alive(worker));
     kept.tell("go", "");
     kept.tell("leave", "0");

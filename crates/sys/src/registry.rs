@@ -284,7 +284,7 @@ impl Place {
         (word != 0).then_some(((word >> 32) as u32, word as u32 as RawFd))
     }
 
-    /// Enters a descriptor under this generation; to the holder of that one it belongs.
+    /// Enters a descriptor under this generation; that worker's stand-in has it too.
     pub fn set_descriptor(self, purpose: Purpose, entered: Option<(u32, RawFd)>) {
         let word = |(generation, number): (u32, RawFd)| {
             u64::from(generation) << 32 | u64::from(number.unsigned_abs())

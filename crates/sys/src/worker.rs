@@ -148,7 +148,7 @@ pub fn try_out(program: &Path, argument: &str, patience: Duration) -> io::Result
 }
 
 /// Ends this process as a kill would: nothing is dropped, flushed or closed, so that everything
-/// stays in the registry and with the holder.
+/// stays in the registry and with the stand-in.
 pub fn leave_at_once() -> ! {
     // SAFETY: it takes a number, runs no code of this program and does not return.
     unsafe { libc::_exit(0) }

@@ -1,4 +1,4 @@
-//! The worker's side of its keeper: shows that it lives, and looks after keeper and holder.
+//! The worker's side of its keeper: shows that it lives, and looks after keeper and stand-in.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,9 +51,9 @@ pub(crate) fn beat(joined: Arc<Joined>, kept_by: Arc<KeptBy>, state: &Path) -> B
             ticks.tick().await;
             match joined.beat() {
                 Ok(Health::Good) => {}
-                Ok(Health::NewHolder) => tracing::warn!("the holder died; made another"),
+                Ok(Health::NewStandIn) => tracing::warn!("the stand-in died; made another"),
                 Ok(Health::KeeperGone) => break,
-                Err(error) => tracing::error!("cannot make another holder: {error}"),
+                Err(error) => tracing::error!("cannot make another stand-in: {error}"),
             }
         }
         kept_by.is_gone.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! What the worker before this one had running, and this one goes on with.
 //!
-//! The keeper has kept the statuses, and a holder the descriptors; the slot has the notes of the
+//! The keeper has kept the statuses, and a stand-in the descriptors; the slot has the notes of the
 //! owner, and the journal what was launched. Nothing is written into the journal for a process that
 //! goes on.
 

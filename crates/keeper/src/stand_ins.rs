@@ -1,28 +1,28 @@
-//! The holders, as the keeper has them: one for each worker whose descriptors are still in use.
+//! The stand-ins, as the keeper has them: one for each worker whose descriptors are still in use.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use lastbyte_sys::holder::{MOST_NUMBERS, Question, ask};
 use lastbyte_sys::registry::{Purpose, Registry};
+use lastbyte_sys::stand_in::{MOST_NUMBERS, Question, ask};
 use lastbyte_sys::{Errno, packets};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// By the generation of their worker, the newest last.
 #[derive(Debug, Default)]
-pub(crate) struct Holders {
+pub(crate) struct StandIns {
     sockets: Vec<(u32, OwnedFd)>,
     /// Those that were told to go, by pidfd.
     going: Vec<OwnedFd>,
     asked: u32,
 }
 
-/// How long an answer may take. Only ends a hang: a holder that is stopped is given up.
+/// How long an answer may take. Only ends a hang: a stand-in that is stopped is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Holders {
+impl StandIns {
     pub(crate) fn add(&mut self, generation: u32, socket: OwnedFd) {
         self.sockets.push((generation, socket));
     }
@@ -39,7 +39,7 @@ impl Holders {
     }
 
     /// After a worker's death: whatever is in no slot is closed, such as connections of clients. A
-    /// holder that has nothing to hold goes.
+    /// stand-in that has nothing to hold goes.
     pub(crate) fn close_unused(&mut self, registry: &Registry) {
         let mut used: BTreeMap<u32, Vec<RawFd>> = BTreeMap::new();
         for place in registry.used() {
@@ -48,8 +48,8 @@ impl Holders {
                 used.entry(generation).or_default().push(number);
             }
         }
-        let holders = std::mem::take(&mut self.sockets);
-        for (generation, socket) in holders {
+        let stand_ins = std::mem::take(&mut self.sockets);
+        for (generation, socket) in stand_ins {
             let mut kept = used.remove(&generation).unwrap_or_default();
             kept.sort_unstable();
             match self.close_except(&socket, &kept) {
@@ -74,7 +74,7 @@ impl Holders {
         }
     }
 
-    /// Closes everything but these, which ascend. Returns the pid of the holder if it is there.
+    /// Closes everything but these, which ascend. Returns the pid of the stand-in if it is there.
     fn close_except(&mut self, socket: &OwnedFd, kept: &[RawFd]) -> Result<Option<i32>, Errno> {
         let mut first = 3;
         for part in kept.chunks(MOST_NUMBERS) {

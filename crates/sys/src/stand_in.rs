@@ -1,6 +1,6 @@
-//! The holder: a process that shares this program's descriptor table and sleeps.
+//! The stand-in: a process that shares this program's descriptor table and sleeps.
 //!
-//! When the program dies, everything it had open stays open in the holder. It then closes what it is
+//! When the program dies, everything it had open stays open in the stand-in. It then closes what it is
 //! told to close, gives copies of what it is asked for, and goes when it is told to, or when nothing
 //! can ask any more.
 //!
@@ -20,15 +20,15 @@ use crate::packets;
 use crate::pipe::retry;
 use crate::raw::{check, clone, syscall};
 
-/// A holder of this program's descriptors.
+/// A stand-in of this program's descriptors.
 #[derive(Debug)]
-pub struct Holder {
+pub struct StandIn {
     pidfd: OwnedFd,
 }
 
-impl Holder {
+impl StandIn {
     /// Clones it. `socket` is where it is asked, and stays open for as long as this program lives: a
-    /// holder that is made in the place of a dead one needs it too.
+    /// stand-in that is made in the place of a dead one needs it too.
     pub fn start(socket: RawFd) -> io::Result<Self> {
         let mut pidfd: RawFd = -1;
         let flags = libc::CLONE_FILES | libc::CLONE_PARENT | libc::CLONE_PIDFD;
@@ -46,7 +46,7 @@ impl Holder {
     }
 }
 
-impl AsFd for Holder {
+impl AsFd for StandIn {
     /// Its pidfd: readable once it is dead.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -56,7 +56,7 @@ impl AsFd for Holder {
 /// The most numbers in one question.
 pub const MOST_NUMBERS: usize = 250;
 
-/// What a holder is asked for.
+/// What a stand-in is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question<'a> {
     /// To close everything from the first number up to the second, except these, which ascend. Only
@@ -68,7 +68,7 @@ pub enum Question<'a> {
     Go,
 }
 
-/// What a holder says.
+/// What a stand-in says.
 #[derive(Debug)]
 pub struct Answer {
     /// Its own number.
@@ -82,7 +82,7 @@ pub struct Answer {
 pub enum Given {
     Copy(OwnedFd),
     NotOpen,
-    /// The table of the program that asks is full. The holder still has it.
+    /// The table of the program that asks is full. The stand-in still has it.
     NoRoom,
 }
 
@@ -94,7 +94,7 @@ const CLOSE: u32 = 1;
 const GIVE: u32 = 2;
 const GO: u32 = 3;
 
-/// Asks a holder, and waits for its answer for at most this long. The question's number must differ
+/// Asks a stand-in, and waits for its answer for at most this long. The question's number must differ
 /// from that of every other question to it, also those of programs that died while they were asking.
 /// `Ok(None)` if it is gone.
 pub fn ask(
@@ -148,14 +148,14 @@ fn to_word(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_ne_bytes)
 }
 
-/// The holder's whole life.
+/// The stand-in's whole life.
 ///
 /// # Safety
 /// Must run in a process of its own; `socket` is the number of an open socket.
 unsafe extern "C" fn enter(socket: *mut c_void) -> ! {
     let socket = socket as usize as RawFd;
     // A death of the parent is not its business, but its name is for people.
-    _ = rustix::thread::set_name(c"lastbyte-hold");
+    _ = rustix::thread::set_name(c"lastbyte-stand");
     let mut words: Words = [0; HEAD + MOST_NUMBERS];
     loop {
         let place = words.as_mut_ptr() as usize;
