@@ -187,7 +187,7 @@ impl Registry {
         let (before, after) = slots.split_at(first.min(SLOTS));
         let (words, index) = after.iter().zip(first..).chain(before.iter().zip(0..)).find(
             |(Words { used, .. }, index)| {
-                // Before it is used: whoever reads the registry reads no further.
+                // Before it is used: readers of the registry look no further than this.
                 header.unused_from.fetch_max(*index as u32 + 1, seq);
                 used.compare_exchange(FREE, USED, seq, relaxed).is_ok()
             },

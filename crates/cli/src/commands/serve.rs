@@ -166,7 +166,7 @@ impl Args {
             self.serve(&state, listeners, Some((&joined, &kept_by, upgrades)), signals).await
         });
         let code = serving.as_ref().map_or_else(exit_code::from_error, |code| *code);
-        // A later worker that fails is as good as one that crashes: what runs must not be lost.
+        // A later worker that fails is replaced like one that crashes.
         if serving.is_ok() || joined.first {
             joined.leaving(code);
         }

@@ -90,7 +90,7 @@ impl Inner {
         };
         match self.go_on_running(past, cgroup, child, (Notes::new(Some(slot)), ends)) {
             Ok(process) => Ok(TakenOver::Process(process)),
-            // The keeper starts another worker, which tries again.
+            // This worker gives up. What it had taken over until then is stopped with it.
             Err(error) if is_shortage(&error) => Err(error),
             // Its tree was killed.
             Err(_) => Ok(TakenOver::Nothing(None)),

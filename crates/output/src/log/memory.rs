@@ -49,7 +49,7 @@ impl Memory {
         (inner.began, inner.start) = (at, at);
     }
 
-    /// The bytes up to this offset, of which there are none here, are gone.
+    /// The bytes up to this offset are gone; none of them was here.
     pub(super) fn forget_until(&self, at: u64) {
         self.lock_or_init().start = at;
     }
