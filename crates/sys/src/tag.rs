@@ -40,9 +40,7 @@ impl Tag {
     /// A tag that no other leader of this program has. `None` if this program's own limits leave no
     /// room for another number.
     pub fn next() -> Option<Self> {
-        static OWN: AtomicU64 = AtomicU64::new(0);
-        let next = KEPT.get().map_or(&OWN, |header| &header.tags[1]);
-        let count = next.fetch_add(1, Ordering::Relaxed);
+        let count = counter().fetch_add(1, Ordering::Relaxed);
         Bases::of_this_program()?.tag(count << CHECK_BITS | check(count))
     }
 
@@ -109,6 +107,16 @@ static KEPT: OnceLock<&'static Header> = OnceLock::new();
 pub fn go_on(header: &'static Header) {
     _ = header.tags[0].compare_exchange(0, random(), Ordering::SeqCst, Ordering::SeqCst);
     _ = KEPT.set(header);
+}
+
+/// How many leaders were counted, those of earlier workers included, even if no tag was left for them.
+pub fn count() -> u64 {
+    counter().load(Ordering::Relaxed)
+}
+
+fn counter() -> &'static AtomicU64 {
+    static OWN: AtomicU64 = AtomicU64::new(0);
+    KEPT.get().map_or(&OWN, |header| &header.tags[1])
 }
 
 fn random() -> u64 {

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use lastbyte_sys::procfs::{self, Stat};
-use lastbyte_sys::tag::Tag;
+use lastbyte_sys::tag::{self, Tag};
 
 use crate::Id;
 use crate::launch::environment::COOKIE;
@@ -39,19 +38,14 @@ pub(super) struct Birth {
 /// The trees of this program that have a handle, of all its engines, by the address of their marks.
 /// Locked only for a change or a copy.
 static TREES: Mutex<BTreeMap<usize, Weak<Marks>>> = Mutex::new(BTreeMap::new());
-/// How many leaders this program has begun to start. Counted before the clone, because a leader may
-/// have orphans before it is among the trees.
-static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 impl Birth {
     pub(super) fn next() -> Self {
-        STARTED.fetch_add(1, Ordering::Relaxed);
         Self { tag: Tag::next(), since: procfs::now() }
     }
 
     /// Of a leader that an earlier worker started.
     pub(super) fn again((tag, since): (Option<Tag>, u64)) -> Self {
-        STARTED.fetch_add(1, Ordering::Relaxed);
         Self { tag, since }
     }
 }
@@ -125,13 +119,13 @@ pub(super) fn all() -> Vec<Arc<Marks>> {
     trees().values().filter_map(Weak::upgrade).collect()
 }
 
-/// Whether this is the only tree that this program has ever begun to start.
+/// Whether this is the only tree that this program, or a worker before it, has ever begun to start.
+/// Tags are counted before the clone, because a leader may have orphans before it is among the trees.
 pub(super) fn is_only(marks: &Marks) -> bool {
-    marks.since.is_some() && STARTED.load(Ordering::Relaxed) == 1
+    marks.since.is_some() && tag::count() == 1
 }
 
-/// The only tree that this program has ever begun to start, if there is just one: every adopted
-/// orphan belongs to it.
+/// That tree, if there is just one: every adopted orphan belongs to it.
 pub(super) fn only(trees: &[Arc<Marks>]) -> Option<Id> {
     trees.iter().find(|marks| is_only(marks)).map(|marks| marks.id)
 }
@@ -144,11 +138,24 @@ fn trees() -> MutexGuard<'static, BTreeMap<usize, Weak<Marks>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastbyte_sys::registry::Registry;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_tree_is_not_the_only_one_while_another_is_being_started() {
         let first = Marks::new(i32::MAX, Id::fresh(), Some(Birth::next()), None);
         let _starting = Birth::next();
         assert!(!is_only(&first), "an orphan may be of the second");
+    }
+
+    #[test]
+    fn a_tree_that_was_taken_over_is_not_the_only_one_if_an_earlier_worker_had_others() {
+        let (registry, _file) = Registry::create().unwrap();
+        // What the workers before this one have counted.
+        registry.header().tags[1].store(2, Ordering::SeqCst);
+        tag::go_on(registry.header());
+        let again = Some(Birth::again((None, 0)));
+        let taken_over = Marks::new(i32::MAX, Id::fresh(), again, None);
+        assert!(!is_only(&taken_over), "an orphan may be of the other");
     }
 }
