@@ -15,10 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::clock::{self, millis};
 use crate::machine::VERSION;
-pub use crate::message::Told;
-use crate::message::{
-    AskAnswer, Death, LEAVES_FOR_UPGRADE, MOST_BYTES, STOPPING, Said, UPGRADE, Welcome,
-};
+use crate::message::{Death, Done, LEAVES_FOR_UPGRADE, MOST_BYTES, Said, Welcome};
 
 /// A worker's connection with its keeper.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub struct Joined {
     pub last_death: Option<Death>,
     control: OwnedFd,
     /// One question at a time.
-    asking: Mutex<u32>,
+    asking: Mutex<()>,
     stand_in: Mutex<StandIn>,
     stand_in_socket: RawFd,
     left: Mutex<Left>,
@@ -101,7 +98,7 @@ impl Joined {
             since: welcome.since,
             last_death: welcome.last_death,
             control,
-            asking: Mutex::new(0),
+            asking: Mutex::new(()),
             stand_in: Mutex::new(StandIn::start(stand_in_socket)?),
             stand_in_socket,
             left: Mutex::new(Left { lock, listeners, stand_ins }),
@@ -191,7 +188,7 @@ impl Joined {
     pub fn stopping(&self) -> io::Result<()> {
         let _asking = lock(&self.asking);
         packets::send(&self.control, &Said::Stopping.encode(), &[])?;
-        self.answer_to(STOPPING).map(drop)
+        self.until(Done::Stopping)
     }
 
     /// This worker is about to exit on purpose: it is not replaced, and the keeper exits as it does.
@@ -208,7 +205,7 @@ impl Joined {
             return Err(Errno::NAMETOOLONG.into());
         }
         packets::send(&self.control, &message, &[])?;
-        self.answer_to(UPGRADE).map(drop)
+        self.until(Done::Upgrade)
     }
 
     /// Leaves everything to the next worker, which runs the program that was offered. Does not
@@ -218,22 +215,14 @@ impl Joined {
         lastbyte_sys::worker::leave_at_once()
     }
 
-    /// What the keeper knows of the leader with this number, which an earlier worker has cloned.
-    pub fn ask(&self, pid: i32) -> io::Result<Told> {
-        let mut question = lock(&self.asking);
-        *question += 1;
-        packets::send(&self.control, &Said::Ask { question: *question, pid }.encode(), &[])?;
-        self.answer_to(*question)
-    }
-
-    fn answer_to(&self, question: u32) -> io::Result<Told> {
+    /// Until the keeper says so.
+    fn until(&self, done: Done) -> io::Result<()> {
         loop {
             let mut bytes = [0; MOST_BYTES];
             let received = packets::receive(&self.control, &mut bytes, PATIENCE)?;
             let (length, _) = received.ok_or(io::ErrorKind::BrokenPipe)?;
-            let answer = AskAnswer::decode(&bytes[..length]);
-            if let Some(answer) = answer.filter(|answer| answer.question == question) {
-                return Ok(answer.told);
+            if Done::decode(&bytes[..length]) == Some(done) {
+                return Ok(());
             }
         }
     }

@@ -16,9 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::VARIABLE;
 use crate::clock::{self, millis};
 use crate::machine::{Action, End, Event, LOOK_EVERY, Leaving, Machine, Which};
-use crate::message::{
-    AskAnswer, Death, LEAVES_FOR_UPGRADE, MOST_BYTES, STOPPING, Said, Told, UPGRADE, Welcome,
-};
+use crate::message::{Death, Done, LEAVES_FOR_UPGRADE, MOST_BYTES, Said, Welcome};
 use crate::slots::Slots;
 use crate::stand_ins::StandIns;
 
@@ -87,13 +85,13 @@ impl Keeper {
     pub fn keep(self, setup: Setup, tell: impl FnMut(Notice)) -> io::Result<End> {
         let now = clock::now();
         let mut keeping = Keeping {
+            slots: Slots::new(self.registry),
             keeper: self,
             setup,
             tell,
             machine: Machine::new(now),
             worker: None,
             stand_ins: StandIns::default(),
-            slots: Slots::default(),
             since: millis(now),
             hung: false,
             last_death: None,
@@ -198,14 +196,6 @@ impl<T: FnMut(Notice)> Keeping<T> {
                     self.offered = path;
                     events.push(Event::UpgradeOffered);
                 }
-                Said::Ask { question, pid } => {
-                    let worker = Some(living.worker.pid);
-                    self.slots.look(self.machine.living(), worker);
-                    let answer = AskAnswer { question, told: self.slots.ask(pid) };
-                    // A worker that does not read its answers asks again.
-                    let control = living.control.as_ref();
-                    control.map(|control| packets::send(control, &answer.encode(), &[]));
-                }
             }
         }
         match death {
@@ -243,7 +233,7 @@ impl<T: FnMut(Notice)> Keeping<T> {
             self.last_death = Some(death);
             (self.tell)(Notice::Died(death));
         }
-        self.slots.adopt(&self.keeper.registry);
+        self.slots.adopt();
         self.stand_ins.close_unused(&self.keeper.registry);
         Event::Died { status, leaving }
     }
@@ -255,7 +245,7 @@ impl<T: FnMut(Notice)> Keeping<T> {
             Action::SayReady { first } => (self.tell)(Notice::Ready { first }),
             Action::SayStopping => self.stopping(),
             Action::SayPause { deaths, pause } => (self.tell)(Notice::Pause { deaths, pause }),
-            Action::SayUpgradeKnown => self.answer(UPGRADE),
+            Action::SayUpgradeKnown => self.answer(Done::Upgrade),
             Action::KeepProgram => self.keep_program(),
             Action::SayHung => self.hung = true,
             Action::Signal(signal) => {
@@ -271,14 +261,13 @@ impl<T: FnMut(Notice)> Keeping<T> {
     fn stopping(&mut self) {
         self.setup.listeners.clear();
         (self.tell)(Notice::Stopping);
-        self.answer(STOPPING);
+        self.answer(Done::Stopping);
     }
 
-    fn answer(&self, question: u32) {
+    fn answer(&self, done: Done) {
         let control = self.worker.as_ref().and_then(|living| living.control.as_ref());
-        let answer = AskAnswer { question, told: Told::Running };
         // One that is gone needs no answer.
-        control.map(|control| packets::send(control, &answer.encode(), &[]));
+        control.map(|control| packets::send(control, &done.encode(), &[]));
     }
 
     /// The upgrade is done: workers run the file that this one runs, even if another gets its name,

@@ -25,7 +25,7 @@ mod stand_ins;
 mod model;
 
 pub use guard::{Guarded, guard};
-pub use joined::{Health, Joined, Told};
+pub use joined::{Health, Joined};
 pub use keeper::{Keeper, Notice, Setup};
 pub use machine::{End, VERSION};
 pub use message::Death;

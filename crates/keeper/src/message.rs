@@ -28,41 +28,22 @@ pub(crate) enum Said {
     },
     Ready,
     Stopping,
-    /// What is known of the adopted leader with this number?
-    Ask {
-        question: u32,
-        pid: i32,
-    },
     /// When this worker leaves for it, the next one runs this program.
     Upgrade {
         path: OsString,
     },
 }
 
-/// The number of the question that [`Said::Stopping`] is.
-pub(crate) const STOPPING: u32 = 0;
-/// The number of the question that [`Said::Upgrade`] is.
-pub(crate) const UPGRADE: u32 = u32::MAX;
+/// The keeper's answer: it has done what was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Done {
+    Stopping = 0,
+    Upgrade = u32::MAX,
+}
 
 /// What `leaving` is for a worker that leaves for an upgrade; for another it is its code and 1.
 pub(crate) const LEAVES_FOR_UPGRADE: u32 = u32::MAX;
-
-/// The keeper's answer to [`Said::Ask`], [`Said::Stopping`] and [`Said::Upgrade`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AskAnswer {
-    pub(crate) question: u32,
-    pub(crate) told: Told,
-}
-
-/// What the keeper knows of a leader that it adopted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    Running,
-    /// How it ended is in its slot.
-    Exited,
-    /// It is no child of the keeper: how it ended will never be known.
-    Unknown,
-}
 
 /// The keeper's answer to [`Said::Hello`]. With it come the registry, the stand-in's socket, the lock,
 /// the listeners and the sockets of older stand-ins, in this order.
@@ -91,10 +72,9 @@ const UPGRADE_KIND: [u8; 4] = 5_u32.to_ne_bytes();
 impl Said {
     pub(crate) fn encode(&self) -> Vec<u8> {
         to_bytes(match self {
-            Self::Hello { version } => [1, *version, 0],
-            Self::Ready => [2, 0, 0],
-            Self::Stopping => [3, 0, 0],
-            Self::Ask { question, pid } => [4, *question, pid.cast_unsigned()],
+            Self::Hello { version } => [1, *version],
+            Self::Ready => [2, 0],
+            Self::Stopping => [3, 0],
             Self::Upgrade { path } => return [&UPGRADE_KIND, path.as_bytes()].concat(),
         })
     }
@@ -107,25 +87,22 @@ impl Said {
             [1, version, ..] => Some(Self::Hello { version }),
             [2, ..] => Some(Self::Ready),
             [3, ..] => Some(Self::Stopping),
-            [4, question, pid] => Some(Self::Ask { question, pid: pid.cast_signed() }),
             _ => None,
         }
     }
 }
 
-impl AskAnswer {
+impl Done {
     pub(crate) fn encode(self) -> Vec<u8> {
-        to_bytes([self.question, self.told as u32])
+        to_bytes([self as u32, 0])
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let told = match to_words(bytes)[..] {
-            [question, 0] => (question, Told::Running),
-            [question, 1] => (question, Told::Exited),
-            [question, 2] => (question, Told::Unknown),
-            _ => return None,
-        };
-        Some(Self { question: told.0, told: told.1 })
+        match to_words(bytes)[..] {
+            [0, ..] => Some(Self::Stopping),
+            [u32::MAX, ..] => Some(Self::Upgrade),
+            _ => None,
+        }
     }
 }
 
@@ -206,17 +183,15 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood() {
-        let ask = Said::Ask { question: 7, pid: i32::MAX };
         let upgrade = Said::Upgrade { path: "/opt/last byte".into() };
-        for said in [Said::Hello { version: 3 }, Said::Ready, Said::Stopping, ask, upgrade] {
+        for said in [Said::Hello { version: 3 }, Said::Ready, Said::Stopping, upgrade] {
             assert_eq!(Said::decode(&said.encode()), Some(said));
         }
-        for told in [Told::Running, Told::Exited, Told::Unknown] {
-            let answer = AskAnswer { question: u32::MAX, told };
-            assert_eq!(AskAnswer::decode(&answer.encode()), Some(answer));
+        for done in [Done::Stopping, Done::Upgrade] {
+            assert_eq!(Done::decode(&done.encode()), Some(done));
         }
         assert_eq!(Said::decode(b"something else"), None);
-        assert_eq!(AskAnswer::decode(b""), None);
+        assert_eq!(Done::decode(b""), None);
     }
 
     #[test]

@@ -5,19 +5,23 @@ use lastbyte_sys::{adopted, orphans};
 
 use crate::clock;
 use crate::machine::{Duty, Seen, is_kept};
-use crate::message::Told;
 
 /// The slots whose leaders may be children of the keeper. The living worker's are not among them:
 /// its leaders are its own children.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slots {
+    registry: Registry,
     places: Vec<Place>,
 }
 
 impl Slots {
+    pub(crate) fn new(registry: Registry) -> Self {
+        Self { registry, places: Vec::new() }
+    }
+
     /// Takes over what a dead worker has entered.
-    pub(crate) fn adopt(&mut self, registry: &Registry) {
-        self.places = registry.used().collect();
+    pub(crate) fn adopt(&mut self) {
+        self.places = self.registry.used().collect();
     }
 
     /// Does what is due for each slot, and reaps every other child that has exited, except the
@@ -32,22 +36,32 @@ impl Slots {
             let slot = see(*place);
             slot.is_adopted(living) && slot.pid.is_some() && slot.leader != Leader::Reaped
         });
-        reap_others(&self.seen(), worker);
+        self.reap_others(worker);
+    }
+
+    /// Orphans of commands, stand-ins, and what is no slot's any more.
+    fn reap_others(&self, worker: Option<i32>) {
+        loop {
+            let has_exited = |pid: &i32| matches!(adopted::peek(*pid), Ok(Some(_)));
+            let mut zombies = orphans::children();
+            zombies.retain(|pid| Some(*pid) != worker && has_exited(pid));
+            if zombies.is_empty() {
+                return;
+            }
+            // Of all slots, and only now: the worker may have died since we last looked for it, and
+            // then its leaders are among our children before we have adopted its slots.
+            let slots: Vec<Seen> = self.registry.used().map(see).collect();
+            let others = zombies.into_iter().filter(|pid| !is_kept(*pid, &slots));
+            // A list may miss a child if others are reaped meanwhile.
+            if others.filter(|pid| matches!(adopted::reap(*pid), Ok(Some(_)))).count() == 0 {
+                return;
+            }
+        }
     }
 
     /// Whether a zombie waits for its ending to be journalled. Nothing tells the keeper when it is.
     pub(crate) fn is_waiting(&self) -> bool {
         self.seen().iter().any(|slot| slot.exit_is_known || slot.leader == Leader::Released)
-    }
-
-    /// What is known of the leader with this number.
-    pub(crate) fn ask(&self, pid: i32) -> Told {
-        let is_it = |slot: &&Seen| slot.pid == Some(pid) && slot.leader == Leader::Kept;
-        match self.seen().iter().find(is_it) {
-            Some(slot) if slot.exit_is_known => Told::Exited,
-            Some(_) if adopted::peek(pid).is_ok() => Told::Running,
-            Some(_) | None => Told::Unknown,
-        }
     }
 
     fn seen(&self) -> Vec<Seen> {
@@ -85,14 +99,37 @@ fn do_duty(place: Place, duty: Duty) {
     }
 }
 
-/// Orphans of commands, stand-ins, and what is no slot's any more.
-fn reap_others(slots: &[Seen], worker: Option<i32>) {
-    loop {
-        let is_other = |pid: &i32| Some(*pid) != worker && !is_kept(*pid, slots);
-        let reaped = orphans::children().into_iter().filter(is_other);
-        // A list may miss a child if others are reaped meanwhile.
-        if reaped.filter(|pid| matches!(adopted::reap(*pid), Ok(Some(_)))).count() == 0 {
-            return;
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastbyte_sys::spawn::{Mechanism, Output, Request, Spawned, Spawners, Stdin, open_ends};
+    use lastbyte_testkit::eventually;
+
+    /// A keeper may look while its worker dies, and then has the worker's leaders before it knows.
+    #[test]
+    fn a_leader_is_not_reaped_as_an_orphan_before_its_slot_is_adopted() {
+        let (registry, _file) = Registry::create().unwrap();
+        registry.header().generation.store(1, std::sync::atomic::Ordering::SeqCst);
+        let slot = registry.enter(1).unwrap();
+        let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).unwrap();
+        let (_ours, childs) = open_ends(Stdin::Null, Output::Merged).unwrap();
+        let request = Request {
+            programs: vec![c"/bin/true".into()],
+            argv: vec![c"true".into()],
+            cwd: c"/".into(),
+            place: Some(slot.place()),
+            ..Request::default()
+        };
+        spawners.submit(1, request, &childs).unwrap();
+        let mut answer = None;
+        eventually("it is started", || {
+            answer = answers.receive().ok().flatten();
+            answer.is_some()
+        });
+        let Some(Ok(Spawned::Held(child))) = answer.map(|answer| answer.result) else { panic!() };
+        let is_zombie = || matches!(adopted::peek(child.pid()), Ok(Some(_)));
+        eventually("it exits", is_zombie);
+        Slots::new(registry).look(Some(1), None);
+        assert!(is_zombie(), "its status is still there");
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use lastbyte_keeper::{End, Health, Joined, Keeper, Notice, Setup, Told};
+use lastbyte_keeper::{End, Health, Joined, Keeper, Notice, Setup};
 use lastbyte_sys::registry::{Entered, Inherited, Leader, Purpose, Slot};
 use lastbyte_sys::spawn::{
     Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, open_ends,
@@ -118,7 +118,8 @@ fn say(folder: &Path, name: &str, what: impl ToString) {
 type Started = (std::sync::Arc<Slot>, Entered, lastbyte_sys::Child);
 
 fn start_commands(joined: &Joined, scenario: &str, folder: &Path) -> Vec<Started> {
-    let go = format!("while [ ! -e {}/go ]; do sleep 0.01; done", folder.display());
+    // The folder goes with the test, whatever came of it.
+    let go = format!("while [ -e {0} ] && [ ! -e {0}/go ]; do sleep 0.01; done", folder.display());
     let script = |number: usize| match scenario {
         "orphan" => format!(
             "(sh -c 'echo $$ > {0}/o; mv {0}/o {0}/orphan; sleep 0.2' &) &",
@@ -180,14 +181,8 @@ fn finish(joined: &Joined, inherited: Inherited) -> String {
         File::from(copy).read_to_string(&mut text).unwrap();
         place.set_descriptor(purpose, None);
     }
-    let exit = loop {
-        if let Some(exit) = place.exit() {
-            break exit;
-        }
-        assert_ne!(joined.ask(place.pid().unwrap()).unwrap(), Told::Unknown);
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    assert_eq!(joined.ask(place.pid().unwrap()).unwrap(), Told::Exited);
+    eventually("the keeper tells its exit", || place.exit().is_some());
+    let exit = place.exit().unwrap();
     assert!(exit.executed);
     let pid = place.pid().unwrap();
     place.set_leader(Leader::Released);
@@ -401,6 +396,8 @@ fn orphans() {
     let mut kept = Kept::start("orphan");
     let orphan: u32 = kept.file("orphan").trim().parse().unwrap();
     eventually("the orphan is reaped", || !Path::new(&format!("/proc/{orphan}")).exists());
+    // Each of the three commands has left one.
+    eventually("all orphans are reaped", || !kept.others("sh").iter().any(|pid| is_alive(*pid)));
     kept.leave(0);
 }
 
