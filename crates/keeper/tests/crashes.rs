@@ -185,7 +185,7 @@ fn finish(joined: &Joined, inherited: Inherited) -> String {
     let exit = place.exit().unwrap();
     assert!(exit.executed);
     let pid = place.pid().unwrap();
-    place.set_leader(Leader::Released);
+    place.release();
     eventually("the keeper reaps it", || place.leader() == Leader::Reaped);
     eventually("it is no zombie", || !Path::new(&format!("/proc/{pid}")).exists());
     let result = format!("{} {text:?} {:?}", place.id(), exit.status);

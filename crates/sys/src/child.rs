@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::pipe::retry;
 use crate::raw::{check, number, syscall};
-use crate::registry::{Leader, Slot};
+use crate::registry::{Place, Slot};
 use crate::{Signal, leaders};
 
 /// An unreaped child that leads a session and a process group of its own.
@@ -217,7 +217,7 @@ impl Child {
 
     /// The keeper may reap it.
     fn release(&self) {
-        self.slot.iter().for_each(|slot| slot.place().set_leader(Leader::Released));
+        self.slot.iter().for_each(|slot| slot.place().release());
         leaders::reaped(self.pid);
     }
 }
@@ -273,11 +273,11 @@ pub(crate) fn abandon(pid: Pid) {
 }
 
 fn reap(pid: Pid, pidfd: BorrowedFd<'_>, slot: Option<&Arc<Slot>>) -> Result<Exited, Lost> {
-    let mark = |leader| slot.into_iter().for_each(|slot| slot.place().set_leader(leader));
-    mark(Leader::Released);
+    let place = slot.map(|slot| slot.place());
+    place.into_iter().for_each(Place::release);
     let answer = wait(pidfd, libc::WEXITED);
     leaders::reaped(pid);
-    mark(Leader::Reaped);
+    place.into_iter().for_each(Place::reaped_by_worker);
     match answer {
         Ok(Some(exited)) => Ok(exited.into()),
         Ok(None) | Err(_) => taken_by_others(pidfd),

@@ -84,17 +84,23 @@ pub struct Header {
     pub tags: [AtomicU64; 2],
 }
 
-/// How far a leader has come.
+/// How far a leader has come. It never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Leader {
     /// It is not born, or its status must be kept.
-    Kept = 0,
+    Kept,
     /// Its ending is journalled: its parent reaps it.
-    Released = 1,
+    Released,
     /// Its number may be another's by now.
-    Reaped = 2,
+    Reaped,
 }
+
+/// The bits of the same, which are only ever added while a slot is used.
+const RELEASED: u32 = 1;
+const REAPED: u32 = 2;
+/// The worker has no more use for the slot of a leader that the keeper has yet to reap. Of the two,
+/// the one that adds its bit last frees the slot, so nobody frees one that is another's by then.
+const ABANDONED: u32 = 4;
 
 /// How a leader ended, as its keeper saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +200,8 @@ impl Registry {
         )?;
         LOWEST_FREE.store(index + 1, relaxed);
         let place = Place { words };
+        // A worker that took over may have added bits after the keeper had freed it.
+        words.leader.store(0, Ordering::SeqCst);
         words.generation.store(self.generation(), Ordering::SeqCst);
         place.set_id(id);
         Some(Arc::new(Slot { place, index, registry: *self }))
@@ -268,14 +276,25 @@ impl Place {
 
     pub fn leader(self) -> Leader {
         match self.words.leader.load(Ordering::SeqCst) {
-            0 => Leader::Kept,
-            1 => Leader::Released,
-            _ => Leader::Reaped,
+            bits if bits & REAPED != 0 => Leader::Reaped,
+            bits if bits & RELEASED != 0 => Leader::Released,
+            _ => Leader::Kept,
         }
     }
 
-    pub fn set_leader(self, leader: Leader) {
-        self.words.leader.store(leader as u32, Ordering::SeqCst);
+    /// Its ending is journalled.
+    pub fn release(self) {
+        self.add(RELEASED);
+    }
+
+    /// For a worker: it has reaped the leader, which was its own child.
+    pub(crate) fn reaped_by_worker(self) {
+        self.add(REAPED);
+    }
+
+    /// Returns the bits before.
+    fn add(self, bit: u32) -> u32 {
+        self.words.leader.fetch_or(bit, Ordering::SeqCst)
     }
 
     /// Generation and number of a descriptor in use.
@@ -330,7 +349,7 @@ impl Place {
     }
 
     /// Makes room for another process. No descriptor is in use and the leader is reaped, or was
-    /// never born. Worker and keeper may both come to it: one of them does it.
+    /// never born.
     fn free(self) {
         let Words { used, generation, pid, step, leader, exited, id, descriptors, exit, notes } =
             self.words;
@@ -347,8 +366,7 @@ impl Place {
 
     /// For the keeper: it has reaped the leader. Frees the slot if the worker has no more use for it.
     pub fn reaped(self) {
-        self.set_leader(Leader::Reaped);
-        if self.id() == 0 {
+        if self.add(REAPED) & ABANDONED != 0 {
             self.free();
         }
     }
@@ -391,10 +409,8 @@ impl Drop for Slot {
         if place.generation() == self.registry.generation() {
             place.free();
         } else {
-            // The keeper may be about to reap its leader. Then it frees the slot.
             place.set_id(0);
-            let is_reaped = place.leader() == Leader::Reaped || place.pid().is_none();
-            if is_reaped {
+            if place.add(ABANDONED) & REAPED != 0 || place.pid().is_none() {
                 place.free();
             }
         }
@@ -485,6 +501,52 @@ mod tests {
         drop(entered);
         assert_eq!(place.descriptor(Purpose::Error), None);
         assert_eq!(registry.used().count(), 0);
+    }
+
+    /// The slot of an earlier worker's process, as the next worker has it.
+    fn taken_over(registry: &Registry) -> Arc<Slot> {
+        let generation = &registry.header().generation;
+        generation.store(1, Ordering::SeqCst);
+        let slot = registry.enter(1).unwrap();
+        let place = slot.place();
+        place.pid_word().store(7, Ordering::SeqCst);
+        // Its worker is gone, and never drops it.
+        Box::leak(Box::new(slot));
+        generation.store(2, Ordering::SeqCst);
+        place.release();
+        registry.take_over(place)
+    }
+
+    #[test]
+    fn a_slot_is_freed_by_the_last_of_worker_and_keeper() {
+        let (registry, _file) = Registry::create().unwrap();
+        let slot = taken_over(&registry);
+        let place = slot.place();
+        drop(slot);
+        assert_eq!(registry.used().count(), 1, "its leader is a zombie");
+        place.reaped();
+        assert_eq!(registry.used().count(), 0);
+        let slot = taken_over(&registry);
+        slot.place().reaped();
+        assert_eq!(registry.used().count(), 1, "the worker has it");
+        drop(slot);
+        assert_eq!(registry.used().count(), 0);
+    }
+
+    #[test]
+    fn a_slot_begins_anew_whatever_was_added_after_it_was_freed() {
+        let (registry, _file) = Registry::create().unwrap();
+        let slot = taken_over(&registry);
+        let place = slot.place();
+        drop(slot);
+        place.reaped();
+        // A worker that has found it in use a moment before.
+        place.release();
+        drop(registry.take_over(place));
+        let slot = registry.enter(2).unwrap();
+        assert_eq!((slot.place().id(), slot.place().leader()), (2, Leader::Kept));
+        slot.place().reaped();
+        assert_eq!(registry.used().count(), 1, "nobody has abandoned it");
     }
 
     #[test]

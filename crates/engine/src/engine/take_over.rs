@@ -76,11 +76,11 @@ impl Inner {
         let ends = Ends::taken_over(descriptors, &slot);
         if past.ended.is_some() {
             // Its worker died before it could say so.
-            release(place);
+            place.release();
             return self.go_on_late(past, cgroup, (slot, ends));
         }
         if !has_run(place) {
-            release(place);
+            place.release();
             self.trees.regrow(0, past.launched.spec.id, cgroup).give_back_if_empty();
             self.journal.iter().for_each(|journal| journal.failed(past.launched.spec.id));
             return Ok(TakenOver::NeverRan);
@@ -224,15 +224,8 @@ pub(super) fn give_up(registry: Registry, inherited: Vec<Inherited>) {
             // It is not reaped, so the number is its own.
             signal_unreaped_group(pid, Signal::KILL);
         }
-        release(place);
+        place.release();
         drop(Ends::taken_over(descriptors, &registry.take_over(place)));
-    }
-}
-
-/// Lets the keeper reap the leader.
-fn release(place: Place) {
-    if place.leader() == Leader::Kept {
-        place.set_leader(Leader::Released);
     }
 }
 
