@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -118,31 +118,36 @@ impl Joined {
         lock(&self.left).lock.take()
     }
 
-    /// What earlier workers have left: every slot that is in use, with its descriptors. To be called
-    /// before this worker enters a process of its own. What no stand-in has is removed from its slot.
+    /// What earlier workers have left: every slot that is in use, with copies of its descriptors. To
+    /// be called before this worker enters a process of its own. Fails if not everything fits into
+    /// this process's table.
     ///
-    /// Fails if not everything fits into this process's table. Then the old stand-ins still have it.
-    pub fn take_descriptors(&self) -> io::Result<Vec<Inherited>> {
+    /// The old stand-ins have it too, until [`Joined::has_taken_over`].
+    pub fn copy_descriptors(&self) -> io::Result<Vec<Inherited>> {
         let places: Vec<Place> = self.registry.used().collect();
-        let mut inherited: Vec<Inherited> =
-            places.iter().map(|place| Inherited { place: *place, descriptors: vec![] }).collect();
-        let stand_ins = std::mem::take(&mut lock(&self.left).stand_ins);
+        let of = |place: &Place| Inherited { place: *place, descriptors: vec![], lost: false };
+        let mut inherited: Vec<Inherited> = places.iter().map(of).collect();
+        let left = lock(&self.left);
         for (generation, entries) in self.entered(&places) {
             for part in entries.chunks(MOST_NUMBERS) {
-                let given = self.fetch(stand_ins.get(&generation), part)?;
+                let given = self.fetch(left.stand_ins.get(&generation), part)?;
                 for ((index, purpose, _), given) in part.iter().zip(given) {
-                    let Inherited { place, descriptors } = &mut inherited[*index];
-                    let entry = given.as_ref().map(|copy| (self.generation, copy.as_raw_fd()));
-                    place.set_descriptor(*purpose, entry);
+                    let Inherited { descriptors, lost, .. } = &mut inherited[*index];
+                    *lost |= given.is_none();
                     descriptors.extend(given.map(|copy| (*purpose, copy)));
                 }
             }
         }
+        Ok(inherited)
+    }
+
+    /// Everything is entered as this worker's: lets the old stand-ins go.
+    pub fn has_taken_over(&self) {
+        let stand_ins = std::mem::take(&mut lock(&self.left).stand_ins);
         for socket in stand_ins.values() {
             // One that cannot be told is gone.
             _ = stand_in::ask(socket, self.question(), Question::Go, PATIENCE);
         }
-        Ok(inherited)
     }
 
     /// What earlier workers have entered, by generation: the index of its slot, its purpose and its
@@ -212,7 +217,12 @@ impl Joined {
     /// return.
     pub fn leave_for_upgrade(&self) -> ! {
         self.registry.header().leaving.store(LEAVES_FOR_UPGRADE, Ordering::SeqCst);
-        lastbyte_sys::worker::leave_at_once()
+        lastbyte_sys::worker::leave_at_once(0)
+    }
+
+    /// Leaves everything to the next worker, because this one cannot take it over. Does not return.
+    pub fn leave_to_the_next(&self) -> ! {
+        lastbyte_sys::worker::leave_at_once(1)
     }
 
     /// Until the keeper says so.

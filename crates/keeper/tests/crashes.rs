@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -72,12 +72,12 @@ fn work(joined: &Joined, scenario: &str, folder: &Path) {
         "crash" => {}
         "half" if joined.generation == 2 => {
             // Everything is fetched and entered, and the old stand-in is gone.
-            let _taken = joined.take_descriptors().unwrap();
+            let _taken = take_over(joined);
             say(folder, "taken", 2);
             wait_to_be_killed();
         }
         "torture" if !folder.join("go").exists() && joined.generation > 1 => {
-            let _taken = joined.take_descriptors().unwrap();
+            let _taken = take_over(joined);
             joined.ready().unwrap();
             wait_to_be_killed();
         }
@@ -113,6 +113,9 @@ fn say(folder: &Path, name: &str, what: impl ToString) {
     fs::write(&unnamed, what.to_string()).unwrap();
     fs::rename(unnamed, folder.join(name)).unwrap();
 }
+
+/// What this worker has taken over of a command.
+type TakenOver = (std::sync::Arc<Slot>, Vec<Entered>);
 
 /// What this worker has of a command until it dies.
 type Started = (std::sync::Arc<Slot>, Entered, lastbyte_sys::Child);
@@ -160,26 +163,37 @@ fn start_command(joined: &Joined, script: &str, id: u128) -> Started {
 
 /// Takes over everything, reads it to its end, and says what it was.
 fn finish_all(joined: &Joined, folder: &Path) {
-    let inherited = joined.take_descriptors().unwrap();
+    let inherited = take_over(joined);
     let kinds: Vec<u8> = joined.take_listeners().iter().map(|(kind, _)| *kind).collect();
     say(folder, "listeners", format!("{kinds:?}"));
-    let mut results: Vec<String> =
-        inherited.into_iter().map(|inherited| finish(joined, inherited)).collect();
+    let mut results: Vec<String> = inherited.into_iter().map(finish).collect();
     results.sort();
     say(folder, "results", results.join("\n"));
 }
 
-fn finish(joined: &Joined, inherited: Inherited) -> String {
-    let Inherited { place, descriptors } = inherited;
-    let slot = joined.registry.take_over(place);
+fn take_over(joined: &Joined) -> Vec<TakenOver> {
+    let inherited = joined.copy_descriptors().unwrap();
+    let taken_over = inherited.into_iter().map(|Inherited { place, descriptors, lost }| {
+        assert!(!lost);
+        let slot = joined.registry.take_over(place);
+        let enter = |(purpose, copy)| Entered::new(copy, Some(&slot), purpose);
+        let entered: Vec<Entered> = descriptors.into_iter().map(enter).collect();
+        entered.iter().for_each(Entered::enter);
+        slot.own();
+        (slot, entered)
+    });
+    let taken_over = taken_over.collect();
+    joined.has_taken_over();
+    taken_over
+}
+
+fn finish((slot, entered): TakenOver) -> String {
+    let place = slot.place();
     let mut text = String::new();
-    for (purpose, descriptor) in descriptors {
-        let entered = place.descriptor(purpose).unwrap();
-        assert_eq!(entered.0, joined.generation);
-        let copy: OwnedFd = descriptor;
-        rustix::fs::fcntl_setfl(&copy, rustix::fs::OFlags::empty()).unwrap();
+    for descriptor in entered {
+        rustix::fs::fcntl_setfl(&descriptor, rustix::fs::OFlags::empty()).unwrap();
+        let copy = descriptor.as_fd().try_clone_to_owned().unwrap();
         File::from(copy).read_to_string(&mut text).unwrap();
-        place.set_descriptor(purpose, None);
     }
     eventually("the keeper tells its exit", || place.exit().is_some());
     let exit = place.exit().unwrap();

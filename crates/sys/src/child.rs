@@ -48,6 +48,19 @@ enum Parent {
     Keeper,
 }
 
+/// A leader that an earlier worker has started. Dropping it does nothing to it.
+#[derive(Debug)]
+pub struct Found {
+    pid: Pid,
+    pidfd: OwnedFd,
+}
+
+impl Found {
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+}
+
 /// The child's pidfd, for waiting until it exits: readable from then on. It stays open after the
 /// child is reaped, and can only be polled.
 #[derive(Debug)]
@@ -118,14 +131,22 @@ impl Child {
         Self { pid, pidfd: Some(Arc::new(pidfd)), parent: Parent::Us, slot: None }
     }
 
-    /// The leader of this slot, which an earlier worker cloned: now a child of the keeper. `None` if
-    /// it was never born, or is gone.
-    pub fn taken_over(slot: Arc<Slot>) -> Option<Self> {
-        let pid = Pid::from_raw(slot.place().pid()?)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    /// The leader that an earlier worker entered here: now a child of the keeper, and not reaped.
+    /// `None` if it was never born, or is gone.
+    pub fn find(place: Place) -> Result<Option<Found>, Errno> {
+        let Some(pid) = place.pid().and_then(Pid::from_raw) else { return Ok(None) };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Some(Found { pid, pidfd })),
+            Err(Errno::SRCH) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// That leader as this worker's own.
+    pub fn taken_over(Found { pid, pidfd }: Found, slot: Arc<Slot>) -> Self {
         leaders::taken_over(pid);
         let (pidfd, parent) = (Some(Arc::new(pidfd)), Parent::Keeper);
-        Some(Self { pid, pidfd, parent, slot: Some(slot) })
+        Self { pid, pidfd, parent, slot: Some(slot) }
     }
 
     /// It is entered in this slot until it is reaped.

@@ -43,7 +43,7 @@ pub mod user;
 pub mod worker;
 
 pub use child::{
-    Child, ExitWatch, Exited, Lost, Status, Usage, exceeds_own_peak, signal_unreaped_group,
+    Child, ExitWatch, Exited, Found, Lost, Status, Usage, exceeds_own_peak, signal_unreaped_group,
 };
 pub use own_program::OwnProgram;
 pub use rustix::io::Errno;

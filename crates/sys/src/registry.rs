@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::fs::{fstat, ftruncate};
 use rustix::io::Errno;
@@ -204,13 +204,14 @@ impl Registry {
         words.leader.store(0, Ordering::SeqCst);
         words.generation.store(self.generation(), Ordering::SeqCst);
         place.set_id(id);
-        Some(Arc::new(Slot { place, index, registry: *self }))
+        Some(Arc::new(Slot { place, index, registry: *self, is_ours: AtomicBool::new(true) }))
     }
 
-    /// The slot of a process that an earlier worker entered. Only one handle of it may be made.
+    /// The slot of a process that an earlier worker entered. Only one handle of it may be made. It
+    /// stays as it is until it is [ours](Slot::own).
     pub fn take_over(&self, place: Place) -> Arc<Slot> {
         // It is not known which one it is, so the next search finds it in its turn.
-        Arc::new(Slot { place, index: 0, registry: *self })
+        Arc::new(Slot { place, index: 0, registry: *self, is_ours: AtomicBool::new(false) })
     }
 
     fn generation(&self) -> u32 {
@@ -381,11 +382,13 @@ const FREEING: u32 = 2;
 /// workers.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
 
-/// What a worker takes over of one process: its place, and the descriptors that were in use.
+/// What a worker takes over of one process: its place, and copies of the descriptors that were in use.
 #[derive(Debug)]
 pub struct Inherited {
     pub place: Place,
     pub descriptors: Vec<(Purpose, OwnedFd)>,
+    /// Some of them are gone: their stand-in died with its worker.
+    pub lost: bool,
 }
 
 /// The slot of a process of this worker, which is free again when nothing of the process is left:
@@ -395,16 +398,36 @@ pub struct Slot {
     place: Place,
     index: usize,
     registry: Registry,
+    is_ours: AtomicBool,
 }
 
 impl Slot {
     pub fn place(&self) -> Place {
         self.place
     }
+
+    /// Takes over for good: everything of it that is in use is entered as this worker's. Until then
+    /// nothing is changed, so that this worker can leave it to the next one.
+    pub fn own(&self) {
+        let ours = self.registry.generation();
+        for purpose in Purpose::ALL {
+            if self.place.descriptor(purpose).is_some_and(|(generation, _)| generation != ours) {
+                self.place.set_descriptor(purpose, None);
+            }
+        }
+        self.is_ours.store(true, Ordering::SeqCst);
+    }
+
+    fn is_ours(&self) -> bool {
+        self.is_ours.load(Ordering::SeqCst)
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        if !self.is_ours() {
+            return;
+        }
         let place = self.place;
         if place.generation() == self.registry.generation() {
             place.free();
@@ -419,7 +442,8 @@ impl Drop for Slot {
 }
 
 /// A descriptor that is entered in its process's slot, if it has one, and is removed from there
-/// before it is closed.
+/// before it is closed. In a slot that is not ours yet, the stand-in of an earlier worker still has the
+/// one that is entered.
 #[derive(Debug)]
 pub struct Entered {
     descriptor: OwnedFd,
@@ -428,18 +452,26 @@ pub struct Entered {
 
 impl Entered {
     pub fn new(descriptor: OwnedFd, slot: Option<&Arc<Slot>>, purpose: Purpose) -> Self {
-        if let Some(slot) = slot {
-            let entry = (slot.registry.generation(), descriptor.as_raw_fd());
-            slot.place.set_descriptor(purpose, Some(entry));
+        let entered = Self { descriptor, slot: slot.map(|slot| (Arc::clone(slot), purpose)) };
+        if slot.is_some_and(|slot| slot.is_ours()) {
+            entered.enter();
         }
-        Self { descriptor, slot: slot.map(|slot| (Arc::clone(slot), purpose)) }
+        entered
+    }
+
+    /// In a slot that is about to be ours.
+    pub fn enter(&self) {
+        if let Some((slot, purpose)) = &self.slot {
+            let entry = (slot.registry.generation(), self.descriptor.as_raw_fd());
+            slot.place.set_descriptor(*purpose, Some(entry));
+        }
     }
 }
 
 impl Drop for Entered {
     /// Runs before the descriptor is closed: its number may be another's at once.
     fn drop(&mut self) {
-        if let Some((slot, purpose)) = &self.slot {
+        if let Some((slot, purpose)) = self.slot.as_ref().filter(|(slot, _)| slot.is_ours()) {
             slot.place.set_descriptor(*purpose, None);
         }
     }
@@ -514,7 +546,9 @@ mod tests {
         Box::leak(Box::new(slot));
         generation.store(2, Ordering::SeqCst);
         place.release();
-        registry.take_over(place)
+        let slot = registry.take_over(place);
+        slot.own();
+        slot
     }
 
     #[test]
@@ -542,11 +576,41 @@ mod tests {
         place.reaped();
         // A worker that has found it in use a moment before.
         place.release();
-        drop(registry.take_over(place));
+        let late = registry.take_over(place);
+        late.own();
+        drop(late);
         let slot = registry.enter(2).unwrap();
         assert_eq!((slot.place().id(), slot.place().leader()), (2, Leader::Kept));
         slot.place().reaped();
         assert_eq!(registry.used().count(), 1, "nobody has abandoned it");
+    }
+
+    #[test]
+    fn a_slot_that_is_not_ours_yet_stays_as_it_is() {
+        let (registry, file) = Registry::create().unwrap();
+        let generation = &registry.header().generation;
+        generation.store(1, Ordering::SeqCst);
+        let slot = registry.enter(1).unwrap();
+        let place = slot.place();
+        Box::leak(Box::new(slot));
+        let entered = [Some((1, 50)), Some((1, 51))];
+        let [output, input] = [Purpose::Output, Purpose::Input];
+        place.set_descriptor(output, entered[0]);
+        place.set_descriptor(input, entered[1]);
+        let shown = || [output, input].map(|purpose| place.descriptor(purpose));
+        generation.store(2, Ordering::SeqCst);
+        let slot = registry.take_over(place);
+        drop(Entered::new(file.try_clone().unwrap(), Some(&slot), output));
+        drop(slot);
+        assert_eq!((shown(), place.id()), (entered, 1), "this worker gave up");
+        let (slot, number) = (registry.take_over(place), file.as_raw_fd());
+        let copy = Entered::new(file, Some(&slot), output);
+        assert_eq!(shown(), entered);
+        copy.enter();
+        slot.own();
+        assert_eq!(shown(), [Some((2, number)), None], "its input was closed meanwhile");
+        drop((slot, copy));
+        assert_eq!(registry.used().count(), 0);
     }
 
     #[test]

@@ -149,9 +149,9 @@ pub fn try_out(program: &Path, argument: &str, patience: Duration) -> io::Result
 
 /// Ends this process as a kill would: nothing is dropped, flushed or closed, so that everything
 /// stays in the registry and with the stand-in.
-pub fn leave_at_once() -> ! {
+pub fn leave_at_once(code: u8) -> ! {
     // SAFETY: it takes a number, runs no code of this program and does not return.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(code.into()) }
 }
 
 /// For the worker, before it starts a thread: its socket to the keeper, if it has a keeper. The

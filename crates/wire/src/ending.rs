@@ -116,7 +116,8 @@ pub enum Kept {
     Dropped {
         dropped: Vec<Range>,
     },
-    /// Writing to the disk failed at offset `at`; the newest bytes are in memory.
+    /// Writing to the disk failed at offset `at`; the newest bytes are in memory. If `errno` is 32
+    /// (`EPIPE`), the output was cut there: its pipe was lost in a crash of the server.
     Failed {
         errno: i32,
         at: u64,

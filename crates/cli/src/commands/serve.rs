@@ -159,23 +159,26 @@ impl Args {
             .filter_map(|(kind, listener)| Some((SocketKind::from_number(kind)?, listener)));
         let given: Vec<_> = given.collect();
         let state = paths::state_dir(self.state.as_deref())?;
-        let serving = self.in_runtime(async |signals| {
+        let serve = async |signals: &mut Signals| {
             let (kept_by, upgrades) = kept::kept_by(&joined);
             let _beating = kept::beat(Arc::clone(&joined), Arc::clone(&kept_by), &state);
             let listeners = self.kept_listeners(&state, given, joined.first)?;
             self.serve(&state, listeners, Some((&joined, &kept_by, upgrades)), signals).await
+        };
+        let serving = self.in_runtime(serve, |error| {
+            if !joined.first {
+                // As if it had crashed, while the owners of processes still live.
+                print::message(format_args!("{error:#}"));
+                joined.leave_to_the_next();
+            }
         });
-        let code = serving.as_ref().map_or_else(exit_code::from_error, |code| *code);
-        // A later worker that fails is replaced like one that crashes.
-        if serving.is_ok() || joined.first {
-            joined.leaving(code);
-        }
+        joined.leaving(serving.as_ref().map_or_else(exit_code::from_error, |code| *code));
         serving
     }
 
     /// Without a keeper. Returns the exit code.
     fn serve_alone(&self, state: &Path, handed_over: HandedOver) -> anyhow::Result<u8> {
-        self.in_runtime(async |signals| {
+        let serve = async |signals: &mut Signals| {
             let _lock = StateLock::take(state)?;
             instance::forget_address(state)
                 .context("cannot remove the address file of an earlier server")?;
@@ -185,13 +188,16 @@ impl Args {
             let _address = AddressFile::write(state, socket)
                 .context("cannot write the address file in the state directory")?;
             self.serve(state, listeners, None, signals).await
-        })
+        };
+        self.in_runtime(serve, |_| {})
     }
 
-    /// Serves by this function, which returns the second signal, if one cut the shutdown short.
+    /// Serves by this function, which returns the second signal, if one cut the shutdown short. The
+    /// other function is called if it fails, before anything ends.
     fn in_runtime(
         &self,
         serve: impl AsyncFnOnce(&mut Signals) -> anyhow::Result<Option<Signal>>,
+        on_error: impl FnOnce(&anyhow::Error),
     ) -> anyhow::Result<u8> {
         lastbyte_sys::own_signals::prepare_for_children();
         // Each process and each connection takes some.
@@ -200,7 +206,7 @@ impl Args {
             let log = Log::start(self.log).context("cannot start a thread for the log")?;
             let cut_short = serve(signals).await;
             log.finish();
-            cut_short
+            cut_short.inspect_err(on_error)
         })?;
         Ok(cut_short.map_or(0, exit_code::from_signal))
     }
@@ -215,7 +221,7 @@ impl Args {
     ) -> anyhow::Result<Option<Signal>> {
         let sandboxing = self.sandboxing(&listeners);
         let joined = kept.as_ref().map(|(joined, ..)| *joined);
-        let settings = self.settings(state, joined)?;
+        let settings = self.settings(state)?;
         let (engine, _reaper) = match joined {
             None => {
                 let engine = Engine::new(settings).context("cannot prepare to run commands")?;
@@ -223,11 +229,17 @@ impl Args {
                 (engine, Some(OrphanReaper::start().context("cannot adopt orphans")?))
             }
             Some(joined) => {
-                let inherited = joined.take_descriptors();
-                let inherited = inherited.context("cannot take over from the worker before")?;
-                let (registry, keeper) = (joined.registry, joined.keeper);
-                let kept = FromKeeper { registry, keeper, inherited };
-                (Engine::kept(settings, kept).context("cannot prepare to run commands")?, None)
+                let engine = joined.copy_descriptors().and_then(|inherited| {
+                    let (registry, keeper) = (joined.registry, joined.keeper);
+                    Engine::kept(settings, FromKeeper { registry, keeper, inherited })
+                });
+                let engine = engine.context(if joined.first {
+                    "cannot prepare to run commands"
+                } else {
+                    "cannot take over from the worker before"
+                })?;
+                joined.has_taken_over();
+                (engine, None)
             }
         };
         log_restored(engine.restored());
@@ -333,9 +345,7 @@ impl Args {
         })
     }
 
-    fn settings(&self, state: &Path, joined: Option<&Joined>) -> anyhow::Result<Settings> {
-        // What an earlier worker has left is for the engine to take over.
-        _ = joined;
+    fn settings(&self, state: &Path) -> anyhow::Result<Settings> {
         let workdir = self.workdir.as_ref().map(absolute).transpose();
         let workdir = workdir.context("invalid --workdir")?;
         let hook = |command: &OsString| EnvHook::new(command, state.join("env-hook"), PATIENCE);
@@ -385,13 +395,16 @@ fn check_workdir(path: &Path) -> Result<(), usage::Error> {
 
 /// What an earlier server has left, and what of it is damaged.
 fn log_restored(restored: &Restored) {
-    let Restored { taken_over, ended, lost, .. } = restored;
+    let Restored { taken_over, cut, ended, lost, .. } = restored;
     let Restored { torn_bytes, unknown_records, removed_files, set_aside, .. } = restored;
     if ended + lost > 0 {
         tracing::info!(ended, lost, "restored the processes of an earlier server");
     }
     if *taken_over > 0 {
         tracing::info!(taken_over, "went on with the processes of the worker before this one");
+    }
+    if *cut > 0 {
+        tracing::error!(cut, "the stand-in died too: the output of these processes is cut here");
     }
     if *torn_bytes > 0 || *unknown_records > 0 {
         tracing::warn!(torn_bytes, unknown_records, "cannot read a part of the journal");

@@ -89,12 +89,21 @@ fn ending_rows(ending: &Ending) -> Vec<Row> {
             rows.extend(holders.iter().map(|holder| ("held by", name(holder))));
         }
     }
-    if let Some(Kept::Failed { errno, at, .. }) = &ending.kept {
-        let error = io::Error::from_raw_os_error(*errno);
-        rows.push(("disk", format!("write failed at byte {at}, {error}")));
+    match &ending.kept {
+        Some(Kept::Failed { errno: EPIPE, at, .. }) => {
+            rows.push(("cut", format!("at byte {at}, in a crash of the server")));
+        }
+        Some(Kept::Failed { errno, at, .. }) => {
+            let error = io::Error::from_raw_os_error(*errno);
+            rows.push(("disk", format!("write failed at byte {at}, {error}")));
+        }
+        None | Some(Kept::Whole | Kept::Dropped { .. }) => {}
     }
     rows
 }
+
+/// The number of the error that a cut output has.
+const EPIPE: i32 = 32;
 
 fn ranges(ranges: &[Range]) -> String {
     let range = |range: &Range| format!("{}-{}", range.start, range.end);

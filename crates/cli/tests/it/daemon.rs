@@ -1,8 +1,9 @@
 //! A server in its own home, and the commands that talk to it.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command};
 
 use lastbyte_testkit::testchild;
 use rustix::process::Signal;
@@ -35,6 +36,16 @@ impl Daemon {
         let (daemon, mut lines) = Self::listening(&["--listen", "127.0.0.1:0"]);
         let line = lines.next().expect("a line for the port").unwrap();
         (daemon, line.strip_prefix("listening on ").expect("an address").to_owned())
+    }
+
+    /// The keeper.
+    pub fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// What it has said so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(log_of(&self.fixture)).unwrap()
     }
 
     /// The process that does the work.
@@ -108,10 +119,15 @@ impl Daemon {
     }
 }
 
+fn log_of(fixture: &Fixture) -> PathBuf {
+    fixture.home.path().join("serve.log")
+}
+
 /// Starts a server in this home and waits until it listens; also returns the rest of its output.
 fn serve(fixture: &Fixture, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut command = fixture.lastbyte(&["serve"]);
-    command.args(options).stderr(Stdio::null());
+    let log = File::options().append(true).create(true).open(log_of(fixture)).unwrap();
+    command.args(options).stderr(log);
     let mut server = start(command);
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let listening = lines.any(|line| line.unwrap().contains("listening on unix:"));

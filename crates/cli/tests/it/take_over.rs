@@ -1,7 +1,9 @@
 //! What goes on when the worker is killed: everything that was running.
 
-use lastbyte_testkit::eventually;
-use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+
+use lastbyte_testkit::{children_of, eventually, is_alive, not_run};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 
 use crate::daemon::Daemon;
@@ -131,4 +133,74 @@ fn a_key_finds_its_process_and_a_background_child_writes_on() {
     let before = late();
     eventually("it writes on", || late() > before);
     daemon.result(&["stop", id]);
+}
+
+#[test]
+fn a_worker_that_lacks_descriptors_leaves_everything_to_a_later_one() {
+    let daemon = Daemon::start();
+    let script = "echo up; read x; echo got $x; exit 5";
+    let start = || daemon.result(&["start", "--stdin-open", "--", "sh", "-c", script]);
+    let ids: Vec<String> = (0..12).map(|_| start().trim().to_owned()).collect();
+    let pid = |id: &String| {
+        let process: Value = serde_json::from_str(&daemon.result(&["show", "--json", id])).unwrap();
+        u32::try_from(process["pid"].as_u64().unwrap()).unwrap()
+    };
+    let leaders: Vec<u32> = ids.iter().map(pid).collect();
+    let worker = daemon.worker();
+    let open = fs::read_dir(format!("/proc/{worker}/fd")).unwrap().count() as u64;
+    // The next one has the keeper's limit, which is too small for all of them.
+    let few = Some(open - 12);
+    let keeper = Pid::from_raw(daemon.pid().cast_signed());
+    let before = prlimit(keeper, Resource::Nofile, Rlimit { current: few, maximum: few }).unwrap();
+    kill(worker.cast_signed(), Signal::KILL);
+    let failed = || daemon.log().matches("cannot take over from the worker before").count();
+    eventually("two workers give up", || failed() >= 2);
+    assert!(leaders.iter().all(|leader| is_alive(*leader)), "{leaders:?}");
+    if prlimit(keeper, Resource::Nofile, before).is_err() {
+        not_run("a take-over after one that lacked descriptors: only root can raise the limit");
+        return;
+    }
+    for id in &ids {
+        daemon.result(&["write", id, "--line", "it"]);
+        assert_eq!(daemon.finish(&["wait", id]).code, Some(5));
+        assert_eq!(daemon.result(&["logs", id]), "up\ngot it\n");
+        assert_eq!(ending(&daemon, id)["kept"]["kind"], "whole");
+    }
+}
+
+#[test]
+fn an_output_that_was_cut_with_worker_and_stand_in_is_not_called_whole() {
+    let daemon = Daemon::start();
+    let quick =
+        daemon.result(&["start", "--stdin-open", "--", "sh", "-c", "echo up; read x; exit 3"]);
+    let slow = daemon.result(&["start", "--", "sh", "-c", "echo up; exec sleep 600"]);
+    let (quick, slow) = (quick.trim(), slow.trim());
+    for id in [quick, slow] {
+        daemon.result(&["wait", id, "--pattern", "up"]);
+    }
+    let worker = daemon.worker();
+    let is_stand_in = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|name| name.trim() == "lastbyte-stand")
+    };
+    let stand_in = children_of(daemon.pid()).into_iter().find(is_stand_in).unwrap();
+    daemon.stop();
+    for pid in [worker, stand_in] {
+        kill(pid.cast_signed(), Signal::KILL);
+    }
+    daemon.resume();
+    // The pipe of its input is gone too, so it reads the end of it.
+    assert_eq!(daemon.finish(&["wait", quick]).code, Some(3));
+    // Another crash does not mend it.
+    kill_worker(&daemon);
+    daemon.result(&["stop", slow]);
+    for id in [quick, slow] {
+        let kept = &ending(&daemon, id)["kept"];
+        assert_eq!(
+            (&kept["kind"], &kept["errno"], &kept["at"]),
+            (&"failed".into(), &32.into(), &3.into())
+        );
+        assert_eq!(daemon.result(&["logs", id]), "up\n");
+        assert!(daemon.result(&["show", id]).contains("at byte 3, in a crash of the server"));
+    }
 }

@@ -33,6 +33,8 @@ pub struct Restored {
     pub ended: usize,
     /// Processes that go on.
     pub taken_over: usize,
+    /// Processes whose pipes were lost.
+    pub cut: usize,
     /// Processes that had not: they are lost, and what is left of their trees lives on.
     pub lost: usize,
     /// Cut off the end of the journal, where a write was torn or the file is damaged.
@@ -54,9 +56,11 @@ impl Inner {
         mut aside: SetAside,
         inherited: Vec<Inherited>,
     ) -> io::Result<Restored> {
-        let inherited =
-            inherited.into_iter().map(|found| (Id::from_number(found.place.id()), found));
-        let mut inherited: HashMap<Id, Inherited> = inherited.collect();
+        // Several have no id yet, or none any more.
+        let by_id = inherited.into_iter().map(|found| (Id::from_number(found.place.id()), found));
+        let (inherited, unknown): (Vec<_>, Vec<_>) =
+            by_id.partition(|(id, _)| replayed.pasts.contains_key(id));
+        let mut inherited: HashMap<Id, Inherited> = inherited.into_iter().collect();
         let mut restored = Restored {
             torn_bytes: replayed.torn_bytes,
             unknown_records: replayed.unknown,
@@ -73,15 +77,18 @@ impl Inner {
             let cgroup = past.launched.cgroup.as_ref().and_then(|cgroup| claims.claim(cgroup));
             let cgroup = match inherited.remove(&id) {
                 None => cgroup,
-                Some(found) => match self.take_over(&past, cgroup, found)? {
-                    TakenOver::Process(process) => {
-                        restored.taken_over += 1;
-                        self.enter_again(process, &past.launched);
-                        continue;
+                Some(found) => {
+                    restored.cut += usize::from(found.lost);
+                    match self.take_over(&past, cgroup, found)? {
+                        TakenOver::Process(process) => {
+                            restored.taken_over += 1;
+                            self.enter_again(process, &past.launched);
+                            continue;
+                        }
+                        TakenOver::NeverRan => continue,
+                        TakenOver::Nothing(cgroup) => cgroup,
                     }
-                    TakenOver::NeverRan => continue,
-                    TakenOver::Nothing(cgroup) => cgroup,
-                },
+                }
             };
             let (pid, ended) = (past.pid.unwrap_or(0), past.ended.as_ref());
             let tree = if ended.is_some_and(|(ending, _)| ending.was_seen()) {
@@ -130,9 +137,9 @@ impl Inner {
             });
             self.enter_again(process, &past.launched);
         }
-        self.registry.into_iter().for_each(|registry| {
-            give_up(registry, inherited.drain().map(|(_, found)| found).collect());
-        });
+        if let Some(registry) = self.registry {
+            unknown.into_iter().for_each(|(_, found)| give_up(registry, found));
+        }
         Ok(restored)
     }
 

@@ -3,6 +3,9 @@
 //! The keeper has kept the statuses, and a stand-in the descriptors; the slot has the notes of the
 //! owner, and the journal what was launched. Nothing is written into the journal for a process that
 //! goes on.
+//!
+//! A slot becomes ours when nothing can fail any more. Until then it is the last worker's, and whatever
+//! this one lacks, it can leave all of it to the next one.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +15,7 @@ use std::time::{Duration, Instant};
 use lastbyte_output::log::{Place as LogPlace, Progress, Writer};
 use lastbyte_sys::cgroup::Cgroup;
 use lastbyte_sys::registry::{Inherited, Leader, Place, Registry, Slot};
-use lastbyte_sys::{Child, Errno, Signal, orphans, signal_unreaped_group, tag};
+use lastbyte_sys::{Child, Errno, Found, Signal, orphans, signal_unreaped_group, tag};
 
 use super::Inner;
 use super::adopt::{Adopted, Prepared, log_streams};
@@ -52,6 +55,9 @@ pub(super) enum TakenOver {
     Nothing(Option<Cgroup>),
 }
 
+/// What a log says that was cut: the pipe of its output was lost.
+const CUT: Errno = Errno::PIPE;
+
 /// How long a leader may take from its birth to its program.
 const BIRTH: Duration = Duration::from_millis(500);
 
@@ -64,49 +70,59 @@ impl FromKeeper {
 }
 
 impl Inner {
-    /// Goes on with a process of the worker before this one.
+    /// Goes on with a process of the worker before this one. Fails only if this worker lacks something
+    /// that the next one may have.
     pub(super) fn take_over(
         &self,
         past: &Past,
         cgroup: Option<Cgroup>,
-        Inherited { place, descriptors }: Inherited,
+        Inherited { place, descriptors, lost }: Inherited,
     ) -> io::Result<TakenOver> {
         let Some(registry) = self.registry else { return Ok(TakenOver::Nothing(cgroup)) };
         let slot = registry.take_over(place);
         let ends = Ends::taken_over(descriptors, &slot);
         if past.ended.is_some() {
-            // Its worker died before it could say so.
-            place.release();
             return self.go_on_late(past, cgroup, (slot, ends));
         }
         if !has_run(place) {
+            slot.own();
             place.release();
             self.trees.regrow(0, past.launched.spec.id, cgroup).give_back_if_empty();
             self.journal.iter().for_each(|journal| journal.failed(past.launched.spec.id));
             return Ok(TakenOver::NeverRan);
         }
-        let Some(child) = Child::taken_over(Arc::clone(&slot)) else {
+        let Some(leader) = Child::find(place)? else {
+            slot.own();
             return Ok(TakenOver::Nothing(cgroup));
         };
-        match self.go_on_running(past, cgroup, child, (Notes::new(Some(slot)), ends)) {
-            Ok(process) => Ok(TakenOver::Process(process)),
-            // This worker gives up. What it had taken over until then is stopped with it.
+        let notes = Notes::new(Some(Arc::clone(&slot)));
+        let progress = match notes.progress() {
+            progress if lost => Progress { failed: progress.failed.or(Some(CUT)), ..progress },
+            progress => progress,
+        };
+        match self.ready_to_go_on(past, (&notes, ends), progress) {
+            Ok(prepared) => {
+                Ok(TakenOver::Process(self.go_on_running(past, cgroup, (leader, slot), prepared)))
+            }
             Err(error) if is_shortage(&error) => Err(error),
-            // Its tree was killed.
-            Err(_) => Ok(TakenOver::Nothing(None)),
+            Err(_) => {
+                slot.own();
+                // It is not reaped, so the number is its own.
+                signal_unreaped_group(leader.pid(), Signal::KILL);
+                place.release();
+                Ok(TakenOver::Nothing(cgroup))
+            }
         }
     }
 
-    fn go_on_running(
+    /// All that can fail.
+    fn ready_to_go_on(
         &self,
         past: &Past,
-        cgroup: Option<Cgroup>,
-        child: Child,
-        (notes, mut ends): (Notes, Ends),
-    ) -> io::Result<Process> {
-        let spec = Arc::clone(&past.launched.spec);
+        (notes, mut ends): (&Notes, Ends),
+        progress: Progress,
+    ) -> io::Result<Prepared> {
         let terms = notes.terms();
-        let tree = self.trees.take_over(child.pid(), spec.id, cgroup, notes.tag());
         let (input, slot) = (ends.input.take(), notes.slot());
         let resume = |accepted| StdinQueue::resume(input, accepted, notes.stdin(), slot);
         let stdin = ends.accepted.take().map(resume).transpose()?;
@@ -114,12 +130,32 @@ impl Inner {
             OnQuota::Drop => None,
             OnQuota::Block => Some(Holds::new(notes.clone())),
         };
-        let log = || self.go_on_writing(past, terms, notes.progress());
+        let log = || self.go_on_writing(past, terms, progress);
         let pump = Pump::new(ends, log, Arc::clone(&self.large_pipes), holds.clone())?;
-        let timed_out_at = past.timed_out_at;
+        let (notes, timed_out_at) = (notes.clone(), past.timed_out_at);
+        Ok(Prepared { pump, holds, stdin, notes, timed_out_at })
+    }
+
+    fn go_on_running(
+        &self,
+        past: &Past,
+        cgroup: Option<Cgroup>,
+        (leader, slot): (Found, Arc<Slot>),
+        prepared: Prepared,
+    ) -> Process {
+        prepared.pump.enter();
+        prepared.stdin.iter().for_each(|(queue, _)| queue.enter());
+        slot.own();
+        let spec = Arc::clone(&past.launched.spec);
+        let notes = &prepared.notes;
+        if prepared.pump.log().failed().is_some() {
+            notes.note_progress(prepared.pump.log().progress());
+        }
+        let terms = notes.terms();
+        let child = Child::taken_over(leader, slot);
+        let tree = self.trees.take_over(child.pid(), spec.id, cgroup, notes.tag());
         let (clock, _) = notes.instants().unwrap_or_else(|| (now(), now()));
         let begun = StartTime { wall: spec.started, clock };
-        let prepared = Prepared { pump, holds, stdin, notes, timed_out_at };
         let entry = self.journal.as_ref().map(|journal| Entry::again(journal, spec.id));
         let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();
         let adopted =
@@ -132,7 +168,7 @@ impl Inner {
             let process = process.clone();
             tokio::spawn(async move { process.stop_by(StopPolicy::default(), Verb::Close).await });
         }
-        Ok(process)
+        process
     }
 
     /// Of a process that has ended, but whose output somebody holds open.
@@ -145,15 +181,25 @@ impl Inner {
         // A log that is in its record had come to its end, and its file may be another's.
         let can_grow = ends.has_output() && past.short.is_none();
         let Some((ending, _)) = past.ended.clone().filter(|_| can_grow) else {
+            slot.own();
+            slot.place().release();
             return Ok(TakenOver::Nothing(cgroup));
         };
         let spec = Arc::clone(&past.launched.spec);
-        let notes = Notes::new(Some(slot));
+        let notes = Notes::new(Some(Arc::clone(&slot)));
         let (terms, pid) = (notes.terms(), past.pid.unwrap_or(0));
-        let tree = self.trees.take_over(pid, spec.id, cgroup, notes.tag());
         let progress = Progress { final_len: Some(ending.final_len), ..notes.progress() };
         let log = || self.go_on_writing(past, terms, progress);
-        let pump = Pump::new(ends, log, Arc::clone(&self.large_pipes), None)?;
+        let pump = match Pump::new(ends, log, Arc::clone(&self.large_pipes), None) {
+            Err(error) if is_shortage(&error) => return Err(error),
+            pump => pump,
+        };
+        pump.iter().for_each(Pump::enter);
+        slot.own();
+        // Its worker may have died before it could say so.
+        slot.place().release();
+        let Ok(pump) = pump else { return Ok(TakenOver::Nothing(cgroup)) };
+        let tree = self.trees.take_over_ended(pid, spec.id, cgroup, notes.tag());
         let share = Arc::new(self.disk.share());
         share.set(pump.log().kept());
         let (clock, _) = notes.instants().unwrap_or_else(|| (now(), now()));
@@ -218,15 +264,15 @@ impl Inner {
 
 /// Ends what the journal does not know: nobody can ask for it. That is a start whose record the disk
 /// did not take, or one that was cut off before its record.
-pub(super) fn give_up(registry: Registry, inherited: Vec<Inherited>) {
-    for Inherited { place, descriptors } in inherited {
-        if let Some(pid) = place.pid().filter(|_| place.leader() == Leader::Kept) {
-            // It is not reaped, so the number is its own.
-            signal_unreaped_group(pid, Signal::KILL);
-        }
-        place.release();
-        drop(Ends::taken_over(descriptors, &registry.take_over(place)));
+pub(super) fn give_up(registry: Registry, Inherited { place, descriptors, .. }: Inherited) {
+    let slot = registry.take_over(place);
+    slot.own();
+    if let Some(pid) = place.pid().filter(|_| place.leader() == Leader::Kept) {
+        // It is not reaped, so the number is its own.
+        signal_unreaped_group(pid, Signal::KILL);
     }
+    place.release();
+    drop(Ends::taken_over(descriptors, &slot));
 }
 
 fn is_shortage(error: &io::Error) -> bool {

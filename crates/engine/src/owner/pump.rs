@@ -91,6 +91,11 @@ impl Pump {
         Ok(Self { sources, writer: log()?, turn: 0, moved_since_yield: 0, large_pipes, holds })
     }
 
+    /// Enters what is open into a slot that is about to be ours.
+    pub(crate) fn enter(&self) {
+        self.sources.iter().for_each(OutputEnd::enter);
+    }
+
     pub(crate) fn log(&self) -> &Writer {
         &self.writer
     }

@@ -208,6 +208,12 @@ impl StdinQueue {
         ))
     }
 
+    /// Enters what is open into a slot that is about to be ours.
+    pub(crate) fn enter(&self) {
+        self.accepted.enter();
+        self.end.iter().for_each(|end| end.get_ref().enter());
+    }
+
     /// Queues the whole input of the command.
     pub(crate) fn give(&mut self, input: &[u8]) -> Result<Written, WriteError> {
         self.accept(input, Some(0), Then::Close)

@@ -121,6 +121,19 @@ impl Trees {
         Tree { marks, way, scans: Arc::clone(&self.scans) }
     }
 
+    /// As [`Trees::take_over`], of a leader that may be reaped: its pid may be another's by now.
+    pub(crate) fn take_over_ended(
+        &self,
+        leader: i32,
+        id: Id,
+        cgroup: Option<Cgroup>,
+        birth: (Option<Tag>, u64),
+    ) -> Tree {
+        let way = self.way_back(cgroup);
+        let marks = Marks::new(leader, id, Some(Birth::again(birth)), None);
+        Tree { marks, way, scans: Arc::clone(&self.scans) }
+    }
+
     fn way_back(&self, cgroup: Option<Cgroup>) -> Way {
         match (cgroup, &self.pool) {
             (Some(cgroup), Some(pool)) => Way::Cgroup(Arc::new(Lease::from_cgroup(cgroup, pool))),

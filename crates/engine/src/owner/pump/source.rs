@@ -71,6 +71,17 @@ impl OutputEnd {
         Ok(Self { end: readiness::watch(end, Interest::READABLE)?, stream, kind })
     }
 
+    /// Into a slot that is about to be ours.
+    pub(super) fn enter(&self) {
+        self.end.get_ref().enter();
+        match &self.kind {
+            EndKind::Pipe { .. } => {}
+            EndKind::Pty { read, write, terminal } => {
+                [read, write].into_iter().chain(terminal).for_each(Entered::enter);
+            }
+        }
+    }
+
     /// Stores one step of what is ready. `Pending` has always registered the waker.
     pub(super) fn poll_pull(
         &mut self,

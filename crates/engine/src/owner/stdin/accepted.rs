@@ -47,6 +47,10 @@ impl Accepted {
         Self { file: Entered::new(file, slot, Purpose::Accepted), freed: 0 }
     }
 
+    pub(super) fn enter(&self) {
+        self.file.enter();
+    }
+
     pub(super) fn show(&self) -> io::Result<Shown> {
         let accepted = memory_file::len(&self.file)?;
         let position = memory_file::position(&self.file)?;
