@@ -18,9 +18,9 @@ use lastbyte_sys::spawn::{
     Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, open_ends,
 };
 use lastbyte_sys::worker::Program;
-use lastbyte_sys::{Signal, Status};
+use lastbyte_sys::{Errno, Signal, Status};
 use lastbyte_testkit::{children_of, eventually, is_alive};
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, prlimit};
 
 fn main() {
     let joined = Joined::join_if_worker().unwrap();
@@ -45,7 +45,9 @@ fn keep_in(folder: &Path) {
     };
     let lock = File::create(folder.join("lock")).unwrap().into();
     let setup = Setup { program, listeners: vec![(7, listener.into())], lock };
-    let end = keeper.keep(setup, |notice| note(folder, notice)).unwrap();
+    // Opened before there may be no descriptors.
+    let mut notices = File::create(folder.join("notices")).unwrap();
+    let end = keeper.keep(setup, |notice| note(&mut notices, notice)).unwrap();
     std::process::exit(match end {
         End::Left(Status::Exited(code)) => code,
         End::Left(Status::Signalled { signal, .. }) => 128 + signal.number(),
@@ -53,14 +55,14 @@ fn keep_in(folder: &Path) {
     });
 }
 
-fn note(folder: &Path, notice: Notice) {
+fn note(notices: &mut File, notice: Notice) {
     let line = match notice {
         Notice::Pause { deaths, pause } => format!("pause {deaths} {}", pause.as_millis()),
+        Notice::NotStarted { errno, .. } => format!("not started: {errno:?}"),
         Notice::Died(death) => format!("died {:?}", death.status),
         other => format!("{other:?}"),
     };
-    let mut file = File::options().append(true).create(true).open(folder.join("notices")).unwrap();
-    writeln!(file, "{line}").unwrap();
+    writeln!(notices, "{line}").unwrap();
 }
 
 // The worker.
@@ -200,12 +202,13 @@ fn finish(joined: &Joined, inherited: Inherited) -> String {
 
 // The tests.
 
-const TESTS: [(&str, fn()); 9] = [
+const TESTS: [(&str, fn()); 10] = [
     ("the_next_worker_has_output_and_status_of_a_killed_one", killed),
     ("a_kill_during_a_take_over_loses_nothing", killed_during_a_take_over),
     ("any_number_of_kills_loses_nothing", killed_often),
     ("a_holder_that_is_killed_is_replaced", holder_killed),
     ("a_worker_outlives_its_keeper", keeper_killed),
+    ("a_keeper_without_descriptors_keeps_what_it_has", keeper_without_descriptors),
     ("a_crash_loop_is_slowed_down", crash_loop),
     ("leaving_on_purpose_ends_the_keeper_with_that_code", leaving),
     ("orphans_are_reaped", orphans),
@@ -378,6 +381,27 @@ fn keeper_killed() {
     kept.tell("go", "");
     kept.tell("leave", "0");
     eventually("the worker leaves", || !is_alive(worker));
+}
+
+/// Neither a descriptor nor even a look at those that are open: a poll of more than the limit fails.
+fn keeper_without_descriptors() {
+    let mut kept = Kept::start("pipe");
+    kept.file("ready-1");
+    let keeper = Pid::from_raw(kept.keeper.id().cast_signed());
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit =
+        |current| prlimit(keeper, Resource::Nofile, Rlimit { current, maximum }).unwrap().current;
+    let before = limit(Some(0));
+    kept.kill_worker(1);
+    let not_started = format!("not started: {:?}", Errno::MFILE);
+    eventually("it has tried twice", || kept.file("notices").matches(&not_started).count() > 1);
+    kept.tell("go", "");
+    let commands = kept.others("sh").into_iter();
+    eventually("the commands have exited", || commands.clone().all(|pid| !is_alive(pid)));
+    assert!(!kept.folder.join("pid-2").exists());
+    limit(before);
+    assert_eq!(kept.file("results"), RESULTS);
+    kept.leave(0);
 }
 
 fn crash_loop() {
