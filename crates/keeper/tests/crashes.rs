@@ -425,6 +425,8 @@ fn orphans() {
     let mut kept = Kept::start("orphan");
     let orphan: u32 = kept.file("orphan").trim().parse().unwrap();
     eventually("the orphan is reaped", || !Path::new(&format!("/proc/{orphan}")).exists());
+    // The other commands leave one as well.
+    eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
     kept.leave(0);
 }
 
