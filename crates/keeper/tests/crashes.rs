@@ -129,11 +129,13 @@ fn start_commands(joined: &Joined, scenario: &str, folder: &Path) -> Vec<Started
         "crash" | "leave" => "exit 0".into(),
         _ => format!("echo first {number}; {go}; echo last {number}; exit {}", 7 + number),
     };
-    (0..3).map(|number| start_command(joined, &script(number), number as u128 + 1)).collect()
+    let mechanism = if scenario == "clone" { Mechanism::Clone } else { Mechanism::Clone3 };
+    let start = |number| start_command(joined, mechanism, &script(number), number as u128 + 1);
+    (0..3).map(start).collect()
 }
 
-fn start_command(joined: &Joined, script: &str, id: u128) -> Started {
-    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).unwrap();
+fn start_command(joined: &Joined, mechanism: Mechanism, script: &str, id: u128) -> Started {
+    let (spawners, answers) = Spawners::start(1, mechanism, None).unwrap();
     let slot = joined.registry.enter(id).unwrap();
     let (ours, childs) = open_ends(Stdin::Null, Output::Merged).unwrap();
     let OutputEnds::Merged(output) = ours.output else { panic!("{ours:?}") };
@@ -302,7 +304,13 @@ const RESULTS: &str = "1 \"first 0\\nlast 0\\n\" Exited(7)\n\
                        3 \"first 2\\nlast 2\\n\" Exited(9)";
 
 fn killed() {
-    let mut kept = Kept::start("pipe");
+    for scenario in ["pipe", "clone"] {
+        killed_once(scenario);
+    }
+}
+
+fn killed_once(scenario: &str) {
+    let mut kept = Kept::start(scenario);
     kept.file("ready-1");
     kept.kill_worker(1);
     kept.file("pid-2");

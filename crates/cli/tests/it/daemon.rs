@@ -7,7 +7,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use lastbyte_testkit::testchild;
 use rustix::process::Signal;
 
-use crate::harness::{Finished, Fixture, finish, kill_server, send, send_to_all, start, worker_of};
+use crate::harness::{
+    Finished, Fixture, LASTBYTE, finish, kill_server, send, send_to_all, start, worker_of,
+};
 
 /// `lastbyte serve` in the foreground; ended and waited for when dropped.
 pub struct Daemon {
@@ -28,6 +30,15 @@ impl Daemon {
     /// Starts it with these options.
     pub fn with(options: &[&str]) -> Self {
         Self::listening(options).0
+    }
+
+    /// Starts it by this program, which is given `lastbyte serve` after these arguments.
+    pub fn started_by(program: &str, arguments: &[&str]) -> Self {
+        let fixture = Fixture::new();
+        let mut command = fixture.program(program);
+        command.args(arguments).args([LASTBYTE.as_str(), "serve"]);
+        let server = until_listening(command).0;
+        Self { fixture, server }
     }
 
     /// Starts it on a port as well; also returns the address.
@@ -111,7 +122,12 @@ impl Daemon {
 /// Starts a server in this home and waits until it listens; also returns the rest of its output.
 fn serve(fixture: &Fixture, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut command = fixture.lastbyte(&["serve"]);
-    command.args(options).stderr(Stdio::null());
+    command.args(options);
+    until_listening(command)
+}
+
+fn until_listening(mut command: Command) -> (Child, Lines<BufReader<ChildStdout>>) {
+    command.stderr(Stdio::null());
     let mut server = start(command);
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let listening = lines.any(|line| line.unwrap().contains("listening on unix:"));
