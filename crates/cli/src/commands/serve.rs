@@ -385,13 +385,16 @@ fn check_workdir(path: &Path) -> Result<(), usage::Error> {
 
 /// What an earlier server has left, and what of it is damaged.
 fn log_restored(restored: &Restored) {
-    let Restored { taken_over, ended, lost, .. } = restored;
+    let Restored { taken_over, uncertain_input, ended, lost, .. } = restored;
     let Restored { torn_bytes, unknown_records, removed_files, set_aside, .. } = restored;
     if ended + lost > 0 {
         tracing::info!(ended, lost, "restored the processes of an earlier server");
     }
     if *taken_over > 0 {
         tracing::info!(taken_over, "went on with the processes of the worker before this one");
+    }
+    for (process, (from, to)) in uncertain_input {
+        tracing::warn!(%process, from, to, "killed while typing this input, which may not have arrived");
     }
     if *torn_bytes > 0 || *unknown_records > 0 {
         tracing::warn!(torn_bytes, unknown_records, "cannot read a part of the journal");

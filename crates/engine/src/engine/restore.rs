@@ -33,6 +33,8 @@ pub struct Restored {
     pub ended: usize,
     /// Processes that go on.
     pub taken_over: usize,
+    /// Of those, input that may not have arrived, from where to where.
+    pub uncertain_input: Vec<(Id, (u64, u64))>,
     /// Processes that had not: they are lost, and what is left of their trees lives on.
     pub lost: usize,
     /// Cut off the end of the journal, where a write was torn or the file is damaged.
@@ -76,6 +78,8 @@ impl Inner {
                 Some(found) => match self.take_over(&past, cgroup, found)? {
                     TakenOver::Process(process) => {
                         restored.taken_over += 1;
+                        let uncertain = process.stdin().and_then(|stdin| stdin.borrow().uncertain);
+                        restored.uncertain_input.extend(uncertain.map(|range| (id, range)));
                         self.enter_again(process, &past.launched);
                         continue;
                     }
