@@ -538,6 +538,25 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_is_stopped_for_seconds_or_hours_goes_on() {
+        for seconds in [10, 4 * 3600] {
+            let mut machine = ready();
+            let stopped = 2 + seconds;
+            for second in 2..stopped {
+                let looked = Event::Looked { beat: SECOND, stopped: true };
+                assert_eq!(machine.on(looked, second * SECOND), [], "{second}");
+            }
+            // It is continued, and shows that it lives a moment later.
+            let looked = Event::Looked { beat: SECOND, stopped: false };
+            assert_eq!(machine.on(looked, stopped * SECOND), []);
+            let beat = (stopped + 1) * SECOND;
+            let looked = Event::Looked { beat, stopped: false };
+            assert_eq!(machine.on(looked, beat), []);
+            assert_eq!((machine.living(), machine.restarts()), (Some(1), 0));
+        }
+    }
+
+    #[test]
     fn a_keeper_that_was_stopped_itself_does_not_blame_the_worker() {
         let mut machine = ready();
         assert_eq!(machine.on(Event::Looked { beat: SECOND, stopped: false }, 500 * SECOND), []);

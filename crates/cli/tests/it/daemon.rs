@@ -48,6 +48,17 @@ impl Daemon {
         (daemon, line.strip_prefix("listening on ").expect("an address").to_owned())
     }
 
+    /// Starts it in this home.
+    pub fn in_home(fixture: Fixture) -> Self {
+        let server = serve(&fixture, &[]).0;
+        Self { fixture, server }
+    }
+
+    /// The process that was started: the keeper.
+    pub fn server(&self) -> &Child {
+        &self.server
+    }
+
     /// The process that does the work.
     pub fn worker(&self) -> u32 {
         worker_of(&self.server)
