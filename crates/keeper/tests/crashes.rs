@@ -18,8 +18,8 @@ use lastbyte_sys::spawn::{
     Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, open_ends,
 };
 use lastbyte_sys::worker::Program;
-use lastbyte_sys::{Errno, Signal, Status};
-use lastbyte_testkit::{children_of, eventually, is_alive};
+use lastbyte_sys::{Errno, Signal, Status, cgroup};
+use lastbyte_testkit::{children_of, eventually, has_cgroups, is_alive};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, prlimit};
 
 fn main() {
@@ -83,10 +83,24 @@ fn work(joined: &Joined, scenario: &str, folder: &Path) {
             joined.ready().unwrap();
             wait_to_be_killed();
         }
+        "unborn" if joined.generation > 1 => {
+            let [Inherited { place, .. }] = &joined.take_descriptors().unwrap()[..] else {
+                panic!("one process")
+            };
+            eventually("its exit is known", || place.exit().is_some());
+            let exit = place.exit().unwrap();
+            say(folder, "results", format!("{:?} {}", exit.status, exit.executed));
+            place.set_leader(Leader::Released);
+        }
         _ if joined.generation > 1 => finish_all(joined, folder),
         _ => {}
     }
-    let _started = (joined.generation == 1).then(|| start_commands(joined, scenario, folder));
+    let is_first = joined.generation == 1;
+    let _unborn = (is_first && scenario == "unborn").then(|| {
+        start_frozen(joined, Path::new(&fs::read_to_string(folder.join("cgroup")).unwrap()))
+    });
+    let _started =
+        (is_first && scenario != "unborn").then(|| start_commands(joined, scenario, folder));
     joined.ready().unwrap();
     say(folder, &format!("ready-{}", joined.generation), std::process::id());
     loop {
@@ -161,6 +175,24 @@ fn start_command(joined: &Joined, mechanism: Mechanism, script: &str, id: u128) 
     (slot, entered, child)
 }
 
+/// A leader that was cloned and does not come to its program, because its cgroup is frozen.
+fn start_frozen(joined: &Joined, cgroup: &Path) -> std::sync::Arc<Slot> {
+    let (spawners, _answers) = Spawners::start(1, Mechanism::Clone3, None).unwrap();
+    let slot = joined.registry.enter(1).unwrap();
+    let (_ours, childs) = open_ends(Stdin::Null, Output::Merged).unwrap();
+    let request = Request {
+        programs: vec![c"/bin/true".into()],
+        argv: vec![c"true".into()],
+        cwd: c"/".into(),
+        cgroup: Some(CString::new(cgroup.to_str().unwrap()).unwrap()),
+        place: Some(slot.place()),
+        ..Request::default()
+    };
+    spawners.submit(1, request, &childs).unwrap();
+    eventually("it is born", || slot.place().pid().is_some());
+    slot
+}
+
 /// Takes over everything, reads it to its end, and says what it was.
 fn finish_all(joined: &Joined, folder: &Path) {
     let inherited = joined.take_descriptors().unwrap();
@@ -204,10 +236,11 @@ fn finish(joined: &Joined, inherited: Inherited) -> String {
 
 // The tests.
 
-const TESTS: [(&str, fn()); 10] = [
+const TESTS: [(&str, fn()); 11] = [
     ("the_next_worker_has_output_and_status_of_a_killed_one", killed),
     ("a_kill_during_a_take_over_loses_nothing", killed_during_a_take_over),
     ("any_number_of_kills_loses_nothing", killed_often),
+    ("a_leader_that_is_killed_before_its_program_never_ran", killed_unborn),
     ("a_holder_that_is_killed_is_replaced", holder_killed),
     ("a_worker_outlives_its_keeper", keeper_killed),
     ("a_keeper_without_descriptors_keeps_what_it_has", keeper_without_descriptors),
@@ -242,8 +275,14 @@ struct Kept {
 
 impl Kept {
     fn start(scenario: &str) -> Self {
+        Self::start_with(scenario, &[])
+    }
+
+    /// With these files in its folder.
+    fn start_with(scenario: &str, files: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("keeper-{}-{scenario}", std::process::id()));
         fs::create_dir(&folder).unwrap();
+        files.iter().for_each(|(name, text)| say(&folder, name, text));
         let mut command = Command::new("/proc/self/exe");
         let keeper = command.args(["keep", scenario]).arg(&folder).spawn().unwrap();
         Self { folder, keeper }
@@ -359,6 +398,43 @@ fn killed_often() {
     assert_eq!(kept.file("results"), RESULTS);
     eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
     kept.leave(0);
+}
+
+/// As when memory runs out: whatever shares the worker's memory is killed with it.
+fn killed_unborn() {
+    if !has_cgroups("a leader that is frozen before its program") {
+        return;
+    }
+    let Frozen(cgroup) = &Frozen::new();
+    let mut kept = Kept::start_with("unborn", &[("cgroup", cgroup.to_str().unwrap())]);
+    kept.file("ready-1");
+    let leaders = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
+    let leader: u32 = leaders.trim().parse().unwrap();
+    // Not the leader first: a worker that lives sees that it never ran.
+    kept.kill_worker(1);
+    kill(leader);
+    let killed = Status::Signalled { signal: Signal::KILL, core_dumped: false };
+    assert_eq!(kept.file("results"), format!("{killed:?} false"));
+    eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
+    kept.leave(0);
+}
+
+/// A cgroup whose members do not run; removed when dropped.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn new() -> Self {
+        let folder = cgroup::probe().unwrap().join(format!("keeper-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("cgroup.freeze"), "1").unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        _ = fs::remove_dir(&self.0);
+    }
 }
 
 fn holder_killed() {
