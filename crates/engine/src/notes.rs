@@ -46,9 +46,12 @@ enum Note {
     Stdin,
     LogLen,
     LogFailed,
+    Typing,
+    UncertainFrom,
+    UncertainTo,
 }
 
-const _: () = assert!((Note::LogFailed as usize) < NOTES);
+const _: () = assert!((Note::UncertainTo as usize) < NOTES);
 
 /// The notes of a process; `None` without a keeper.
 #[derive(Debug, Clone, Default)]
@@ -247,6 +250,29 @@ impl Notes {
     pub(crate) fn stdin(&self) -> EndOfFile {
         let byte = self.get(Note::Stdin).checked_sub(1).and_then(|byte| u8::try_from(byte).ok());
         byte.map_or(EndOfFile::Close, EndOfFile::Type)
+    }
+
+    /// The offset of the input that is about to be typed into a terminal, or that it was typed.
+    pub(crate) fn note_typing(&self, from: Option<u64>) {
+        self.set(Note::Typing, from.map_or(0, |from| from + 1));
+    }
+
+    /// The offset of what was about to be typed when the program of these notes died.
+    pub(crate) fn typing(&self) -> Option<u64> {
+        self.get(Note::Typing).checked_sub(1)
+    }
+
+    /// Nobody knows whether a terminal got this input, nor what lies between it and such input before.
+    pub(crate) fn note_uncertain(&self, (from, to): (u64, u64)) {
+        let first = self.uncertain().map_or(from, |(first, _)| first.min(from));
+        self.set(Note::UncertainFrom, first);
+        self.set(Note::UncertainTo, to);
+    }
+
+    /// From where to where the input may not have arrived.
+    pub(crate) fn uncertain(&self) -> Option<(u64, u64)> {
+        let to = self.get(Note::UncertainTo);
+        (to != 0).then(|| (self.get(Note::UncertainFrom), to))
     }
 }
 

@@ -40,6 +40,11 @@ pub enum Notice {
     Stopping,
     /// The worker died and is replaced.
     Died(Death),
+    /// No worker could be started; the next attempt is after this pause.
+    NotStarted {
+        errno: Errno,
+        pause: Duration,
+    },
     /// So many died that the next is started only after this pause.
     Pause {
         deaths: usize,
@@ -81,7 +86,7 @@ impl Keeper {
         Ok(Self { signals, registry, file, oom_score: before.filter(|_| lowered) })
     }
 
-    /// Returns when the worker has left on purpose, or cannot be started.
+    /// Returns when the worker has left on purpose, or the first one cannot be started.
     pub fn keep(self, setup: Setup, tell: impl FnMut(Notice)) -> io::Result<End> {
         let now = clock::now();
         let mut keeping = Keeping {
@@ -173,7 +178,11 @@ impl<T: FnMut(Notice)> Keeping<T> {
         let mut polled: Vec<_> =
             descriptors.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         // Everything is looked at afterwards, whatever the answer.
-        _ = poll(&mut polled, due.min(LOOK_EVERY).try_into().ok().as_ref());
+        let polled = poll(&mut polled, due.min(LOOK_EVERY).try_into().ok().as_ref());
+        if polled.is_err_and(|errno| errno != Errno::INTR) {
+            // The limit of descriptors is lower than what is open, or memory is short.
+            _ = poll(&mut [], due.min(SOON).try_into().ok().as_ref());
+        }
     }
 
     /// Everything that has happened, in the order in which the worker did it.
@@ -213,8 +222,10 @@ impl<T: FnMut(Notice)> Keeping<T> {
         // Asked only of one that is late: it costs a look at /proc.
         let late = clock::now().saturating_sub(beat) > LOOK_EVERY;
         let pid = self.worker.as_ref().map(|living| living.worker.pid);
-        let stat = pid.filter(|_| late).and_then(|pid| procfs::read_stat(pid).ok());
-        Event::Looked { beat, stopped: stat.is_some_and(|stat| matches!(stat.state, b'T' | b't')) }
+        // One that cannot be looked at, for want of a descriptor, may be stopped.
+        let is_stopped =
+            |pid| procfs::read_stat(pid).map_or(true, |stat| matches!(stat.state, b'T' | b't'));
+        Event::Looked { beat, stopped: late && pid.is_some_and(is_stopped) }
     }
 
     /// These have happened before it, and the machine does not know them yet.
@@ -286,27 +297,37 @@ impl<T: FnMut(Notice)> Keeping<T> {
         header.generation.store(generation, Ordering::SeqCst);
         header.leaving.store(0, Ordering::SeqCst);
         header.heartbeat.store(millis(clock::now()), Ordering::SeqCst);
+        match self.try_start(generation, which) {
+            Ok(living) => self.worker = Some(living),
+            // As if it had died at once: the program before it goes on.
+            Err(_) if which == Which::Offered => {
+                let died = self.died(Status::Exited(NOT_STARTED), &[]);
+                self.machine.on(died, clock::now());
+            }
+            Err(error) if self.machine.is_first() => return Err(error),
+            Err(error) => return self.not_started(&error),
+        }
+        Ok(None)
+    }
+
+    fn try_start(&mut self, generation: u32, which: Which) -> io::Result<Living> {
         let (control, theirs) = packets::pair()?;
         let (socket, stand_in) = packets::pair()?;
-        self.stand_ins.add(generation, socket);
         let mut program = self.setup.program.clone();
         if which == Which::Offered {
             program.path.clone_from(&self.offered);
         }
-        match Worker::start(&program, VARIABLE, theirs.as_fd(), self.keeper.oom_score) {
-            Ok(worker) => {
-                let (control, stand_in) = (Some(control), Some(stand_in));
-                self.worker = Some(Living { worker, control, stand_in });
-            }
-            // As if it had died at once: the program before it goes on.
-            Err(_) if which == Which::Offered => {
-                drop(stand_in);
-                let died = self.died(Status::Exited(NOT_STARTED), &[]);
-                self.machine.on(died, clock::now());
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(None)
+        let worker = Worker::start(&program, VARIABLE, theirs.as_fd(), self.keeper.oom_score)?;
+        self.stand_ins.add(generation, socket);
+        Ok(Living { worker, control: Some(control), stand_in: Some(stand_in) })
+    }
+
+    /// Everything that runs is kept until there is a worker again.
+    fn not_started(&mut self, error: &io::Error) -> io::Result<Option<End>> {
+        let actions = self.machine.on(Event::NotStarted, clock::now());
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        (self.tell)(Notice::NotStarted { errno, pause: self.machine.next_due(clock::now()) });
+        actions.into_iter().next().map_or(Ok(None), |action| self.act(action))
     }
 
     /// A worker that cannot be told is dying.
@@ -347,8 +368,9 @@ fn next_message(control: &mut Option<OwnedFd>) -> Option<Said> {
                     return Some(said);
                 }
             }
-            Err(Errno::TIMEDOUT | Errno::AGAIN) => return None,
-            Ok(None) | Err(_) => *control = None,
+            // Nothing waits, or it cannot be had now, for want of descriptors or memory.
+            Err(_) => return None,
+            Ok(None) => *control = None,
         }
     }
 }

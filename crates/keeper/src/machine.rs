@@ -2,7 +2,7 @@
 //! the keeper ends, and what is done for a slot.
 //!
 //! A worker is starting until it says that it is ready. One that dies is replaced at once, or after
-//! a pause if this happens again and again. One that leaves for an upgrade is followed by a worker
+//! a pause if this happens again and again, or if it cannot be started. One that leaves for an upgrade is followed by a worker
 //! of another program; if that one dies before it is ready, the program before it goes on.
 
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Signal(Signal),
     /// The worker names the program of the next one, in case it leaves for an upgrade.
     UpgradeOffered,
+    /// The worker that was due could not be started, for want of something.
+    NotStarted,
     /// The worker is dead.
     Died { status: Status, leaving: Leaving },
     /// Time has passed. When the worker last showed that it lives, and whether it is stopped.
@@ -165,6 +167,11 @@ impl Machine {
         self.crashes
     }
 
+    /// Whether no worker has been ready yet.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.was_ready
+    }
+
     /// Whether the worker is the first one of another program, and not ready.
     pub(crate) fn is_upgrading(&self) -> bool {
         self.upgrade == Upgrade::Trying
@@ -195,7 +202,7 @@ impl Machine {
     pub(crate) fn on(&mut self, event: Event, now: Duration) -> Vec<Action> {
         match event {
             Event::Hello { version: VERSION } => {
-                vec![Action::Welcome { first: !self.was_ready }]
+                vec![Action::Welcome { first: self.is_first() }]
             }
             // It would misread everything. Its death says so.
             Event::Hello { .. } => vec![Action::Signal(Signal::KILL)],
@@ -209,6 +216,7 @@ impl Machine {
                 self.upgrade = Upgrade::Offered;
                 vec![Action::SayUpgradeKnown]
             }
+            Event::NotStarted => self.not_started(now),
             Event::Died { status, leaving: Leaving::ForGood } => {
                 vec![Action::End(End::Left(status))]
             }
@@ -219,7 +227,7 @@ impl Machine {
     }
 
     fn ready(&mut self, now: Duration) -> Vec<Action> {
-        let first = !self.was_ready;
+        let first = self.is_first();
         self.worker = Worker::Ready { since: now };
         self.was_ready = true;
         let upgraded = self.is_upgrading().then_some(Action::KeepProgram);
@@ -272,6 +280,16 @@ impl Machine {
         self.worker = Worker::None { start_at: now + pause };
         let is_loop = !pause.is_zero();
         is_loop.then_some(Action::SayPause { deaths, pause }).into_iter().collect()
+    }
+
+    /// It is no crash. What is short may be there again after a pause, which grows as in a crash loop.
+    fn not_started(&mut self, now: Duration) -> Vec<Action> {
+        if self.stop.is_some() {
+            return vec![Action::End(End::GaveUp)];
+        }
+        self.early = self.early.max(LOOP - 1) + 1;
+        self.worker = Worker::None { start_at: now + pause(self.early) };
+        Vec::new()
     }
 
     fn looked(&mut self, beat: Duration, stopped: bool, now: Duration) -> Vec<Action> {
@@ -416,6 +434,25 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_cannot_be_started_is_tried_again_after_longer_and_longer_pauses() {
+        let mut machine = ready();
+        let mut now = 60 * SECOND;
+        machine.on(CRASH, now);
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            assert!(matches!(machine.due(now), Some(Action::Start { .. })));
+            assert_eq!(machine.on(Event::NotStarted, now), []);
+            pauses.push(machine.next_due(now).as_millis());
+            now += machine.next_due(now);
+        }
+        assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000]);
+        assert_eq!((machine.living(), machine.restarts()), (None, 1), "it is no crash");
+        machine.on(Event::Signal(Signal::TERM), now);
+        machine.due(now);
+        assert_eq!(machine.on(Event::NotStarted, now), [Action::End(End::GaveUp)], "not for ever");
+    }
+
+    #[test]
     fn a_worker_that_was_ready_for_a_second_is_no_part_of_a_crash_loop() {
         for (lived, want) in [(SECOND, false), (SECOND / 2, true)] {
             let mut machine = ready();
@@ -498,6 +535,25 @@ mod tests {
         let until_killed =
             (100..200).find(|second| !looked(&mut machine, false, *second).is_empty());
         assert_eq!(until_killed, Some(130), "counted from when it was continued");
+    }
+
+    #[test]
+    fn a_worker_that_is_stopped_for_seconds_or_hours_goes_on() {
+        for seconds in [10, 4 * 3600] {
+            let mut machine = ready();
+            let stopped = 2 + seconds;
+            for second in 2..stopped {
+                let looked = Event::Looked { beat: SECOND, stopped: true };
+                assert_eq!(machine.on(looked, second * SECOND), [], "{second}");
+            }
+            // It is continued, and shows that it lives a moment later.
+            let looked = Event::Looked { beat: SECOND, stopped: false };
+            assert_eq!(machine.on(looked, stopped * SECOND), []);
+            let beat = (stopped + 1) * SECOND;
+            let looked = Event::Looked { beat, stopped: false };
+            assert_eq!(machine.on(looked, beat), []);
+            assert_eq!((machine.living(), machine.restarts()), (Some(1), 0));
+        }
     }
 
     #[test]

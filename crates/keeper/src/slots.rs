@@ -1,7 +1,7 @@
 //! The processes of dead workers: keeps their statuses, and reaps all other children.
 
 use lastbyte_sys::registry::{Exit, Leader, Place, Registry};
-use lastbyte_sys::{adopted, orphans};
+use lastbyte_sys::{Errno, adopted, orphans};
 
 use crate::clock;
 use crate::machine::{Duty, Seen, is_kept};
@@ -12,11 +12,13 @@ use crate::machine::{Duty, Seen, is_kept};
 pub(crate) struct Slots {
     registry: Registry,
     places: Vec<Place>,
+    /// A leader has exited, and not all of it could be seen.
+    is_unseen: bool,
 }
 
 impl Slots {
     pub(crate) fn new(registry: Registry) -> Self {
-        Self { registry, places: Vec::new() }
+        Self { registry, places: Vec::new(), is_unseen: false }
     }
 
     /// Takes over what a dead worker has entered.
@@ -28,8 +30,9 @@ impl Slots {
     /// worker.
     pub(crate) fn look(&mut self, living: Option<u32>, worker: Option<i32>) {
         let seen = self.seen();
+        self.is_unseen = false;
         for (place, slot) in self.places.iter().zip(&seen) {
-            do_duty(*place, slot.duty(living, &seen));
+            self.is_unseen |= !do_duty(*place, slot.duty(living, &seen));
         }
         // One that its worker has freed may be in use again, by a process of that worker.
         self.places.retain(|place| {
@@ -59,9 +62,11 @@ impl Slots {
         }
     }
 
-    /// Whether a zombie waits for its ending to be journalled. Nothing tells the keeper when it is.
+    /// Whether a zombie waits for its ending to be journalled, or for a descriptor to look at it.
+    /// Nothing tells the keeper when it is.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.seen().iter().any(|slot| slot.exit_is_known || slot.leader == Leader::Released)
+        self.is_unseen
+            || self.seen().iter().any(|slot| slot.exit_is_known || slot.leader == Leader::Released)
     }
 
     fn seen(&self) -> Vec<Seen> {
@@ -78,14 +83,19 @@ fn see(place: Place) -> Seen {
     }
 }
 
-fn do_duty(place: Place, duty: Duty) {
-    let Some(pid) = place.pid() else { return };
+/// Whether it is done, as far as it can be now.
+fn do_duty(place: Place, duty: Duty) -> bool {
+    let Some(pid) = place.pid() else { return true };
     match duty {
         Duty::None => {}
         Duty::WriteExit => {
             // One that is no child of ours is left to the worker, which can ask.
             if let Ok(Some((status, usage))) = adopted::peek(pid) {
-                let executed = adopted::has_executed(pid).unwrap_or(true);
+                let executed = match adopted::has_executed(pid) {
+                    Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return false,
+                    // Without /proc it is not known.
+                    executed => executed.unwrap_or(true),
+                };
                 place.set_exit(Exit { status, usage, executed, at: clock::both() });
             }
         }
@@ -97,6 +107,7 @@ fn do_duty(place: Place, duty: Duty) {
         }
         Duty::OnlySay => place.reaped(),
     }
+    true
 }
 
 #[cfg(test)]

@@ -56,7 +56,9 @@ impl StandIns {
                 Ok(Some(_)) if !kept.is_empty() => self.sockets.push((generation, socket)),
                 Ok(Some(pid)) => self.go(&socket, pid),
                 // It is gone, or will be when its socket is closed.
-                Ok(None) | Err(_) => {}
+                Ok(None) | Err(Errno::TIMEDOUT) => {}
+                // We are short of something. It has what runs, and too much besides.
+                Err(_) => self.sockets.push((generation, socket)),
             }
         }
     }

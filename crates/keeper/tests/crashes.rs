@@ -18,9 +18,9 @@ use lastbyte_sys::spawn::{
     Mechanism, Output, OutputEnds, Request, Spawned, Spawners, Stdin, open_ends,
 };
 use lastbyte_sys::worker::Program;
-use lastbyte_sys::{Signal, Status};
-use lastbyte_testkit::{children_of, eventually, is_alive};
-use rustix::process::{Pid, kill_process};
+use lastbyte_sys::{Errno, Signal, Status, cgroup};
+use lastbyte_testkit::{children_of, eventually, has_cgroups, is_alive};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, prlimit};
 
 fn main() {
     let joined = Joined::join_if_worker().unwrap();
@@ -45,7 +45,9 @@ fn keep_in(folder: &Path) {
     };
     let lock = File::create(folder.join("lock")).unwrap().into();
     let setup = Setup { program, listeners: vec![(7, listener.into())], lock };
-    let end = keeper.keep(setup, |notice| note(folder, notice)).unwrap();
+    // Opened before there may be no descriptors.
+    let mut notices = File::create(folder.join("notices")).unwrap();
+    let end = keeper.keep(setup, |notice| note(&mut notices, notice)).unwrap();
     std::process::exit(match end {
         End::Left(Status::Exited(code)) => code,
         End::Left(Status::Signalled { signal, .. }) => 128 + signal.number(),
@@ -53,14 +55,14 @@ fn keep_in(folder: &Path) {
     });
 }
 
-fn note(folder: &Path, notice: Notice) {
+fn note(notices: &mut File, notice: Notice) {
     let line = match notice {
         Notice::Pause { deaths, pause } => format!("pause {deaths} {}", pause.as_millis()),
+        Notice::NotStarted { errno, .. } => format!("not started: {errno:?}"),
         Notice::Died(death) => format!("died {:?}", death.status),
         other => format!("{other:?}"),
     };
-    let mut file = File::options().append(true).create(true).open(folder.join("notices")).unwrap();
-    writeln!(file, "{line}").unwrap();
+    writeln!(notices, "{line}").unwrap();
 }
 
 // The worker.
@@ -81,10 +83,23 @@ fn work(joined: &Joined, scenario: &str, folder: &Path) {
             joined.ready().unwrap();
             wait_to_be_killed();
         }
+        "unborn" if joined.generation > 1 => {
+            let [(slot, _)] = &take_over(joined)[..] else { panic!("one process") };
+            let place = slot.place();
+            eventually("its exit is known", || place.exit().is_some());
+            let exit = place.exit().unwrap();
+            say(folder, "results", format!("{:?} {}", exit.status, exit.executed));
+            place.release();
+        }
         _ if joined.generation > 1 => finish_all(joined, folder),
         _ => {}
     }
-    let _started = (joined.generation == 1).then(|| start_commands(joined, scenario, folder));
+    let is_first = joined.generation == 1;
+    let _unborn = (is_first && scenario == "unborn").then(|| {
+        start_frozen(joined, Path::new(&fs::read_to_string(folder.join("cgroup")).unwrap()))
+    });
+    let _started =
+        (is_first && scenario != "unborn").then(|| start_commands(joined, scenario, folder));
     joined.ready().unwrap();
     say(folder, &format!("ready-{}", joined.generation), std::process::id());
     loop {
@@ -131,11 +146,13 @@ fn start_commands(joined: &Joined, scenario: &str, folder: &Path) -> Vec<Started
         "crash" | "leave" => "exit 0".into(),
         _ => format!("echo first {number}; {go}; echo last {number}; exit {}", 7 + number),
     };
-    (0..3).map(|number| start_command(joined, &script(number), number as u128 + 1)).collect()
+    let mechanism = if scenario == "clone" { Mechanism::Clone } else { Mechanism::Clone3 };
+    let start = |number| start_command(joined, mechanism, &script(number), number as u128 + 1);
+    (0..3).map(start).collect()
 }
 
-fn start_command(joined: &Joined, script: &str, id: u128) -> Started {
-    let (spawners, answers) = Spawners::start(1, Mechanism::Clone3, None).unwrap();
+fn start_command(joined: &Joined, mechanism: Mechanism, script: &str, id: u128) -> Started {
+    let (spawners, answers) = Spawners::start(1, mechanism, None).unwrap();
     let slot = joined.registry.enter(id).unwrap();
     let (ours, childs) = open_ends(Stdin::Null, Output::Merged).unwrap();
     let OutputEnds::Merged(output) = ours.output else { panic!("{ours:?}") };
@@ -159,6 +176,24 @@ fn start_command(joined: &Joined, script: &str, id: u128) -> Started {
     let Ok(Spawned::Held(child)) = answer.result else { panic!("{answer:?}") };
     assert_eq!(slot.place().pid(), Some(child.pid()));
     (slot, entered, child)
+}
+
+/// A leader that was cloned and does not come to its program, because its cgroup is frozen.
+fn start_frozen(joined: &Joined, cgroup: &Path) -> std::sync::Arc<Slot> {
+    let (spawners, _answers) = Spawners::start(1, Mechanism::Clone3, None).unwrap();
+    let slot = joined.registry.enter(1).unwrap();
+    let (_ours, childs) = open_ends(Stdin::Null, Output::Merged).unwrap();
+    let request = Request {
+        programs: vec![c"/bin/true".into()],
+        argv: vec![c"true".into()],
+        cwd: c"/".into(),
+        cgroup: Some(CString::new(cgroup.to_str().unwrap()).unwrap()),
+        place: Some(slot.place()),
+        ..Request::default()
+    };
+    spawners.submit(1, request, &childs).unwrap();
+    eventually("it is born", || slot.place().pid().is_some());
+    slot
 }
 
 /// Takes over everything, reads it to its end, and says what it was.
@@ -209,12 +244,14 @@ fn finish((slot, entered): TakenOver) -> String {
 
 // The tests.
 
-const TESTS: [(&str, fn()); 9] = [
+const TESTS: [(&str, fn()); 11] = [
     ("the_next_worker_has_output_and_status_of_a_killed_one", killed),
     ("a_kill_during_a_take_over_loses_nothing", killed_during_a_take_over),
     ("any_number_of_kills_loses_nothing", killed_often),
+    ("a_leader_that_is_killed_before_its_program_never_ran", killed_unborn),
     ("a_holder_that_is_killed_is_replaced", holder_killed),
     ("a_worker_outlives_its_keeper", keeper_killed),
+    ("a_keeper_without_descriptors_keeps_what_it_has", keeper_without_descriptors),
     ("a_crash_loop_is_slowed_down", crash_loop),
     ("leaving_on_purpose_ends_the_keeper_with_that_code", leaving),
     ("orphans_are_reaped", orphans),
@@ -246,8 +283,14 @@ struct Kept {
 
 impl Kept {
     fn start(scenario: &str) -> Self {
+        Self::start_with(scenario, &[])
+    }
+
+    /// With these files in its folder.
+    fn start_with(scenario: &str, files: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("keeper-{}-{scenario}", std::process::id()));
         fs::create_dir(&folder).unwrap();
+        files.iter().for_each(|(name, text)| say(&folder, name, text));
         let mut command = Command::new("/proc/self/exe");
         let keeper = command.args(["keep", scenario]).arg(&folder).spawn().unwrap();
         Self { folder, keeper }
@@ -308,7 +351,13 @@ const RESULTS: &str = "1 \"first 0\\nlast 0\\n\" Exited(7)\n\
                        3 \"first 2\\nlast 2\\n\" Exited(9)";
 
 fn killed() {
-    let mut kept = Kept::start("pipe");
+    for scenario in ["pipe", "clone"] {
+        killed_once(scenario);
+    }
+}
+
+fn killed_once(scenario: &str) {
+    let mut kept = Kept::start(scenario);
     kept.file("ready-1");
     kept.kill_worker(1);
     kept.file("pid-2");
@@ -359,6 +408,43 @@ fn killed_often() {
     kept.leave(0);
 }
 
+/// As when memory runs out: whatever shares the worker's memory is killed with it.
+fn killed_unborn() {
+    if !has_cgroups("a leader that is frozen before its program") {
+        return;
+    }
+    let Frozen(cgroup) = &Frozen::new();
+    let mut kept = Kept::start_with("unborn", &[("cgroup", cgroup.to_str().unwrap())]);
+    kept.file("ready-1");
+    let leaders = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
+    let leader: u32 = leaders.trim().parse().unwrap();
+    // Not the leader first: a worker that lives sees that it never ran.
+    kept.kill_worker(1);
+    kill(leader);
+    let killed = Status::Signalled { signal: Signal::KILL, core_dumped: false };
+    assert_eq!(kept.file("results"), format!("{killed:?} false"));
+    eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
+    kept.leave(0);
+}
+
+/// A cgroup whose members do not run; removed when dropped.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn new() -> Self {
+        let folder = cgroup::probe().unwrap().join(format!("keeper-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("cgroup.freeze"), "1").unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        _ = fs::remove_dir(&self.0);
+    }
+}
+
 fn holder_killed() {
     let mut kept = Kept::start("stand-in");
     kept.file("ready-1");
@@ -389,6 +475,27 @@ fn keeper_killed() {
     eventually("the worker leaves", || !is_alive(worker));
 }
 
+/// Neither a descriptor nor even a look at those that are open: a poll of more than the limit fails.
+fn keeper_without_descriptors() {
+    let mut kept = Kept::start("pipe");
+    kept.file("ready-1");
+    let keeper = Pid::from_raw(kept.keeper.id().cast_signed());
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit =
+        |current| prlimit(keeper, Resource::Nofile, Rlimit { current, maximum }).unwrap().current;
+    let before = limit(Some(0));
+    kept.kill_worker(1);
+    let not_started = format!("not started: {:?}", Errno::MFILE);
+    eventually("it has tried twice", || kept.file("notices").matches(&not_started).count() > 1);
+    kept.tell("go", "");
+    let commands = kept.others("sh").into_iter();
+    eventually("the commands have exited", || commands.clone().all(|pid| !is_alive(pid)));
+    assert!(!kept.folder.join("pid-2").exists());
+    limit(before);
+    assert_eq!(kept.file("results"), RESULTS);
+    kept.leave(0);
+}
+
 fn crash_loop() {
     let mut kept = Kept::start("crash");
     kept.file("pid-8");
@@ -410,8 +517,8 @@ fn orphans() {
     let mut kept = Kept::start("orphan");
     let orphan: u32 = kept.file("orphan").trim().parse().unwrap();
     eventually("the orphan is reaped", || !Path::new(&format!("/proc/{orphan}")).exists());
-    // Each of the three commands has left one.
-    eventually("all orphans are reaped", || !kept.others("sh").iter().any(|pid| is_alive(*pid)));
+    // The other commands leave one as well.
+    eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
     kept.leave(0);
 }
 

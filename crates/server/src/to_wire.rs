@@ -38,6 +38,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         started_unix_ns: unix_ns(spec.started),
         timed_out_at_unix_ns: snapshot.timed_out_at.map(unix_ns),
         phase: phase(&snapshot.phase),
+        stdin_uncertain: uncertain_input(process),
         total: snapshot.extent.len,
         dropped: dropped(&snapshot.extent.dropped),
         log_open: snapshot.log_open,
@@ -45,6 +46,11 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         ending: snapshot.ending().map(|known| ending(known, process)),
         recorded: process.is_recorded(),
     }
+}
+
+fn uncertain_input(process: &Process) -> Option<wire::Range> {
+    let (start, end) = process.stdin()?.borrow().uncertain?;
+    Some(wire::Range { start, end })
 }
 
 pub fn sandbox(sandbox: &Sandbox) -> wire::Sandbox {

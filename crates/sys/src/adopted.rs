@@ -24,15 +24,16 @@ fn by_pid(pid: i32) -> Result<(usize, usize), Errno> {
     Ok((libc::P_PID as usize, id))
 }
 
-/// Whether a process has executed a program since it was cloned. `None` if it is gone.
-pub fn has_executed(pid: i32) -> Option<bool> {
+/// Whether a process has executed a program since it was cloned.
+pub fn has_executed(pid: i32) -> Result<bool, Errno> {
     /// `PF_FORKNOEXEC` of linux/sched.h.
     const NOT_YET: u64 = 0x40;
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"));
+    let text = text.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     // Field 9, counted from 1; the second may contain anything.
-    let (_, fields) = text.rsplit_once(')')?;
-    let flags: u64 = fields.split_ascii_whitespace().nth(6)?.parse().ok()?;
-    Some(flags & NOT_YET == 0)
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let flags = fields.split_ascii_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    Ok(flags.ok_or(Errno::IO)? & NOT_YET == 0)
 }
 
 #[cfg(test)]
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn this_program_has_been_executed() {
-        assert_eq!(has_executed(std::process::id().cast_signed()), Some(true));
-        assert_eq!(has_executed(i32::MAX), None);
+        assert_eq!(has_executed(std::process::id().cast_signed()), Ok(true));
+        assert_eq!(has_executed(i32::MAX), Err(Errno::NOENT));
     }
 }

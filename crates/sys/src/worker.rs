@@ -62,11 +62,19 @@ impl Worker {
         };
         // SAFETY: the closure makes system calls and uses only memory that was made before.
         unsafe { command.pre_exec(prepare) };
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         let pid = child.id().cast_signed();
         // It is not reaped before `Worker` says that it died, so the number is its own.
-        let pidfd = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Self { pid, pidfd: pidfd_open(pidfd, PidfdFlags::empty())? })
+        let number = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
+        match pidfd_open(number, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Self { pid, pidfd }),
+            Err(errno) => {
+                // What we cannot watch must not run.
+                child.kill()?;
+                child.wait()?;
+                Err(errno.into())
+            }
+        }
     }
 
     /// `false` if it is dead.

@@ -35,6 +35,11 @@ pub struct Process {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out_at_unix_ns: Option<u64>,
     pub phase: Phase,
+    /// Input that may not have arrived at its terminal, and is not typed again: the server was killed
+    /// while it typed it. Bytes past the accepted ones stand for the end of file. Absent if all arrived,
+    /// and once the server has been started again after the process had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin_uncertain: Option<Range>,
     /// The length of the log in bytes, including late output.
     pub total: u64,
     /// The ranges of the log that were dropped.

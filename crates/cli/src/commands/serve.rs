@@ -395,7 +395,7 @@ fn check_workdir(path: &Path) -> Result<(), usage::Error> {
 
 /// What an earlier server has left, and what of it is damaged.
 fn log_restored(restored: &Restored) {
-    let Restored { taken_over, cut, ended, lost, .. } = restored;
+    let Restored { taken_over, cut, uncertain_input, ended, lost, .. } = restored;
     let Restored { torn_bytes, unknown_records, removed_files, set_aside, .. } = restored;
     if ended + lost > 0 {
         tracing::info!(ended, lost, "restored the processes of an earlier server");
@@ -405,6 +405,9 @@ fn log_restored(restored: &Restored) {
     }
     if *cut > 0 {
         tracing::error!(cut, "the stand-in died too: the output of these processes is cut here");
+    }
+    for (process, (from, to)) in uncertain_input {
+        tracing::warn!(%process, from, to, "killed while typing this input, which may not have arrived");
     }
     if *torn_bytes > 0 || *unknown_records > 0 {
         tracing::warn!(torn_bytes, unknown_records, "cannot read a part of the journal");

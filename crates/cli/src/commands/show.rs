@@ -58,6 +58,10 @@ fn page(process: &Process, survivors: &[Survivor]) -> String {
     if process.recorded == Some(false) {
         rows.push(("recorded", format::NOT_RECORDED.into()));
     }
+    if let Some(Range { start, end }) = process.stdin_uncertain {
+        let why = "may not have arrived: the server was killed while typing it";
+        rows.push(("input", format!("bytes {start} to {end}: {why}")));
+    }
     rows.push(("output", format!("{} bytes", process.total)));
     rows.extend(row("log file", &process.log_file));
     if !process.dropped.is_empty() {

@@ -129,6 +129,9 @@ fn tell(notice: Notice) {
         Notice::Ready { first: false } => print::message(format_args!("the new worker is ready")),
         Notice::Stopping => supervisor::notify(supervisor::STOPPING),
         Notice::Died(death) => print::message(format_args!("the worker {}", describe(death))),
+        Notice::NotStarted { errno, pause } => print::message(format_args!(
+            "cannot start a worker: {errno}; trying again in {pause:?}"
+        )),
         Notice::Pause { deaths, pause } => print::message(format_args!(
             "{deaths} workers died one after the other; starting the next in {pause:?}"
         )),

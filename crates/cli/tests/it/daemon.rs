@@ -8,7 +8,10 @@ use std::process::{Child, ChildStdout, Command};
 use lastbyte_testkit::testchild;
 use rustix::process::Signal;
 
-use crate::harness::{Finished, Fixture, finish, kill_server, send, send_to_all, start, worker_of};
+use crate::harness::{
+    Finished, Fixture, LASTBYTE, finish, kill_server, send, send_to_all, stand_in_of, start,
+    worker_of,
+};
 
 /// `lastbyte serve` in the foreground; ended and waited for when dropped.
 pub struct Daemon {
@@ -31,6 +34,15 @@ impl Daemon {
         Self::listening(options).0
     }
 
+    /// Starts it by this program, which is given `lastbyte serve` after these arguments.
+    pub fn started_by(program: &str, arguments: &[&str]) -> Self {
+        let fixture = Fixture::new();
+        let mut command = fixture.program(program);
+        command.args(arguments).args([LASTBYTE.as_str(), "serve"]);
+        let server = until_listening(&fixture, command).0;
+        Self { fixture, server }
+    }
+
     /// Starts it on a port as well; also returns the address.
     pub fn on_a_port() -> (Self, String) {
         let (daemon, mut lines) = Self::listening(&["--listen", "127.0.0.1:0"]);
@@ -38,7 +50,13 @@ impl Daemon {
         (daemon, line.strip_prefix("listening on ").expect("an address").to_owned())
     }
 
-    /// The keeper.
+    /// Starts it in this home.
+    pub fn in_home(fixture: Fixture) -> Self {
+        let server = serve(&fixture, &[]).0;
+        Self { fixture, server }
+    }
+
+    /// The process that was started: the keeper.
     pub fn pid(&self) -> u32 {
         self.server.id()
     }
@@ -51,6 +69,10 @@ impl Daemon {
     /// The process that does the work.
     pub fn worker(&self) -> u32 {
         worker_of(&self.server)
+    }
+
+    pub fn stand_in(&self) -> Option<u32> {
+        stand_in_of(&self.server)
     }
 
     /// Kills it without a chance to clean up.
@@ -126,8 +148,16 @@ fn log_of(fixture: &Fixture) -> PathBuf {
 /// Starts a server in this home and waits until it listens; also returns the rest of its output.
 fn serve(fixture: &Fixture, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut command = fixture.lastbyte(&["serve"]);
+    command.args(options);
+    until_listening(fixture, command)
+}
+
+fn until_listening(
+    fixture: &Fixture,
+    mut command: Command,
+) -> (Child, Lines<BufReader<ChildStdout>>) {
     let log = File::options().append(true).create(true).open(log_of(fixture)).unwrap();
-    command.args(options).stderr(log);
+    command.stderr(log);
     let mut server = start(command);
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let listening = lines.any(|line| line.unwrap().contains("listening on unix:"));

@@ -138,6 +138,12 @@ pub fn worker_of(server: &Child) -> u32 {
     worker.map_or(server.id(), |(_, pid)| pid)
 }
 
+/// The process of a server that holds its descriptors, if it has one.
+pub fn stand_in_of(server: &Child) -> Option<u32> {
+    let stand_in = others_of(server).into_iter().find(|(name, _)| name == "lastbyte-stand");
+    stand_in.map(|(_, pid)| pid)
+}
+
 /// Signals all processes of a server, the keeper first.
 pub fn send_to_all(server: &Child, signal: Signal) {
     let others = others_of(server);

@@ -15,6 +15,7 @@ mod completions;
 mod config;
 mod crash;
 mod daemon;
+mod deaths;
 mod doctor;
 mod environment;
 mod events;

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use lastbyte_testkit::{children_of, eventually, is_alive, not_run};
+use lastbyte_testkit::{eventually, is_alive, not_run};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 
 use crate::daemon::Daemon;
-use crate::harness::start;
+use crate::harness::{LASTBYTE, start};
 
 fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
@@ -28,19 +28,50 @@ fn ending(daemon: &Daemon, id: &str) -> Value {
 
 #[test]
 fn output_input_and_status_go_on_over_several_deaths() {
-    let daemon = Daemon::start();
+    check_several_deaths(&Daemon::start());
+}
+
+/// A filter that does not know `clone3` (435), as old versions of Docker have. The number of `prctl`
+/// differs between architectures; that of `PR_SET_NO_NEW_PRIVS` is 38, of `PR_SET_SECCOMP` 22.
+const WITHOUT_CLONE3: &str = r#"
+    my $prctl = shift;
+    my @load_number = (0x20, 0, 0, 0);
+    my @skip_one_unless_clone3 = (0x15, 0, 1, 435);
+    my @answer_enosys = (0x06, 0, 0, 0x00050026);
+    my @allow = (0x06, 0, 0, 0x7fff0000);
+    my $filter = pack "(SCCL)4", @load_number, @skip_one_unless_clone3, @answer_enosys, @allow;
+    syscall($prctl, 38, 1, 0, 0, 0) == 0 or die "no new privileges: $!";
+    syscall($prctl, 22, 2, pack("Sx![Q]P", 4, $filter), 0, 0) == 0 or die "filter: $!";
+    exec @ARGV or die "exec: $!";
+"#;
+
+#[test]
+fn a_server_without_clone3_goes_on_over_several_deaths() {
+    if !std::path::Path::new("/usr/bin/perl").exists() {
+        return not_run("a filter is installed by perl, which is not here");
+    }
+    let prctl = if cfg!(target_arch = "x86_64") { "157" } else { "167" };
+    let daemon = Daemon::started_by("/usr/bin/perl", &["-e", WITHOUT_CLONE3, prctl]);
+    let id = daemon.result(&["start", "--", &LASTBYTE, "doctor"]);
+    daemon.finish(&["wait", id.trim()]);
+    let report = daemon.result(&["logs", id.trim()]);
+    assert!(report.contains("using the older clone instead"), "{report}");
+    check_several_deaths(&daemon);
+}
+
+fn check_several_deaths(daemon: &Daemon) {
     let id = daemon.result(&["start", "--stdin-open", "--", "sh", "-c", "cat; exit 7"]);
     let id = id.trim();
     let mut want = String::new();
     for line in ["one", "two", "three"] {
         daemon.result(&["write", id, "--line", line]);
-        kill_worker(&daemon);
+        kill_worker(daemon);
         want += &format!("{line}\n");
     }
     daemon.result(&["write", id, "--close"]);
     assert_eq!(daemon.finish(&["wait", id]).code, Some(7));
     assert_eq!(daemon.result(&["logs", id]), want);
-    let ending = ending(&daemon, id);
+    let ending = ending(daemon, id);
     assert_eq!(ending["cause"]["kind"], "own");
     assert_eq!(ending["kept"]["kind"], "whole");
     assert!(ending["usage"]["user_ns"].is_u64(), "{ending}");
@@ -178,12 +209,7 @@ fn an_output_that_was_cut_with_worker_and_stand_in_is_not_called_whole() {
     for id in [quick, slow] {
         daemon.result(&["wait", id, "--pattern", "up"]);
     }
-    let worker = daemon.worker();
-    let is_stand_in = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm"))
-            .is_ok_and(|name| name.trim() == "lastbyte-stand")
-    };
-    let stand_in = children_of(daemon.pid()).into_iter().find(is_stand_in).unwrap();
+    let (worker, stand_in) = (daemon.worker(), daemon.stand_in().unwrap());
     daemon.stop();
     for pid in [worker, stand_in] {
         kill(pid.cast_signed(), Signal::KILL);

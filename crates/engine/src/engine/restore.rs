@@ -35,6 +35,8 @@ pub struct Restored {
     pub taken_over: usize,
     /// Processes whose pipes were lost.
     pub cut: usize,
+    /// Of those, input that may not have arrived, from where to where.
+    pub uncertain_input: Vec<(Id, (u64, u64))>,
     /// Processes that had not: they are lost, and what is left of their trees lives on.
     pub lost: usize,
     /// Cut off the end of the journal, where a write was torn or the file is damaged.
@@ -82,6 +84,9 @@ impl Inner {
                     match self.take_over(&past, cgroup, found)? {
                         TakenOver::Process(process) => {
                             restored.taken_over += 1;
+                            let stdin = process.stdin().map(|stdin| *stdin.borrow());
+                            let uncertain = stdin.and_then(|stdin| stdin.uncertain);
+                            restored.uncertain_input.extend(uncertain.map(|range| (id, range)));
                             self.enter_again(process, &past.launched);
                             continue;
                         }

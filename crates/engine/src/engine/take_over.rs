@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use lastbyte_output::log::{Place as LogPlace, Progress, Writer};
 use lastbyte_sys::cgroup::Cgroup;
 use lastbyte_sys::registry::{Inherited, Leader, Place, Registry, Slot};
-use lastbyte_sys::{Child, Errno, Found, Signal, orphans, signal_unreaped_group, tag};
+use lastbyte_sys::{Child, Errno, Found, Signal, adopted, orphans, signal_unreaped_group, tag};
 
 use super::Inner;
 use super::adopt::{Adopted, Prepared, log_streams};
@@ -280,13 +280,14 @@ fn is_shortage(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
-/// Whether the leader has executed its program, or is about to. It may just have been born.
+/// Whether the leader has executed its program. It may just have been born, or been killed together
+/// with its worker before it came to its program.
 fn has_run(place: Place) -> bool {
-    if place.pid().is_none() {
-        return false;
-    }
+    let Some(pid) = place.pid() else { return false };
     let born = Instant::now();
-    while !place.has_executed() && place.exit().is_none() && born.elapsed() < BIRTH {
+    // What it says itself is that it is about to. It is not reaped, so the number is its own.
+    let is_unborn = || !place.has_executed() || adopted::has_executed(pid) == Ok(false);
+    while place.exit().is_none() && is_unborn() && born.elapsed() < BIRTH {
         pause();
     }
     place.exit().is_none_or(|exit| exit.executed)

@@ -35,6 +35,9 @@ pub struct StdinState {
     then: Then,
     /// How many bytes the command's pipe has taken.
     pub written: u64,
+    /// From where to where bytes may not have arrived at a terminal, because this program was killed
+    /// while it typed them. They are not typed again. Those past the accepted ones are the end of file.
+    pub uncertain: Option<(u64, u64)>,
     pub open: StdinOpen,
 }
 
@@ -178,9 +181,11 @@ impl StdinQueue {
     ) -> io::Result<(Self, StdinGate)> {
         let accepted = Accepted::found(accepted, slot);
         let Shown { accepted: len, position, is_closing } = accepted.show()?;
+        let uncertain = accepted.uncertain(position);
         let (mut queue, gate) = Self::with(end, accepted, end_of_file, slot)?;
         queue.state.send_modify(|state| {
             (state.accepted, state.written) = (len, position.min(len));
+            state.uncertain = uncertain;
         });
         if is_closing {
             queue.close_behind(position - position.min(len));
@@ -199,7 +204,8 @@ impl StdinQueue {
         slot: Option<&Arc<Slot>>,
     ) -> io::Result<(Self, StdinGate)> {
         let (then, open) = (Then::KeepOpen, StdinOpen::Open);
-        let (state, watched) = watch::channel(StdinState { accepted: 0, then, written: 0, open });
+        let state = StdinState { accepted: 0, then, written: 0, uncertain: None, open };
+        let (state, watched) = watch::channel(state);
         let end = end.map(|end| Entered::new(end, slot, Purpose::Input));
         let end = end.map(|end| readiness::watch(end, Interest::WRITABLE)).transpose()?;
         Ok((

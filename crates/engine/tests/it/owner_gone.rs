@@ -1,8 +1,12 @@
 //! An owner that goes away kills its tree and leaves nobody waiting.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lastbyte_engine::{Engine, LostWhy, Reach, ReachChoice, Settings, Status};
+use lastbyte_engine::{
+    Engine, EnvEdit, FromKeeper, Launch, LostWhy, Reach, ReachChoice, Settings, Status,
+};
+use lastbyte_sys::registry::Registry;
 use lastbyte_testkit::{Anchor, eventually, is_alive, script};
 
 use crate::fixture::{check_nothing_made_up, sure_reaches};
@@ -37,4 +41,30 @@ fn check(reach: Reach, actions: &str) {
     check_nothing_made_up(ending);
     assert!(!snapshot.log_open);
     eventually("no zombie stays", || lastbyte_sys::procfs::read_stat(process.pid()).is_err());
+}
+
+/// In a program of its own, as nextest runs each test: who adopts orphans is set for all of it.
+#[test]
+fn an_owner_that_goes_away_reaps_its_leader_and_frees_its_slot() {
+    let state = tempfile::tempdir().unwrap();
+    let anchor = Anchor::listen();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (registry, _file) = Registry::create().unwrap();
+    registry.header().generation.store(1, Ordering::SeqCst);
+    let (name, value) = anchor.env();
+    let process = runtime.block_on(async {
+        let reach = ReachChoice::Only(Reach::Group);
+        let settings = Settings { reach, ..Settings::new(state.path()) };
+        let keeper = std::process::id().cast_signed();
+        let from_keeper = FromKeeper { registry, keeper, inherited: vec![] };
+        let engine = Engine::kept(settings, from_keeper).unwrap();
+        let mut launch = Launch::argv(script("hold"));
+        launch.env = vec![EnvEdit::Set(name.into(), value)];
+        engine.start(launch).await.expect("it starts").process
+    });
+    anchor.wait_for(1);
+    assert_eq!(registry.used().count(), 1);
+    runtime.shutdown_timeout(Duration::from_secs(10));
+    eventually("no zombie stays", || lastbyte_sys::procfs::read_stat(process.pid()).is_err());
+    eventually("its slot is free", || registry.used().count() == 0);
 }

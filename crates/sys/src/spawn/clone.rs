@@ -7,7 +7,9 @@ use std::ptr;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
-use rustix::process::Pid;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, waitpid,
+};
 
 use super::request::Failure;
 use super::setup::{Setup, enter, leave};
@@ -71,15 +73,13 @@ pub(super) fn spawn(
     let mut args = clone_args(stack, cgroup);
     args.flags |= u64::from(plan.namespaces());
     args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(word) = plan.pid_word() {
+        args.flags |= libc::CLONE_PARENT_SETTID as u64;
+        args.parent_tid = word.as_ptr() as u64;
+    }
     match mechanism {
-        Mechanism::Clone3 => {
-            // Handlers of this program must not run in the child, which shares its memory.
-            args.flags |= CLEAR_SIGHAND;
-            if let Some(word) = plan.pid_word() {
-                args.flags |= libc::CLONE_PARENT_SETTID as u64;
-                args.parent_tid = word.as_ptr() as u64;
-            }
-        }
+        // Handlers of this program must not run in the child, which shares its memory.
+        Mechanism::Clone3 => args.flags |= CLEAR_SIGHAND,
         Mechanism::Clone if cgroup.is_some() => return Err(Errno::NOSYS),
         // The child inherits our handlers, so it resets every signal itself.
         Mechanism::Clone => plan.reset.set(own_signals::ALL),
@@ -135,6 +135,14 @@ unsafe fn create(
 ) -> Result<NewProcess, Errno> {
     let mut pidfd = -1i32;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    // Plain clone has one place for either number. The pid must be known from the first instruction
+    // on; the pidfd can be opened later, for as long as the child is not reaped.
+    let only_pid = mechanism == Mechanism::Clone && args.parent_tid != 0;
+    let reserve = only_pid.then(reserve_descriptor).transpose()?;
+    if only_pid {
+        args.flags &= !(libc::CLONE_PIDFD as u64);
+        args.pidfd = args.parent_tid;
+    }
     let (call, numbers) = match mechanism {
         Mechanism::Clone3 => {
             let place = ptr::from_ref(&args) as usize;
@@ -152,8 +160,26 @@ unsafe fn create(
     let pid = check(unsafe { clone(call, numbers, pass, entry) });
     change_mask(libc::SIG_SETMASK, mask);
     let pid = Pid::from_raw(pid? as i32).ok_or(Errno::CHILD)?;
+    if only_pid {
+        drop(reserve);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| end_unwatched(pid));
+        return Ok((pid, pidfd?));
+    }
     // SAFETY: the kernel created this descriptor for us in the call above, and nothing else has it.
     Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+}
+
+/// A descriptor in the place of one that must not be refused once the child runs. The table is this
+/// thread's own, so nothing else takes its number when it is closed.
+fn reserve_descriptor() -> Result<OwnedFd, Errno> {
+    pidfd_open(getpid(), PidfdFlags::empty())
+}
+
+/// For a child that nothing could ever watch, because the whole system has no descriptor left.
+fn end_unwatched(pid: Pid) {
+    // It is our child and not reaped, so the number is its own.
+    _ = kill_process(pid, Signal::KILL);
+    _ = waitpid(Some(pid), WaitOptions::empty());
 }
 
 fn clone_args(stack: &Stack, cgroup: Option<BorrowedFd<'_>>) -> libc::clone_args {
@@ -173,3 +199,28 @@ fn clone_args(stack: &Stack, cgroup: Option<BorrowedFd<'_>>) -> libc::clone_args
 const INTO_CGROUP: u64 = 1 << 33;
 /// Gives the child the default action for every signal that is not ignored (Linux 5.5 and later).
 const CLEAR_SIGHAND: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI32, Ordering};
+
+    use super::*;
+
+    /// A worker that is killed before the child's first instruction leaves a child that is known.
+    #[test]
+    fn the_kernel_writes_the_pid_of_a_child_that_does_nothing() {
+        static WORD: AtomicI32 = AtomicI32::new(0);
+        for mechanism in [Mechanism::Clone3, Mechanism::Clone] {
+            let stack = Stack::new().unwrap();
+            let mut args = clone_args(&stack, None);
+            args.flags |= libc::CLONE_PARENT_SETTID as u64;
+            args.parent_tid = WORD.as_ptr() as u64;
+            args.exit_signal = libc::SIGCHLD as u64;
+            // SAFETY: `leave` uses neither its argument nor any memory.
+            let made = unsafe { create(mechanism, args, 0, (leave, ptr::null_mut())) };
+            let (pid, pidfd) = made.unwrap();
+            assert_eq!(WORD.swap(0, Ordering::SeqCst), pid.as_raw_nonzero().get());
+            assert_eq!(Child::new(pid, pidfd).reap().unwrap().status, Status::Exited(0));
+        }
+    }
+}

@@ -92,8 +92,6 @@ pub(super) unsafe extern "C" fn enter(setup: *mut c_void) -> ! {
     // SAFETY: getpid takes no argument and accesses no memory.
     let pid = unsafe { syscall(libc::SYS_getpid, []) } as i32;
     setup.birth.store(pid, Ordering::SeqCst);
-    // Plain clone has not written it.
-    setup.pid_word().into_iter().for_each(|word| word.store(pid, Ordering::SeqCst));
     let failure = match prepare(setup) {
         Ok(()) => {
             setup.request.place.iter().for_each(|place| place.executes());

@@ -6,6 +6,7 @@
 //!
 //! A terminal takes bytes only by a copy, and nothing moves the position at the same instant. So the
 //! position is moved first: a kill in between loses that write, of at most 4 KiB, but never repeats it.
+//! It is noted in the process's slot that it is being typed, so that the next program can report it.
 //! The position past the end counts the bytes typed as end of file.
 
 use std::io;
@@ -16,6 +17,8 @@ use lastbyte_sys::file::punch_hole;
 use lastbyte_sys::registry::{Entered, Purpose, Slot};
 use lastbyte_sys::{Errno, memory_file, pipe};
 
+use crate::notes::Notes;
+
 /// As much as a terminal takes at once.
 const MOST_TYPED: usize = 4096;
 /// How much memory is given back at once: whole pages, of whatever size this machine has.
@@ -24,6 +27,7 @@ const STEP: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Accepted {
     file: Entered,
+    notes: Notes,
     /// The memory up to here is given back.
     freed: u64,
 }
@@ -44,7 +48,8 @@ impl Accepted {
 
     /// The file of a queue that is gone.
     pub(super) fn found(file: OwnedFd, slot: Option<&Arc<Slot>>) -> Self {
-        Self { file: Entered::new(file, slot, Purpose::Accepted), freed: 0 }
+        let notes = Notes::new(slot.cloned());
+        Self { file: Entered::new(file, slot, Purpose::Accepted), notes, freed: 0 }
     }
 
     pub(super) fn enter(&self) {
@@ -102,13 +107,29 @@ impl Accepted {
         position: u64,
         bytes: &[u8],
     ) -> Result<usize, Errno> {
-        memory_file::set_position(&self.file, position + bytes.len() as u64)?;
+        self.begin_typing(position, bytes.len())?;
         let typed = pipe::write(terminal, bytes);
         let count = typed.unwrap_or(0);
         if count < bytes.len() {
             memory_file::set_position(&self.file, position + count as u64)?;
         }
+        self.notes.note_typing(None);
         typed
+    }
+
+    pub(super) fn begin_typing(&self, position: u64, count: usize) -> Result<(), Errno> {
+        self.notes.note_typing(Some(position));
+        memory_file::set_position(&self.file, position + count as u64)
+    }
+
+    /// From where to where the input may not have arrived: a program was killed while it typed it.
+    pub(super) fn uncertain(&self, position: u64) -> Option<(u64, u64)> {
+        // Nothing was typed if the position has not moved.
+        if let Some(from) = self.notes.typing().filter(|from| *from < position) {
+            self.notes.note_uncertain((from, position));
+        }
+        self.notes.note_typing(None);
+        self.notes.uncertain()
     }
 
     /// Whether giving memory back is worth the effort after this many bytes.

@@ -319,6 +319,38 @@ async fn what_may_have_been_typed_is_not_typed_again() {
 }
 
 #[tokio::test]
+async fn what_may_not_have_been_typed_is_known_to_every_later_queue() {
+    let size = WindowSize { rows: 5, cols: 5 };
+    let (ends, _child) = open_ends(Stdin::Null, Output::Pty(size)).expect("a pty");
+    let OutputEnds::Pty { ours, terminal: _terminal } = ends.output else { panic!("not a pty") };
+    let file = memory_file::create("test").expect("a file");
+    let (registry, _memory) = Registry::create().expect("a registry");
+    let slot = registry.enter(1).expect("room");
+    let resume = || {
+        let copy = |fd: &OwnedFd| fd.try_clone().expect("a descriptor");
+        let end = Some(copy(&ours));
+        StdinQueue::resume(end, copy(&file), EndOfFile::Type(4), Some(&slot)).expect("a queue")
+    };
+    let uncertain = |gate: &StdinGate| gate.state.borrow().uncertain;
+    let (mut queue, _gate) = resume();
+    queue.accept(b"typed\n", None, Then::KeepOpen).expect("room");
+    queue.step().await;
+    let (mut queue, gate) = resume();
+    assert_eq!(uncertain(&gate), None);
+    queue.accept(b"lost\n", None, Then::KeepOpen).expect("room");
+    queue.accepted.begin_typing(6, 5).expect("a position");
+    let (mut queue, gate) = resume();
+    assert_eq!((uncertain(&gate), gate.state.borrow().written), (Some((6, 11)), 11));
+    queue.accept(b"typed\n", None, Then::KeepOpen).expect("room");
+    queue.step().await;
+    let (mut queue, gate) = resume();
+    assert_eq!(uncertain(&gate), Some((6, 11)));
+    queue.accept(b"", None, Then::Close).expect("a close");
+    queue.accepted.begin_typing(17, 1).expect("a position");
+    assert_eq!(uncertain(&resume().1), Some((6, 18)), "the end of file");
+}
+
+#[tokio::test]
 async fn of_two_bytes_that_end_a_line_and_the_file_each_is_typed_once() {
     for typed in 0..=2 {
         let size = WindowSize { rows: 5, cols: 5 };
