@@ -5,6 +5,7 @@
 mod bench;
 mod documents;
 mod kill_loop;
+mod random;
 mod tidy;
 
 use std::process::ExitCode;
