@@ -19,7 +19,6 @@ mod doors;
 mod job;
 mod leftovers;
 mod proc;
-mod random;
 mod reader;
 mod server;
 mod tally;
@@ -38,10 +37,10 @@ use tokio::runtime::Runtime;
 
 use crate::bench::program;
 use crate::bench::samples::Samples;
+use crate::random::Random;
 use client::{Kept, Native, again};
 use job::{Job, LABEL};
 use leftovers::Idle;
-use random::Random;
 use server::Server;
 use tally::{Counts, Tally};
 

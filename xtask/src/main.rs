@@ -1,17 +1,21 @@
 //! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
-//! `bench [NAME…]`, `cost`, `kill-loop`.
+//! `bench [NAME…]`, `cost`, `kill-loop`, `power-loss`.
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
 mod documents;
 mod kill_loop;
+mod power_loss;
+mod random;
 mod tidy;
+mod vm;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
                      cli-doc | bench [NAME]… | cost [--check | --record] | \
-                     kill-loop [--kills N] [--seed S] [--upgrade]";
+                     kill-loop [--kills N] [--seed S] [--upgrade] | \
+                     power-loss [--kills N] [--seed S]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +32,8 @@ fn main() -> ExitCode {
         ("encode-and-write", []) => bench::encode_and_write().map(success),
         ("cost", options) => bench::cost(options),
         ("kill-loop", options) => kill_loop::run(options),
+        ("power-loss", options) => power_loss::run(options),
+        ("power-loss-guest", []) => power_loss::run_guest().map(success),
         ("bench", names) => bench::run(names).map(success),
         _ => {
             eprintln!("{USAGE}");

@@ -3,10 +3,12 @@
 //! `start` checks a launch and reserves its key, `adopt` gives the child a log and an owner,
 //! `spawner` makes the child, `gates` says which commands have never run. `process_map` is the map,
 //! `list` and `sweep` read and thin it by the rules of `retention`, `close` stops everything,
-//! `restore` reads what an earlier engine left, `take_over` goes on with it. `logs` is the pool of log files, `disk` what all
-//! logs take together, `in_flight` the starts and stops that a close waits for.
+//! `restore` reads what an earlier engine left, `boot` knows whether the machine went down since, and
+//! `take_over` goes on with what runs. `logs` is the pool of log files, `disk` what all logs take
+//! together, `in_flight` the starts and stops that a close waits for.
 
 mod adopt;
+mod boot;
 mod close;
 pub(crate) mod disk;
 mod gates;
@@ -132,9 +134,11 @@ impl Engine {
         let logs = settings.state.join("logs");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
         let mut aside = SetAside::new(&settings.state);
+        let mut unsynced_since = None;
         let (journal, mut replayed) = match settings.history {
             History::None => (None, Replayed::default()),
             History::Journal => {
+                unsynced_since = boot::unsynced_since(&settings.state);
                 let is_first = |registry: &Registry| registry.header().generation.load(SeqCst) <= 1;
                 let is_first = registry.as_ref().is_none_or(is_first);
                 let opening = if is_first { Opening::AtStart } else { Opening::AtTakeOver };
@@ -169,7 +173,11 @@ impl Engine {
             registry,
         };
         inner.take_back_unstarted(&mut replayed)?;
-        inner.restored = inner.restore(replayed, aside, inherited.unwrap_or_default())?;
+        let inherited = inherited.unwrap_or_default();
+        inner.restored = inner.restore(replayed, aside, inherited, unsynced_since)?;
+        if inner.journal.is_some() {
+            boot::note(&inner.settings.state);
+        }
         let engine = Self { inner: Arc::new(inner) };
         let ended = Arc::clone(&engine.inner.ended);
         tokio::spawn(sweep::keep_sweeping(Arc::downgrade(&engine.inner), ended));

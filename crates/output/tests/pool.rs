@@ -104,7 +104,7 @@ proptest! {
             log.append(if split && err { Stream::Err } else { Stream::Out }, count);
             log.check(&early, &log.writer.extent());
             let place = Place::new(folder.path(), 1);
-            let recovered = place.recover(&Extent::default()).unwrap();
+            let recovered = place.recover(&Extent::default(), None).unwrap();
             log.check(&Reader::of_files(place, log.streams, STARTED), &recovered.extent);
         }
         let (extent, late) = (log.writer.extent(), log.writer.reader());

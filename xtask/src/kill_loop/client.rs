@@ -13,9 +13,9 @@ use lastbyte_testkit::pattern_bytes;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::job::{Act, Job, LABEL};
-use super::random::Random;
 use super::reader::{self, Seen, compare};
 use super::tally::Tally;
+use crate::random::Random;
 
 /// How long a request is repeated while the server is away.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::client::{again, is_away, pause};
 use super::proc;
-use super::random::Random;
 use super::server::{self, MARK, Server};
 use super::tally::Tally;
 use crate::bench::codex;
 use crate::bench::wire::{Address, Connection};
+use crate::random::Random;
 
 /// How long a request is repeated while the server is away.
 const PATIENCE: Duration = Duration::from_secs(60);

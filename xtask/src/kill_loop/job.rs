@@ -10,7 +10,7 @@ use lastbyte_client::wire::{
 };
 use lastbyte_testkit::pattern_bytes;
 
-use super::random::Random;
+use crate::random::Random;
 
 /// The label that names a job, to find a process whose start was not answered.
 pub(super) const LABEL: &str = "job";

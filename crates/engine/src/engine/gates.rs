@@ -33,7 +33,7 @@ pub(super) struct Gate {
 impl Gates {
     pub(super) fn open(state: &Path) -> io::Result<Self> {
         let folder = state.join("starting");
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
+        let boot = boot_id()?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(Self { folder, boot })
     }
@@ -64,6 +64,11 @@ impl Gates {
     fn path(&self, id: Id) -> PathBuf {
         self.folder.join(format!("{}-{id}", self.boot))
     }
+}
+
+/// Another one after each boot of the machine.
+pub(super) fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 impl Gate {

@@ -51,12 +51,14 @@ pub struct Restored {
 }
 
 impl Inner {
-    /// Enters everybody of the past into the map. The journal is told who was lost.
+    /// Enters everybody of the past into the map. The journal is told who was lost, and whose output
+    /// did not reach the disk before the machine went down.
     pub(super) fn restore(
         &self,
         replayed: Replayed,
         mut aside: SetAside,
         inherited: Vec<Inherited>,
+        unsynced_since: Option<SystemTime>,
     ) -> io::Result<Restored> {
         // Several have no id yet, or none any more.
         let by_id = inherited.into_iter().map(|found| (Id::from_number(found.place.id()), found));
@@ -108,14 +110,18 @@ impl Inner {
             let recovered = match &place {
                 // A log that cannot be looked at now may be read later, or say why not.
                 Some(place) => place
-                    .recover(&ended)
+                    .recover(&ended, unsynced_since)
                     .unwrap_or(Recovered { extent: ended.clone(), disk_bytes: 0 }),
                 None => Recovered { extent: ended.left_in(short.len()), disk_bytes: short.len() },
             };
             let ending = match past.ended.clone() {
                 Some((ending, _)) => {
                     restored.ended += 1;
-                    still_kept(ending, &ended, &recovered.extent)
+                    let ending = still_kept(ending, &ended, &recovered.extent);
+                    if unsynced_since.is_some() && ended.dropped != recovered.extent.dropped {
+                        self.write_ending(id, &ending, &recovered.extent, &recorded);
+                    }
+                    ending
                 }
                 None => {
                     restored.lost += 1;
@@ -165,9 +171,12 @@ impl Inner {
     /// The ending of a process that nobody saw end, written down.
     fn lose(&self, launched: &Launched, extent: &Extent, recorded: &Recorded) -> Ending {
         let ending = lost(launched.spec.started, extent.len, SystemTime::now());
-        let journal = self.journal.iter();
-        journal.for_each(|journal| journal.ended(launched.spec.id, &ending, extent, recorded));
+        self.write_ending(launched.spec.id, &ending, extent, recorded);
         ending
+    }
+
+    fn write_ending(&self, id: Id, ending: &Ending, extent: &Extent, recorded: &Recorded) {
+        self.journal.iter().for_each(|journal| journal.ended(id, ending, extent, recorded));
     }
 
     pub(super) fn recorded(&self) -> Recorded {

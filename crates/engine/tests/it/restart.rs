@@ -178,6 +178,34 @@ async fn bytes_of_a_truncated_or_missing_log_are_reported_as_dropped() {
     }
 }
 
+/// Of a file whose length had reached the disk when the power went, and not its last bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn zeros_at_the_end_of_a_log_are_output_only_in_the_same_boot() {
+    let home = Home::new();
+    let engine = home.open();
+    let launch = home.launch("write-bytes 9000 then print \\0\\0\\0");
+    let process = engine.start(launch).await.unwrap().process;
+    finish(&process).await;
+    let (id, before) = (process.id(), facts(&process));
+    close(engine).await;
+    let engine = home.open();
+    assert_eq!(facts(&engine.get(id).unwrap()), before);
+    close(engine).await;
+    std::fs::write(home.state.path().join("boot"), "another").unwrap();
+    // Twice: what was found is written down.
+    for _ in 0..2 {
+        let engine = home.open();
+        let process = engine.get(id).unwrap();
+        let snapshot = process.snapshot();
+        let dropped = &snapshot.extent.dropped;
+        assert_eq!(snapshot.extent.len, 9003);
+        assert_eq!(dropped.ranges(), std::slice::from_ref(&(9000..9003)));
+        assert_eq!(snapshot.ending().unwrap().kept, Kept::Dropped(dropped.clone()));
+        assert!(read(&process, &snapshot, 0..9000) == pattern_bytes(0..9000));
+        close(engine).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_without_a_record_are_set_aside_and_the_others_are_counted() {
     let home = Home::new();

@@ -1,0 +1,189 @@
+//! A virtual machine with a kernel of its own, to test what must not be done to this one.
+//!
+//! QEMU without KVM and without a network: it needs no rights. The kernel and busybox are Debian's; only
+//! QEMU, busybox and cpio are installed, the kernel is unpacked into the target folder. A [`Guest`] is
+//! what every boot has in memory: some programs and a script that is its first process. What it prints
+//! is read here line by line, and what must survive a boot is on a disk image.
+#![expect(clippy::disallowed_methods, reason = "it starts tools as a user does")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::bench::daemon::KilledOnDrop;
+
+/// Programs, and the Debian packages that have them.
+const TOOLS: [(&str, &str); 4] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("cpio", "cpio"),
+    ("mkfs.ext4", "e2fsprogs"),
+];
+const KERNEL: &str = "linux-image-cloud-amd64";
+/// What that kernel needs for a disk, in the order of their dependencies.
+const MODULES: [&str; 6] = [
+    "virtio/virtio_ring",
+    "virtio/virtio",
+    "virtio/virtio_pci_modern_dev",
+    "virtio/virtio_pci_legacy_dev",
+    "virtio/virtio_pci",
+    "block/virtio_blk",
+];
+const INIT: &str = "#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs tmpfs /tmp
+for module in /modules/*; do insmod $module; done
+";
+
+/// The kernel and the files that are in memory after each boot.
+pub(crate) struct Guest {
+    kernel: PathBuf,
+    initramfs: PathBuf,
+}
+
+/// A machine that runs. Dropping it is the loss of its power.
+pub(crate) struct Machine {
+    qemu: KilledOnDrop,
+    console: Receiver<(Instant, String)>,
+}
+
+/// Why there can be no virtual machine here, after an attempt to install what is missing.
+pub(crate) fn unavailable() -> Option<String> {
+    if std::env::consts::ARCH != "x86_64" {
+        return Some("it is made for x86_64".into());
+    }
+    let missing = || TOOLS.iter().filter(|(tool, _)| find(tool).is_none()).map(|(_, name)| *name);
+    if rustix::process::geteuid().is_root() && missing().next().is_some() {
+        let script = "apt-get update -qq && apt-get install -y -qq --no-install-recommends \"$@\"";
+        // Whether it worked is seen below.
+        _ = run(Command::new("sh").args(["-c", script, "sh"]).args(missing()));
+    }
+    let names: Vec<&str> = missing().collect();
+    if !names.is_empty() {
+        return Some(format!("install {} (their names on Debian)", names.join(" ")));
+    }
+    unpacked_kernel().err().map(|error| format!("{error:#}"))
+}
+
+impl Guest {
+    /// With these programs in `/bin`, and a script that goes on where the usual file systems are mounted.
+    pub(crate) fn new(folder: &Path, programs: &[PathBuf], script: &str) -> Result<Self> {
+        let unpacked = unpacked_kernel()?;
+        let version = only_entry(&unpacked.join("lib/modules"))?;
+        let root = folder.join("root");
+        for name in ["bin", "modules", "proc", "sys", "dev", "tmp", "disk"] {
+            fs::create_dir_all(root.join(name))?;
+        }
+        fs::copy(find("busybox").context("no busybox")?, root.join("bin/busybox"))?;
+        for (nth, module) in MODULES.iter().enumerate() {
+            let file = version.join("kernel/drivers").join(module).with_extension("ko");
+            fs::copy(&file, root.join(format!("modules/{nth}")))
+                .with_context(|| format!("cannot copy {}", file.display()))?;
+        }
+        for program in programs {
+            let copy = root.join("bin").join(program.file_name().context("no program")?);
+            run(Command::new("strip").arg("--strip-debug").arg("-o").arg(copy).arg(program))?;
+        }
+        fs::write(root.join("init"), format!("{INIT}{script}"))?;
+        fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
+        let initramfs = folder.join("initramfs");
+        let pack = "cd \"$0\" && find . | cpio --quiet -o -H newc >\"$1\"";
+        run(Command::new("sh").args(["-c", pack]).args([&root, &initramfs]))?;
+        let name = version.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Self { kernel: unpacked.join(format!("boot/vmlinuz-{name}")), initramfs })
+    }
+
+    /// Boots it with a disk, `/dev/vda`. The script has these variables in its environment.
+    pub(crate) fn boot(&self, disk: &Path, variables: &str) -> Result<Machine> {
+        let mut child = Command::new("qemu-system-x86_64")
+            .args(["-accel", "tcg", "-smp", "2", "-m", "512", "-nodefaults", "-no-reboot"])
+            .args(["-display", "none", "-serial", "stdio"])
+            .arg("-kernel")
+            .arg(&self.kernel)
+            .arg("-initrd")
+            .arg(&self.initramfs)
+            .args(["-append", &format!("console=ttyS0 quiet panic=-1 no_timer_check {variables}")])
+            .args(["-drive", &format!("if=virtio,format=raw,file={}", disk.display())])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let lines = BufReader::new(child.stdout.take().context("no console")?).split(b'\n');
+        let (sender, console) = channel();
+        thread::spawn(move || {
+            let lines = lines.map_while(Result::ok);
+            // Nobody listens any more once the machine is dropped.
+            let mut texts = lines.map(|line| String::from_utf8_lossy(&line).trim().to_owned());
+            texts.try_for_each(|text| sender.send((Instant::now(), text)))
+        });
+        Ok(Machine { qemu: KilledOnDrop(child), console })
+    }
+}
+
+impl Machine {
+    /// The next line of its console, and when it came; `None` at the deadline.
+    pub(crate) fn line(&self, deadline: Instant) -> Result<Option<(Instant, String)>> {
+        match self.console.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => bail!("the machine went off by itself"),
+        }
+    }
+
+    /// Cuts its power, and returns when that was and what it had printed before.
+    pub(crate) fn cut_power(mut self) -> Result<(Instant, Vec<(Instant, String)>)> {
+        self.qemu.0.kill()?;
+        let killed = Instant::now();
+        self.qemu.0.wait()?;
+        Ok((killed, self.console.iter().collect()))
+    }
+}
+
+/// An empty ext4 file system in a file.
+pub(crate) fn make_disk(path: &Path, megabytes: u64) -> Result<()> {
+    let size = format!("{megabytes}M");
+    run(Command::new(find("mkfs.ext4").context("no mkfs.ext4")?).arg("-q").arg(path).arg(size))
+}
+
+/// Downloads the package once.
+fn unpacked_kernel() -> Result<PathBuf> {
+    let target = std::env::current_exe()?;
+    let target = target.ancestors().nth(2).context("this program is not in a target folder")?;
+    let (folder, part) = (target.join("vm-kernel"), target.join("vm-kernel.part"));
+    if !folder.exists() {
+        let script = "rm -rf \"$0\" && mkdir \"$0\" && cd \"$0\" && \
+            name=$(apt-cache depends \"$1\" | sed -n 's/.*Depends: //p' | head -n 1) && \
+            apt-get download -qq \"$name\" && dpkg-deb -x ./*.deb .";
+        run(Command::new("sh").args(["-c", script]).arg(&part).arg(KERNEL))
+            .with_context(|| format!("cannot download {KERNEL}; try apt-get update"))?;
+        fs::rename(&part, &folder)?;
+    }
+    Ok(folder)
+}
+
+fn only_entry(folder: &Path) -> Result<PathBuf> {
+    Ok(fs::read_dir(folder)?.next().context("an empty folder")??.path())
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.is_file())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let done = command.stdin(Stdio::null()).output().with_context(|| format!("{command:?}"))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "{command:?}: {}", said.trim());
+    Ok(())
+}
