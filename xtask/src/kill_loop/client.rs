@@ -21,8 +21,10 @@ use crate::random::Random;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a job may take; one that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(90);
-/// Every so many are kept and read once more at the end.
+/// Every so many are kept and read once more at the end, but not more of them than the server keeps of
+/// those that have ended.
 const KEPT: u64 = 10;
+const MOST_KEPT: u64 = 10;
 
 pub(super) struct Native {
     pub(super) client: Client,
@@ -53,7 +55,9 @@ impl Native {
     pub(super) async fn run(&self, job: Job, nth: u64, random: &mut Random) -> Option<Kept> {
         let done = timeout(HANGS, self.attempt(&job, random)).await;
         match done.unwrap_or_else(|_| bail!("hangs for {HANGS:?}")) {
-            Ok(Some(id)) if nth.is_multiple_of(KEPT) => return Some(Kept { id, job }),
+            Ok(Some(id)) if nth.is_multiple_of(KEPT) && nth < KEPT * MOST_KEPT => {
+                return Some(Kept { id, job });
+            }
             Ok(Some(id)) => {
                 if let Err(error) = self.forget(&id).await {
                     self.tally.wrong(&job, &id, format!("cannot forget it: {error:#}"));

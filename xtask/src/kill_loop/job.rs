@@ -142,7 +142,8 @@ impl Job {
         let cause_is_right = match (&ending.cause, self.cause) {
             (Some(Cause::Own), WantedCause::Own) => true,
             (Some(Cause::TimedOut { which, escalated }), WantedCause::TimedOut(wanted)) => {
-                *which == wanted && *escalated == (status == Some(KILL))
+                // It may die of the first signal just when it is to be killed.
+                *which == wanted && (*escalated || status != Some(KILL))
             }
             (Some(Cause::Stopped { verb, .. }), WantedCause::Stopped) => *verb == StopVerb::Stop,
             _ => false,
