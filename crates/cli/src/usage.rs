@@ -33,9 +33,7 @@ pub(crate) enum Error {
     ForeignOption { verb: &'static str, option: String, words: Vec<OsString> },
     #[error("{option} is not an option of `lastbyte {verb}`; see `lastbyte {verb} --help`")]
     UnknownOption { verb: &'static str, option: String },
-    #[error("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")]
-    EnvNeedsValue { given: OsString },
-    #[error("--env takes NAME=VALUE, and {given:?} has no name before the `=`")]
+    #[error("--env takes NAME=VALUE or NAME, and {given:?} does not begin with a name")]
     EnvNeedsName { given: OsString },
     #[error("--unset takes a variable name, not {given:?}")]
     UnsetNeedsName { given: OsString },

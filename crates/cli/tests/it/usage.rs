@@ -115,12 +115,11 @@ fn an_invalid_duration_is_refused_with_an_example() {
 
 #[test]
 fn an_invalid_environment_edit_is_refused() {
-    let line = |given| {
-        format!("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")
-    };
-    refused(&["--env", "NAME", "x"], &line("NAME"));
-    let no_name = "--env takes NAME=VALUE, and \"=value\" has no name before the `=`";
-    refused(&["--env", "=value", "x"], no_name);
+    for given in ["=value", "", "export A=1"] {
+        let line =
+            format!("--env takes NAME=VALUE or NAME, and {given:?} does not begin with a name");
+        refused(&["--env", given, "x"], &line);
+    }
     refused(&["--unset", "A=B", "x"], "--unset takes a variable name, not \"A=B\"");
 }
 
