@@ -75,7 +75,8 @@ fn line(event: &Event, zone: Zone) -> String {
     let (time, id) = (zone.seconds(event.at_unix_ns), short_id(&event.process));
     let name = event.event.name();
     let more = match &event.event {
-        EventKind::Started | EventKind::FirstOutput | EventKind::Forgotten => String::new(),
+        EventKind::Started => format::command_line(event.shell.as_ref(), event.command.as_deref()),
+        EventKind::FirstOutput | EventKind::Forgotten => String::new(),
         EventKind::TimedOut { which: TimeoutKind::Wall } => "time limit reached".into(),
         EventKind::TimedOut { which: TimeoutKind::Idle } => "no output for too long".into(),
         EventKind::Ended { ending } => format::ending(ending),

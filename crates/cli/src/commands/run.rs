@@ -201,6 +201,5 @@ fn summary(ending: &Ending) -> String {
     let ran = ending.times.ran_ns.map(|ran| format!(", after {}", seconds(ran)));
     let line = format!("{how}{}; {} bytes of output", ran.unwrap_or_default(), ending.final_len);
     let Some(usage) = ending.usage else { return line };
-    let (user, system) = (seconds(usage.user_ns), seconds(usage.system_ns));
-    format!("{line}; cpu {user} user, {system} system")
+    format!("{line}; cpu {}", format::cpu(usage))
 }

@@ -83,6 +83,10 @@ fn ending_rows(ending: &Ending) -> Vec<Row> {
     let mut rows = vec![("ending", format::ending(ending))];
     let seconds = ending.times.ran_ns.map(|ran| ran as f64 / 1e9);
     rows.extend(seconds.map(|seconds| ("ran", format!("{seconds:.3} s"))));
+    if let Some(usage) = ending.usage {
+        rows.push(("cpu", format::cpu(usage)));
+        rows.extend(usage.peak_memory.map(|bytes| ("memory", format::size(bytes) + " at most")));
+    }
     match &ending.closing {
         None | Some(Closing::Eof) => {}
         Some(Closing::Held { holders: None }) => {
