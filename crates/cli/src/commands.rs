@@ -32,7 +32,7 @@ use crate::{client_error, exit_code, print, usage};
 
 /// Process server for coding agents: when lastbyte says a process has ended, you have all its output
 #[derive(Debug, Parser)]
-#[command(name = "lastbyte", version, disable_help_subcommand = true)]
+#[command(name = "lastbyte", version)]
 struct Cli {
     #[command(subcommand)]
     command: Subcommand,

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Process, Range, Sandbox, Status, TimeoutKind};
+use lastbyte_client::wire::{Cause, Ending, Process, Range, Sandbox, Status, TimeoutKind, Usage};
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
 
@@ -11,7 +11,12 @@ use crate::{timestamp, usage};
 
 /// As a shell would take it, on one line. A command does not get to write to the terminal.
 pub(crate) fn command(process: &Process) -> String {
-    let text = match (&process.shell, &process.command) {
+    command_line(process.shell.as_ref(), process.command.as_deref())
+}
+
+/// The same of a shell command, or of a program and its arguments.
+pub(crate) fn command_line(shell: Option<&String>, command: Option<&[String]>) -> String {
+    let text = match (shell, command) {
         (Some(shell), _) => shell.clone(),
         (None, Some(words)) => {
             words.iter().map(|word| usage::quoted(word)).collect::<Vec<_>>().join(" ")
@@ -189,6 +194,13 @@ pub(crate) fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// The time of processors that a leader and the children it waited for used.
+pub(crate) fn cpu(usage: Usage) -> String {
+    let seconds = |ns| Duration::from_nanos(ns).as_secs_f64();
+    let (user, system) = (seconds(usage.user_ns), seconds(usage.system_ns));
+    format!("{user:.3}s user, {system:.3}s system")
 }
 
 /// Columns side by side; the last one is cut where the line would not fit into `width`.

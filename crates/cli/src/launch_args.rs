@@ -1,7 +1,7 @@
 //! What to run: the options that `run` and `start` share.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use lastbyte_client::wire::TimeoutKind;
 use lastbyte_engine::{EnvEdit, Program, Signal};
 
 use crate::sandbox_args::SandboxArgs;
-use crate::{units, usage};
+use crate::{env_file, units, usage};
 
 /// A command, its surroundings and its time.
 #[derive(Debug, clap::Args)]
@@ -37,11 +37,17 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// Set an environment variable; repeatable
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// Set an environment variable; repeatable. NAME alone passes on its value here, or removes it if
+    /// it has none here
+    #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<OsString>,
 
-    /// Remove an environment variable; repeatable, and --env wins over it
+    /// Set the environment variables in this file; repeatable, and --env wins over it. Each line is
+    /// NAME=VALUE, without quotes or expansion, or NAME alone; lines that begin with # are skipped
+    #[arg(long, value_name = "FILE")]
+    env_file: Vec<PathBuf>,
+
+    /// Remove an environment variable; repeatable, and --env and --env-file win over it
     #[arg(long, value_name = "NAME")]
     unset: Vec<OsString>,
 
@@ -99,23 +105,23 @@ impl LaunchArgs {
         format!("timed out after {after}{silent}; stopped")
     }
 
-    pub(crate) fn env_edits(&self) -> Result<Vec<EnvEdit>, usage::Error> {
-        let unset = self.unset.iter().map(|name| match name.as_bytes() {
-            bytes if bytes.is_empty() || bytes.contains(&b'=') => {
-                Err(usage::Error::UnsetNeedsName { given: name.clone() })
+    pub(crate) fn env_edits(&self) -> anyhow::Result<Vec<EnvEdit>> {
+        let mut edits = Vec::new();
+        for name in &self.unset {
+            match name.as_bytes() {
+                bytes if bytes.is_empty() || bytes.contains(&b'=') => {
+                    bail!(usage::Error::UnsetNeedsName { given: name.clone() })
+                }
+                _ => edits.push(EnvEdit::Unset(name.clone())),
             }
-            _ => Ok(EnvEdit::Unset(name.clone())),
-        });
-        unset.chain(self.env.iter().map(|given| set(given))).collect()
-    }
-}
-
-fn set(given: &OsStr) -> Result<EnvEdit, usage::Error> {
-    let mut parts = given.as_bytes().splitn(2, |byte| *byte == b'=');
-    let mut part = || parts.next().map(|part| OsStr::from_bytes(part).to_owned());
-    match (part(), part()) {
-        (Some(name), Some(value)) if !name.is_empty() => Ok(EnvEdit::Set(name, value)),
-        (_, Some(_)) => Err(usage::Error::EnvNeedsName { given: given.to_owned() }),
-        (_, None) => Err(usage::Error::EnvNeedsValue { given: given.to_owned() }),
+        }
+        for file in &self.env_file {
+            edits.extend(env_file::read(file)?);
+        }
+        for given in &self.env {
+            let needs_name = || usage::Error::EnvNeedsName { given: given.clone() };
+            edits.push(env_file::parse(given.as_bytes()).ok_or_else(needs_name)?);
+        }
+        Ok(edits)
     }
 }

@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod copy_output;
 mod daemon;
+mod env_file;
 mod exit_code;
 mod foreground;
 mod format;

@@ -1,17 +1,37 @@
-//! Times since 1970 in nanoseconds, as people read and write them: `2026-11-16T07:03:29.123Z`.
+//! Times since 1970 in nanoseconds, as people read and write them: `2026-11-16T07:03:29.123Z`, or with the
+//! offset of the local time zone.
 
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 use jiff::fmt::temporal::Pieces;
+use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-/// The time in UTC, to the second.
-pub(crate) fn seconds(unix_ns: u64) -> String {
-    format!("{:.0}", timestamp(unix_ns))
+/// In which time zone times are shown.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Zone {
+    /// Show times in UTC instead of local time
+    #[arg(long)]
+    utc: bool,
 }
 
-/// The same to the millisecond: always as long.
-pub(crate) fn milliseconds(unix_ns: u64) -> String {
-    format!("{:.3}", timestamp(unix_ns))
+impl Zone {
+    /// The time to the second.
+    pub(crate) fn seconds(self, unix_ns: u64) -> String {
+        self.show(timestamp(unix_ns), 0)
+    }
+
+    /// The same to the millisecond: always as long.
+    pub(crate) fn milliseconds(self, unix_ns: u64) -> String {
+        self.show(timestamp(unix_ns), 3)
+    }
+
+    fn show(self, time: Timestamp, digits: usize) -> String {
+        let offset = if self.utc { Offset::UTC } else { TimeZone::system().to_offset(time) };
+        if offset == Offset::UTC {
+            return format!("{time:.digits$}");
+        }
+        format!("{:.digits$}", time.display_with_offset(offset))
+    }
 }
 
 fn timestamp(unix_ns: u64) -> Timestamp {
@@ -30,6 +50,28 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     Some(u64::try_from(since_1970.as_nanos().max(0)).unwrap_or(u64::MAX))
 }
 
+/// Reads a time of the local time zone: a date and a time of day, or a time of day alone, which is the
+/// last one before now.
+pub(crate) fn parse_local(text: &str) -> Option<u64> {
+    parse_in(text, Timestamp::now(), &TimeZone::system())
+}
+
+fn parse_in(text: &str, now: Timestamp, zone: &TimeZone) -> Option<u64> {
+    let in_zone = |time: DateTime| Some(time.to_zoned(zone.clone()).ok()?.timestamp());
+    let time = if let Ok(pieces) = Pieces::parse(text) {
+        in_zone(DateTime::from_parts(pieces.date(), pieces.time()?))?
+    } else {
+        // Without a colon it would be a number.
+        let time: Time = text.contains(':').then(|| text.parse().ok())??;
+        let today = now.to_zoned(zone.clone()).date();
+        match in_zone(today.to_datetime(time))? {
+            to_come if to_come > now => in_zone(today.yesterday().ok()?.to_datetime(time))?,
+            past => past,
+        }
+    };
+    Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+}
+
 /// The clock of this machine.
 pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default()
@@ -39,6 +81,7 @@ pub(crate) fn now() -> u64 {
 mod tests {
     use super::*;
 
+    const UTC: Zone = Zone { utc: true };
     const NS: u64 = 1_000_000_000;
     const DAY: u64 = 86_400;
 
@@ -51,18 +94,18 @@ mod tests {
             (1_709_164_800, "2024-02-29T00:00:00Z"),
             (4_102_444_800, "2100-01-01T00:00:00Z"),
         ] {
-            assert_eq!(seconds(at * NS), want);
+            assert_eq!(UTC.seconds(at * NS), want);
             assert_eq!(parse(want), Some(at * NS));
         }
-        assert_eq!(milliseconds(951_782_399 * NS + 7_999_999), "2000-02-28T23:59:59.007Z");
+        assert_eq!(UTC.milliseconds(951_782_399 * NS + 7_999_999), "2000-02-28T23:59:59.007Z");
     }
 
     #[test]
     fn every_day_is_read_back_as_it_was_written() {
         for day in 0..100_000 {
             let (at, step) = (day * DAY * NS, 45_296_789_000_000);
-            assert_eq!(parse(&seconds(at)), Some(at));
-            assert_eq!(parse(&milliseconds(at + step)), Some(at + step));
+            assert_eq!(parse(&UTC.seconds(at)), Some(at));
+            assert_eq!(parse(&UTC.milliseconds(at + step)), Some(at + step));
         }
     }
 
@@ -80,6 +123,26 @@ mod tests {
             ("1970-01-01T00:00:60Z", 59 * NS),
         ] {
             assert_eq!(parse(text), Some(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_local() {
+        // 2026-11-16T13:00 there.
+        let now: Timestamp = "2026-11-16T11:00:00Z".parse().unwrap();
+        let zone = TimeZone::fixed(Offset::constant(2));
+        for (text, want) in [
+            ("12:30", "2026-11-16T10:30:00Z"),
+            ("13:00:00", "2026-11-16T11:00:00Z"),
+            ("13:00:01", "2026-11-15T11:00:01Z"),
+            ("00:10", "2026-11-15T22:10:00Z"),
+            ("2026-01-02T03:04:05.5", "2026-01-02T01:04:05.5Z"),
+            ("2026-01-02 03:04", "2026-01-02T01:04:00Z"),
+        ] {
+            assert_eq!(parse_in(text, now, &zone), parse(want), "{text}");
+        }
+        for text in ["1230", "12", "24:00", "12:60", "2026-01-02", "noon", ":"] {
+            assert_eq!(parse_in(text, now, &zone), None, "{text}");
         }
     }
 

@@ -31,11 +31,11 @@ pub(crate) enum Error {
     NotQuoted { verb: &'static str, words: Vec<OsString> },
     #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = fix(verb, words))]
     ForeignOption { verb: &'static str, option: String, words: Vec<OsString> },
-    #[error("{option} is not an option of `lastbyte {verb}`; see `lastbyte {verb} --help`")]
+    #[error("{option} is not an option of `lastbyte {verb}`; {}", instead_of_option(verb, option))]
     UnknownOption { verb: &'static str, option: String },
-    #[error("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")]
-    EnvNeedsValue { given: OsString },
-    #[error("--env takes NAME=VALUE, and {given:?} has no name before the `=`")]
+    #[error("{name:?} is not a command; {}", instead_of_command(name).unwrap_or_default())]
+    UnknownCommand { name: String },
+    #[error("--env takes NAME=VALUE or NAME, and {given:?} does not begin with a name")]
     EnvNeedsName { given: OsString },
     #[error("--unset takes a variable name, not {given:?}")]
     UnsetNeedsName { given: OsString },
@@ -76,6 +76,32 @@ fn example(verb: &str) -> String {
     )
 }
 
+/// What users of other programs mean by an option.
+fn instead_of_option(verb: &str, option: &str) -> String {
+    match option {
+        "-e" => "to set a variable, use --env NAME=VALUE".into(),
+        "-w" | "-C" | "--workdir" => "to choose a directory, use --cwd DIR".into(),
+        "-t" | "-i" | "-it" => "for a terminal, use --tty".into(),
+        "-d" | "--detach" => "to run in the background, use `lastbyte start`".into(),
+        _ => format!("see `lastbyte {verb} --help`"),
+    }
+}
+
+/// What users of other programs mean by a command. clap goes by spelling: it offers `stop` for `top`.
+fn instead_of_command(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "top" | "watch" => "`lastbyte ps --watch` shows what is running",
+        "list" | "ls" | "jobs" | "status" => "`lastbyte ps` lists processes",
+        "inspect" | "info" => "`lastbyte show ID` shows a process",
+        "log" | "tail" | "follow" | "output" => "`lastbyte logs -f ID` follows the output",
+        "kill" | "terminate" => "`lastbyte stop ID` stops a process and everything it started",
+        "exec" | "add" => "`lastbyte run` runs a command, `lastbyte start` in the background",
+        "rm" | "remove" | "clean" => "`lastbyte forget ID` removes an ended process and its output",
+        "send" | "input" => "`lastbyte write ID` writes to a process",
+        _ => return None,
+    })
+}
+
 /// Prints the error that clap found, or the help that was requested; returns the exit code.
 pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     let words = words_to_run(program);
@@ -90,6 +116,9 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
             } else {
                 Error::UnknownOption { verb, option }
             });
+        }
+        (ErrorKind::InvalidSubcommand, _) if instead_of_command(&command_in(error)).is_some() => {
+            print::message(Error::UnknownCommand { name: command_in(error) });
         }
         // `lastbyte run df -h` must not do nothing and call it a success.
         (ErrorKind::DisplayHelp, Some((verb, words))) => {
@@ -144,6 +173,11 @@ fn words_to_run(program: &clap::Command) -> Option<(&'static str, Vec<OsString>)
 pub(crate) fn program_is_shell_text() -> bool {
     let words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     matches!(words.as_slice(), [word] if word.as_encoded_bytes().contains(&b' '))
+}
+
+/// The name that is no command.
+fn command_in(error: &clap::Error) -> String {
+    text_of(error, ContextKind::InvalidSubcommand).unwrap_or_default()
 }
 
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {

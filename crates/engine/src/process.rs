@@ -253,6 +253,14 @@ impl Process {
         resized.unwrap_or(Err(ResizeError::Exited))
     }
 
+    /// For a program that is about to end: if the output of an ended process is held open, leaves a
+    /// small process behind that reads and discards it until its last holder is gone. So late writes
+    /// do not fail. Refused before the ending, when each byte belongs to the log.
+    pub async fn leave_reader(&self) -> io::Result<()> {
+        // An owner that is gone has seen the end of the output.
+        self.ask(|reply| Command::LeaveReader { reply }).await.unwrap_or(Ok(()))
+    }
+
     /// How far standard input has come; `None` when it was never open.
     pub fn stdin(&self) -> Option<watch::Receiver<StdinState>> {
         self.shared.stdin.as_ref().map(|gate| gate.state.clone())

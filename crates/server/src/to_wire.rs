@@ -15,11 +15,7 @@ use lastbyte_wire as wire;
 /// A process at the instant of this snapshot.
 pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
     let spec = process.spec();
-    let text = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
-    let (command, shell) = match &spec.program {
-        Program::Argv(argv) => (Some(argv.iter().map(text).collect()), None),
-        Program::Shell(line) => (None, Some(text(line))),
-    };
+    let (command, shell) = program(&spec.program);
     wire::Process {
         id: spec.id.to_string(),
         pid: process.pid(),
@@ -61,6 +57,15 @@ pub fn sandbox(sandbox: &Sandbox) -> wire::Sandbox {
             wire::Sandbox::ReadOnly { network: *network == Network::On }
         }
         Sandbox::WorkspaceWrite(known) => workspace(known),
+    }
+}
+
+/// The words of a command, or the text of a shell command.
+fn program(program: &Program) -> (Option<Vec<String>>, Option<String>) {
+    let text = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
+    match program {
+        Program::Argv(argv) => (Some(argv.iter().map(text).collect()), None),
+        Program::Shell(line) => (None, Some(text(line))),
     }
 }
 
@@ -266,7 +271,13 @@ pub fn delivered(delivery: Delivery) -> wire::Delivered {
 }
 
 pub fn event(event: &Event) -> wire::Event {
+    let (command, shell) = match event.kind {
+        EventKind::Started => program(&event.spec.program),
+        _ => (None, None),
+    };
     wire::Event {
+        command,
+        shell,
         process: event.spec.id.to_string(),
         session: event.spec.session.as_ref().map(|session| session.0.clone()),
         labels: event.spec.labels.clone(),

@@ -28,6 +28,11 @@ pub fn own() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
+/// The soft limit that [`raise`] gives this program; `None` if unlimited.
+pub fn raised() -> Option<u64> {
+    getrlimit(Resource::Nofile).maximum
+}
+
 /// The limits for a child; `None` if it inherits this program's.
 pub(crate) fn for_children() -> Option<SoftAndHard> {
     BEFORE.get().copied()

@@ -16,6 +16,7 @@ pub mod confine;
 pub mod descriptor_limit;
 pub mod file;
 mod leaders;
+pub mod leftover_reader;
 pub mod listen_fds;
 pub mod listening;
 pub mod memory;

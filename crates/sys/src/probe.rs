@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, Resource, geteuid, getpid, getrlimit, pidfd_open};
 
 use crate::file::punch_hole;
 use crate::pipe::{pipe, splice_into_file};
@@ -74,6 +74,15 @@ fn scratch_file(folder: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(File::from(open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+}
+
+/// The most processes that there can be at once: of this user (`ulimit -u`, which does not hold for
+/// root) or on this machine (`kernel.pid_max`). `None` if neither is known.
+pub fn process_limit() -> Option<u64> {
+    let user = getrlimit(Resource::Nproc).current.filter(|_| !geteuid().is_root());
+    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let machine = pid_max.and_then(|text| text.trim().parse().ok());
+    user.into_iter().chain(machine).min()
 }
 
 #[cfg(test)]

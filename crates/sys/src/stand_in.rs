@@ -225,10 +225,11 @@ fn close_except(socket: RawFd, [first, last]: [u32; 2], except: &[u32]) {
     }
 }
 
-fn close_range(first: u32, last: u32) {
+/// For a process that is a copy of this program: it owns no descriptor as a value.
+pub(crate) fn close_range(first: u32, last: u32) {
     let args = [first as usize, last as usize, 0];
-    // SAFETY: the program whose descriptors these are is dead, and this process owns none of them as
-    // a value.
+    // SAFETY: nothing in this process owns one of these: it is a copy that never returns to the code
+    // that does, or shares the table of a program that is dead.
     if check(unsafe { syscall(libc::SYS_close_range, args) }).is_err() {
         for number in first..=last.min(1 << 20) {
             // SAFETY: as above.
@@ -258,7 +259,7 @@ fn answer_with(socket: RawFd, words: &Words, length: usize, numbers: &[RawFd]) {
     _ = packets::send(socket, &bytes[..length * 4], &open[..numbers.len()]);
 }
 
-fn end() -> ! {
+pub(crate) fn end() -> ! {
     loop {
         // SAFETY: this ends only this process.
         unsafe { syscall(libc::SYS_exit_group, [0]) };

@@ -77,7 +77,8 @@ impl Anchor {
     }
 
     /// Makes every connected helper perform one action with at most one argument:
-    /// `print TEXT`, `eprint TEXT`, `write-bytes N`, `listen PORT`, `kill-self N`, `exit N`.
+    /// `print TEXT`, `eprint TEXT`, `write-bytes N`, `touch FILE`, `listen PORT`, `kill-self N`,
+    /// `exit N`.
     pub fn tell(&self, action: &str) {
         assert!(!action.contains('\n'), "one action per line; write a newline as \\n");
         let line = format!("{action}\n");

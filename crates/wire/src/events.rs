@@ -29,6 +29,12 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub at_unix_ns: u64,
+    /// With `started`: the program and its arguments, if it was started with `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// With `started`: the shell command, if it was started with `shell`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     pub event: EventKind,
 }
 

@@ -14,7 +14,7 @@ use crate::{format, paths, print};
 
 /// Show settings and where they come from
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_codes())]
+#[command(after_help = exit_codes(), disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: ConfigCommand,

@@ -61,7 +61,7 @@ struct Diagnosis {
     /// Folders with output that the server found and its journal does not name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     set_aside: Vec<PathBuf>,
-    /// How many silent commands can run at once; absent where nothing bounds it.
+    /// How many commands can run at once, if each is one process; absent where nothing bounds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     most_processes: Option<u64>,
     /// The server of this user; absent if none answers.
@@ -114,7 +114,8 @@ impl Diagnosis {
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "Linux {}\n", self.kernel)?;
+        self.summary(out)?;
+        writeln!(out, "\nWhat was checked, on Linux {}:\n", self.kernel)?;
         for Finding { name, verdict, meaning } in &self.findings {
             let verdict = match verdict {
                 Verdict::Yes => "yes",
@@ -123,9 +124,23 @@ impl fmt::Display for Diagnosis {
             };
             writeln!(out, "  {verdict:7}  {name:16}  {meaning}")?;
         }
-        writeln!(out)?;
+        Ok(())
+    }
+}
+
+impl Diagnosis {
+    /// What it all means.
+    fn summary(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.can_run() {
-            return writeln!(out, "Commands cannot run here: see MISSING above.");
+            return writeln!(out, "Commands cannot run here: see MISSING below.");
+        }
+        writeln!(out, "Commands can run here.")?;
+        match self.most_processes {
+            Some(most) => {
+                let commands = format::count(most, "command", "commands");
+                writeln!(out, "About {commands} can run at once.")?;
+            }
+            None => writeln!(out, "There is no limit on how many commands can run at once.")?,
         }
         let stop = match self.stops_by {
             "leaf" => "A stop ends a command and everything it started, and proves it.",
@@ -139,13 +154,6 @@ impl fmt::Display for Diagnosis {
         for folder in &self.set_aside {
             let output = "Output that the server's journal does not name";
             writeln!(out, "{output} was set aside in {}.", folder.display())?;
-        }
-        match self.most_processes {
-            Some(most) => {
-                let commands = format::count(most, "command", "commands");
-                writeln!(out, "About {commands} can run at once.")?;
-            }
-            None => writeln!(out, "There is no limit on how many commands can run at once.")?,
         }
         self.server.as_ref().map_or(Ok(()), |server| write!(out, "{server}"))
     }

@@ -11,7 +11,8 @@ use crate::exit_code::help::{self, Code};
 use crate::process_args::short_id;
 use crate::server_args::ServerArgs;
 use crate::stdio::{self, Reader};
-use crate::{format, print, timestamp};
+use crate::timestamp::Zone;
+use crate::{format, print};
 
 /// Print an event per line as things happen to processes
 ///
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// Print each event as a line of JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    zone: Zone,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -59,7 +63,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
                 continue;
             }
             News::Event { event, .. } if args.json => serde_json::to_string(&event)?,
-            News::Event { event, .. } => line(&event),
+            News::Event { event, .. } => line(&event, args.zone),
         };
         if stdio::write_stdout(format!("{line}\n").as_bytes())? == Reader::Gone {
             return Ok(0);
@@ -67,11 +71,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
 }
 
-fn line(event: &Event) -> String {
-    let (time, id) = (timestamp::seconds(event.at_unix_ns), short_id(&event.process));
+fn line(event: &Event, zone: Zone) -> String {
+    let (time, id) = (zone.seconds(event.at_unix_ns), short_id(&event.process));
     let name = event.event.name();
     let more = match &event.event {
-        EventKind::Started | EventKind::FirstOutput | EventKind::Forgotten => String::new(),
+        EventKind::Started => format::command_line(event.shell.as_ref(), event.command.as_deref()),
+        EventKind::FirstOutput | EventKind::Forgotten => String::new(),
         EventKind::TimedOut { which: TimeoutKind::Wall } => "time limit reached".into(),
         EventKind::TimedOut { which: TimeoutKind::Idle } => "no output for too long".into(),
         EventKind::Ended { ending } => format::ending(ending),

@@ -83,7 +83,8 @@ fn describe(command: &mut Command, name: &str, page: &mut String) -> anyhow::Res
         writeln!(page, "{}", line.trim_end())?;
     }
     page.push_str("```\n");
-    for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+    let is_described = |below: &&mut Command| !below.is_hide_set() && below.get_name() != "help";
+    for below in command.get_subcommands_mut().filter(is_described) {
         let name = format!("{name} {}", below.get_name());
         describe(below, &name, page)?;
     }

@@ -14,7 +14,7 @@ use crate::exit_code::help::{self, Code};
 use crate::line_filter::LineFilter;
 use crate::process_args::{OutputArgs, ProcessArgs};
 use crate::stdio::{self, Reader};
-use crate::{client_error, format, print, units};
+use crate::{client_error, format, print, timestamp, units};
 
 /// Print the output of a process, byte for byte
 ///
@@ -45,7 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", conflicts_with = "from", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
     tail: Option<u64>,
 
-    /// Start with output from this long ago (5m) or from this time (2026-11-16T07:00:00Z)
+    /// Start with output from this long ago (5m), since this time of day (14:30) or from this time
+    /// (2026-11-16T07:00, or 2026-11-16T07:00:00Z for UTC)
     #[arg(long, value_name = "TIME", value_parser = since::parse, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["from", "tail"])]
     since: Option<u64>,
@@ -58,9 +59,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, conflicts_with = "json")]
     grep: Option<Regex>,
 
-    /// Prefix each line with the time (UTC) its first byte arrived; with --json, add `stamps`
+    /// Prefix each line with the time its first byte arrived; with --json, add `stamps`
     #[arg(short, long)]
     timestamps: bool,
+
+    #[command(flatten)]
+    zone: timestamp::Zone,
 
     #[command(flatten)]
     output: OutputArgs,

@@ -26,7 +26,7 @@ use crate::{exit_code, foreground, format, print, stdio, units};
 ///
 /// Its output appears as it is written: standard output on standard output, standard error on
 /// standard error. The exit code is the command's own. A background process that the command leaves
-/// behind is not waited for and keeps running, but its output is closed: its next write fails.
+/// behind is not waited for and keeps running; its further output is discarded.
 ///
 /// Standard input is passed on to the command unless it is a terminal. lastbyte reads ahead of the
 /// command, so in a loop that reads the same input, give the command its own: `</dev/null`.
@@ -106,6 +106,10 @@ impl Args {
         let raw = matches!(streams, Streams::Pty(_)).then(stdio::Raw::enter);
         let finished = foreground::run_to_end(&process, streams, signals).await;
         drop(raw);
+        if finished.is_err() {
+            // What it left running is left alone. If this fails, there is a worse error to tell.
+            _ = process.leave_reader().await;
+        }
         let finished = finished?;
         let code = finished.exit_code().unwrap_or_else(|error| {
             print::message(format_args!("{error:#}"));
@@ -167,8 +171,8 @@ impl Args {
     }
 }
 
-/// Says which processes outlive the command and hold its output open. Searches for them only if
-/// something does, which is rare.
+/// Says which processes outlive the command and hold its output open, and what becomes of it. Searches
+/// for them only if something does, which is rare.
 async fn still_running(process: &Process, ending: &Ending) -> Option<String> {
     // If it was held at the ending only, a stop has ended them since, or they went by themselves.
     if ending.closing == Some(Closing::Eof) || !process.snapshot().log_open {
@@ -182,10 +186,12 @@ async fn still_running(process: &Process, ending: &Ending) -> Option<String> {
         names => names.join(", "),
     };
     let whose = if names.len() > 1 { "their" } else { "its" };
-    Some(format!(
-        "still running: {who}; {whose} output is closed; {whose} next write will fail (use \
-         `lastbyte start`)"
-    ))
+    // After the search, which would find the reader.
+    let fate = match process.leave_reader().await {
+        Ok(()) => "further output is discarded (`lastbyte start` keeps it)".into(),
+        Err(error) => format!("next write will fail, because nothing can read it: {error}"),
+    };
+    Some(format!("still running: {who}; {whose} {fate}"))
 }
 
 /// How it went, in one line.
@@ -195,6 +201,5 @@ fn summary(ending: &Ending) -> String {
     let ran = ending.times.ran_ns.map(|ran| format!(", after {}", seconds(ran)));
     let line = format!("{how}{}; {} bytes of output", ran.unwrap_or_default(), ending.final_len);
     let Some(usage) = ending.usage else { return line };
-    let (user, system) = (seconds(usage.user_ns), seconds(usage.system_ns));
-    format!("{line}; cpu {user} user, {system} system")
+    format!("{line}; cpu {}", format::cpu(usage))
 }

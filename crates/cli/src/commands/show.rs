@@ -5,7 +5,8 @@ use std::io;
 use lastbyte_client::wire::{Closing, Ending, Holder, Kept, Phase, Process, Range, Survivor};
 
 use crate::process_args::ProcessArgs;
-use crate::{exit_code, format, print, timestamp};
+use crate::timestamp::Zone;
+use crate::{exit_code, format, print};
 
 /// Show everything known about a process
 ///
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Print the process as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    zone: Zone,
 }
 
 /// Returns the exit code.
@@ -35,14 +39,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         Phase::Running => Vec::new(),
         Phase::Draining | Phase::Ended | Phase::Lost => client.survivors(&id).await?,
     };
-    print::result(page(&process, &survivors))?;
+    print::result(page(&process, &survivors, args.zone))?;
     Ok(0)
 }
 
 /// A line of the page.
 type Row = (&'static str, String);
 
-fn page(process: &Process, survivors: &[Survivor]) -> String {
+fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
     let row = |name, text: &Option<String>| Some((name, format::one_line(text.as_ref()?)));
     let mut rows: Vec<Row> = vec![
         ("id", process.id.clone()),
@@ -50,9 +54,9 @@ fn page(process: &Process, survivors: &[Survivor]) -> String {
         ("directory", format::one_line(&process.cwd)),
         ("pid", process.pid.to_string()),
         ("sandbox", format::sandbox(&process.sandbox)),
-        ("started", timestamp::seconds(process.started_unix_ns)),
+        ("started", zone.seconds(process.started_unix_ns)),
     ];
-    rows.extend(process.timed_out_at_unix_ns.map(|at| ("timed out", timestamp::seconds(at))));
+    rows.extend(process.timed_out_at_unix_ns.map(|at| ("timed out", zone.seconds(at))));
     rows.push(("phase", process.phase.as_str().into()));
     rows.extend(process.ending.iter().flat_map(ending_rows));
     if process.recorded == Some(false) {
@@ -83,6 +87,10 @@ fn ending_rows(ending: &Ending) -> Vec<Row> {
     let mut rows = vec![("ending", format::ending(ending))];
     let seconds = ending.times.ran_ns.map(|ran| ran as f64 / 1e9);
     rows.extend(seconds.map(|seconds| ("ran", format!("{seconds:.3} s"))));
+    if let Some(usage) = ending.usage {
+        rows.push(("cpu", format::cpu(usage)));
+        rows.extend(usage.peak_memory.map(|bytes| ("memory", format::size(bytes) + " at most")));
+    }
     match &ending.closing {
         None | Some(Closing::Eof) => {}
         Some(Closing::Held { holders: None }) => {

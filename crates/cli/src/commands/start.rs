@@ -182,7 +182,7 @@ impl Args {
     }
 
     /// The caller's variables, and the edits over them.
-    fn env(&self) -> Result<BTreeMap<String, Option<String>>, usage::Error> {
+    fn env(&self) -> anyhow::Result<BTreeMap<String, Option<String>>> {
         let mut env = BTreeMap::new();
         for (name, value) in std::env::vars_os() {
             match (name.to_str(), value.to_str()) {

@@ -1,5 +1,6 @@
 //! `lastbyte doctor`.
 
+use crate::daemon::Home;
 use crate::harness::{Fixture, finish};
 
 fn doctor(fixture: &Fixture, arguments: &[&str]) -> std::process::Command {
@@ -73,11 +74,43 @@ fn it_says_whether_commands_can_be_sandboxed() {
     assert_eq!(code, Some(want), "{json}");
 }
 
-/// Few descriptors allow few commands: the number depends on the current limits.
+/// Few descriptors allow few commands: the number depends on the limits that a server has, which raises
+/// its own as far as it may.
 #[test]
 fn it_counts_how_many_commands_can_run_at_once() {
-    let fixture = Fixture::new();
-    let finished = finish(fixture.shell("ulimit -n 300; exec $LASTBYTE doctor --json"));
-    let json: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");
-    assert_eq!(json["most_processes"], 100);
+    let most = |limits: &str| {
+        let script = format!("{limits}; exec $LASTBYTE doctor --json");
+        let finished = finish(Fixture::new().shell(&script));
+        let json: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");
+        json["most_processes"].clone()
+    };
+    assert_eq!(most("ulimit -n 300"), 86);
+    assert_eq!(most("ulimit -S -n 100; ulimit -H -n 300"), 86);
+}
+
+/// As many as it says can run, and clients are still answered.
+#[test]
+fn as_many_commands_can_run_as_it_says() {
+    let home = Home::new();
+    let script = r#"ulimit -n 100
+        "$LASTBYTE" doctor | sed -n 's/^About \([0-9]*\) .*/\1/p' >most
+        i=0; while [ $i -lt $(cat most) ]; do
+            "$LASTBYTE" start -- "$TESTCHILD" hold || exit 1
+            i=$((i + 1))
+        done
+        "$LASTBYTE" ps >/dev/null && cat most"#;
+    let mut command = home.fixture.shell(script);
+    command.current_dir(home.fixture.home.path());
+    let finished = finish(command);
+    assert!(finished.stdout.ends_with("\n20\n"), "{finished:?}");
+    assert_eq!(home.fixture.anchor.wait_for(20).len(), 20);
+}
+
+#[test]
+fn the_summary_comes_first() {
+    let told = finish(doctor(&Fixture::new(), &[])).stdout;
+    let place = |what: &str| told.find(what).unwrap_or_else(|| panic!("{what} in {told}"));
+    assert_eq!(place("Commands can run here.\n"), 0);
+    assert!(place("A stop ") < place("What was checked"), "{told}");
+    assert!(place("What was checked") < place("pidfd"), "{told}");
 }

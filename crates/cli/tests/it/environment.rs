@@ -42,6 +42,50 @@ fn a_command_does_not_run_elsewhere_if_its_directory_was_removed() {
     assert_eq!(daemon.result(&["logs", "-f", id.trim_end()]), "/usr\n");
 }
 
+/// The names that `run` and `start` both take from files and from their caller.
+const PRINT: &str = r#"echo "$A,$B,$C,${GONE-unset}""#;
+
+#[test]
+fn variables_come_from_files_and_from_the_caller() {
+    let daemon = Daemon::start();
+    let folder = daemon.fixture.home.path();
+    let text = "# comment\n\nA=from file\n  B=\"x=y\" $HOME\r\nC\nGONE";
+    std::fs::write(folder.join("vars"), text).unwrap();
+    std::fs::write(folder.join("more"), "A=later file").unwrap();
+    let call = |arguments: &[&str]| {
+        let mut command = daemon.fixture.lastbyte(arguments);
+        command.env("C", "caller's").current_dir(folder);
+        finish(command)
+    };
+    for verb in ["run", "start"] {
+        let with = |options: &[&str]| {
+            let printed = call(&[&[verb], options, &[PRINT]].concat()).stdout;
+            let is_id = verb == "start";
+            if is_id { daemon.result(&["logs", "-f", printed.trim_end()]) } else { printed }
+        };
+        let want = "from file,\"x=y\" $HOME,caller's,unset\n";
+        assert_eq!(with(&["--env-file", "vars", "--unset", "A", "--unset", "C"]), want);
+        let both = ["--env-file", "vars", "--env-file", "more", "--env", "B=option"];
+        assert_eq!(with(&both), "later file,option,caller's,unset\n");
+        assert_eq!(with(&["--env", "C", "--unset", "C", "--env", "GONE"]), ",,caller's,unset\n");
+    }
+}
+
+#[test]
+fn a_file_of_variables_that_cannot_be_read_is_refused_without_its_values() {
+    let fixture = Fixture::new();
+    std::fs::write(fixture.home.path().join("vars"), "A=1\nexport B=secret\n").unwrap();
+    for (file, want) in [
+        ("vars", "cannot read the variables in vars: line 2 is not NAME=VALUE or NAME"),
+        ("none", "cannot read the variables in none: No such file or directory (os error 2)"),
+    ] {
+        let mut command = fixture.run(&["--env-file", file, "true"]);
+        command.current_dir(fixture.home.path());
+        let Finished { code, stderr, .. } = finish(command);
+        assert_eq!((code, stderr), (Some(125), format!("lastbyte: {want}\n")));
+    }
+}
+
 #[test]
 fn variables_can_be_set_and_removed_and_setting_wins() {
     let print = r#"echo "$A,${HOME-unset},$B""#;

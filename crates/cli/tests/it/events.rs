@@ -56,3 +56,25 @@ fn the_feed_ends_with_the_server() {
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert_eq!(output.stderr, b"lastbyte: the server is gone\n", "{output:?}");
 }
+
+#[test]
+fn a_start_is_printed_with_its_command() {
+    let daemon = Daemon::start();
+    let mut events = start(daemon.lastbyte(&["events"]));
+    let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
+    let heard = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !heard.load(Ordering::Relaxed) {
+                daemon.result(&["start", "echo $((1 + 2))"]);
+            }
+        });
+        let mut lines = lines.by_ref().map(Result::unwrap);
+        let started = lines.find(|line| line.contains("  started"));
+        heard.store(true, Ordering::Relaxed);
+        let started = started.expect("a line");
+        assert!(started.ends_with("  started       echo $((1 + 2))"), "{started:?}");
+    });
+    drop(lines);
+    assert_eq!(events.wait().unwrap().code(), Some(0));
+}

@@ -55,6 +55,7 @@ impl Fixture {
         command.env("HOME", self.home.path()).env("XDG_STATE_HOME", self.home.path().join("state"));
         command.env("XDG_CONFIG_HOME", self.home.path().join("config"));
         command.env("XDG_RUNTIME_DIR", self.home.path().join("runtime"));
+        command.env("TZ", "UTC");
         command.env(name, anchor).env("LASTBYTE", &*LASTBYTE).env("TESTCHILD", testchild());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -56,3 +56,13 @@ fn an_unknown_process_is_refused() {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(125), ""), "{finished:?}");
     assert!(finished.stderr.contains(id), "{finished:?}");
 }
+
+#[test]
+fn an_ended_process_is_shown_with_what_it_used() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print abc");
+    daemon.result(&["wait", &id]);
+    let shown = daemon.result(&["show", &id]);
+    let cpu = shown.lines().find_map(|line| line.strip_prefix("cpu        ")).expect("a line");
+    assert!(cpu.contains("s user, ") && cpu.ends_with("s system"), "{shown}");
+}

@@ -215,7 +215,7 @@ fn since_cannot_be_combined_with_another_start() {
     for (arguments, want) in [
         (["--since", "5m", "--from", "3"], "cannot be used with '--from <CURSOR>'"),
         (["--since", "5m", "--tail", "3"], "cannot be used with '--tail <COUNT>'"),
-        (["--since", "-5m", "--head", "3"], "a date and time with a time zone"),
+        (["--since", "-5m", "--head", "3"], "a time of day, like 14:30"),
     ] {
         let fixture = crate::harness::Fixture::new();
         let mut all = vec!["logs", "x"];
@@ -223,4 +223,46 @@ fn since_cannot_be_combined_with_another_start() {
         let Finished { stdout, stderr, .. } = finish(fixture.lastbyte(&all));
         assert_eq!((stdout.as_str(), stderr.contains(want)), ("", true), "{stderr}");
     }
+}
+
+/// A time zone that is nobody's, without a database.
+const ZONE: (&str, &str) = ("TZ", "HERE-12:45");
+
+#[test]
+fn times_are_local_unless_utc_is_wanted() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print hello");
+    daemon.result(&["wait", &id]);
+    let print = |arguments: &[&str]| {
+        let mut command = daemon.fixture.lastbyte(arguments);
+        command.env(ZONE.0, ZONE.1);
+        let Finished { code, stdout, stderr } = finish(command);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        stdout
+    };
+    for arguments in [&["show", &id][..], &["logs", "--timestamps", &id]] {
+        let (local, utc) = (print(arguments), print(&[arguments, &["--utc"]].concat()));
+        assert!(local.contains("+12:45"), "{local}");
+        assert!(utc.contains('Z') && !utc.contains("+12:45"), "{utc}");
+    }
+}
+
+#[test]
+fn a_time_of_day_is_local() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], "print hello");
+    daemon.result(&["wait", &id]);
+    let since = |zone: &str, time: &str| {
+        let mut command = daemon.fixture.lastbyte(&["logs", "--since", time, &id]);
+        command.env("TZ", zone);
+        finish(command)
+    };
+    // Far in the past and far in the future, wherever that is.
+    assert_eq!(since(ZONE.1, "2026-01-01T00:00").stdout, "hello");
+    let future = since(ZONE.1, "2100-01-01T12:45:00");
+    assert_eq!(future.stdout, "");
+    let said = "lastbyte: --since is in the future (2100-01-01T12:45:00+12:45): nothing to show\n";
+    assert_eq!(future.stderr, said);
+    // The last one before now.
+    assert_eq!(since(ZONE.1, "00:00").stderr, "");
 }

@@ -64,12 +64,40 @@ fn an_option_of_the_command_is_not_mistaken_for_ours() {
 
 #[test]
 fn the_value_of_an_unknown_option_is_not_mistaken_for_the_command() {
-    for arguments in [["--state", "/tmp/x", "true"], ["-t", "5s", "true"]] {
+    for (arguments, advice) in [
+        (["--state", "/tmp/x", "true"], "see `lastbyte run --help`"),
+        (["-e", "A=1", "echo $A"], "to set a variable, use --env NAME=VALUE"),
+        (["-w", "/tmp", "pwd"], "to choose a directory, use --cwd DIR"),
+    ] {
         let option = arguments[0];
-        let line =
-            format!("{option} is not an option of `lastbyte run`; see `lastbyte run --help`");
-        refused(&arguments, &line);
+        refused(&arguments, &format!("{option} is not an option of `lastbyte run`; {advice}"));
     }
+}
+
+#[test]
+fn a_command_of_another_program_is_answered_with_ours() {
+    for (name, advice) in [
+        ("top", "`lastbyte ps --watch` shows what is running"),
+        ("kill", "`lastbyte stop ID` stops a process and everything it started"),
+    ] {
+        let refused = finish(Fixture::new().lastbyte(&[name]));
+        let want = format!("lastbyte: {name:?} is not a command; {advice}\n");
+        assert_eq!((refused.code, refused.stderr), (Some(2), want));
+    }
+    let misspelt = finish(Fixture::new().lastbyte(&["doctr"]));
+    assert!(misspelt.stderr.contains("a similar subcommand exists: 'doctor'"), "{misspelt:?}");
+}
+
+#[test]
+fn help_of_a_command_is_what_its_option_prints() {
+    let print = |arguments: &[&str]| finish(Fixture::new().lastbyte(arguments));
+    for command in [&["start"][..], &["config", "show"]] {
+        let [by_name, by_option] =
+            [[&["help"], command].concat(), [command, &["--help"]].concat()].map(|it| print(&it));
+        assert_eq!((by_name.code, &by_name.stdout), (Some(0), &by_option.stdout));
+    }
+    assert_eq!(print(&["help"]).stdout, print(&["--help"]).stdout);
+    assert_eq!(print(&["help", "no-such"]).code, Some(2));
 }
 
 #[test]
@@ -115,12 +143,11 @@ fn an_invalid_duration_is_refused_with_an_example() {
 
 #[test]
 fn an_invalid_environment_edit_is_refused() {
-    let line = |given| {
-        format!("--env takes NAME=VALUE, not {given:?}; to remove a variable, use --unset NAME")
-    };
-    refused(&["--env", "NAME", "x"], &line("NAME"));
-    let no_name = "--env takes NAME=VALUE, and \"=value\" has no name before the `=`";
-    refused(&["--env", "=value", "x"], no_name);
+    for given in ["=value", "", "export A=1"] {
+        let line =
+            format!("--env takes NAME=VALUE or NAME, and {given:?} does not begin with a name");
+        refused(&["--env", given, "x"], &line);
+    }
     refused(&["--unset", "A=B", "x"], "--unset takes a variable name, not \"A=B\"");
 }
 

@@ -1,5 +1,6 @@
 //! What the owner has in every phase, and how it answers commands after the leader's exit.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use lastbyte_output::log::Writer;
@@ -67,6 +68,7 @@ impl Core {
             // As above, for each reply here.
             Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
             Command::Squeeze => self.squeeze(owner_end),
+            Command::LeaveReader { reply } => _ = reply.send(Err(ErrorKind::ResourceBusy.into())),
             Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {
                 let escalation = Escalation::default();

@@ -4,7 +4,7 @@ use lastbyte_output::log::Writer;
 
 use super::core::Core;
 use super::exit::Exit;
-use crate::owner::owner_end::OwnerEnd;
+use crate::owner::owner_end::{Command, OwnerEnd};
 
 /// The ending is published. The pipes stay open, so that survivors neither lose their output nor
 /// die of SIGPIPE.
@@ -23,7 +23,11 @@ impl Ended {
         while !core.pump.ended() {
             tokio::select! {
                 _ = core.pump.step() => core.publish(owner_end),
-                command = owner_end.command() => core.answer_late(command, owner_end),
+                command = owner_end.command() => match command {
+                    // The caller may have gone away.
+                    Command::LeaveReader { reply } => _ = reply.send(core.pump.leave_reader()),
+                    command => core.answer_late(command, owner_end),
+                },
             }
         }
         owner_end.publish_closed();

@@ -2,6 +2,7 @@
 //! publishes.
 
 use std::future::pending;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -35,6 +36,10 @@ pub(crate) enum Command {
         verb: Verb,
         policy: StopPolicy,
         reply: oneshot::Sender<StopTicket>,
+    },
+    /// Leave a process behind that reads and discards late output when this program has ended.
+    LeaveReader {
+        reply: oneshot::Sender<io::Result<()>>,
     },
     /// Keep only head and tail of the log.
     Squeeze,

@@ -8,14 +8,15 @@ mod source;
 
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use lastbyte_output::log::{Pulled, ShortLog, Stream, Writer};
-use lastbyte_sys::Errno;
 use lastbyte_sys::pty::WindowSize;
+use lastbyte_sys::{Errno, leftover_reader};
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
@@ -177,6 +178,12 @@ impl Pump {
     /// Changes the size of the terminal; `None` if there is none (any more).
     pub(crate) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
         self.sources.iter().find_map(|source| source.resize(size))
+    }
+
+    /// Leaves a process behind that reads what comes after this program has ended.
+    pub(super) fn leave_reader(&self) -> io::Result<()> {
+        let ends: Vec<_> = self.sources.iter().map(AsFd::as_fd).collect();
+        leftover_reader::leave(&ends)
     }
 
     /// Waits while the slowest pinned reader is a quota behind. Cancel-safe.

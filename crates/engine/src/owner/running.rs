@@ -100,6 +100,7 @@ impl Running {
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
             Command::Squeeze => self.core.squeeze(owner_end),
+            Command::LeaveReader { .. } => self.core.answer_late(command, owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
             Command::Stopping { verb, policy, reply } => {
                 let hurry = self.stopping.is_some();

@@ -143,3 +143,16 @@ async fn the_phase_is_draining_from_the_leaders_exit() {
     fixture.anchor.tell("exit 0");
     assert_eq!(finish(&process).await.0.closing, Closing::Eof);
 }
+
+#[tokio::test]
+async fn no_reader_is_left_before_the_ending() {
+    let fixture = Fixture::new();
+    let process = fixture.start("hold").await;
+    fixture.anchor.wait_for(1);
+    let refused = process.leave_reader().await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ResourceBusy);
+    fixture.anchor.tell("exit 0");
+    process.ended().await;
+    process.wait_for(|snapshot| !snapshot.log_open).await;
+    process.leave_reader().await.expect("there is nothing to read");
+}

@@ -11,12 +11,12 @@ use lastbyte_sys::{descriptor_limit, probe};
 use super::{Finding, Verdict};
 use crate::format;
 
-/// What the program itself has open, and some to spare.
-const OWN_DESCRIPTORS: u64 = 100;
+/// What a server itself has open, and some for its clients.
+const OWN_DESCRIPTORS: u64 = 40;
 /// With fewer, not even one command can run.
 const LEAST_DESCRIPTORS: u64 = 20;
-/// A pidfd and a pipe for each silent command.
-const DESCRIPTORS_EACH: u64 = 2;
+/// For each command that runs: a pidfd, a pipe and a log.
+const DESCRIPTORS_EACH: u64 = 3;
 
 /// What is there and what that means, or what its absence means.
 type Check = Result<String, String>;
@@ -47,9 +47,14 @@ fn finding(name: &'static str, otherwise: Verdict, check: Check) -> Finding {
     Finding { name, verdict, meaning: check.unwrap_or_else(|without| without) }
 }
 
-/// How many silent commands the descriptors are enough for.
+/// How many commands of one process each can run at once on a server started here.
 pub(super) fn most_processes() -> Option<u64> {
-    let limit = descriptor_limit::own()?;
+    enough_for(descriptor_limit::raised()).into_iter().chain(probe::process_limit()).min()
+}
+
+/// How many commands so many descriptors are enough for. A server raises its limit as far as it may.
+fn enough_for(limit: Option<u64>) -> Option<u64> {
+    let limit = limit?;
     let most = limit.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_EACH;
     Some(if limit < LEAST_DESCRIPTORS { 0 } else { most.max(1) })
 }
@@ -109,11 +114,14 @@ fn large_pipes() -> Check {
 }
 
 fn descriptors() -> Check {
-    match (descriptor_limit::own(), most_processes()) {
-        (Some(limit), Some(0)) => Err(format!("limit {limit}: too few; raise it with `ulimit -n`")),
+    let limit = descriptor_limit::raised();
+    match (limit, enough_for(limit)) {
+        (Some(limit), Some(0)) => {
+            Err(format!("limit {limit}: too few; raise it with `ulimit -Hn`"))
+        }
         (Some(limit), Some(most)) => Ok(format!(
-            "limit {limit}: enough for {} (change with `ulimit -n`)",
-            format::count(most, "silent command", "silent commands")
+            "a server can have {limit}: enough for {} (change with `ulimit -Hn`)",
+            format::count(most, "command", "commands")
         )),
         _ => Ok("no limit".into()),
     }

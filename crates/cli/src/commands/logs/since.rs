@@ -5,7 +5,7 @@ use crate::{print, timestamp, units};
 
 /// A time since 1970, in nanoseconds: as it is written, or so long ago.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
-    if let Some(at) = timestamp::parse(text) {
+    if let Some(at) = timestamp::parse(text).or_else(|| timestamp::parse_local(text)) {
         return Ok(at);
     }
     let ago = units::parse_duration_or_zero(text).map_err(|_| ACCEPTED)?.as_nanos();
@@ -17,11 +17,11 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 pub(super) fn warn_if_future(args: &Args) {
     let Some(at) = args.since.filter(|at| *at > timestamp::now()) else { return };
     let so = if args.follow { "showing only new output" } else { "nothing to show" };
-    print::message(format_args!("--since is in the future ({}): {so}", timestamp::seconds(at)));
+    print::message(format_args!("--since is in the future ({}): {so}", args.zone.seconds(at)));
 }
 
-const ACCEPTED: &str = "expected how long ago, like 90s, 5m or 1.5h, or a date and time with a time zone, \
-                        like 2026-11-16T07:00:00Z";
+const ACCEPTED: &str = "expected how long ago, like 90s, 5m or 1.5h, a time of day, like 14:30, or a date \
+                        and time, like 2026-11-16T07:00 or 2026-11-16T07:00:00Z";
 
 #[cfg(test)]
 mod tests {
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(parse("1969-07-20T20:17:40Z"), Ok(0), "before all there is");
         assert_eq!(parse("9999-12-31T23:59:59Z"), Ok(u64::MAX), "after all there will be");
         assert_eq!(parse("1970-01-01T00:00:01.5Z"), Ok(1_500_000_000));
-        for text in ["", "5", "-5m", "yesterday", "2026-11-16", "2026-11-16T07:00:00"] {
+        for text in ["", "5", "-5m", "yesterday", "2026-11-16", "7"] {
             assert_eq!(parse(text), Err(ACCEPTED.to_owned()), "{text:?}");
         }
     }

@@ -8,7 +8,6 @@ use lastbyte_client::wire::{
 use lastbyte_client::{Client, Followed, Following, Piece, RawOutput};
 
 use super::Args;
-use crate::timestamp;
 
 /// The next part of the output.
 #[derive(Debug, Default)]
@@ -201,7 +200,7 @@ impl Args {
         if self.output.stream.is_some_and(|wanted| wanted != stream) {
             return Part::default();
         }
-        let time = piece.at_unix_ns.map(|at| format!("{} ", timestamp::milliseconds(at)));
+        let time = piece.at_unix_ns.map(|at| format!("{} ", self.zone.milliseconds(at)));
         Part { gap: None, bytes: piece.bytes.into(), stamp: time.unwrap_or_default() }
     }
 }

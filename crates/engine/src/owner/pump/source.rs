@@ -1,6 +1,7 @@
 //! Where output comes from: a pipe, or a pty through a pipe.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -180,6 +181,12 @@ impl OutputEnd {
         if pipe::grow(&self.end, LARGE_PIPE).is_ok() {
             *large = Some(permit);
         }
+    }
+}
+
+impl AsFd for OutputEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "abort-mid-write" => output::abort_mid_write(words),
         "close-stdout" => output::close_stdout(words),
         "close-stderr" => output::close_stderr(words),
+        "touch" => output::touch(words),
 
         "await-eof" => input::await_eof(words),
         "cat" => input::cat(words),

@@ -10,6 +10,7 @@
 //! - `abort-mid-write N`: half of N bytes of the pattern on stdout, then SIGKILL to itself.
 //! - `close-stdout`, `close-stderr`: replaces the descriptor with `/dev/null`, which closes the
 //!   pipe.
+//! - `touch FILE`: an empty file.
 //!
 //! The pattern continues at the number of bytes that this process has written to the stream, added
 //! to the last `pattern-from`.
@@ -138,6 +139,12 @@ pub(crate) fn abort_mid_write(words: Words<'_>) -> io::Result<()> {
     let count: u64 = words.only_number("N")?;
     OUT.write_pattern(count / 2)?;
     signals::die_of(Signal::KILL)
+}
+
+pub(crate) fn touch(mut words: Words<'_>) -> io::Result<()> {
+    let file = words.word("FILE")?;
+    words.done()?;
+    File::create(file).map(drop)
 }
 
 pub(crate) fn close_stdout(words: Words<'_>) -> io::Result<()> {
