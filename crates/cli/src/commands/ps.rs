@@ -89,8 +89,8 @@ impl Args {
             phase: self.phase,
             session: self.session.clone(),
             label: self.label.clone(),
-            before: None,
             limit: self.limit,
+            ..ListQuery::default()
         }
     }
 }

@@ -12,8 +12,14 @@ fn message(number: u32, kind: &str) -> String {
 
 fn event(number: u64, kind: EventKind) -> News {
     let labels = std::collections::BTreeMap::new();
-    let event =
-        Event { process: "p".into(), session: None, labels, at_unix_ns: number, event: kind };
+    let event = Event {
+        process: "p".into(),
+        session: None,
+        name: None,
+        labels,
+        at_unix_ns: number,
+        event: kind,
+    };
     News::Event { id: format!("5-{number}"), event }
 }
 
