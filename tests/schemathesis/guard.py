@@ -15,7 +15,9 @@ BELOW = re.compile(
     r"/v1/processes/[^/]+/(output|output/(search|times)|follow|attach|survivors|wait|stdin|signal"
     r"|stop|resize)"
 )
-OTHERS = re.compile(r"/healthz|/metrics|/openapi\.json|/v1|/v1/events|/v1/processes|/v1/processes/[^/]*")
+OTHERS = re.compile(
+    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes)|/v1/processes/[^/]*"
+)
 # Schemathesis probes the server with these.
 PROBES = re.compile(r"/(schemathesis-probe[^/]*)?")
 

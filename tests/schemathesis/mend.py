@@ -12,10 +12,12 @@ def shorten(operation: str, query, body):
     match operation:
         case "waitForProcess":
             shorten_wait(body)
+        case "waitForProcesses" if isinstance(body, dict):
+            shorten_wait(body.get("wait"))
         case "startProcess" if isinstance(body, dict):
             shorten_wait(body.get("wait"))
             shorten_stop(body.get("stop"))
-        case "stopProcess" if isinstance(body, dict):
+        case "stopProcess" | "stopProcesses" if isinstance(body, dict):
             shorten_stop(body.get("stop"))
         case "readOutput":
             shorten_member(query, "wait_ms")
@@ -39,6 +41,13 @@ def shorten_member(members, name: str):
     too_long = isinstance(value, int) and MOMENT_MS < value <= LONGEST
     if value is None or too_long:
         members[name] = MOMENT_MS
+
+
+def each_id(select, words: list[str], id_of):
+    """Replaces the placeholders of a selection by ids of existing processes."""
+    ids = select.get("ids") if isinstance(select, dict) else None
+    if isinstance(ids, list):
+        select["ids"] = [id_of(given) if given in words else given for given in ids]
 
 
 def agree(case, operation: str):

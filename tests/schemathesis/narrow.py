@@ -46,8 +46,10 @@ def narrowed(document: dict, testchild: str, workdir: str, ids: list[str]) -> di
     document["security"] = [{"token": []}]
     schemas = document["components"]["schemas"]
     narrow_start(schemas["StartRequest"], testchild, workdir)
-    for schema in (schemas["SignalRequest"], schemas["StopPolicy"]):
+    for schema in (schemas["SignalRequest"], schemas["SignalManyRequest"], schemas["StopPolicy"]):
         schema["properties"]["signal"]["pattern"] = any_signal()
+    # Placeholders for existing processes: see processes.py.
+    schemas["Selection"]["properties"]["ids"]["items"] = {"anyOf": [{"enum": ids}, {"type": "string"}]}
     for operation in operations(document):
         for parameter in operation["parameters"]:
             lead(parameter, ids)

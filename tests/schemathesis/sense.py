@@ -12,6 +12,7 @@ REASONS = [
     r"need `view=lines`",
     r"`max_bytes` must be at most \d+ for this view",
     r"no condition to wait for",
+    r"nothing is selected",
     # Whether something exists.
     r"lies past them",
     r"past the end",

@@ -76,6 +76,8 @@ class Trial:
         mend.shorten(operation_id(case), case.query, case.body)
         if case.meta is not None and case.meta.generation.mode.is_positive:
             mend.agree(case, operation_id(case))
+        if isinstance(case.body, dict):
+            mend.each_id(case.body.get("select"), processes.WORDS, self._processes.id_of)
         word = (case.path_parameters or {}).get("id")
         if word in processes.WORDS:
             if operation_id(case) == "followOutput":

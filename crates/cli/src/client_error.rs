@@ -125,10 +125,18 @@ pub(crate) fn refusal(error: &anyhow::Error) -> Option<&Error> {
     }
 }
 
+/// An answer that the request does not allow.
+pub(crate) fn unexpected(what: &str) -> ClientError {
+    ClientError::Refused(Error::new(ErrorCode::Failed, what))
+}
+
 /// What to do next. The server's advice is for programs; where it speaks of their words, ours take
 /// its place.
 fn advice(refusal: &Error) -> Option<&str> {
     match (refusal.code, refusal.hint.as_deref()) {
+        (ErrorCode::ProcessNotFound, _) if refusal.message == "there are no processes yet" => {
+            Some("start one with `lastbyte start`")
+        }
         (ErrorCode::ProcessNotFound, _) => Some("`lastbyte ps` lists processes"),
         (ErrorCode::Unauthorized, _) => {
             Some("pass --token-file FILE (the file \"token\" in its state directory)")

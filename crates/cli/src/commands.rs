@@ -72,7 +72,7 @@ enum Subcommand {
 /// Runs the command that was called; returns the exit code. A worker of a server has joined its
 /// keeper.
 pub(crate) fn run(joined: Option<Joined>) -> u8 {
-    let call = match Cli::command().try_get_matches() {
+    let call = match Cli::command().try_get_matches_from(usage::own_args()) {
         Ok(call) => call,
         Err(error) => return usage::explain(&error, &Cli::command()),
     };

@@ -70,7 +70,7 @@ pub(crate) fn fill(program: Command, call: ArgMatches) -> Result<ArgMatches, Con
         choice = choice.without_server();
     }
     let program = program.mut_subcommand(name, |command| filled(command, &choice));
-    program.try_get_matches().map_err(|error| explain(&error, &choice))
+    program.try_get_matches_from(usage::own_args()).map_err(|error| explain(&error, &choice))
 }
 
 /// The command with settings as the defaults of its flags. A default is in conflict with nothing.

@@ -13,6 +13,8 @@ use crate::{client_error, format, usage};
 /// Something was waited for that did not come, looked for that is not there, or stopped that is.
 pub(crate) const NOT_MET: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
+/// Nothing was selected.
+pub(crate) const NONE_SELECTED: u8 = 3;
 /// It is not known whether a command was started.
 pub(crate) const UNKNOWN: u8 = 123;
 pub(crate) const TIMED_OUT: u8 = 124;

@@ -72,10 +72,10 @@ pub(crate) fn parse_word<T: DeserializeOwned>(text: &str, expected: &str) -> Res
     serde_json::from_value(text.into()).map_err(|_| format!("expected {expected}"))
 }
 
-/// The word of `--sandbox`; a dash for none.
+/// The word of `--sandbox`; empty for none.
 pub(crate) fn sandbox_kind(sandbox: &Sandbox) -> &'static str {
     match sandbox {
-        Sandbox::FullAccess {} => "-",
+        Sandbox::FullAccess {} => "",
         Sandbox::External {} => "external",
         Sandbox::ReadOnly { .. } => "read-only",
         Sandbox::WorkspaceWrite { .. } => "workspace-write",
@@ -145,6 +145,11 @@ pub(crate) fn ending_in_table(known: &Ending) -> String {
     }
 }
 
+/// Whether it is lost and a process with its pid still runs.
+pub(crate) fn may_run(ending: &Ending) -> bool {
+    matches!(ending.status, Status::Lost { running_pid: Some(_), .. })
+}
+
 /// Whether nobody saw the end, so that there may have been none.
 pub(crate) fn is_lost(ending: &Ending) -> bool {
     ending.times.found_unix_ns.is_some()
@@ -204,16 +209,11 @@ pub(crate) fn cpu(usage: Usage) -> String {
 }
 
 /// Columns side by side; the last one is cut where the line would not fit into `width`.
-pub(crate) fn table<const N: usize>(
-    heading: [&str; N],
-    rows: &[[String; N]],
-    width: Option<usize>,
-) -> String {
-    let heading = [heading.map(str::to_owned)];
+pub(crate) fn table(heading: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let heading = [heading.iter().map(ToString::to_string).collect::<Vec<_>>()];
     let rows = || heading.iter().chain(rows);
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        rows().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    });
+    let wide = |column: usize| rows().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..heading[0].len()).map(wide).collect();
     rows().map(|row| cut(&table_line(row, &widths), width) + "\n").collect()
 }
 
@@ -321,17 +321,17 @@ mod tests {
         assert_eq!(lines("one\n\ttwo\u{202e}"), "one\n\\ttwo\\u{202e}");
     }
 
-    fn rows() -> [[String; 2]; 2] {
-        [["a".into(), "make".into()], ["bcd".into(), "sleep 100".into()]]
+    fn rows() -> [Vec<String>; 2] {
+        [vec!["a".into(), "make".into()], vec!["bcd".into(), "sleep 100".into()]]
     }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        assert_eq!(table(["ID", "C"], &rows(), None), "ID   C\na    make\nbcd  sleep 100\n");
+        assert_eq!(table(&["ID", "C"], &rows(), None), "ID   C\na    make\nbcd  sleep 100\n");
     }
 
     #[test]
     fn what_does_not_fit_is_cut_and_shown_to_be() {
-        assert_eq!(table(["ID", "C"], &rows(), Some(10)), "ID   C\na    make\nbcd  slee…\n");
+        assert_eq!(table(&["ID", "C"], &rows(), Some(10)), "ID   C\na    make\nbcd  slee…\n");
     }
 }

@@ -17,6 +17,7 @@ mod paths;
 mod print;
 mod process_args;
 mod sandbox_args;
+mod select_args;
 mod server_args;
 mod signals;
 mod state_folder;

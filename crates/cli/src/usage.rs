@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use lastbyte_engine::Signal;
 use lastbyte_sys::Errno;
 
 use crate::{exit_code, print};
@@ -48,6 +49,16 @@ pub(crate) enum Error {
     NetworkNeedsSandbox,
     #[error("the process id is empty; `lastbyte ps` lists processes, and `last` is the newest")]
     EmptyId,
+    #[error(
+        "give a process id or name, or a selection like --failed or --session; `lastbyte ps` lists processes"
+    )]
+    NothingSelected,
+    #[error("give process ids, or a selection like --failed or --session, not both")]
+    IdsAndConditions,
+    #[error("no signal given; `lastbyte signal ID TERM` sends TERM")]
+    NoSignal,
+    #[error("invalid signal {given:?}: {why}")]
+    BadSignal { given: String, why: String },
     #[error("invalid directory {given:?}")]
     NoDirectory { given: OsString },
     #[error("cannot send {what} {given:?} to the server: not valid UTF-8")]
@@ -100,6 +111,20 @@ fn instead_of_command(name: &str) -> Option<&'static str> {
         "send" | "input" => "`lastbyte write ID` writes to a process",
         _ => return None,
     })
+}
+
+/// The arguments of this program. A signal may have a dash before it, which to clap is an option.
+pub(crate) fn own_args() -> Vec<OsString> {
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|command| command == "signal") {
+        args.iter_mut().skip(2).for_each(|word| *word = without_dash(word));
+    }
+    args
+}
+
+fn without_dash(word: &OsStr) -> OsString {
+    let signal = word.to_str().and_then(|word| word.strip_prefix('-'));
+    signal.filter(|signal| signal.parse::<Signal>().is_ok()).map_or(word.into(), OsString::from)
 }
 
 /// Prints the error that clap found, or the help that was requested; returns the exit code.

@@ -17,7 +17,7 @@ pub enum News {
     Event {
         /// Resumes the feed behind this event.
         id: String,
-        event: Event,
+        event: Box<Event>,
     },
     /// Events in between are not kept any more, or were missed.
     Gap,

@@ -3,16 +3,19 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::outage::Outage;
 use crate::request::{ApiRequest, Retry, process_path};
 use crate::subscription::Subscription;
 use crate::wire::{
-    AttachQuery, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery, Output,
-    OutputQuery, Process, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalRequest,
-    StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery,
-    UpgradeAnswer, UpgradeRequest, View, Wait, WaitAnswer, WriteAnswer, WriteQuery,
+    AttachQuery, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, ListAnswer,
+    ListQuery, ManyAnswer, Output, OutputQuery, Process, ResizeRequest, SearchAnswer, SearchQuery,
+    SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest,
+    StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, UpgradeAnswer, UpgradeRequest, View,
+    Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
@@ -93,15 +96,35 @@ impl Client {
 
     /// The timeout counts from this call, over however many connections.
     pub async fn wait(&self, id: &str, wait: &Wait) -> Result<WaitAnswer, ClientError> {
-        let begun = Instant::now();
         let ask = ApiRequest::post(process_path(id, "/wait"), Retry::Safe);
+        self.until_met(ask, wait, |wait| wait).await
+    }
+
+    /// The same for several processes. Repeat it by ids: what other members select may change.
+    pub async fn wait_many(
+        &self,
+        request: &WaitManyRequest,
+    ) -> Result<WaitManyAnswer, ClientError> {
+        let ask = ApiRequest::post("/v1/wait", Retry::Safe);
+        let with = |wait| WaitManyRequest { wait, ..request.clone() };
+        self.until_met(ask, &request.wait, with).await
+    }
+
+    /// Asks again with the time that is left.
+    async fn until_met<R: Serialize, T: DeserializeOwned>(
+        &self,
+        ask: ApiRequest,
+        wait: &Wait,
+        request: impl Fn(Wait) -> R,
+    ) -> Result<T, ClientError> {
+        let begun = Instant::now();
         let left = |timeout: u64| {
             let passed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             timeout.saturating_sub(passed)
         };
         let make = || {
             let wait = Wait { timeout_ms: wait.timeout_ms.map(left), ..wait.clone() };
-            Ok(Cow::Owned(ask.clone().json(&wait)?))
+            Ok(Cow::Owned(ask.clone().json(&request(wait))?))
         };
         let (_, body) = self.answer_to(make).await?;
         ask.decode(&body)
@@ -136,6 +159,26 @@ impl Client {
     pub async fn stop(&self, id: &str, request: &StopRequest) -> Result<StopProof, ClientError> {
         // Not repeated: a second stop kills without a grace period.
         self.value(&ApiRequest::post(process_path(id, "/stop"), Retry::Unsafe).json(request)?).await
+    }
+
+    /// Stops several at once. Answers when each is proved or refused.
+    pub async fn stop_many(&self, request: &StopManyRequest) -> Result<ManyAnswer, ClientError> {
+        // Not repeated either.
+        self.value(&ApiRequest::post("/v1/stop", Retry::Unsafe).json(request)?).await
+    }
+
+    pub async fn signal_many(
+        &self,
+        request: &SignalManyRequest,
+    ) -> Result<ManyAnswer, ClientError> {
+        self.value(&ApiRequest::post("/v1/signal", Retry::Unsafe).json(request)?).await
+    }
+
+    pub async fn forget_many(
+        &self,
+        request: &ForgetManyRequest,
+    ) -> Result<ManyAnswer, ClientError> {
+        self.value(&ApiRequest::post("/v1/forget", Retry::Unsafe).json(request)?).await
     }
 
     pub async fn resize(&self, id: &str, request: &ResizeRequest) -> Result<(), ClientError> {

@@ -35,7 +35,7 @@ use lastbyte_sys::registry::Registry;
 use tokio::sync::{Notify, Semaphore, watch};
 
 pub use crate::journal::{JournalState, set_aside_folders};
-pub use close::{CloseReport, Survivors, survived};
+pub use close::{CloseReport, Survivors, stop_all, survived};
 pub use list::{Filter, Page, PhaseKind, Phases};
 pub use process_map::ForgetError;
 pub use restore::Restored;

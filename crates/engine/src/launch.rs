@@ -40,6 +40,8 @@ pub struct Launch {
     pub session: Option<Session>,
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
+    /// No other running process has it.
+    pub name: Option<Name>,
     pub labels: BTreeMap<String, String>,
     /// Reported to readers of the feed after the ending.
     pub touches: Option<Touches>,
@@ -66,6 +68,7 @@ pub struct Spec {
     pub sandbox: Sandbox,
     pub session: Option<Session>,
     pub key: Option<Key>,
+    pub name: Option<Name>,
     pub labels: BTreeMap<String, String>,
 }
 
@@ -158,6 +161,10 @@ pub struct Touches {
     pub paths: Vec<PathBuf>,
 }
 
+/// What a caller calls a process, instead of its id. Unique among running processes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(pub String);
+
 /// A name the caller gives a start so that it can be retried safely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(pub String);
@@ -181,6 +188,7 @@ impl Launch {
             sandbox: Sandbox::FullAccess,
             session: None,
             key: None,
+            name: None,
             labels: BTreeMap::new(),
             touches: None,
             outlives_server: true,
@@ -219,6 +227,7 @@ impl Spec {
             sandbox: launch.sandbox.clone(),
             session: launch.session.clone(),
             key: launch.key.clone(),
+            name: launch.name.clone(),
             labels: launch.labels.clone(),
         }
     }

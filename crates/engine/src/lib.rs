@@ -29,15 +29,16 @@ pub use counts::{CauseKind, Counts, Distribution, Histogram, StatusKind};
 pub use engine::spawner::{InProcess, SpawnFuture, Spawner};
 pub use engine::{
     CloseReport, Engine, Filter, ForgetError, FromKeeper, JournalState, Page, PhaseKind, Phases,
-    Refused, Restored, Retention, StartError, Started, Survivors, set_aside_folders, survived,
+    Refused, Restored, Retention, StartError, Started, Survivors, set_aside_folders, stop_all,
+    survived,
 };
 pub use feed::{Batch, Event, EventKind, Feed};
 pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
-    DrainRule, EnvEdit, Key, Launch, OnQuota, OnTimeout, Program, Session, Spec, Stdin, Streams,
-    Timeouts, Touches,
+    DrainRule, EnvEdit, Key, Launch, Name, OnQuota, OnTimeout, Program, Session, Spec, Stdin,
+    Streams, Timeouts, Touches,
 };
 pub use owner::holds::Hold;
 pub use owner::owner_end::{Delivery, ResizeError, SignalError};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    EnvEdit, Key, Launch, OnTimeout, Program, Session, Signal, Stdin, StopPolicy, Streams,
+    EnvEdit, Key, Launch, Name, OnTimeout, Program, Session, Signal, Stdin, StopPolicy, Streams,
     Timeouts, WindowSize,
 };
 use lastbyte_output::log::Quota;
@@ -18,6 +18,7 @@ use crate::Sandboxing;
 
 const LONGEST_NAME: usize = wire::StartRequest::LONGEST_NAME;
 const MOST_LABELS: usize = wire::StartRequest::MOST_LABELS;
+const LONGEST_PROCESS_NAME: usize = 64;
 /// Of all labels together.
 const LABEL_BYTES: usize = 16 << 10;
 
@@ -45,6 +46,7 @@ pub(crate) fn launch(
         sandbox: sandboxing.choose(sandbox)?,
         session: request.session.clone().map(Session),
         key: request.key.clone().map(Key),
+        name: request.name.as_deref().map(name).transpose()?,
         labels: request.labels.clone(),
         ..Launch::new(program(request)?)
     })
@@ -62,6 +64,23 @@ fn check_names(request: &wire::StartRequest) -> Result<(), Error> {
         return Err(invalid(format!("too many labels: at most {most}")));
     }
     Ok(())
+}
+
+/// So that it is not taken for an id, can stand in a path, and needs no quotes in a shell.
+fn name(text: &str) -> Result<Name, Error> {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic();
+    let may_follow = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_valid = text.as_bytes().first().is_some_and(is_letter)
+        && text.len() <= LONGEST_PROCESS_NAME
+        && text.bytes().all(may_follow)
+        && text != wire::StartRequest::NO_NAME;
+    if is_valid {
+        return Ok(Name(text.into()));
+    }
+    let letters = "a letter, then letters, digits, `.`, `_` and `-`";
+    Err(invalid(format!("invalid name {text:?}")).hint(format!(
+        "a name is {letters}, at most {LONGEST_PROCESS_NAME} characters; `last` is the newest process"
+    )))
 }
 
 fn program(request: &wire::StartRequest) -> Result<Program, Error> {

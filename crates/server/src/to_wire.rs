@@ -30,6 +30,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         sandbox: sandbox(&spec.sandbox),
         session: spec.session.as_ref().map(|session| session.0.clone()),
         key: spec.key.as_ref().map(|key| key.0.clone()),
+        name: spec.name.as_ref().map(|name| name.0.clone()),
         labels: spec.labels.clone(),
         started_unix_ns: unix_ns(spec.started),
         timed_out_at_unix_ns: snapshot.timed_out_at.map(unix_ns),
@@ -280,6 +281,7 @@ pub fn event(event: &Event) -> wire::Event {
         shell,
         process: event.spec.id.to_string(),
         session: event.spec.session.as_ref().map(|session| session.0.clone()),
+        name: event.spec.name.as_ref().map(|name| name.0.clone()),
         labels: event.spec.labels.clone(),
         at_unix_ns: unix_ns(event.at),
         event: match &event.kind {

@@ -9,6 +9,7 @@ mod long_read;
 pub mod read;
 pub(crate) mod refusal;
 pub mod search;
+pub(crate) mod select;
 pub mod start;
 pub mod times;
 pub mod upgrade;

@@ -77,7 +77,7 @@ codes! {
     SandboxedPeer = "sandboxed_peer": 403, 125;
     /// The request comes from a page of another site.
     CrossSite = "cross_site": 403, 125;
-    /// There is no process with this id.
+    /// There is no process with this id or name.
     ProcessNotFound = "process_not_found": 404, 125;
     /// There is no such route.
     RouteNotFound = "route_not_found": 404, 125;
@@ -87,6 +87,10 @@ codes! {
     RequestTooSlow = "request_too_slow": 408, 125;
     /// The key was already used with a different command, option or environment.
     KeyConflict = "key_conflict": 409, 125;
+    /// Another running process has the name.
+    NameTaken = "name_taken": 409, 125;
+    /// Several processes have an id with this prefix or suffix.
+    AmbiguousId = "ambiguous_id": 409, 125;
     /// The process has not ended.
     NotEnded = "not_ended": 409, 125;
     /// The output of the process is still held open.

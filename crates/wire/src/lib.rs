@@ -17,6 +17,7 @@ mod process;
 mod sandbox;
 mod schema;
 mod search;
+mod select;
 mod start;
 mod times;
 mod verbs;
@@ -36,6 +37,10 @@ pub use process::{Phase, Process, Streams};
 pub use sandbox::Sandbox;
 pub use schema::schema;
 pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
+pub use select::{
+    ForgetManyRequest, ManyAnswer, Outcome, Selection, SignalManyRequest, StopManyRequest,
+    WaitManyAnswer, WaitManyRequest, WaitOutcome,
+};
 pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use verbs::{

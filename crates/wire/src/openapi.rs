@@ -10,16 +10,19 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::ErrorCode::{
-    BadCwd, Failed, InvalidPattern, KeyConflict, NoTerminal, NotEnded, OutputHeld, ProcessExited,
-    ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable, StdinFull,
-    StdinGap, StdinNotOpen, TooManyWaits, UpgradeRefused,
+    AmbiguousId, BadCwd, Failed, InvalidPattern, KeyConflict, NameTaken, NoTerminal, NotEnded,
+    OutputHeld, ProcessExited, ProcessNotFound, ProgramNotFound, ProgramNotRunnable,
+    RangeNotSatisfiable, SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TooManyWaits,
+    UpgradeRefused,
 };
 use crate::schema::with_ends;
 use crate::{
-    AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetQuery, Health, ListAnswer, ListQuery,
-    Output, OutputQuery, Process, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
-    SignalRequest, StartAnswer, StartRequest, StopProof, StopRequest, Survivor, TimesAnswer,
-    TimesQuery, UpgradeAnswer, UpgradeRequest, Wait, WaitAnswer, WriteAnswer, WriteQuery, head,
+    AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health,
+    ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, ResizeRequest, Root,
+    SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer,
+    StartRequest, StopManyRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery,
+    UpgradeAnswer, UpgradeRequest, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
+    WriteQuery, head,
 };
 use operation::{Field, Operation};
 
@@ -77,8 +80,21 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .body::<StartRequest>()
             .json::<StartAnswer>(200)
             .json::<StartAnswer>(201)
-            .refused(&[InvalidPattern, KeyConflict, BadCwd, SandboxUnavailable])
+            .refused(&[InvalidPattern, KeyConflict, NameTaken, BadCwd, SandboxUnavailable])
             .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
+        post("/v1/wait", "waitForProcesses", "Wait for any or all of several processes")
+            .body::<WaitManyRequest>()
+            .json::<WaitManyAnswer>(200)
+            .refused(&[ProcessNotFound, AmbiguousId, InvalidPattern, TooManyWaits, Failed]),
+        post("/v1/signal", "signalProcesses", "Send a signal to several processes")
+            .body::<SignalManyRequest>()
+            .json::<ManyAnswer>(200),
+        post("/v1/stop", "stopProcesses", "Stop several processes with their trees, with proof")
+            .body::<StopManyRequest>()
+            .json::<ManyAnswer>(200),
+        post("/v1/forget", "forgetProcesses", "Forget several ended processes and their output")
+            .body::<ForgetManyRequest>()
+            .json::<ManyAnswer>(200),
         get("/v1/events", "readEvents", "Events of all processes, as they happen")
             .query::<EventsQuery>()
             .head(&[LAST_EVENT_ID])

@@ -28,6 +28,8 @@ pub struct Process {
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     pub started_unix_ns: u64,

@@ -14,6 +14,7 @@ pub fn schema() -> Value {
         WriteAnswer SignalRequest SignalAnswer StopRequest StopProof Survivor ResizeRequest
         ForgetQuery EventsQuery Event FollowQuery FollowOutput FollowDropped SearchQuery
         SearchAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice UpgradeRequest UpgradeAnswer
+        StopManyRequest SignalManyRequest ForgetManyRequest ManyAnswer WaitManyRequest WaitManyAnswer
         Root Health ErrorBody
     }
     with_ends(json!({

@@ -62,6 +62,10 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = Self::LONGEST_NAME))]
     pub key: Option<String>,
+    /// A name for it, which every request takes instead of its id. No other running process has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = Self::NAME_PATTERN), extend("not" = { "const": Self::NO_NAME }))]
+    pub name: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = Self::MOST_LABELS))]
     pub labels: BTreeMap<String, String>,
@@ -87,6 +91,10 @@ impl StartRequest {
     /// The longest session or key, in bytes: they are kept with every event.
     pub const LONGEST_NAME: usize = 1024;
     pub const MOST_LABELS: usize = 64;
+    /// A letter, then letters, digits, `.`, `_` and `-`; 64 characters at most.
+    pub const NAME_PATTERN: &str = "^[A-Za-z][A-Za-z0-9._-]{0,63}$";
+    /// It stands for the newest process.
+    pub const NO_NAME: &str = "last";
     /// Less would keep neither the start nor the end of the output.
     pub const LEAST_QUOTA: u64 = 128 * 1024;
 }

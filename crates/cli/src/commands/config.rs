@@ -72,7 +72,11 @@ fn in_words(choice: &Choice) -> String {
         let from = given.map_or("default".into(), |given| given.origin.to_string());
         [setting.name.to_owned(), from, value_in_words(&value(setting, given, choice))]
     };
-    let table = format::table(["SETTING", "FROM", "VALUE"], &config::ALL.map(row), None);
+    let table = format::table(
+        &["SETTING", "FROM", "VALUE"],
+        &config::ALL.map(|setting| row(setting).into()),
+        None,
+    );
     format!("file: {file}\n\n{table}")
 }
 

@@ -1,46 +1,70 @@
-//! `lastbyte forget`: an ended process and its output, removed.
+//! `lastbyte forget`: ended processes and their output, removed.
 
-use lastbyte_client::ClientError;
-use lastbyte_client::wire::{ErrorCode, ForgetQuery};
+use lastbyte_client::wire::{ErrorCode, ForgetManyRequest, ManyAnswer};
 
-use crate::process_args::{ProcessArgs, short_id};
-use crate::{exit_code, print};
+use crate::exit_code::help;
+use crate::print;
+use crate::process_args::short_id;
+use crate::select_args::{self, IDS_HELP, SelectArgs};
 
-/// Forget a process that has ended and delete its output
+/// Forget processes that have ended and delete their output
+///
+/// `lastbyte forget --ended` forgets all that have ended. If some cannot be forgotten, the others are,
+/// and standard error says which and why. If a selection matches nothing, that is a success.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::process_query_codes())]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    #[command(flatten)]
-    process: ProcessArgs,
+    #[arg(value_name = "ID", help = IDS_HELP)]
+    ids: Vec<String>,
 
-    /// Stop it first if anything of it is still running
+    /// Stop each first if anything of it is still running
     #[arg(long)]
     stop: bool,
 
-    /// Print the id of the forgotten process as JSON
+    /// Print the id of the forgotten process as JSON; one line for each of several
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
+}
+
+fn exit_codes() -> String {
+    help::list([help::SUCCESS, help::INVALID_ARGS_OR_SETTINGS, help::NO_PROCESS])
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
-    let query = ForgetQuery { stop: args.stop.then_some(true) };
-    client.forget(&id, &query).await.map_err(|error| advised(error, short_id(&id)))?;
-    if args.json {
-        print::json_result(&serde_json::json!({ "forgotten": id }))?;
+    let which = args.select.which(&args.ids)?;
+    let client = args.select.server.client().await?;
+    let stop = args.stop.then_some(true);
+    let request = ForgetManyRequest { select: which.selection(), stop };
+    let answer = advised(client.forget_many(&request).await?);
+    if which.is_one() {
+        let id = select_args::only(answer)?.id;
+        if args.json {
+            print::json_result(&serde_json::json!({ "forgotten": id }))?;
+        }
+        return Ok(0);
     }
-    Ok(0)
+    if answer.processes.is_empty() {
+        args.select.say_none();
+    }
+    select_args::print_each(&answer, args.json, |_| "forgotten".into())
 }
 
-/// With the call that would succeed.
-fn advised(error: ClientError, id: &str) -> ClientError {
-    let ClientError::Refused(refusal) = error else { return error };
-    let stop = format!("`lastbyte forget --stop {id}` stops it first");
-    let show = format!("`lastbyte show {id}` says which process holds it, and {stop}");
-    ClientError::Refused(match refusal.code {
-        ErrorCode::NotEnded => refusal.hint(stop),
-        ErrorCode::OutputHeld => refusal.hint(show),
-        _ => refusal,
-    })
+/// With the calls that would succeed.
+fn advised(mut answer: ManyAnswer) -> ManyAnswer {
+    for outcome in &mut answer.processes {
+        let Some(error) = outcome.error.take() else { continue };
+        let id = short_id(&outcome.id);
+        let stop = format!("`lastbyte forget --stop {id}` stops it first");
+        let show = format!("`lastbyte show {id}` says which process holds it, and {stop}");
+        outcome.error = Some(match error.code {
+            ErrorCode::NotEnded => error.hint(stop),
+            ErrorCode::OutputHeld => error.hint(show),
+            _ => error,
+        });
+    }
+    answer
 }

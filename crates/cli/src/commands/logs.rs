@@ -1,5 +1,6 @@
-//! `lastbyte logs`: the output of a process, byte for byte.
+//! `lastbyte logs`: the output of a process, byte for byte, or of several, line by line.
 
+mod several;
 mod since;
 mod source;
 
@@ -12,11 +13,12 @@ use regex::bytes::Regex;
 use self::source::Source;
 use crate::exit_code::help::{self, Code};
 use crate::line_filter::LineFilter;
-use crate::process_args::{OutputArgs, ProcessArgs};
+use crate::process_args::OutputArgs;
+use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::stdio::{self, Reader};
-use crate::{client_error, format, print, timestamp, units};
+use crate::{client_error, exit_code, format, print, timestamp, units};
 
-/// Print the output of a process, byte for byte
+/// Print the output of a process, byte for byte, or of several, each line behind its name
 ///
 /// Without -f, prints what there is now. If bytes were dropped, standard error
 /// says which. If the reader of the output goes away, that is not an error.
@@ -24,13 +26,16 @@ use crate::{client_error, format, print, timestamp, units};
 /// Filters apply in this order: --tail, --grep, --head. With any of them or --timestamps, dropped bytes
 /// end a line, and what follows starts a new one.
 ///
+/// The lines of several processes have the name of the process before them, or the end of its id. They
+/// are printed one process after the other, with -f as they come.
+///
 /// Times are known to a tenth of a second: --since may start that much too early, and --timestamps may
 /// show a time that is that much too early.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    #[command(flatten)]
-    process: ProcessArgs,
+    #[arg(value_name = "ID", help = IDS_HELP)]
+    ids: Vec<String>,
 
     /// Keep printing until the process has ended and all its output is printed; with --late, until
     /// nothing can write any more
@@ -69,14 +74,24 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Print each piece as a line of JSON, with everything the server says about it
+    /// Print each piece as a line of JSON, with everything the server says about it; of several
+    /// processes, `process` is the id
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
 }
 
 fn exit_codes() -> String {
     let followed = (Code::Signal, "-f was ended by signal N: 130 for Ctrl-C");
-    help::list([help::SUCCESS, help::INVALID_ARGS_OR_SETTINGS, help::NO_PROCESS, followed])
+    help::list([
+        help::SUCCESS,
+        help::INVALID_ARGS_OR_SETTINGS,
+        help::NO_MATCH,
+        help::NO_PROCESS,
+        followed,
+    ])
 }
 
 /// The server's limit of the text of lines in one answer.
@@ -84,8 +99,22 @@ const MAX_LINES_BYTES: u64 = 4 << 20;
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
-    let mut source = Source::open(args, &client, &id).await?;
+    let which = args.select.which(&args.ids)?;
+    let client = args.select.server.client().await?;
+    let Which::One(id) = which else {
+        let Found { processes, code } = args.select.find(&client, &args.ids).await?;
+        if processes.is_empty() && code == 0 {
+            args.select.say_none();
+            return Ok(exit_code::NONE_SELECTED);
+        }
+        return Ok(several::print(args, &client, &processes).await?.max(code));
+    };
+    let id = client.show(&id).await?.id;
+    print_one(args, &client, &id).await
+}
+
+async fn print_one(args: &Args, client: &Client, id: &str) -> anyhow::Result<u8> {
+    let mut source = Source::open(args, client, id).await?;
     let mut filter = LineFilter::new(args.grep.clone(), args.head);
     let mut reader_gone = pin!(stdio::stdout_reader_gone());
     loop {
@@ -95,7 +124,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         };
         let Some(part) = part else {
             stdio::write_stdout(&filter.finish())?;
-            args.say_if_lost(source.ending());
+            if let Some(text) = args.text_if_lost(source.ending()) {
+                print::message(text);
+            }
             return Ok(0);
         };
         if let Some(dropped) = part.gap {
@@ -125,11 +156,9 @@ impl Args {
     }
 
     /// Says that the output may not be all there was.
-    fn say_if_lost(&self, ending: Option<&Ending>) {
-        if let Some(lost) = ending.filter(|ending| !self.json && format::is_lost(ending)) {
-            let why = format::ending(lost);
-            print::message(format_args!("{why}; there may have been more output"));
-        }
+    fn text_if_lost(&self, ending: Option<&Ending>) -> Option<String> {
+        let lost = ending.filter(|ending| !self.json && format::is_lost(ending))?;
+        Some(format!("{}; there may have been more output", format::ending(lost)))
     }
 
     /// The cursor to begin at.

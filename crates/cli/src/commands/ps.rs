@@ -2,12 +2,14 @@
 
 mod watch;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use lastbyte_client::wire::{ListAnswer, ListQuery, Phase, Process};
 
 use crate::exit_code::help::{self, Code};
 use crate::process_args::short_id;
+use crate::select_args::FilterArgs;
 use crate::server_args::ServerArgs;
 use crate::{format, print, stdio, units};
 
@@ -18,21 +20,17 @@ use crate::{format, print, stdio, units};
 ///
 /// The phase is `running`, `draining` (the command has ended and the last of its output is being
 /// read), `ended` or `lost` (the server was killed before the command ended, so nobody saw its end; it may
-/// still run).
+/// still run). An ending with `survivors` is that of a process that left others running: `show` lists
+/// them, and `stop` stops them.
+///
+/// The columns NAME, LABELS and SANDBOX are there if a process has one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
     /// Show only processes in this phase: running, draining, ended or lost
     #[arg(long, value_parser = |text: &str| format::parse_word::<Phase>(text, "running, draining, ended or lost"))]
+    #[arg(conflicts_with_all = ["running", "ended", "failed"])]
     phase: Option<Phase>,
-
-    /// Show only processes of this session
-    #[arg(long, value_name = "NAME")]
-    session: Option<String>,
-
-    /// Show only processes with this label; at most one
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
-    label: Option<String>,
 
     /// Show at most COUNT processes, from 1 to 1000 [default: 100]
     #[arg(long, value_name = "COUNT", value_parser = |text: &str| units::parse_count(text, 1000))]
@@ -49,6 +47,9 @@ pub(crate) struct Args {
     /// With --watch: redraw at least this often
     #[arg(long, value_name = "TIME", requires = "watch", default_value = "1s", value_parser = units::parse_duration)]
     interval: Duration,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -85,35 +86,49 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 impl Args {
     fn query(&self) -> ListQuery {
+        let filter = self.filter.query();
         ListQuery {
-            phase: self.phase,
-            session: self.session.clone(),
-            label: self.label.clone(),
-            before: None,
+            phase: self.phase.or(filter.phase),
             limit: self.limit,
+            survivors: (!self.json).then_some(true),
+            ..filter
         }
     }
 }
 
-fn parse_label(text: &str) -> Result<String, String> {
-    if text.contains('=') { Ok(text.to_owned()) } else { Err("expected NAME=VALUE".into()) }
-}
-
-/// The table, as wide as the terminal.
+/// The table, as wide as the terminal. Columns in which no process has anything are left out.
 fn listing(page: &ListAnswer) -> String {
-    let rows: Vec<_> = page.processes.iter().map(row).collect();
-    let heading = ["ID", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "COMMAND"];
-    format::table(heading, &rows, stdio::width_of_stdout())
+    let survived = page.survived.iter().flatten().map(String::as_str).collect::<HashSet<_>>();
+    let cells = |process| row(process, survived.contains(process.id.as_str()));
+    let rows: Vec<_> = page.processes.iter().map(cells).collect();
+    let is_shown = |column: usize| {
+        !OPTIONAL.contains(&HEADING[column]) || rows.iter().any(|row| !row[column].is_empty())
+    };
+    let shown: Vec<usize> = (0..HEADING.len()).filter(|column| is_shown(*column)).collect();
+    let pick = |row: &[String; 9]| shown.iter().map(|column| row[*column].clone()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(pick).collect();
+    let heading: Vec<&str> = shown.iter().map(|column| HEADING[*column]).collect();
+    format::table(&heading, &rows, stdio::width_of_stdout())
 }
 
-fn row(process: &Process) -> [String; 7] {
+const HEADING: [&str; 9] =
+    ["ID", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "LABELS", "COMMAND"];
+const OPTIONAL: [&str; 3] = ["NAME", "SANDBOX", "LABELS"];
+
+fn row(process: &Process, has_survivors: bool) -> [String; 9] {
+    let ending = process.ending.as_ref().map(format::ending_in_table).unwrap_or_default();
+    // A lost one that still runs says so itself.
+    let is_marked = has_survivors && !process.ending.as_ref().is_some_and(format::may_run);
+    let labels = process.labels.iter().map(|(name, value)| format!("{name}={value}"));
     [
         short_id(&process.id).to_owned(),
+        process.name.clone().unwrap_or_default(),
         format::age(process),
         process.phase.as_str().to_owned(),
-        process.ending.as_ref().map(format::ending_in_table).unwrap_or_default(),
+        if is_marked { format!("{ending}, survivors") } else { ending },
         format::size(process.total),
         format::sandbox_kind(&process.sandbox).to_owned(),
+        format::one_line(&labels.collect::<Vec<_>>().join(",")),
         format::command(process),
     ]
 }

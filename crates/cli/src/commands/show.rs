@@ -1,46 +1,70 @@
-//! `lastbyte show`: all that is known of one process.
+//! `lastbyte show`: all that is known of processes.
 
 use std::io;
 
+use lastbyte_client::Client;
 use lastbyte_client::wire::{Closing, Ending, Holder, Kept, Phase, Process, Range, Survivor};
 
-use crate::process_args::ProcessArgs;
+use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::timestamp::Zone;
 use crate::{exit_code, format, print};
 
-/// Show everything known about a process
+/// Show everything known about processes
 ///
 /// For a process that has ended, also shows what it left running: each `survivor` is a process it
 /// started that still runs, and `held by` names one that kept the output open when it ended. If the
 /// server was killed before the process ended, the phase is `lost`, and the process may still run.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::process_query_codes())]
+#[command(after_help = exit_code::help::select_codes())]
 pub(crate) struct Args {
-    #[command(flatten)]
-    process: ProcessArgs,
+    #[arg(value_name = "ID", help = IDS_HELP)]
+    ids: Vec<String>,
 
-    /// Print the process as JSON
+    /// Print each process as a line of JSON
     #[arg(long)]
     json: bool,
 
     #[command(flatten)]
     zone: Zone,
+
+    #[command(flatten)]
+    select: SelectArgs,
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
-    let process = client.show(&id).await?;
-    if args.json {
-        print::json_result(&process)?;
+    let which = args.select.which(&args.ids)?;
+    let client = args.select.server.client().await?;
+    if let Which::One(id) = &which {
+        let process = client.show(id).await?;
+        args.print(&client, &process).await?;
         return Ok(0);
     }
-    let survivors = match process.phase {
-        Phase::Running => Vec::new(),
-        Phase::Draining | Phase::Ended | Phase::Lost => client.survivors(&id).await?,
-    };
-    print::result(page(&process, &survivors, args.zone))?;
-    Ok(0)
+    let Found { processes, code } = args.select.find(&client, &args.ids).await?;
+    if processes.is_empty() && code == 0 {
+        args.select.say_none();
+        return Ok(exit_code::NONE_SELECTED);
+    }
+    for (nth, process) in processes.iter().enumerate() {
+        if nth > 0 && !args.json {
+            print::result("\n")?;
+        }
+        args.print(&client, process).await?;
+    }
+    Ok(code)
+}
+
+impl Args {
+    async fn print(&self, client: &Client, process: &Process) -> anyhow::Result<()> {
+        if self.json {
+            return print::json_result(process);
+        }
+        let survivors = match process.phase {
+            Phase::Running => Vec::new(),
+            Phase::Draining | Phase::Ended | Phase::Lost => client.survivors(&process.id).await?,
+        };
+        print::result(page(process, &survivors, self.zone))
+    }
 }
 
 /// A line of the page.
@@ -48,14 +72,15 @@ type Row = (&'static str, String);
 
 fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
     let row = |name, text: &Option<String>| Some((name, format::one_line(text.as_ref()?)));
-    let mut rows: Vec<Row> = vec![
-        ("id", process.id.clone()),
+    let mut rows: Vec<Row> = vec![("id", process.id.clone())];
+    rows.extend(row("name", &process.name));
+    rows.extend([
         ("command", format::command(process)),
         ("directory", format::one_line(&process.cwd)),
         ("pid", process.pid.to_string()),
         ("sandbox", format::sandbox(&process.sandbox)),
         ("started", zone.seconds(process.started_unix_ns)),
-    ];
+    ]);
     rows.extend(process.timed_out_at_unix_ns.map(|at| ("timed out", zone.seconds(at))));
     rows.push(("phase", process.phase.as_str().into()));
     rows.extend(process.ending.iter().flat_map(ending_rows));

@@ -1,49 +1,80 @@
-//! `lastbyte signal`: one signal to a process and its group.
+//! `lastbyte signal`: one signal to processes and their groups.
 
-use std::str::FromStr;
-
-use lastbyte_client::wire::{Delivered, SignalRequest};
+use lastbyte_client::wire::{Delivered, SignalAnswer, SignalManyRequest};
 use lastbyte_engine::Signal;
 
-use crate::process_args::ProcessArgs;
-use crate::{exit_code, format, print, units};
+use crate::exit_code::help;
+use crate::select_args::{self, SelectArgs};
+use crate::{client_error, exit_code, format, print, units, usage};
 
-/// Send a signal to a process and its group, and print what it reached
+/// Send a signal to processes and their groups, and print what it reached
+///
+/// The signal is the last argument: a name like INT or SIGINT, or a number. A dash before it is
+/// ignored, as in -9.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_code::help::process_query_codes())]
+#[command(after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    process: ProcessArgs,
+    #[arg(value_name = "ID", help = WORDS_HELP)]
+    words: Vec<String>,
 
-    /// Signal name like INT or SIGINT, or a number; a dash before it is ignored, as in -9
-    #[arg(value_parser = parse_signal, allow_hyphen_values = true)]
-    signal: Signal,
-
-    /// Print the server's answer as JSON
+    /// Print the server's answer as JSON; one line for each of several processes
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
 }
 
-fn parse_signal(text: &str) -> Result<Signal, <Signal as FromStr>::Err> {
-    text.strip_prefix('-').unwrap_or(text).parse()
+const USAGE: &str = "lastbyte signal [OPTIONS] [ID]... SIGNAL";
+const WORDS_HELP: &str = "Process ids or names, unique prefixes or suffixes of ids, or `last` for the newest process; \
+                          then the signal";
+
+fn exit_codes() -> String {
+    help::select_codes()
 }
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
-    let request = SignalRequest { signal: units::signal_text(args.signal) };
-    let answer = client.signal(&id, &request).await?;
-    print::answer(args.json, &answer, |answer| in_words(args.signal, answer.delivered))?;
-    Ok(0)
+    let (signal, ids) = args.words.split_last().ok_or(usage::Error::NoSignal)?;
+    let signal = parse_signal(signal, ids)?;
+    let which = args.select.which(ids)?;
+    let client = args.select.server.client().await?;
+    let request =
+        SignalManyRequest { select: which.selection(), signal: units::signal_text(signal) };
+    let answer = client.signal_many(&request).await?;
+    if which.is_one() {
+        let delivered = select_args::only(answer)?.delivered;
+        let delivered = delivered.ok_or_else(|| client_error::unexpected("no delivery"))?;
+        let words = |answer: &SignalAnswer| in_words(signal, answer.delivered) + "\n";
+        print::answer(args.json, &SignalAnswer { delivered }, words)?;
+        return Ok(0);
+    }
+    if answer.processes.is_empty() {
+        args.select.say_none();
+        return Ok(exit_code::NONE_SELECTED);
+    }
+    let words = |delivered| in_words(signal, delivered);
+    select_args::print_each(&answer, args.json, |outcome| {
+        outcome.delivered.map(words).unwrap_or_default()
+    })
+}
+
+fn parse_signal(text: &str, ids: &[String]) -> Result<Signal, usage::Error> {
+    let signal = text.strip_prefix('-').unwrap_or(text).parse::<Signal>();
+    signal.map_err(|error| match ids {
+        // An id without a signal.
+        [] => usage::Error::NoSignal,
+        _ => usage::Error::BadSignal { given: text.to_owned(), why: error.to_string() },
+    })
 }
 
 fn in_words(signal: Signal, delivered: Delivered) -> String {
     match delivered {
-        Delivered::Group => format!("sent {signal} to the process and its group\n"),
+        Delivered::Group => format!("sent {signal} to the process and its group"),
         Delivered::Survivors { count } => {
             let processes = format::count(count, "process", "processes");
-            format!("sent {signal} to {processes} that it left running\n")
+            format!("sent {signal} to {processes} that it left running")
         }
-        Delivered::Nobody => format!("{signal} was not sent: the process has ended\n"),
+        Delivered::Nobody => format!("{signal} was not sent: the process has ended"),
     }
 }

@@ -65,6 +65,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
+    /// Name the process, for use instead of its id; no other running process may have the name. A letter,
+    /// then letters, digits, `.`, `_` and `-`
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
     /// Label the process; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
     label: Vec<(String, String)>,
@@ -164,6 +169,7 @@ impl Args {
             quota_bytes: self.quota.map(Quota::bytes),
             session: self.session.clone(),
             key: self.key.clone(),
+            name: self.name.clone(),
             labels: self.label.iter().cloned().collect(),
             ..StartRequest::default()
         })

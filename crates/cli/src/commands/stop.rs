@@ -1,26 +1,31 @@
-//! `lastbyte stop`: the end of a whole tree, and what is left of it.
+//! `lastbyte stop`: the end of whole trees, and what is left of them.
 
 use std::time::Duration;
 
-use lastbyte_client::wire::{Process, Reach, Status, StopPolicy, StopProof, StopRequest};
+use lastbyte_client::wire::{
+    Ending, Outcome, Reach, Status, StopManyRequest, StopPolicy, StopProof,
+};
 use lastbyte_engine::Signal;
 
 use crate::exit_code::help::{self, Code};
-use crate::process_args::{ProcessArgs, short_id};
-use crate::{exit_code, format, print, units};
+use crate::select_args::{self, IDS_HELP, SelectArgs, called};
+use crate::{client_error, exit_code, format, print, units};
 
-/// Stop a process and everything it started, and print what is left
+/// Stop processes and everything they started, and print what is left
 ///
 /// Sends a signal, then KILL after the grace period. Also stops what an ended process left running. A
 /// second stop does not wait for the grace period of the first. The exit code is 1 if anything is left.
 ///
 /// The last line says how this is known: `proved by` the kernel, which knows what is in a cgroup, or
 /// `searched`, if the server has no cgroups (see `lastbyte doctor`).
+///
+/// Several processes are stopped at the same time, with a line for each. A selection leaves out ended
+/// processes that left nothing running; if it matches nothing, that is a success.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    #[command(flatten)]
-    process: ProcessArgs,
+    #[arg(value_name = "ID", help = IDS_HELP)]
+    ids: Vec<String>,
 
     /// Send this signal first [default: the one given to `start`, else TERM]
     #[arg(long, allow_hyphen_values = true)]
@@ -30,9 +35,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
     grace: Option<Duration>,
 
-    /// Print the answer as JSON
+    /// Print the answer as JSON; one line for each of several processes
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
 }
 
 fn exit_codes() -> String {
@@ -42,38 +50,77 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
+    let which = args.select.which(&args.ids)?;
+    let client = args.select.server.client().await?;
     let policy = StopPolicy {
         signal: args.signal.map(units::signal_text),
         grace_ms: args.grace.map(units::ms),
     };
-    let asked = policy != StopPolicy::default();
-    // What is wrong with it, the stop says.
-    let before = if args.json { None } else { client.show(&id).await.ok() };
-    let proof = client.stop(&id, &StopRequest { stop: asked.then_some(policy) }).await?;
-    print::answer(args.json, &proof, |proof| already_ended(before.as_ref()) + &page(proof))?;
+    let stop = (policy != StopPolicy::default()).then_some(policy);
+    let request = StopManyRequest { select: which.selection(), stop };
+    let answer = client.stop_many(&request).await?;
+    if which.is_one() {
+        return print_one(&select_args::only(answer)?, args.json);
+    }
+    if answer.processes.is_empty() {
+        args.select.say_none();
+    }
+    let code = select_args::print_each(&answer, args.json, in_words)?;
+    let mut proofs = answer.processes.iter().filter_map(|outcome| outcome.proof.as_ref());
+    let all_gone = proofs.all(|proof| proof.left.is_empty());
+    Ok(if code == 0 && !all_gone { exit_code::NOT_MET } else { code })
+}
+
+fn print_one(outcome: &Outcome, json: bool) -> anyhow::Result<u8> {
+    let proof = outcome.proof.as_ref();
+    let proof = proof.ok_or_else(|| client_error::unexpected("no proof of the stop"))?;
+    print::answer(json, proof, |proof| already_ended(outcome) + &page(proof))?;
     Ok(if proof.left.is_empty() { 0 } else { exit_code::NOT_MET })
 }
 
 /// So that the stop is not taken for what ended it.
-fn already_ended(before: Option<&Process>) -> String {
-    let Some(Process { id, ending: Some(ending), .. }) = before else { return String::new() };
-    let (id, text) = (short_id(id), format::ending(ending));
+fn already_ended(outcome: &Outcome) -> String {
+    let Some(ending) = &outcome.ended_before else { return String::new() };
+    let called = called(&outcome.id, outcome.name.as_deref());
     match &ending.status {
         // It may have run on until this stop.
-        Status::Lost { .. } => format!("{id}: {text}\n"),
+        Status::Lost { .. } => format!("{called}: {}\n", format::ending(ending)),
         Status::Exited { .. } | Status::Signalled { .. } => {
-            format!("{id} had already ended: {text}\n")
+            format!("{called} {}\n", had_ended(ending))
         }
+    }
+}
+
+fn had_ended(ending: &Ending) -> String {
+    format!("had already ended: {}", format::ending(ending))
+}
+
+/// On one line.
+fn in_words(outcome: &Outcome) -> String {
+    let Some(proof) = &outcome.proof else { return String::new() };
+    let gone = format::count(proof.gone.len() as u64, "process", "processes");
+    let stopped = match (&outcome.ended_before, proof.gone.len()) {
+        (Some(ending), 0) => had_ended(ending),
+        (Some(ending), _) => format!("{}; stopped {gone} that it left", had_ended(ending)),
+        (None, _) => format!("stopped {gone}"),
+    };
+    let left = match (proof.left.len(), proof.proved) {
+        (0, true) => "none left".to_owned(),
+        (0, false) => "none found left".to_owned(),
+        _ => format!("left running: {}", pids(&proof.left)),
+    };
+    format!("{stopped}, {left}")
+}
+
+fn pids(pids: &[i32]) -> String {
+    match pids {
+        [] => "none".to_owned(),
+        pids => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 
 fn page(proof: &StopProof) -> String {
     let StopProof { signalled, gone, left, unattributed, .. } = proof;
-    let pids = |pids: &[i32]| match pids {
-        [] => "none".to_owned(),
-        pids => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    };
     let mut page = format!("signalled  {}\ngone       {}\n", pids(signalled), pids(gone));
     page += &match (&left[..], proof.proved) {
         ([], false) => "left       none found\n".to_owned(),

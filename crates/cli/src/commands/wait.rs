@@ -1,31 +1,38 @@
-//! `lastbyte wait`: until a process has ended, or until something else.
+//! `lastbyte wait`: until processes have ended, or until something else.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Met, Process, Wait};
+use lastbyte_client::wire::{Met, Process, Selection, Wait, WaitManyRequest, WaitOutcome};
 use rustix::stdio::stderr;
 use tokio::time::{Instant, sleep_until};
 
 use crate::exit_code::help::{self, Code};
-use crate::process_args::{ProcessArgs, short_id};
+use crate::select_args::{self, Found, IDS_HELP, SelectArgs, Which};
 use crate::signals::{Interrupted, Signals};
 use crate::{client_error, exit_code, format, print, stdio, units};
 
-/// Wait for a process to end, or for the first of several conditions
+/// Wait for processes to end, or for the first of several conditions
 ///
-/// When only the end is waited for, the exit code is the command's own. With other conditions, it is 0
-/// if one of them is met first and 1 if the process ends first.
+/// When only the end of one process is waited for, the exit code is the command's own. With other
+/// conditions, it is 0 if one of them is met first and 1 if the process ends first.
+///
+/// Of several processes, each is waited for until it meets a condition, or with --any, until one of them
+/// does. A line for each says what happened. The exit code is 0 if all went well and 1 if not.
 ///
 /// On a terminal, a status line shows progress.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
-    #[command(flatten)]
-    process: ProcessArgs,
+    #[arg(value_name = "ID", help = IDS_HELP)]
+    ids: Vec<String>,
 
-    /// Give up after this long; the process keeps running
+    /// Wait until one of the processes meets a condition; without it, or with --all, until each does
+    #[arg(long)]
+    any: bool,
+
+    /// Give up after this long; what runs keeps running
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
@@ -45,17 +52,27 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     silence: Option<Duration>,
 
-    /// Print the server's answer as JSON
+    /// Print the server's answer as JSON; one line for each of several processes
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
 }
 
 fn exit_codes() -> String {
     help::list([
-        (Code::Command, "the command's own exit code, if only its end was waited for"),
-        (Code::OK, "another condition was met"),
-        (Code::NOT_MET, "the process ended before another condition was met"),
+        (Code::Command, "the command's own exit code, if only the end of one was waited for"),
+        (
+            Code::OK,
+            "another condition was met; of several processes: by each, or all exited with 0",
+        ),
+        (
+            Code::NOT_MET,
+            "the process ended before another condition was met; of several: one did, or failed",
+        ),
         help::INVALID_ARGS_OR_SETTINGS,
+        help::NO_MATCH,
         (
             Code::TIMED_OUT,
             "the wait timed out and the process keeps running, or the process itself timed out
@@ -68,55 +85,158 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
-    let wait = Wait {
-        exit: Some(true),
-        output_past: args.output_past,
-        pattern: args.pattern.clone(),
-        from: None,
-        port: args.port,
-        silence_ms: args.silence.map(units::ms),
-        timeout_ms: args.timeout.map(units::ms),
-    };
-    // Without another condition the exit code is that of the command.
-    let only_end = Wait { exit: wait.exit, timeout_ms: wait.timeout_ms, ..Wait::default() } == wait;
-    let waiting = client.wait(&id, &wait);
-    let answer =
-        if args.json { waiting.await } else { with_progress(&client, &id, waiting).await? };
-    let answer = answer.map_err(client_error::after_contact)?;
-    if args.json {
-        print::json_result(&answer)?;
+    let which = args.select.which_or_all(&args.ids)?;
+    let client = args.select.server.client().await?;
+    match which {
+        Which::One(id) => {
+            let process = client.show(&id).await?;
+            args.wait_for_one(&client, &process.id).await
+        }
+        Which::Several(_) => {
+            let Found { processes, code } = args.select.find(&client, &args.ids).await?;
+            if code != 0 {
+                // What is not there will never end.
+                return Ok(code);
+            }
+            if processes.is_empty() {
+                args.select.say_none();
+                return Ok(exit_code::NONE_SELECTED);
+            }
+            args.wait_for_several(&client, &processes).await
+        }
     }
-    let ending = answer.process.ending.as_ref();
-    if ending.is_some() && answer.process.recorded == Some(false) {
+}
+
+impl Args {
+    fn conditions(&self) -> Wait {
+        Wait {
+            exit: Some(true),
+            output_past: self.output_past,
+            pattern: self.pattern.clone(),
+            from: None,
+            port: self.port,
+            silence_ms: self.silence.map(units::ms),
+            timeout_ms: self.timeout.map(units::ms),
+        }
+    }
+
+    /// Without another condition the exit code is that of the command.
+    fn is_only_for_end(&self) -> bool {
+        let wait = self.conditions();
+        Wait { exit: wait.exit, timeout_ms: wait.timeout_ms, ..Wait::default() } == wait
+    }
+
+    async fn wait_for_one(&self, client: &Client, id: &str) -> anyhow::Result<u8> {
+        let wait = self.conditions();
+        let waiting = client.wait(id, &wait);
+        let progress =
+            async |client: &Client| client.show(id).await.ok().map(|it| in_one_line(&it));
+        let answer = if self.json {
+            waiting.await
+        } else {
+            with_progress(client, waiting, progress).await?
+        };
+        let answer = answer.map_err(client_error::after_contact)?;
+        if self.json {
+            print::json_result(&answer)?;
+        }
+        say_if_unrecorded(&answer.process);
+        let ending = answer.process.ending.as_ref();
+        match answer.wait {
+            Met::Exit if self.is_only_for_end() => {
+                let ending = ending.context("the server did not say how the process ended")?;
+                exit_code::from_ending(ending)
+            }
+            Met::Exit => {
+                let text = ending.map(format::ending).unwrap_or_default();
+                if ending.is_some_and(format::is_lost) {
+                    print::message(text);
+                } else {
+                    print::message(format_args!("the process ended first: {text}"));
+                }
+                Ok(exit_code::NOT_MET)
+            }
+            Met::Timeout => {
+                print::message("timed out; the process keeps running");
+                Ok(exit_code::TIMED_OUT)
+            }
+            Met::Pattern { text, .. } => {
+                if !self.json {
+                    print::result(format!("{}\n", format::one_line(&text)))?;
+                }
+                Ok(0)
+            }
+            Met::OutputPast { .. } | Met::Port { .. } | Met::Silence => Ok(0),
+        }
+    }
+
+    /// By their ids, so that the same ones are waited for when a connection breaks.
+    async fn wait_for_several(&self, client: &Client, these: &[Process]) -> anyhow::Result<u8> {
+        let ids = these.iter().map(|process| process.id.clone()).collect();
+        let request = WaitManyRequest {
+            select: Selection { ids: Some(ids), ..Selection::default() },
+            wait: self.conditions(),
+            any: self.any.then_some(true),
+        };
+        let waiting = client.wait_many(&request);
+        let progress = async |client: &Client| how_many_ended(client, &request).await;
+        let answer = if self.json {
+            waiting.await
+        } else {
+            with_progress(client, waiting, progress).await?
+        };
+        let processes = answer.map_err(client_error::after_contact)?.processes;
+        if self.json {
+            processes.iter().try_for_each(print::json_result)?;
+        } else {
+            let met = processes.iter().filter_map(|one| Some((one, one.wait.as_ref()?)));
+            print::result(select_args::lines(met.map(|(WaitOutcome { process, .. }, met)| {
+                (select_args::called(&process.id, process.name.as_deref()), in_words(process, met))
+            })))?;
+        }
+        processes.iter().for_each(|one| say_if_unrecorded(&one.process));
+        let codes = processes
+            .iter()
+            .filter_map(|one| one.wait.as_ref().map(|met| self.code_of(&one.process, met)));
+        Ok(codes.max().unwrap_or(0))
+    }
+
+    /// Of one of several.
+    fn code_of(&self, process: &Process, met: &Met) -> u8 {
+        let failed = |ending| exit_code::from_ending(ending).ok() != Some(0);
+        match met {
+            Met::Timeout => exit_code::TIMED_OUT,
+            Met::Exit if self.is_only_for_end() && !process.ending.as_ref().is_none_or(failed) => 0,
+            Met::Exit => exit_code::NOT_MET,
+            Met::Pattern { .. } | Met::OutputPast { .. } | Met::Port { .. } | Met::Silence => 0,
+        }
+    }
+}
+
+/// What one of several has met.
+fn in_words(process: &Process, met: &Met) -> String {
+    match met {
+        Met::Exit => process.ending.as_ref().map(format::ending).unwrap_or_default(),
+        Met::OutputPast { total } => format!("{total} bytes of output"),
+        Met::Pattern { text, .. } => format::one_line(text),
+        Met::Port { port } => format!("listens on port {port}"),
+        Met::Silence => "silent".into(),
+        Met::Timeout => "timed out; the process keeps running".into(),
+    }
+}
+
+fn say_if_unrecorded(process: &Process) {
+    if process.ending.is_some() && process.recorded == Some(false) {
         print::message(format_args!("recorded: {}", format::NOT_RECORDED));
     }
-    match answer.wait {
-        Met::Exit if only_end => {
-            let ending = ending.context("the server did not say how the process ended")?;
-            exit_code::from_ending(ending)
-        }
-        Met::Exit => {
-            let text = ending.map(format::ending).unwrap_or_default();
-            if ending.is_some_and(format::is_lost) {
-                print::message(text);
-            } else {
-                print::message(format_args!("the process ended first: {text}"));
-            }
-            Ok(exit_code::NOT_MET)
-        }
-        Met::Timeout => {
-            print::message("timed out; the process keeps running");
-            Ok(exit_code::TIMED_OUT)
-        }
-        Met::Pattern { text, .. } => {
-            if !args.json {
-                print::result(format!("{}\n", format::one_line(&text)))?;
-            }
-            Ok(0)
-        }
-        Met::OutputPast { .. } | Met::Port { .. } | Met::Silence => Ok(0),
-    }
+}
+
+async fn how_many_ended(client: &Client, request: &WaitManyRequest) -> Option<String> {
+    let now = Wait { timeout_ms: Some(0), ..Wait::default() };
+    let request = WaitManyRequest { wait: now, any: None, ..request.clone() };
+    let now = client.wait_many(&request).await.ok()?.processes;
+    let ended = now.iter().filter(|one| one.process.phase.has_ending()).count();
+    Some(format!("waiting for {} processes: {ended} ended", now.len()))
 }
 
 /// Often enough for a clock of seconds.
@@ -126,8 +246,8 @@ const CLEAR: &str = "\r\x1b[K";
 /// Waits, with a status line if standard error is a terminal.
 async fn with_progress<T>(
     client: &Client,
-    id: &str,
     waiting: impl Future<Output = T>,
+    progress: impl AsyncFn(&Client) -> Option<String>,
 ) -> anyhow::Result<T> {
     if !rustix::termios::isatty(stderr()) {
         return Ok(waiting.await);
@@ -137,34 +257,34 @@ async fn with_progress<T>(
     tokio::select! {
         answer = waiting => Ok(answer),
         signal = signals.next() => Err(Interrupted::while_running(signal).into()),
-        () = update_line(client, id) => unreachable!("it goes on for ever"),
+        () = update_line(client, progress) => unreachable!("it goes on for ever"),
     }
 }
 
-async fn update_line(client: &Client, id: &str) {
+async fn update_line(client: &Client, progress: impl AsyncFn(&Client) -> Option<String>) {
     // Whether the server is away is the concern of the wait.
     let client = Client::to(client.address().clone()).patience(Duration::ZERO);
     let begun = Instant::now();
     for nth in 1.. {
         sleep_until(begun + EVERY * nth).await;
         // A server that does not answer this will not answer the wait either, which then says why.
-        if let Ok(process) = client.show(id).await {
-            write(&format!("{CLEAR}{}", in_one_line(&process)));
+        if let Some(line) = progress(&client).await {
+            // A line that is wrapped could not be cleared.
+            let width = usize::from(stdio::size().cols).saturating_sub(1);
+            write(&format!("{CLEAR}{}", line.chars().take(width).collect::<String>()));
             print::break_line_first();
         }
     }
 }
 
 fn in_one_line(process: &Process) -> String {
-    let line = format!(
+    format!(
         "waiting for {}: {} for {}, {} of output",
-        short_id(&process.id),
+        select_args::called(&process.id, process.name.as_deref()),
         process.phase.as_str(),
         format::age(process),
         format::size(process.total)
-    );
-    // A line that is wrapped could not be cleared.
-    line.chars().take(usize::from(stdio::size().cols).saturating_sub(1)).collect()
+    )
 }
 
 /// Cleared when dropped.

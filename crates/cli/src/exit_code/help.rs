@@ -2,7 +2,9 @@
 //!
 //! Each command says which and what they mean to it; the numbers are those that it returns.
 
-use super::{NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, UNKNOWN, USAGE};
+use super::{
+    NONE_SELECTED, NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, UNKNOWN, USAGE,
+};
 
 /// An exit code, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,9 +39,11 @@ pub(crate) const START_UNKNOWN: Row = (
 );
 pub(crate) const NO_SERVER: Row =
     (Code::FAILURE, "no server is running, or it refused the request");
-/// Of a command that is about one process.
+/// Of a command that is about a process, or about several: then it is so for one of them.
 pub(crate) const NO_PROCESS: Row =
     (Code::FAILURE, "no server is running, no such process, or the server refused the request");
+/// Of a command that is about several processes.
+pub(crate) const NO_MATCH: Row = (Code::Is(NONE_SELECTED), "no process matches the selection");
 pub(crate) const NOT_EXECUTABLE: Row =
     (Code::Is(NOT_RUNNABLE), "the program was found but cannot be executed");
 pub(crate) const PROGRAM_NOT_FOUND: Row = (Code::Is(NOT_FOUND), "the program was not found");
@@ -59,6 +63,11 @@ pub(crate) fn list<const COUNT: usize>(mut rows: [Row; COUNT]) -> String {
 /// The list of a command that is about one process and has nothing to tell by its exit code.
 pub(crate) fn process_query_codes() -> String {
     list([SUCCESS, INVALID_ARGS_OR_SETTINGS, NO_PROCESS])
+}
+
+/// The list of a command that looks at several processes and has nothing to tell by its exit code.
+pub(crate) fn select_codes() -> String {
+    list([SUCCESS, INVALID_ARGS_OR_SETTINGS, NO_MATCH, NO_PROCESS])
 }
 
 /// The list of a command that writes something about itself.

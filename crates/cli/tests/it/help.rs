@@ -49,12 +49,14 @@ fn listed(command: &str) -> Vec<String> {
 #[test]
 fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
     for (commands, want) in [
-        ("show write signal forget upgrade shutdown", "0 2 125"),
+        ("write forget upgrade shutdown", "0 2 125"),
+        ("show signal", "0 2 3 125"),
         ("man completions config-show", "0 2 125"),
         ("stop search doctor", "0 1 2 125"),
-        ("ps logs events serve app-server", "0 2 125 128+N"),
+        ("ps events serve app-server", "0 2 125 128+N"),
+        ("logs", "0 2 3 125 128+N"),
         ("attach", "N 0 2 124 125 128+N"),
-        ("wait", "N 0 1 2 124 125 128+N"),
+        ("wait", "N 0 1 2 3 124 125 128+N"),
         ("start", "N 0 2 123 124 125 126 127 128+N"),
         ("run", "N 2 124 125 126 127 128+N"),
     ] {
@@ -100,6 +102,7 @@ fn the_exit_code_of_a_command_is_in_its_list() {
         (&["search", &id, "("], 2),
         (&["stop", &id], 0),
         (&["show", "nobody"], 125),
+        (&["show", "--failed"], 3),
         (&["config", "show", "--config", "/no/such"], 2),
         (&["man", "/dev/null"], 125),
         (&["serve"], 125),

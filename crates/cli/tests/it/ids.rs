@@ -27,8 +27,7 @@ fn a_process_is_found_by_a_unique_prefix_or_suffix() {
         "lastbyte: 2 process ids start or end with {shared:?}: {second}, {first}; give more characters\n"
     );
     daemon.check(&["logs", shared], 125, "", &several);
-    let nobody =
-        "lastbyte: no process id starts or ends with \"zzz\"; `lastbyte ps` lists processes\n";
+    let nobody = "lastbyte: no process with the id or name zzz; `lastbyte ps` lists processes\n";
     daemon.check(&["logs", "zzz"], 125, "", nobody);
 }
 

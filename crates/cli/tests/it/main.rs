@@ -32,6 +32,7 @@ mod keeper;
 mod logs;
 mod lost;
 mod man;
+mod many;
 mod metrics;
 mod no_server;
 mod not_recorded;

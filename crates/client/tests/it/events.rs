@@ -12,9 +12,17 @@ fn message(number: u32, kind: &str) -> String {
 
 fn event(number: u64, kind: EventKind) -> News {
     let labels = std::collections::BTreeMap::new();
-    let event =
-        Event { process: "p".into(), session: None, labels, at_unix_ns: number, event: kind };
-    News::Event { id: format!("5-{number}"), event }
+    let event = Event {
+        process: "p".into(),
+        session: None,
+        name: None,
+        labels,
+        at_unix_ns: number,
+        event: kind,
+        command: None,
+        shell: None,
+    };
+    News::Event { id: format!("5-{number}"), event: Box::new(event) }
 }
 
 #[tokio::test]

@@ -45,16 +45,10 @@ impl Engine {
         // One that hangs in a provider or on a dead mount finds the engine closed when it wakes, and
         // ends what it has started: nobody has to wait for that.
         _ = timeout(PATIENCE, self.inner.starting.until_none()).await;
-        let mut stops = JoinSet::new();
-        for process in self.to_stop(survivors).await {
-            stops.spawn(async move {
-                let proof = process.stop(Verb::Close).await;
-                // What could not be stopped is in the proof, and not waited for.
-                _ = timeout(PATIENCE, process.ended()).await;
-                (process.id(), proof)
-            });
-        }
-        let mut stopped = stops.join_all().await;
+        let to_stop = self.to_stop(survivors).await.into_iter();
+        let to_stop = to_stop.map(|process| (process.clone(), process.spec().stop)).collect();
+        let stopped = stop_all(to_stop, Verb::Close).await.into_iter();
+        let mut stopped: Vec<_> = stopped.map(|(process, proof)| (process.id(), proof)).collect();
         // A timeout may still be stopping what its leader left behind.
         self.inner.stops.until_none().await;
         let strangers = match survivors {
@@ -91,6 +85,27 @@ impl Engine {
         }
         to_stop
     }
+}
+
+/// Stops these side by side, so that they share their scans, and waits for their endings. In the
+/// order given. Goes on when the caller goes away.
+pub async fn stop_all(
+    processes: Vec<(Process, StopPolicy)>,
+    verb: Verb,
+) -> Vec<(Process, StopProof)> {
+    let mut stops = JoinSet::new();
+    for (nth, (process, policy)) in processes.into_iter().enumerate() {
+        stops.spawn(async move {
+            let proof = process.stop_by(policy, verb).await;
+            // What could not be stopped is in the proof, and not waited for.
+            _ = timeout(PATIENCE, process.ended()).await;
+            (nth, process, proof)
+        });
+    }
+    let stopped = tokio::spawn(stops.join_all()).await;
+    let mut stopped = stopped.expect("a stop that fails says so in its proof");
+    stopped.sort_unstable_by_key(|(nth, ..)| *nth);
+    stopped.into_iter().map(|(_, process, proof)| (process, proof)).collect()
 }
 
 /// Those of the ended that somebody of their tree has outlived: looked for together, since most of

@@ -1,7 +1,7 @@
 //! Listing: newest first, filtered, one page at a time.
 
 use super::Engine;
-use crate::launch::{Key, Session};
+use crate::launch::{Key, Name, Session};
 use crate::process::snapshot::{Phase, Snapshot};
 use crate::{Id, Process};
 
@@ -12,6 +12,9 @@ pub struct Filter {
     pub phase: Option<PhaseKind>,
     /// A label and its value.
     pub label: Option<(String, String)>,
+    pub name: Option<Name>,
+    /// Whether the ending says that it failed; one that has not ended has not.
+    pub failed: Option<bool>,
 }
 
 /// A phase without its data.
@@ -91,6 +94,16 @@ impl Engine {
         listed
     }
 
+    /// The newest process with this name. Of all that have it, no other one can be running.
+    pub fn named(&self, name: &Name) -> Option<Process> {
+        self.inner.processes().named(name)
+    }
+
+    /// The ids of all processes, oldest first.
+    pub fn ids(&self) -> Vec<Id> {
+        self.inner.processes().all().map(Process::id).collect()
+    }
+
     /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
         let processes = self.inner.processes();
@@ -99,13 +112,20 @@ impl Engine {
 }
 
 impl Filter {
-    fn takes(&self, process: &Process, snapshot: &Snapshot) -> bool {
+    /// Whether this process is one of them, as it was in this snapshot.
+    pub fn takes(&self, process: &Process, snapshot: &Snapshot) -> bool {
         let spec = process.spec();
         let label = |(name, value): &(String, String)| spec.labels.get(name) == Some(value);
         self.session.as_ref().is_none_or(|session| spec.session.as_ref() == Some(session))
             && self.phase.is_none_or(|phase| phase == PhaseKind::from(&snapshot.phase))
             && self.label.as_ref().is_none_or(label)
+            && self.name.as_ref().is_none_or(|name| spec.name.as_ref() == Some(name))
+            && self.failed.is_none_or(|failed| failed == has_failed(snapshot))
     }
+}
+
+fn has_failed(snapshot: &Snapshot) -> bool {
+    snapshot.ending().is_some_and(|ending| ending.failed())
 }
 
 impl Phases {

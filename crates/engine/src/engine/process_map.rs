@@ -1,14 +1,15 @@
 //! The processes by id and by client key. Plain data: the engine has the lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Bound;
 
 use tokio::sync::watch;
 
 use super::start::Outcome;
+use crate::engine::PhaseKind;
 use crate::journal::Fingerprint;
-use crate::launch::Key;
+use crate::launch::{Key, Name};
 use crate::process::snapshot::Phase;
 use crate::{Id, Process};
 
@@ -16,6 +17,10 @@ use crate::{Id, Process};
 pub(super) struct ProcessMap {
     processes: BTreeMap<Id, Process>,
     keys: HashMap<Key, Keyed>,
+    /// The processes that have a name.
+    names: BTreeSet<(Name, Id)>,
+    /// The names of starts under way.
+    starting: HashSet<Name>,
     pub(super) closed: bool,
 }
 
@@ -56,8 +61,36 @@ impl ProcessMap {
 
     /// Adds a process. Returns whether the map is closed, in which case it must be stopped.
     pub(super) fn add(&mut self, process: &Process) -> bool {
-        self.processes.insert(process.id(), process.clone());
+        self.insert(process.clone());
         self.closed
+    }
+
+    fn insert(&mut self, process: Process) {
+        if let Some(name) = process.spec().name.clone() {
+            self.names.insert((name, process.id()));
+        }
+        self.processes.insert(process.id(), process);
+    }
+
+    /// The newest process with this name. Of all that have it, no other one can be running.
+    pub(super) fn named(&self, name: &Name) -> Option<Process> {
+        let (first, last) = (Id::from_number(0), Id::from_number(u128::MAX));
+        let all = self.names.range((name.clone(), first)..=(name.clone(), last));
+        all.last().and_then(|(_, id)| self.get(*id))
+    }
+
+    /// Takes a name for a start, or tells which process has it; `None` if that is being started.
+    pub(super) fn take_name(&mut self, name: &Name) -> Result<(), Option<Id>> {
+        let holder = self.named(name).filter(|holder| holder.phase() == PhaseKind::Running);
+        if let Some(holder) = holder {
+            return Err(Some(holder.id()));
+        }
+        if self.starting.insert(name.clone()) { Ok(()) } else { Err(None) }
+    }
+
+    /// The start is over: its process has the name, or nobody.
+    pub(super) fn release_name(&mut self, name: &Name) {
+        self.starting.remove(name);
     }
 
     pub(super) fn keyed(&self, key: &Key) -> Option<Keyed> {
@@ -88,6 +121,9 @@ impl ProcessMap {
     pub(super) fn take_out(&mut self, id: Id) -> Result<(Process, Option<Keyed>), ForgetError> {
         let process = self.forgettable(id)?;
         self.processes.remove(&id);
+        if let Some(name) = process.spec().name.clone() {
+            self.names.remove(&(name, id));
+        }
         let keyed = process.spec().key.as_ref().and_then(|key| self.keys.remove(key));
         Ok((process, keyed))
     }
@@ -97,6 +133,6 @@ impl ProcessMap {
         if let (Some(key), Some(keyed)) = (process.spec().key.clone(), keyed) {
             self.keys.entry(key).or_insert(keyed);
         }
-        self.processes.insert(process.id(), process);
+        self.insert(process);
     }
 }

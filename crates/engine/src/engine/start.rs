@@ -23,7 +23,7 @@ use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
-use crate::launch::{Key, Launch, Spec};
+use crate::launch::{Key, Launch, Name, Spec};
 use crate::notes::{Notes, Terms};
 use crate::owner::owner_end::StartTime;
 use crate::process::Process;
@@ -53,6 +53,12 @@ pub enum StartError {
         key = key.0
     )]
     KeyConflict { key: Key },
+    #[error("the name {name:?} is taken: {}", holder(id.as_ref()), name = name.0)]
+    NameTaken {
+        name: Name,
+        /// `None` if it is being started.
+        id: Option<Id>,
+    },
     #[error("the engine is closed")]
     Closed,
 }
@@ -67,6 +73,7 @@ pub enum Refused {
     ProgramNotRunnable,
     Sandbox,
     KeyConflict,
+    NameTaken,
     Closed,
     /// The machine would not.
     Failed,
@@ -98,19 +105,21 @@ impl StartError {
             Self::Spawn(SpawnError::Step { .. }) => Refused::Failed,
             Self::Sandbox(_) => Refused::Sandbox,
             Self::KeyConflict { .. } => Refused::KeyConflict,
+            Self::NameTaken { .. } => Refused::NameTaken,
             Self::Closed => Refused::Closed,
         }
     }
 }
 
 impl Refused {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Launch,
         Self::Cwd,
         Self::ProgramNotFound,
         Self::ProgramNotRunnable,
         Self::Sandbox,
         Self::KeyConflict,
+        Self::NameTaken,
         Self::Closed,
         Self::Failed,
     ];
@@ -211,14 +220,19 @@ struct Starting {
     inner: Arc<Inner>,
     /// Released with this, unless something was started under it: then it can be tried again.
     key: Option<Key>,
+    /// Released with this: from then on its process has it.
+    name: Option<Name>,
     _in_flight: Ongoing,
 }
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        if let Some(key) = &self.key {
-            self.inner.processes().release(key);
+        if self.key.is_none() && self.name.is_none() {
+            return;
         }
+        let mut processes = self.inner.processes();
+        self.key.iter().for_each(|key| processes.release(key));
+        self.name.iter().for_each(|name| processes.release_name(name));
     }
 }
 
@@ -231,20 +245,26 @@ impl Inner {
     ) -> Result<Reserved, StartError> {
         let key = launch.key.clone().map(|key| (key, self.fingerprint(launch)));
         let mut processes = self.processes();
-        let known = launch.key.as_ref().and_then(|key| processes.keyed(key));
-        match (known, key) {
-            (Some(known), Some((_, fingerprint))) if known.fingerprint == fingerprint => {
-                return Ok(Reserved::Known(known.outcome));
+        if let Some((key, fingerprint)) = &key
+            && let Some(known) = processes.keyed(key)
+        {
+            if known.fingerprint != *fingerprint {
+                return Err(StartError::KeyConflict { key: key.clone() });
             }
-            (Some(_), Some((key, _))) => return Err(StartError::KeyConflict { key }),
-            _ if processes.closed => return Err(StartError::Closed),
-            (None, Some((key, fingerprint))) => {
-                processes.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
-            }
-            (_, None) => {}
+            return Ok(Reserved::Known(known.outcome));
         }
-        let (inner, key) = (Arc::clone(self), launch.key.clone());
-        Ok(Reserved::Ours(Starting { inner, key, _in_flight: self.starting.begin() }))
+        if processes.closed {
+            return Err(StartError::Closed);
+        }
+        if let Some(name) = launch.name.clone() {
+            let taken = processes.take_name(&name);
+            taken.map_err(|id| StartError::NameTaken { name, id })?;
+        }
+        if let Some((key, fingerprint)) = key {
+            processes.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
+        }
+        let (inner, key, name) = (Arc::clone(self), launch.key.clone(), launch.name.clone());
+        Ok(Reserved::Ours(Starting { inner, key, name, _in_flight: self.starting.begin() }))
     }
 
     /// Files that are open for later logs give way to a start that lacks descriptors.
@@ -377,6 +397,13 @@ impl Inner {
             Ok(environment) => (environment, None),
             Err(error) => (own.clone(), Some(Warning::Environment(error.0.to_string()))),
         }
+    }
+}
+
+fn holder(id: Option<&Id>) -> String {
+    match id {
+        Some(id) => format!("process {id} has it and is running"),
+        None => "another start with it is under way".into(),
     }
 }
 

@@ -62,6 +62,7 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         sandbox,
         session,
         key: _, // what it is looked up by
+        name,
         labels,
         touches: _,         // what is told afterwards, and changes nothing of the command
         outlives_server: _, // whose it is, not what
@@ -99,6 +100,10 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         // As it was before there was another: keys of earlier journals stay good.
         OnTimeout::Stop => {}
         OnTimeout::Background => to.u8(1),
+    }
+    if let Some(name) = name {
+        to.u8(2);
+        to.text(&name.0);
     }
 }
 
@@ -152,7 +157,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::sandbox::{Network, Sandbox, Workspace};
-    use crate::{Key, Session, StopPolicy, Touches};
+    use crate::{Key, Name, Session, StopPolicy, Touches};
     use lastbyte_output::log::Quota;
     use lastbyte_sys::pty::WindowSize;
 
@@ -203,6 +208,8 @@ mod tests {
             |launch| launch.sandbox = workspace(|workspace| workspace.protect = vec!["/a".into()]),
             |launch| launch.sandbox = workspace(|workspace| workspace.network = Network::On),
             |launch| launch.session = Some(Session("s".into())),
+            |launch| launch.name = Some(Name("a".into())),
+            |launch| launch.name = Some(Name("b".into())),
             |launch| launch.labels = [("a".to_owned(), "b".to_owned())].into(),
         ]
     }

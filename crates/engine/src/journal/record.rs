@@ -16,7 +16,7 @@ use super::fingerprint::{Fingerprint, HashKey, encode_program, encode_streams};
 use super::frames::split;
 use super::sandbox::{decode_sandbox, encode_sandbox};
 use crate::Id;
-use crate::launch::{Key, Program, Session, Spec, Streams};
+use crate::launch::{Key, Name, Program, Session, Spec, Streams};
 use crate::process::ending::Ending;
 use crate::stop::StopPolicy;
 
@@ -66,6 +66,7 @@ impl Launched {
             sandbox,
             session,
             key,
+            name,
             labels,
         } = &*self.spec;
         to.u128(id.number());
@@ -88,6 +89,8 @@ impl Launched {
         to.option(self.cgroup.as_ref(), Encoder::os);
         encode_sandbox(sandbox, to);
         to.option(self.log, Encoder::u64);
+        // Last, and in a record of another kind: earlier programs read a launch without a name.
+        name.iter().for_each(|name| to.text(&name.0));
     }
 
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
@@ -117,9 +120,16 @@ impl Launched {
             sandbox,
             session,
             key,
+            name: None,
             labels,
         };
         Some(Self { spec: Arc::new(spec), fingerprint, cgroup, log })
+    }
+
+    fn decode_named(from: &mut Decoder<'_>) -> Option<Self> {
+        let mut launched = Self::decode(from)?;
+        Arc::make_mut(&mut launched.spec).name = Some(Name(from.text()?));
+        Some(launched)
     }
 }
 
@@ -150,6 +160,7 @@ impl Record {
         let mut to = Encoder::default();
         to.u8(VERSION);
         to.u8(match self {
+            Self::Launched(launched) if launched.spec.name.is_some() => 6,
             Self::Launched(_) => 0,
             Self::Started { .. } => 1,
             Self::Failed { .. } => 2,
@@ -193,6 +204,7 @@ impl Record {
             },
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
+            (VERSION, 6) => Self::Launched(Box::new(Launched::decode_named(&mut from)?)),
             _ => return None,
         };
         from.end()?;

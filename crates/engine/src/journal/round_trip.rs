@@ -17,7 +17,7 @@ use super::ending::encode_dropped;
 use super::fingerprint::Fingerprint;
 use super::record::{Launched, Record, VERSION};
 use crate::Id;
-use crate::launch::{Key, Program, Session, Spec, Streams};
+use crate::launch::{Key, Name, Program, Session, Spec, Streams};
 use crate::process::ending::Ending;
 use crate::process::ending::{
     Cause, Closing, End, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
@@ -62,13 +62,14 @@ fn launched() -> impl Strategy<Value = Launched> {
     let key = key.prop_map(|key| key.map(|(key, hash)| (Key(key), Fingerprint(hash))));
     let names = prop::collection::vec(os(), 0..4);
     let session = prop::option::of(".*".prop_map(Session));
+    let name = prop::option::of(".*".prop_map(Name));
     let labels = prop::collection::btree_map(".*", ".*", 0..3);
     let stop = (signal(), any::<Duration>());
     let cgroup = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
     let log = prop::option::of(any::<u64>());
-    (what, labels, streams(), time(), stop, (cgroup, log), sandbox()).prop_map(
-        |(what, labels, streams, started, stop, (cgroup, log), sandbox)| {
+    (what, (name, labels), streams(), time(), stop, (cgroup, log), sandbox()).prop_map(
+        |(what, (name, labels), streams, started, stop, (cgroup, log), sandbox)| {
             let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
@@ -84,6 +85,7 @@ fn launched() -> impl Strategy<Value = Launched> {
                 sandbox,
                 session,
                 key,
+                name,
                 labels,
             };
             Launched { spec: Arc::new(spec), fingerprint, cgroup, log }

@@ -203,6 +203,16 @@ impl Ending {
         matches!(self.times.end, End::Seen { .. })
     }
 
+    /// Whether it did not succeed: another exit code than 0, a signal, a timeout, or nobody knows.
+    /// A process that was stopped has done what was asked of it.
+    pub fn failed(&self) -> bool {
+        match self.cause {
+            Cause::Stopped { .. } => false,
+            Cause::TimedOut { .. } => true,
+            Cause::Own | Cause::Unknown => self.status != Status::Exited(0),
+        }
+    }
+
     pub(crate) fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage;
         self

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lastbyte_engine::{Filter, ForgetError, Id, Key, Launch, Page, PhaseKind, Retention, Session};
+use lastbyte_engine::{
+    Filter, ForgetError, Id, Key, Launch, Name, Page, PhaseKind, Retention, Session, Verb,
+};
 use lastbyte_testkit::eventually;
 
 use crate::fixture::{Fixture, finish, patiently};
@@ -67,9 +69,43 @@ async fn a_list_can_be_filtered_by_session_phase_and_labels() {
     let session = Some(Session("s".into()));
     check(Filter { session: session.clone(), ..Filter::default() }, &[b.id(), a.id()]);
     check(Filter { phase: Some(PhaseKind::Running), ..Filter::default() }, &[c.id(), b.id()]);
-    check(Filter { phase: Some(PhaseKind::Ended), session, label: None }, &[a.id()]);
+    check(Filter { phase: Some(PhaseKind::Ended), session, ..Filter::default() }, &[a.id()]);
     let label = Some(("l".into(), "1".into()));
     check(Filter { label, ..Filter::default() }, &[c.id(), a.id()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_can_be_listed_and_a_stopped_process_has_not() {
+    let fixture = Fixture::new();
+    let mut timed_out = fixture.launch("hold");
+    timed_out.timeouts.wall = Some(Duration::from_millis(1));
+    let timed_out = fixture.start_launch(timed_out).await;
+    let exited = fixture.start("exit 3").await;
+    let succeeded = fixture.start("exit 0").await;
+    let killed = fixture.start("kill-self 9").await;
+    let stopped = fixture.start("hold").await;
+    stopped.stop(Verb::Stop).await;
+    let _running = fixture.start("hold").await;
+    for process in [&timed_out, &exited, &succeeded, &killed, &stopped] {
+        finish(process).await;
+    }
+    let failed = Filter { failed: Some(true), ..Filter::default() };
+    let listed = ids(&fixture.engine.list(&failed, None, 10));
+    assert_eq!(listed, [killed.id(), exited.id(), timed_out.id()]);
+    let others = Filter { failed: Some(false), ..Filter::default() };
+    assert_eq!(fixture.engine.list(&others, None, 10).processes.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_can_be_filtered_by_name() {
+    let fixture = Fixture::new();
+    let web = || Launch { name: Some(Name("web".into())), ..fixture.launch("exit 0") };
+    let first = fixture.start_launch(web()).await;
+    finish(&first).await;
+    let second = fixture.start_launch(web()).await;
+    fixture.start("exit 0").await;
+    let named = Filter { name: Some(Name("web".into())), ..Filter::default() };
+    assert_eq!(ids(&fixture.engine.list(&named, None, 10)), [second.id(), first.id()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

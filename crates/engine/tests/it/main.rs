@@ -22,6 +22,7 @@ mod journal;
 mod keys;
 mod list;
 mod log_files;
+mod names;
 mod old_state;
 mod orphans;
 mod output;

@@ -1,15 +1,19 @@
-//! The small verbs that act on a process: signal, stop, resize and forget.
+//! The small verbs that act on a process: signal, stop, resize and forget. All but resize can act on
+//! several at once.
 
 use std::time::Duration;
 
-use lastbyte_engine::{Process, Verb};
+use futures_util::future::join_all;
+use lastbyte_engine::{Process, StopPolicy, Verb, stop_all};
 use lastbyte_wire::{
-    Error, ErrorCode, ForgetQuery, ResizeRequest, SignalAnswer, SignalRequest, StopProof,
+    Error, ErrorCode, ForgetManyRequest, ForgetQuery, ManyAnswer, Outcome, ResizeRequest,
+    Selection, SignalAnswer, SignalManyRequest, SignalRequest, StopManyRequest, StopProof,
     StopRequest,
 };
 use tokio::time::timeout;
 
 use super::refusal;
+use super::select::{Selected, missing, outcome};
 use crate::{App, from_wire, to_wire};
 
 /// After a stop is proved, what is left in the pipes is still to be stored.
@@ -27,7 +31,75 @@ pub async fn signal(process: &Process, request: &SignalRequest) -> Result<Signal
 /// Stops the whole tree. Continues when the caller goes away.
 pub async fn stop(process: &Process, request: &StopRequest) -> Result<StopProof, Error> {
     let policy = from_wire::stop_policy(request.stop.as_ref(), process.spec().stop)?;
-    Ok(to_wire::stop_proof(process.stop_by(policy, Verb::Stop).await))
+    let stopped = stop_all(vec![(process.clone(), policy)], Verb::Stop).await;
+    let proof = stopped.into_iter().next().map(|(_, proof)| to_wire::stop_proof(proof));
+    proof.ok_or_else(|| refusal::broken("stopping the process"))
+}
+
+/// The same for several, side by side. Some may have no proof but an error.
+pub async fn stop_many(app: &App, request: &StopManyRequest) -> Result<ManyAnswer, Error> {
+    // Also if nobody is selected.
+    from_wire::stop_policy(request.stop.as_ref(), StopPolicy::default())?;
+    let mut policies = Vec::new();
+    let mut outcomes = Vec::new();
+    for found in alive(app, &request.select).await?.0 {
+        let outcome = match found {
+            Ok(process) => {
+                let policy = from_wire::stop_policy(request.stop.as_ref(), process.spec().stop)?;
+                let mut outcome = outcome(&process);
+                let snapshot = process.snapshot();
+                outcome.ended_before = snapshot.ending().map(|it| to_wire::ending(it, &process));
+                policies.push((process, policy));
+                outcome
+            }
+            Err(given) => missing(given),
+        };
+        outcomes.push(outcome);
+    }
+    let mut stopped = stop_all(policies, Verb::Stop).await.into_iter();
+    for outcome in outcomes.iter_mut().filter(|outcome| outcome.error.is_none()) {
+        outcome.proof = stopped.next().map(|(_, proof)| to_wire::stop_proof(proof));
+    }
+    Ok(ManyAnswer { processes: outcomes })
+}
+
+/// Those selected. Without ids, only those of which something is alive.
+async fn alive(app: &App, selection: &Selection) -> Result<Selected, Error> {
+    let selected = Selected::new(app, selection)?;
+    Ok(if selection.ids.is_some() { selected } else { selected.with_somebody().await })
+}
+
+/// Signals the groups of several.
+pub async fn signal_many(app: &App, request: &SignalManyRequest) -> Result<ManyAnswer, Error> {
+    let asked = SignalRequest { signal: request.signal.clone() };
+    from_wire::signal(&asked.signal)?;
+    let signalled = alive(app, &request.select).await?.0.into_iter().map(async |found| {
+        let process = match found {
+            Ok(process) => process,
+            Err(given) => return missing(given),
+        };
+        let outcome = outcome(&process);
+        match signal(&process, &asked).await {
+            Ok(answer) => Outcome { delivered: Some(answer.delivered), ..outcome },
+            Err(error) => Outcome { error: Some(error), ..outcome },
+        }
+    });
+    Ok(ManyAnswer { processes: join_all(signalled).await })
+}
+
+/// Removes several ended processes and their logs.
+pub async fn forget_many(app: &App, request: &ForgetManyRequest) -> Result<ManyAnswer, Error> {
+    let selected = Selected::new(app, &request.select)?.0;
+    let query = ForgetQuery { stop: request.stop };
+    let forgotten = selected.into_iter().map(async |found| {
+        let process = match found {
+            Ok(process) => process,
+            Err(given) => return missing(given),
+        };
+        let error = forget(app, &process, &query).await.err();
+        Outcome { error, ..outcome(&process) }
+    });
+    Ok(ManyAnswer { processes: join_all(forgotten).await })
 }
 
 /// Changes the size of the terminal.

@@ -12,6 +12,7 @@ pub(crate) fn from_start(error: &StartError) -> Error {
     let code = start_code(error.refused());
     let hint = match code {
         ErrorCode::KeyConflict => Some("use another key"),
+        ErrorCode::NameTaken => Some("stop that process first, or use another name"),
         ErrorCode::BadCwd => Some("`cwd` must be a directory that the server can enter"),
         ErrorCode::ProgramNotRunnable => script_hint(error),
         _ => sandbox_hint(error),
@@ -57,6 +58,7 @@ pub(crate) fn start_code(refused: Refused) -> ErrorCode {
         Refused::ProgramNotRunnable => ErrorCode::ProgramNotRunnable,
         Refused::Sandbox => ErrorCode::SandboxUnavailable,
         Refused::KeyConflict => ErrorCode::KeyConflict,
+        Refused::NameTaken => ErrorCode::NameTaken,
         Refused::Closed => ErrorCode::ShuttingDown,
         Refused::Failed => ErrorCode::Failed,
     }

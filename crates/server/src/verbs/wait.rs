@@ -3,17 +3,22 @@
 use std::future::pending;
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use lastbyte_engine::{LogSource, PortState, Process, Snapshot};
 use lastbyte_output::views::search::{Watcher, compile};
 use lastbyte_output::views::{Read, Source};
-use lastbyte_wire::{self as wire, Error, Met, WaitAnswer};
+use lastbyte_wire::{
+    self as wire, Error, Met, WaitAnswer, WaitManyAnswer, WaitManyRequest, WaitOutcome,
+};
 use tokio::time::{Instant, timeout_at};
 
+use super::select::Selected;
 use super::{long_read, refusal};
 use crate::{App, from_wire, to_wire};
 
 /// What was asked for, checked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Conditions {
     exit: bool,
     output_past: Option<u64>,
@@ -24,14 +29,14 @@ pub struct Conditions {
 }
 
 /// A pattern, and how far it was looked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pattern {
     watcher: Watcher,
     at: u64,
 }
 
 /// A port, and when it is looked for next.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct PortCondition {
     number: u16,
     next_look: Instant,
@@ -71,6 +76,32 @@ pub async fn wait(app: &App, process: &Process, wait: &wire::Wait) -> Result<Wai
     let _permit = app.begin_wait()?;
     let (met, snapshot) = until(app, process, conditions).await?;
     Ok(WaitAnswer { process: to_wire::process(process, &snapshot), wait: met })
+}
+
+/// The same for several at once, until all of them have met a condition, or any. Which one of them
+/// each has met, and what each is at the time of the answer.
+pub async fn wait_many(app: &App, request: &WaitManyRequest) -> Result<WaitManyAnswer, Error> {
+    let conditions = Conditions::new(&request.wait)?;
+    let selected = Selected::new(app, &request.select)?.0.into_iter();
+    // A process that is not there would never meet anything.
+    let selected = selected.map(|found| found.map_err(|(_, error)| error));
+    let selected = selected.collect::<Result<Vec<Process>, Error>>()?;
+    let _permit = app.begin_wait()?;
+    let mut waits: FuturesUnordered<_> = (selected.iter().enumerate())
+        .map(|(nth, process)| until(app, process, conditions.clone()).map(move |met| (nth, met)))
+        .collect();
+    let mut met = vec![None; selected.len()];
+    while let Some((nth, found)) = waits.next().await {
+        met[nth] = Some(found?.0);
+        if request.any == Some(true) {
+            break;
+        }
+    }
+    let now = selected.iter().zip(met).map(|(process, wait)| WaitOutcome {
+        process: to_wire::process(process, &process.snapshot()),
+        wait,
+    });
+    Ok(WaitManyAnswer { processes: now.collect() })
 }
 
 /// Returns the first condition that holds, and the snapshot in which it does.

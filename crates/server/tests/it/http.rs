@@ -5,6 +5,7 @@ pub mod events;
 mod follow;
 mod forget;
 mod keys;
+mod many;
 mod openapi;
 mod output;
 mod refusals;

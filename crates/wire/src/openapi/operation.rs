@@ -21,6 +21,9 @@ pub(super) struct Operation<'a> {
 /// A field in the head of an answer: its name, its type, and what it tells.
 pub(super) type Field = (&'static str, &'static str, &'static str);
 
+const ID: &str = "An id, a name, `last` for the newest process, or a unique prefix or suffix of an id of at \
+                  least 4 characters.";
+
 impl<'a> Operation<'a> {
     pub(super) fn new(
         schemas: &'a RefCell<SchemaGenerator>,
@@ -32,9 +35,9 @@ impl<'a> Operation<'a> {
         let document = json!({ "operationId": id, "summary": summary, "parameters": [] });
         let mut own = Self { method, path, schemas, document, refusals: OF_ALL.to_vec() };
         if path.contains("{id}") {
-            let schema = json!({ "type": "string", "format": "uuid" });
+            let schema = json!({ "type": "string", "minLength": 1, "description": ID });
             own.add_parameter(json!({ "name": "id", "in": "path", "required": true }), schema);
-            own.refusals.push(ErrorCode::ProcessNotFound);
+            own.refusals.extend([ErrorCode::ProcessNotFound, ErrorCode::AmbiguousId]);
         }
         own
     }

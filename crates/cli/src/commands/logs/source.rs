@@ -107,6 +107,9 @@ impl Polled<'_> {
     /// The piece as the API has it, and when it arrived if that is wanted.
     async fn json_line(&self, piece: &RawOutput) -> anyhow::Result<Bytes> {
         let mut value = serde_json::to_value(as_output(piece))?;
+        if self.args.ids.len() != 1 {
+            value["process"] = self.id.into();
+        }
         if self.args.timestamps {
             value["stamps"] = serde_json::to_value(self.stamps(piece).await?)?;
         }

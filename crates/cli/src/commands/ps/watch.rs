@@ -21,7 +21,7 @@ pub(super) async fn watch(args: &Args) -> anyhow::Result<u8> {
     // What is drawn shows that the server is back.
     let client = args.server.client().await?.on_reconnect(|| {});
     // From before the first look, so that nothing is missed in between.
-    let events = client.events(args.session.as_deref()).await?;
+    let events = client.events(args.filter.session.as_deref()).await?;
     let mut signals = Signals::listen()?;
     let resized = stdio::size_changes()?;
     let screen = Screen::enter()?;

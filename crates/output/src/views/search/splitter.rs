@@ -8,14 +8,14 @@ const LONGEST_LINE: usize = 64 * 1024;
 const OVERLAP: usize = 8 * 1024;
 
 /// Splits at newlines and at 64 KiB, wherever the chunks are split. It holds one line.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Splitter {
     /// The line read so far.
     pub(super) line: SplitLine,
 }
 
 /// A line, or a part of a long one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SplitLine {
     pub(super) mapped: MappedBytes,
     /// How many bytes at the front repeat the end of the part before.

@@ -11,7 +11,7 @@ use crate::views::{Chunk, Source};
 
 /// Searches complete lines as a search does, and also the line that has not ended yet, so that a
 /// prompt is seen at once. So `$` also matches at the end of the output so far. It holds one line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Watcher {
     regex: Regex,
     splitter: Splitter,

@@ -33,7 +33,7 @@ impl Chat {
 
     /// The process with this id, if this chat may see it.
     pub(super) fn find(&self, app: &App, id: &[u8]) -> Option<Process> {
-        let process = std::str::from_utf8(id).ok().and_then(|id| app.process(id).ok());
+        let process = std::str::from_utf8(id).ok().and_then(|id| app.process(id));
         process.filter(|process| self.reaches(process))
     }
 

@@ -95,6 +95,7 @@ impl Api {
             StartError::Spawn(error) => error.errno().to_string(),
             StartError::Launch(LaunchError::EnvName { .. } | LaunchError::Input { .. })
             | StartError::KeyConflict { .. }
+            | StartError::NameTaken { .. }
             | StartError::Closed => error.to_string(),
         })
     }

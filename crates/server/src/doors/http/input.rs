@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use super::answer::Refusal;
 use crate::App;
 use crate::from_wire::invalid;
+use crate::verbs::select::Finder;
 
 /// The process that the path names.
 pub(super) struct Target(pub(super) Process);
@@ -24,7 +25,7 @@ impl FromRequestParts<App> for Target {
             // What is no text is no id either. It follows `/v1/processes/`.
             Err(_) => parts.uri.path().split('/').nth(3).unwrap_or_default().to_owned(),
         };
-        Ok(Self(app.process(&id)?))
+        Ok(Self(Finder::new(app).find(&id)?))
     }
 }
 

@@ -14,7 +14,8 @@ use axum::response::IntoResponse;
 use axum::routing::{self, MethodRouter};
 use lastbyte_engine::Histogram;
 use lastbyte_wire::{
-    Error, ErrorCode, ForgetQuery, Health, HealthStatus, JournalHealth, OPENAPI, Root, StartRequest,
+    Error, ErrorCode, ForgetManyRequest, ForgetQuery, Health, HealthStatus, JournalHealth, OPENAPI,
+    Root, StartRequest,
 };
 use tokio::task::spawn_blocking;
 
@@ -49,6 +50,10 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/processes/{id}/signal", signal_process),
         Route::post("/v1/processes/{id}/stop", stop_process).that_waits(),
         Route::post("/v1/processes/{id}/resize", resize_process),
+        Route::post("/v1/wait", wait_for_processes).that_waits(),
+        Route::post("/v1/signal", signal_processes),
+        Route::post("/v1/stop", stop_processes).that_waits(),
+        Route::post("/v1/forget", forget_processes),
         Route::get("/v1/events", events::read_events),
         Route::post("/v1/shutdown", shut_down),
         Route::post("/v1/upgrade", upgrade_server).that_waits(),
@@ -147,7 +152,7 @@ async fn start_process(State(app): State<App>, body: Body) -> Answer {
 }
 
 async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
-    ok(&list::list(&app, &input::query(&uri)?)?)
+    ok(&list::list(&app, &input::query(&uri)?).await?)
 }
 
 async fn show_process(Target(process): Target) -> Answer {
@@ -199,6 +204,28 @@ async fn signal_process(State(app): State<App>, Target(process): Target, body: B
 async fn stop_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&control::stop(&process, &request).await?)
+}
+
+async fn wait_for_processes(State(app): State<App>, body: Body) -> Answer {
+    let request = input::json(&app, body).await?;
+    ok(&wait::wait_many(&app, &request).await?)
+}
+
+async fn signal_processes(State(app): State<App>, body: Body) -> Answer {
+    let request = input::json(&app, body).await?;
+    ok(&control::signal_many(&app, &request).await?)
+}
+
+async fn stop_processes(State(app): State<App>, body: Body) -> Answer {
+    let request = input::json(&app, body).await?;
+    ok(&control::stop_many(&app, &request).await?)
+}
+
+async fn forget_processes(State(app): State<App>, body: Body) -> Answer {
+    let request: ForgetManyRequest = input::json(&app, body).await?;
+    let answer = control::forget_many(&app, &request).await.map_err(Refusal);
+    let answer = answer.map(|forgotten| json(StatusCode::OK, &forgotten));
+    if request.stop == Some(true) { after_a_wait(answer) } else { answer }
 }
 
 async fn resize_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {

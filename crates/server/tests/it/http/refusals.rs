@@ -124,7 +124,11 @@ async fn an_id_that_is_not_utf8_is_named_as_it_was_sent() {
     for path in ["/v1/processes/%ff%fe", "/v1/processes/%ff%fe/output"] {
         let answer = client.get(path).await;
         assert_eq!((answer.status, answer.code().as_str()), (404, "process_not_found"), "{path}");
-        assert_eq!(answer.json()["error"]["message"], "no process with the id %ff%fe", "{path}");
+        assert_eq!(
+            answer.json()["error"]["message"],
+            "no process with the id or name %ff%fe",
+            "{path}"
+        );
     }
 }
 
