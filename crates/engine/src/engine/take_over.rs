@@ -143,14 +143,15 @@ impl Inner {
         (leader, slot): (Found, Arc<Slot>),
         prepared: Prepared,
     ) -> Process {
+        let notes = &prepared.notes;
+        // Before the slot is ours: then it no longer shows that pipes were lost.
+        if prepared.pump.log().failed().is_some() {
+            notes.note_progress(prepared.pump.log().progress());
+        }
         prepared.pump.enter();
         prepared.stdin.iter().for_each(|(queue, _)| queue.enter());
         slot.own();
         let spec = Arc::clone(&past.launched.spec);
-        let notes = &prepared.notes;
-        if prepared.pump.log().failed().is_some() {
-            notes.note_progress(prepared.pump.log().progress());
-        }
         let terms = notes.terms();
         let child = Child::taken_over(leader, slot);
         let tree = self.trees.take_over(child.pid(), spec.id, cgroup, notes.tag());
