@@ -249,7 +249,7 @@ const TESTS: [(&str, fn()); 11] = [
     ("a_kill_during_a_take_over_loses_nothing", killed_during_a_take_over),
     ("any_number_of_kills_loses_nothing", killed_often),
     ("a_leader_that_is_killed_before_its_program_never_ran", killed_unborn),
-    ("a_holder_that_is_killed_is_replaced", holder_killed),
+    ("a_stand_in_that_is_killed_is_replaced", stand_in_killed),
     ("a_worker_outlives_its_keeper", keeper_killed),
     ("a_keeper_without_descriptors_keeps_what_it_has", keeper_without_descriptors),
     ("a_crash_loop_is_slowed_down", crash_loop),
@@ -445,7 +445,7 @@ impl Drop for Frozen {
     }
 }
 
-fn holder_killed() {
+fn stand_in_killed() {
     let mut kept = Kept::start("stand-in");
     kept.file("ready-1");
     let [first] = kept.others("lastbyte-stand")[..] else { panic!("one stand-in") };

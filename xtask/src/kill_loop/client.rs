@@ -21,8 +21,8 @@ use crate::random::Random;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a job may take; one that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(90);
-/// Every so many are kept and read once more at the end, but not more of them than the server keeps of
-/// those that have ended.
+/// One job in ten is kept and read once more at the end. There are fewer of them than ended processes
+/// that the server keeps.
 const KEPT: u64 = 10;
 const MOST_KEPT: u64 = 10;
 

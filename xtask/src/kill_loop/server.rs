@@ -91,7 +91,7 @@ impl Server {
         self.lock().pids.clone()
     }
 
-    /// The worker, which is a child of the keeper. A holder has the same environment, but it was
+    /// The worker, which is a child of the keeper. A stand-in has the same environment, but it was
     /// cloned and never executed a program.
     pub(super) fn worker(&self) -> Option<u32> {
         let pid = worker_of(self.pid())?;

@@ -52,7 +52,7 @@ pub(super) fn most_processes() -> Option<u64> {
     enough_for(descriptor_limit::raised()).into_iter().chain(probe::process_limit()).min()
 }
 
-/// How many commands so many descriptors are enough for. A server raises its limit as far as it may.
+/// How many commands this number of descriptors is enough for. A server raises its limit as far as it may.
 fn enough_for(limit: Option<u64>) -> Option<u64> {
     let limit = limit?;
     let most = limit.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_EACH;
