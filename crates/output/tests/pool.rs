@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,6 +87,11 @@ fn pool(folder: &Path) -> Pool {
     Pool::new(folder.to_owned(), 16, 0)
 }
 
+/// The file that has this number.
+fn inode(folder: &Path, number: u64) -> u64 {
+    fs::metadata(folder.join(format!("{number}.log"))).unwrap().ino()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -114,10 +120,11 @@ proptest! {
         };
         prop_assert!(extent.len <= 4096);
         log.check(&early, &extent);
-        let place_holder = Log::new(&pool, Streams::One).writer;
+        let (place_holder, file) = (Log::new(&pool, Streams::One).writer, inode(folder.path(), 1));
         pool.give_back(std::mem::replace(&mut log.writer, place_holder));
         let mut next = Log::new(&pool, log.streams);
-        prop_assert_eq!(next.writer.number(), 1);
+        prop_assert_eq!(inode(folder.path(), next.writer.number()), file);
+        prop_assert!(!Place::new(folder.path(), 1).log().exists());
         next.say(Stream::Out, &[b'?'; 5000]);
         for reader in [early, late, Reader::of_short(short, log.streams, STARTED)] {
             log.check(&reader, &extent);
@@ -170,8 +177,7 @@ fn a_file_is_removed_or_reused_and_never_both() {
         }
         pool.give_back(log.writer);
         reader.remove_files().unwrap();
-        let path = folder.path().join(format!("{number}.log"));
-        assert_eq!(path.exists(), !forgotten_first);
+        assert!(!folder.path().join(format!("{number}.log")).exists());
         assert_eq!(pool.empty(), usize::from(!forgotten_first));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "with its index");
     }
@@ -222,6 +228,7 @@ fn no_reader_reads_bytes_of_the_next_log() {
             (log.writer.reader(), log.writer.extent(), AtomicBool::new(false));
         let stamp = |offset, stream| Stamp { offset, stream, at_ms: STARTED + round * 1000 };
         let want = [stamp(0, Stream::Out), stamp(half, Stream::Err)];
+        let file = inode(folder.path(), log.writer.number());
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -234,10 +241,12 @@ fn no_reader_reads_bytes_of_the_next_log() {
             log.writer.settle().unwrap();
             pool.give_back(log.writer);
             let mut next = Log::new(&pool, Streams::Split);
-            assert_eq!(next.writer.number(), 1);
+            let next_file = inode(folder.path(), next.writer.number());
             next.now_ms = 7_000_000_000;
             (0..20).for_each(|_| next.say(Stream::Err, &[b'?'; 200]));
             over.store(true, Ordering::Relaxed);
+            // Not before: the threads would never end.
+            assert_eq!(next_file, file);
             next.writer.settle().unwrap();
             pool.give_back(next.writer);
         });

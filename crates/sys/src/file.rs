@@ -1,8 +1,9 @@
-//! Holes in files: punching them and finding them.
+//! Holes in files, and a rename that replaces nothing.
 
 use std::os::fd::AsFd;
+use std::path::Path;
 
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, SeekFrom, fallocate, renameat_with, seek};
 use rustix::io::Errno;
 
 /// Returns the blocks of a range to the file system. The file keeps its length and offsets; the
@@ -22,6 +23,11 @@ pub fn next_data(file: impl AsFd, from: u64) -> Result<Option<u64>, Errno> {
 /// if `from` is past the end. Moves the file position, as [`next_data`] does.
 pub fn next_hole(file: impl AsFd, from: u64) -> Result<Option<u64>, Errno> {
     sought(seek(file, SeekFrom::Hole(from)))
+}
+
+/// Renames a file, unless there is one with the new name. Not every file system can do this (NFS).
+pub fn rename_new(from: &Path, to: &Path) -> Result<(), Errno> {
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
 }
 
 fn sought(answer: Result<u64, Errno>) -> Result<Option<u64>, Errno> {

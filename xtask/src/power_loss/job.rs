@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use lastbyte_client::wire::{Process, StartRequest, StreamsAsked};
-use lastbyte_testkit::pattern_bytes;
 
 use crate::random::Random;
 
@@ -26,7 +25,8 @@ pub(super) struct Job {
 impl Job {
     pub(super) fn new(seed: u64, boot: u64, nth: u64) -> Self {
         let mut random = Random::new(seed, (boot << 32) + nth);
-        let base = base(boot, nth);
+        // No two processes write the same bytes.
+        let base = (boot << 48) + (nth << 24);
         let name = format!("{boot}.{nth}");
         let mut request = StartRequest {
             labels: BTreeMap::from([(LABEL.into(), name.clone())]),
@@ -72,31 +72,5 @@ impl Job {
     /// The job that a process is of.
     pub(super) fn from_process(seed: u64, process: &Process) -> Option<Self> {
         Self::from_name(seed, process.labels.get(LABEL)?)
-    }
-
-    /// The job of the same boot whose output begins like this.
-    pub(super) fn whose(&self, output: &[u8]) -> Option<String> {
-        let boot = self.name.split_once('.')?.0.parse().ok()?;
-        let begin = output.get(..8)?;
-        let is_its = |nth: &u64| pattern_bytes(base(boot, *nth)..base(boot, *nth) + 8) == begin;
-        Some(format!("{boot}.{}", (0..10_000).find(is_its)?))
-    }
-}
-
-/// No two processes write the same bytes.
-fn base(boot: u64, nth: u64) -> u64 {
-    (boot << 48) + (nth << 24)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_output_of_another_process_is_recognised() {
-        let [shown, other] = [7, 8].map(|nth| Job::new(1, 3, nth));
-        let output = pattern_bytes(other.base..other.base + 100);
-        assert_eq!(shown.whose(&output).as_deref(), Some("3.8"));
-        assert_eq!(shown.whose(&[0; 100]), None);
     }
 }

@@ -36,15 +36,15 @@ pub(super) fn clear(folder: &Path, replayed: &Replayed, aside: &mut SetAside) ->
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let log = Place::number_of(&path);
-        let last = log.and_then(|log| replayed.logs.get(&log));
-        let process = last.and_then(|id| replayed.pasts.get(id));
+        let named = log.and_then(|log| replayed.logs.get(&log));
+        let process = named.and_then(|id| replayed.pasts.get(id));
         if process.is_some_and(|process| process.log() == log) {
             continue;
         }
         // What cannot be removed or moved now is for the next start to try.
         if is_empty(&path) {
             _ = fs::remove_file(&path);
-        } else if last.is_some() {
+        } else if named.is_some() {
             let is_removed = fs::remove_file(&path).is_ok();
             removed += usize::from(is_removed && process.is_none());
         } else {

@@ -179,7 +179,7 @@ impl Inner {
         cgroup: Option<Cgroup>,
         (slot, ends): (Arc<Slot>, Ends),
     ) -> io::Result<TakenOver> {
-        // A log that is in its record had come to its end, and its file may be another's.
+        // A log that is in its record had come to its end.
         let can_grow = ends.has_output() && past.short.is_none();
         let Some((ending, _)) = past.ended.clone().filter(|_| can_grow) else {
             slot.own();

@@ -63,7 +63,7 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             bytes => bytes?,
         };
-        let (key, mut replayed) = match read_header(&bytes) {
+        let (key, replayed) = match read_header(&bytes) {
             Ok(key) => (key, replay(key, &bytes)),
             Err(HeaderError::Invalid) => {
                 let torn_bytes = bytes.len() as u64;
@@ -83,11 +83,7 @@ impl Journal {
         };
         let good = (bytes.len() as u64).saturating_sub(replayed.torn_bytes);
         let torn = bytes.get(good as usize..).unwrap_or_default();
-        let is_damaged = goes_on(key, torn);
-        if is_damaged {
-            replayed.distrust_files();
-        }
-        if replayed.unknown > 0 || is_damaged {
+        if replayed.unknown > 0 || goes_on(key, torn) {
             // If there is no space for it, everything that could be read is still there.
             _ = aside.copy(&path);
         }
@@ -306,33 +302,25 @@ mod tests {
             assert_eq!(replayed.pasts[&other].launched.cgroup, Some("/other".into()));
         }
     }
-    /// Files are reused: the bytes in one belong to the last process launched with it.
+
     #[test]
-    fn a_file_belongs_to_its_last_process_and_a_short_log_to_its_record() {
+    fn a_log_is_in_its_file_or_in_its_record() {
         let folder = tempfile::tempdir().unwrap();
-        let [lost, short, last, gone] = [(); 4].map(|()| Id::fresh());
+        let [short, long, gone] = [(); 3].map(|()| Id::fresh());
         let (journal, _) = open(folder.path()).unwrap();
-        for id in [lost, short, last] {
-            journal.append(&launched_with(id, None, Some(7)));
+        for (id, log) in [(short, 6), (long, 7), (gone, 9)] {
+            journal.append(&launched_with(id, None, Some(log)));
         }
         journal.append(&ended_short(short, b"own"));
-        journal.append(&launched_with(gone, None, Some(9)));
         journal.forgotten(gone);
         drop(journal);
         for highest in [9, 7] {
             let replayed = open(folder.path()).unwrap().1;
             let log = |id| replayed.pasts[&id].log();
-            assert_eq!((log(lost), log(short), log(last)), (None, None, Some(7)));
+            assert_eq!((log(short), log(long)), (None, Some(7)));
             assert_eq!(replayed.pasts[&short].short.as_ref().unwrap().bytes, b"own");
             assert_eq!(replayed.logs.keys().max(), Some(&highest));
-        }
-        // Once its record has the bytes, no process has the file.
-        let (journal, _) = open(folder.path()).unwrap();
-        journal.append(&ended_short(last, b"last"));
-        drop(journal);
-        for _ in 0..2 {
-            let replayed = open(folder.path()).unwrap().1;
-            assert_eq!((replayed.pasts[&last].log(), replayed.logs.get(&7)), (None, Some(&last)));
+            assert_eq!(replayed.logs.get(&6), Some(&short), "what is left of it can be removed");
         }
     }
 }

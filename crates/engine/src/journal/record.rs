@@ -30,7 +30,7 @@ pub(super) enum Record {
     /// Nothing came of it.
     Failed { id: Id },
     /// Its ending, and what was dropped of its log until then. A short log is in here as a whole:
-    /// then its file is empty, or another's.
+    /// then it needs no file.
     Ended { id: Id, ending: Box<Ending>, dropped: Dropped, short: Option<ShortLog> },
     /// It and its log are gone.
     Forgotten { id: Id },
@@ -46,7 +46,7 @@ pub(crate) struct Launched {
     pub(crate) fingerprint: Option<Fingerprint>,
     /// The folder of the cgroup that its tree lives in.
     pub(crate) cgroup: Option<PathBuf>,
-    /// The number of its log's file; `None` when that was another's later.
+    /// The number of its log's file, which no other process has.
     pub(crate) log: Option<u64>,
 }
 

@@ -31,8 +31,7 @@ pub(crate) struct Replayed {
     pub(crate) torn_bytes: u64,
     /// Whole records that this version does not know.
     pub(crate) unknown: usize,
-    /// Each log file and the last process launched with it, even if that one is gone. Files are used
-    /// again: the content belongs to the last process.
+    /// Each log file and its process, even if that one is gone.
     pub(crate) logs: HashMap<u64, Id>,
     /// Each cgroup and the last process launched in it.
     pub(crate) last_users: HashMap<PathBuf, Id>,
@@ -86,22 +85,11 @@ impl Replayed {
         }
     }
 
-    /// Takes cgroups and files from all but the last process launched with them.
+    /// Takes cgroups from all but the last process launched in them.
     fn give_up(&mut self) {
         for (id, Past { launched, .. }) in &mut self.pasts {
             launched.cgroup.take_if(|cgroup| self.last_users.get(cgroup) != Some(id));
-            launched.log.take_if(|log| self.logs.get(log) != Some(id));
         }
-    }
-
-    /// Records are missing that may have given files to others: only processes that ended in a file
-    /// keep it.
-    pub(super) fn distrust_files(&mut self) {
-        for past in self.pasts.values_mut().filter(|past| past.ended.is_none()) {
-            past.launched.log = None;
-        }
-        let Self { pasts, logs, .. } = self;
-        logs.retain(|log, id| pasts.get(id).is_some_and(|past| past.log() == Some(*log)));
     }
 
     /// The fewest records that say the same.

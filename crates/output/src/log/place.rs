@@ -41,6 +41,35 @@ impl Place {
     }
 }
 
+/// A log file that is open.
+#[derive(Debug)]
+pub(super) struct OpenLog {
+    pub(super) file: File,
+    id: FileId,
+}
+
+impl OpenLog {
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        file.metadata().map(|found| Self { file, id: (found.dev(), found.ino()) })
+    }
+
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        create_file(path).and_then(Self::new)
+    }
+
+    pub(super) fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Whether it is at the path. If that cannot be looked up (no permission), it may be.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        match id_at(path) {
+            Ok(found) => found == self.id,
+            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        }
+    }
+}
+
 /// Creates a file for this user alone; fails if it exists. A folder that was removed is created again,
 /// but not its parent.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
@@ -58,20 +87,8 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
 /// Device and inode.
 pub(super) type FileId = (u64, u64);
 
-pub(super) fn id_of(file: &File) -> io::Result<FileId> {
-    file.metadata().map(|file| (file.dev(), file.ino()))
-}
-
 pub(super) fn id_at(path: &Path) -> io::Result<FileId> {
     fs::metadata(path).map(|file| (file.dev(), file.ino()))
-}
-
-/// Whether this file is at the path. If that cannot be looked up (no permission), it may be.
-pub(super) fn is_at(file: FileId, path: &Path) -> bool {
-    match id_at(path) {
-        Ok(found) => found == file,
-        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-    }
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

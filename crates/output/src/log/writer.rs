@@ -5,7 +5,6 @@
 
 mod resume;
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -17,7 +16,7 @@ use lastbyte_sys::file::punch_hole;
 use lastbyte_sys::pipe::{Readiness, read, readiness, splice_into_file};
 
 use super::memory::TAIL;
-use super::place::{create_file, id_of, is_at};
+use super::place::OpenLog;
 use super::shared::Shared;
 use super::short::MOST_BYTES;
 use super::stamps::Stamps;
@@ -83,7 +82,7 @@ enum Shortage {
 #[derive(Debug)]
 enum Destination {
     /// `None` until the first byte, if the file could not be created ahead.
-    Disk(Option<File>),
+    Disk(Option<OpenLog>),
     /// Until the end: one gap, then the newest bytes in memory.
     Memory(Failed),
 }
@@ -192,7 +191,7 @@ impl Writer {
         let len = usize::try_from(self.len).ok().filter(|len| *len <= MOST_BYTES)?;
         let mut bytes = vec![0; len];
         if len > 0 {
-            log.as_ref()?.read_exact_at(&mut bytes, 0).ok()?;
+            log.as_ref()?.file.read_exact_at(&mut bytes, 0).ok()?;
         }
         Some(ShortLog { bytes, stamps: self.stamps.few()? })
     }
@@ -205,7 +204,7 @@ impl Writer {
             return None;
         }
         if self.len > 0 {
-            log.set_len(0).ok()?;
+            log.file.set_len(0).ok()?;
         }
         let index = self.stamps.into_emptied_file().ok()?;
         Some(LogFile { place: self.shared.place.clone(), log: Some(log), index })
@@ -269,7 +268,7 @@ impl Writer {
         }
         let Destination::Disk(Some(log)) = &self.destination else { return Err(Errno::BADF) };
         let most = most.min(usize::try_from(self.quota.step()).unwrap_or(usize::MAX));
-        splice_into_file(pipe, log, self.len, most)
+        splice_into_file(pipe, &log.file, self.len, most)
     }
 
     fn is_patient(&mut self, now_ms: u64) -> bool {
@@ -294,21 +293,19 @@ impl Writer {
     /// Creates the file, unless it is open and still where readers look for it.
     fn make_file(&mut self) -> io::Result<()> {
         let path = self.shared.place.log();
-        if let Destination::Disk(Some(log)) = &self.destination {
-            let file = id_of(log)?;
-            if is_at(file, path) {
-                self.shared.file.get_or_init(|| file);
-                return Ok(());
-            }
+        if let Destination::Disk(Some(log)) = &self.destination
+            && log.is_at(path)
+        {
+            self.shared.file.get_or_init(|| log.id());
+            return Ok(());
         }
         // The index was removed with it, and what is at the path now is not ours.
         self.stamps.close();
         self.shared.let_go_of_file();
-        let log = create_file(path)?;
+        let log = OpenLog::create(path)?;
         self.shared.has_file();
-        let file = id_of(&log)?;
+        self.shared.file.get_or_init(|| log.id());
         self.destination = Destination::Disk(Some(log));
-        self.shared.file.get_or_init(|| file);
         Ok(())
     }
 
@@ -364,7 +361,7 @@ impl Writer {
             let known = self.punched.ranges().iter().find(|known| known.start == range.start);
             let from = known.map_or(range.start, |known| known.end);
             if from < range.end {
-                punch_hole(log, from, range.end - from)?;
+                punch_hole(&log.file, from, range.end - from)?;
             }
             self.stamps.give_back(range).map_err(|error| errno_of(&error))?;
         }

@@ -13,7 +13,7 @@ use std::path::Path;
 use lastbyte_sys::Errno;
 
 use super::{Destination, Gone, Stamps, Writer};
-use crate::log::place::id_of;
+use crate::log::place::OpenLog;
 use crate::log::recover::wide_holes;
 use crate::log::{LogFile, Place, Quota, Streams};
 
@@ -47,7 +47,7 @@ impl Writer {
         started_ms: u64,
         progress: Progress,
     ) -> io::Result<Self> {
-        let log = open_if_there(place.log())?;
+        let log = open_if_there(place.log())?.map(OpenLog::new).transpose()?;
         let index = open_if_there(&place.index())?;
         if log.is_none() && index.is_some() {
             // Its log was removed. The next one creates an index of its own.
@@ -58,11 +58,10 @@ impl Writer {
             Self::new(LogFile { log, ..LogFile::at(place) }, streams, quota, started_ms);
         writer.final_len = progress.final_len;
         if let Destination::Disk(Some(log)) = &writer.destination {
-            writer.len = log.metadata()?.len();
-            writer.gone = Gone::found_in(log, writer.len, progress.final_len)?;
+            writer.len = log.file.metadata()?.len();
+            writer.gone = Gone::found_in(&log.file, writer.len, progress.final_len)?;
             if writer.len > 0 {
-                let file = id_of(log)?;
-                writer.shared.file.get_or_init(|| file);
+                writer.shared.file.get_or_init(|| log.id());
             }
         }
         writer.stamps = Stamps::resume(index, writer.shared.clone(), writer.len)?;
