@@ -1,5 +1,5 @@
 //! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
-//! `bench [NAME…]`, `cost`, `kill-loop`, `power-loss`.
+//! `bench [NAME…]`, `cost`, `kill-loop`, `power-loss`, `vm-tests`.
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
@@ -9,13 +9,14 @@ mod power_loss;
 mod random;
 mod tidy;
 mod vm;
+mod vm_tests;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
                      cli-doc | bench [NAME]… | cost [--check | --record] | \
                      kill-loop [--kills N] [--seed S] [--upgrade] | \
-                     power-loss [--kills N] [--seed S]";
+                     power-loss [--kills N] [--seed S] | vm-tests [NAME]…";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
         ("kill-loop", options) => kill_loop::run(options),
         ("power-loss", options) => power_loss::run(options),
         ("power-loss-guest", []) => power_loss::run_guest().map(success),
+        ("vm-tests", names) => vm_tests::run(names),
+        ("vm-tests-guest", []) => vm_tests::run_guest().map(success),
         ("bench", names) => bench::run(names).map(success),
         _ => {
             eprintln!("{USAGE}");

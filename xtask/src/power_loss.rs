@@ -10,14 +10,12 @@
 //! a power loss falls between two writes of the same file more often. Every fifth has the defaults: its
 //! figures are those of a real machine.
 #![expect(clippy::print_stdout, reason = "prints figures")]
-#![expect(clippy::disallowed_methods, reason = "it builds with cargo")]
 
 mod guest;
 mod job;
 mod ledger;
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -32,7 +30,6 @@ const USAGE: &str = "usage: cargo xtask power-loss [--kills N] [--seed S]";
 const MARK: &str = "@";
 /// How long a boot and its checks may take.
 const PATIENCE: Duration = Duration::from_secs(240);
-const TARGET: &str = "x86_64-unknown-linux-musl";
 const SCRIPT: &str = "
 echo $expire >/proc/sys/vm/dirty_expire_centisecs
 echo $writeback >/proc/sys/vm/dirty_writeback_centisecs
@@ -59,12 +56,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         println!("not run: xtask power-loss: {why}");
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(programs) = static_programs()? else {
-        println!("not run: xtask power-loss: try rustup target add {TARGET}");
-        return Ok(ExitCode::SUCCESS);
-    };
     let folder = tempfile::Builder::new().prefix("lastbyte-power-loss-").tempdir_in("/var/tmp")?;
-    let guest = Guest::new(folder.path(), &programs, SCRIPT)?;
+    let guest = Guest::new(folder.path(), SCRIPT)?;
     let disk = folder.path().join("disk");
     vm::make_disk(&disk, 512)?;
     let (begun, mut random) = (Instant::now(), Random::new(seed, 0));
@@ -74,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         let pace = if boot.is_multiple_of(5) { &DEFAULT } else { &QUICK };
         let again = ledger.keys_to_repeat().join(",");
         let variables = format!("seed={seed} boot={boot} again={again} {}", pace.variables);
-        let machine = guest.boot(&disk, &variables)?;
+        let machine = guest.boot(Some(&disk), &variables)?;
         ledger.boots();
         // Some fall into the boot or its checks.
         let is_early = random.percent(15) && boot > 1;
@@ -94,32 +87,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     println!("power-loss: {kills} kills, seed {seed}, {:.0} s", begun.elapsed().as_secs_f64());
     ledger.report();
     Ok(if ledger.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Server, command and client, without libraries; `None` if this toolchain cannot make them.
-fn static_programs() -> Result<Option<Vec<PathBuf>>> {
-    let libraries = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .output()?
-        .stdout;
-    let libraries = PathBuf::from(String::from_utf8(libraries)?.trim());
-    if !libraries.is_dir() {
-        _ = Command::new("rustup").args(["target", "add", TARGET]).output();
-    }
-    if !libraries.is_dir() {
-        return Ok(None);
-    }
-    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new("cargo")
-        .args(["build", "--quiet", "--bins", "--target", TARGET])
-        .args(["-p", "lastbyte-cli", "-p", "lastbyte-testkit", "-p", "xtask"])
-        .current_dir(workspace)
-        .status()?;
-    ensure!(built.success(), "cannot build lastbyte for {TARGET}");
-    let this = std::env::current_exe()?;
-    let target = this.ancestors().nth(2).context("this program is not in a target folder")?;
-    let folder = target.join(TARGET).join("debug");
-    Ok(Some(["lastbyte", "testchild", "xtask"].map(|name| folder.join(name)).to_vec()))
 }
 
 fn parse(arguments: &[String]) -> Result<(u64, u64)> {

@@ -26,6 +26,7 @@ const TOOLS: [(&str, &str); 4] = [
     ("cpio", "cpio"),
     ("mkfs.ext4", "e2fsprogs"),
 ];
+const TARGET: &str = "x86_64-unknown-linux-musl";
 const KERNEL: &str = "linux-image-cloud-amd64";
 /// What that kernel needs for a disk, in the order of their dependencies.
 const MODULES: [&str; 6] = [
@@ -78,8 +79,9 @@ pub(crate) fn unavailable() -> Option<String> {
 }
 
 impl Guest {
-    /// With these programs in `/bin`, and a script that goes on where the usual file systems are mounted.
-    pub(crate) fn new(folder: &Path, programs: &[PathBuf], script: &str) -> Result<Self> {
+    /// With lastbyte, testchild and this program in `/bin`, and a script that goes on where the usual
+    /// file systems are mounted.
+    pub(crate) fn new(folder: &Path, script: &str) -> Result<Self> {
         let unpacked = unpacked_kernel()?;
         let version = only_entry(&unpacked.join("lib/modules"))?;
         let root = folder.join("root");
@@ -92,9 +94,9 @@ impl Guest {
             fs::copy(&file, root.join(format!("modules/{nth}")))
                 .with_context(|| format!("cannot copy {}", file.display()))?;
         }
-        for program in programs {
+        for program in static_programs()? {
             let copy = root.join("bin").join(program.file_name().context("no program")?);
-            run(Command::new("strip").arg("--strip-debug").arg("-o").arg(copy).arg(program))?;
+            run(Command::new("strip").arg("--strip-debug").arg("-o").arg(copy).arg(&program))?;
         }
         fs::write(root.join("init"), format!("{INIT}{script}"))?;
         fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
@@ -105,8 +107,9 @@ impl Guest {
         Ok(Self { kernel: unpacked.join(format!("boot/vmlinuz-{name}")), initramfs })
     }
 
-    /// Boots it with a disk, `/dev/vda`. The script has these variables in its environment.
-    pub(crate) fn boot(&self, disk: &Path, variables: &str) -> Result<Machine> {
+    /// Boots it, with a disk as `/dev/vda`. The script has these variables in its environment.
+    pub(crate) fn boot(&self, disk: Option<&Path>, variables: &str) -> Result<Machine> {
+        let drive = |disk: &Path| format!("if=virtio,format=raw,file={}", disk.display());
         let mut child = Command::new("qemu-system-x86_64")
             .args(["-accel", "tcg", "-smp", "2", "-m", "512", "-nodefaults", "-no-reboot"])
             .args(["-display", "none", "-serial", "stdio"])
@@ -115,7 +118,7 @@ impl Guest {
             .arg("-initrd")
             .arg(&self.initramfs)
             .args(["-append", &format!("console=ttyS0 quiet panic=-1 no_timer_check {variables}")])
-            .args(["-drive", &format!("if=virtio,format=raw,file={}", disk.display())])
+            .args(disk.iter().flat_map(|disk| ["-drive".to_owned(), drive(disk)]))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -150,6 +153,27 @@ impl Machine {
     }
 }
 
+/// Server, command and client without libraries, for a guest; an error says what is missing.
+fn static_programs() -> Result<Vec<PathBuf>> {
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()?
+        .stdout;
+    let libraries = PathBuf::from(String::from_utf8(libraries)?.trim());
+    if !libraries.is_dir() {
+        run(Command::new("rustup").args(["target", "add", TARGET]))?;
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let built = Command::new("cargo")
+        .args(["build", "--quiet", "--bins", "--target", TARGET])
+        .args(["-p", "lastbyte-cli", "-p", "lastbyte-testkit", "-p", "xtask"])
+        .current_dir(workspace)
+        .status()?;
+    ensure!(built.success(), "cannot build lastbyte for {TARGET}");
+    let folder = target_folder()?.join(TARGET).join("debug");
+    Ok(["lastbyte", "testchild", "xtask"].map(|name| folder.join(name)).to_vec())
+}
+
 /// An empty ext4 file system in a file.
 pub(crate) fn make_disk(path: &Path, megabytes: u64) -> Result<()> {
     let size = format!("{megabytes}M");
@@ -158,8 +182,7 @@ pub(crate) fn make_disk(path: &Path, megabytes: u64) -> Result<()> {
 
 /// Downloads the package once.
 fn unpacked_kernel() -> Result<PathBuf> {
-    let target = std::env::current_exe()?;
-    let target = target.ancestors().nth(2).context("this program is not in a target folder")?;
+    let target = target_folder()?;
     let (folder, part) = (target.join("vm-kernel"), target.join("vm-kernel.part"));
     if !folder.exists() {
         let script = "rm -rf \"$0\" && mkdir \"$0\" && cd \"$0\" && \
@@ -170,6 +193,11 @@ fn unpacked_kernel() -> Result<PathBuf> {
         fs::rename(&part, &folder)?;
     }
     Ok(folder)
+}
+
+fn target_folder() -> Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    this.ancestors().nth(2).map(Path::to_owned).context("this program is not in a target folder")
 }
 
 fn only_entry(folder: &Path) -> Result<PathBuf> {

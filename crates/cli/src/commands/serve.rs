@@ -128,6 +128,8 @@ pub(crate) fn run(args: &Args, joined: Option<Joined>) -> anyhow::Result<u8> {
     let inherited = handed_over.tcp.iter().filter_map(|listener| listener.local_addr().ok());
     args.check(inherited)?;
     let state = paths::state_dir(args.state.as_deref())?;
+    // Before there is a child. Without it an ending does not say that memory ran out.
+    _ = lastbyte_sys::cgroup::account_memory();
     if args.no_keeper {
         return args.serve_alone(&state, handed_over);
     }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::memory::accounts_memory;
 use crate::procfs::{pids, words};
 
 /// A cgroup below our own. Dropping it leaves the folder; [`Cgroup::remove`] removes it.
@@ -24,8 +25,10 @@ pub struct Cgroup {
     /// its parent's. So a cgroup that was killed once also kills every process that starts in it
     /// later (seen on 6.18; `cgroup_css_set_fork` and `cgroup_post_fork`).
     killed: AtomicBool,
-    /// Whether the kernel accounts memory here. Its peak then outlives the processes.
+    /// Whether the kernel accounts memory here. Its counts outlive the processes.
     counts_memory: bool,
+    /// A tree has used it before: its peak is not of this one.
+    was_used: AtomicBool,
     /// The lock on a dead run's parent, which keeps its name from being reused.
     _claim: Option<Arc<OwnedFd>>,
 }
@@ -40,14 +43,16 @@ pub struct CgroupState {
 
 impl Cgroup {
     pub(super) fn at(folder: PathBuf) -> Self {
-        let counts_memory = folder.join("memory.peak").exists();
-        Self { folder, killed: AtomicBool::new(false), counts_memory, _claim: None }
+        let counts_memory = accounts_memory(&folder);
+        let (killed, was_used) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { folder, killed, counts_memory, was_used, _claim: None }
     }
 
     /// A cgroup of a dead run. It counts as killed, so that it is removed and not reused for another
     /// tree.
     pub(super) fn claimed(folder: PathBuf, claim: Arc<OwnedFd>) -> Self {
-        Self { killed: AtomicBool::new(true), _claim: Some(claim), ..Self::at(folder) }
+        let (killed, was_used) = (AtomicBool::new(true), AtomicBool::new(true));
+        Self { killed, was_used, _claim: Some(claim), ..Self::at(folder) }
     }
 
     pub fn folder(&self) -> &Path {
@@ -94,9 +99,9 @@ impl Cgroup {
         fs::File::open(self.folder.join("cgroup.events")).map(OwnedFd::from)
     }
 
-    /// The peak memory in bytes, if the kernel accounts it.
+    /// The peak memory in bytes, if the kernel accounts it and no other tree was here before.
     pub fn peak_memory(&self) -> Option<u64> {
-        if !self.counts_memory {
+        if !self.counts_memory || self.was_used.load(Ordering::Relaxed) {
             return None;
         }
         let text = fs::read_to_string(self.folder.join("memory.peak")).ok()?;
@@ -104,7 +109,7 @@ impl Cgroup {
     }
 
     /// How many of its processes the kernel killed because memory ran out, if it accounts memory here.
-    /// Such a cgroup is used once, so all of them were of this tree.
+    /// A cgroup is not reused after that, so all of them were of this tree.
     pub fn oom_kills(&self) -> Option<u64> {
         if !self.counts_memory {
             return None;
@@ -116,9 +121,10 @@ impl Cgroup {
     /// Whether it is as good as a new one, given its current [`Cgroup::state`]: empty, and with
     /// nothing changed that the next tree would notice.
     pub fn reusable(&self, state: CgroupState) -> bool {
+        self.was_used.store(true, Ordering::Relaxed);
         !self.killed.load(Ordering::Relaxed)
             && state == CgroupState::EMPTY
-            && !self.counts_memory
+            && (!self.counts_memory || self.oom_kills() == Some(0))
             // A folder has one link from itself, one from its parent and one from each subfolder.
             && fs::metadata(&self.folder).is_ok_and(|folder| folder.nlink() <= 2)
     }
@@ -238,9 +244,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let events = |text: &str| fs::write(folder.path().join("memory.events"), text).unwrap();
         let oom_kills = || Cgroup::at(folder.path().to_owned()).oom_kills();
-        events("oom_kill 1\n");
-        assert_eq!(oom_kills(), None, "the count may be of a tree before this one");
-        fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
+        assert_eq!(oom_kills(), None);
         for (text, want) in [
             ("low 0\nhigh 0\nmax 8\noom 5\noom_kill 2\noom_group_kill 7\n", Some(2)),
             ("oom 5\noom_kill 0\n", Some(0)),
@@ -254,15 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn peak_memory_is_told_where_the_kernel_counts_it_and_such_a_cgroup_is_used_once() {
+    fn counts_of_one_tree_are_never_those_of_the_next() {
         let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
         assert_eq!((cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)), (None, true));
-        fs::write(folder.path().join("memory.peak"), "4096\n").unwrap();
+        write("memory.peak", "4096\n");
+        write("memory.events", "oom_kill 0\n");
         let cgroup = Cgroup::at(folder.path().to_owned());
-        assert_eq!(
-            (cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)),
-            (Some(4096), false)
-        );
+        assert_eq!(cgroup.peak_memory(), Some(4096));
+        assert!(cgroup.reusable(CgroupState::EMPTY));
+        assert_eq!(cgroup.peak_memory(), None);
+        write("memory.events", "oom_kill 1\n");
+        assert_eq!((cgroup.oom_kills(), cgroup.reusable(CgroupState::EMPTY)), (Some(1), false));
     }
 }

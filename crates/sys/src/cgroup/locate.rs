@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::memory::without_server;
+
 /// Why the folder of our own cgroup is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum NoFolder {
@@ -16,10 +18,11 @@ pub enum NoFolder {
     NotMounted { cgroup: PathBuf },
 }
 
-/// The folder of the cgroup that this program is in.
+/// The folder of the cgroup that this program is in, or was before [`super::account_memory`].
 pub fn own_folder() -> Result<PathBuf, NoFolder> {
     let read = |path| std::fs::read(path).map_err(|source| NoFolder::Read { path, source });
-    locate(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
+    let folder = locate(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
+    Ok(without_server(folder))
 }
 
 fn locate(cgroup: &[u8], mountinfo: &[u8]) -> Result<PathBuf, NoFolder> {

@@ -43,6 +43,7 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "join" => hold::join(words),
         "chatter" => hold::chatter(words),
         "sleep-ms" => hold::sleep_ms(words),
+        "eat-memory" => hold::eat_memory(words),
         "exit" => hold::exit(words),
 
         "ignore" => signals::ignore(words),
