@@ -175,6 +175,7 @@ impl Engine {
         inner.take_back_unstarted(&mut replayed)?;
         let inherited = inherited.unwrap_or_default();
         inner.restored = inner.restore(replayed, aside, inherited, unsynced_since)?;
+        inner.trees.remove_leftovers();
         if inner.journal.is_some() {
             boot::note(&inner.settings.state);
         }

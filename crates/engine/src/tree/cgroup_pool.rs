@@ -84,7 +84,7 @@ impl CgroupPool {
         self.parent.remove_if_bare();
     }
 
-    /// Removes what workers that died have left: their cgroups were taken over and given back.
+    /// Removes what engines that are gone have left.
     pub(super) fn remove_leftovers(&self) {
         let folder = self.parent.folder().parent();
         // What stays is in use, or the next start removes it.

@@ -152,7 +152,8 @@ impl Trees {
         self.pool.iter().for_each(|pool| pool.close());
     }
 
-    /// Removes the empty cgroups of workers that died.
+    /// Removes the empty cgroups of engines that are gone, except beside one that this engine has
+    /// taken over: it may have a thousand of those, which are not empty.
     pub(crate) fn remove_leftovers(&self) {
         self.pool.iter().for_each(|pool| pool.remove_leftovers());
     }
@@ -216,9 +217,7 @@ fn grow_pool(mechanism: Mechanism) -> io::Result<CgroupPool> {
             "only clone3 can start a process in its own cgroup",
         ));
     }
-    let folder = cgroup::probe().map_err(unsupported)?;
-    cgroup::sweep(&folder)?;
-    CgroupPool::new(&folder)
+    CgroupPool::new(&cgroup::probe().map_err(unsupported)?)
 }
 
 fn can_scan() -> bool {

@@ -81,6 +81,9 @@ fn on_disk(file: &std::fs::Metadata) -> u64 {
 /// The holes in a range, as wide as they can be. A file system with large blocks zeroes a part of a
 /// block and keeps the block as data, so a hole may be wider than it looks there.
 pub(super) fn wide_holes(log: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    if range.is_empty() {
+        return Ok(Vec::new());
+    }
     let block = log.metadata()?.blksize();
     let margin = if block > BLOCK { block } else { 0 };
     let widen = |hole: Range<u64>| {
