@@ -1,6 +1,8 @@
 //! What goes on when the worker is killed: everything that was running.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 
 use lastbyte_testkit::{eventually, is_alive, not_run};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -229,4 +231,26 @@ fn an_output_that_was_cut_with_worker_and_stand_in_is_not_called_whole() {
         assert_eq!(daemon.result(&["logs", id]), "up\n");
         assert!(daemon.result(&["show", id]).contains("at byte 3, in a crash of the server"));
     }
+}
+
+/// The lines of the feed behind this event.
+fn events_after(daemon: &Daemon, id: &str) -> impl Iterator<Item = String> + use<> {
+    let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+    let head = format!("GET /v1/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: {id}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    BufReader::new(stream).lines().map(Result::unwrap)
+}
+
+#[test]
+fn events_that_a_take_over_lost_are_one_gap() {
+    let daemon = Daemon::start();
+    daemon.result(&["wait", &daemon.testchild(&[], "exit 0")]);
+    let first =
+        events_after(&daemon, "1-1").find_map(|line| Some(line.strip_prefix("id: ")?.to_owned()));
+    kill_worker(&daemon);
+    let mut lines = events_after(&daemon, &first.unwrap());
+    let mut told = || lines.find(|line| line.starts_with("event: ")).unwrap();
+    assert_eq!(told(), "event: gap");
+    daemon.testchild(&[], "exit 0");
+    assert_eq!(told(), "event: started");
 }

@@ -60,9 +60,8 @@ impl Reading {
             }
             let batch = self.feed.since(self.seen, BATCH);
             let gap = (gap || batch.gap).then_some(Next::Gap);
-            if let Some(last) = batch.events.last() {
-                self.seen = last.number;
-            }
+            // A worker that has taken over knows the number of the newest event, but keeps none.
+            self.seen = batch.events.last().map_or(batch.newest, |last| last.number);
             let wanted = batch.events.iter().filter(|event| takes(&self.only, event));
             let next: Vec<Next> =
                 gap.into_iter().chain(wanted.map(|event| self.told(event))).collect();
