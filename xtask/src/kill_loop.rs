@@ -39,13 +39,19 @@ use crate::bench::program;
 use crate::bench::samples::Samples;
 use crate::random::Random;
 use client::{Kept, Native, again};
-use job::{Job, LABEL};
+use job::{Commands, Job, LABEL};
 use leftovers::Idle;
 use server::Server;
 use tally::{Counts, Tally};
 
 const USAGE: &str = "usage: cargo xtask kill-loop [--kills N] [--seed S] [--upgrade] [--clients N] \
                      [--every-ms MEAN] [--program PATH]";
+
+/// The keeper pauses after so many workers that did not serve for `STEADY`. The loop leaves that out:
+/// a pause is time in which nothing happens.
+const CRASH_LOOP: u64 = 5;
+const STEADY: Duration = Duration::from_secs(1);
+const MOST_IN_A_ROW: u64 = 3;
 
 struct Options {
     kills: u64,
@@ -71,11 +77,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     let tally = Arc::new(Tally::default());
     let begun = Instant::now();
-    let times = under_load(&options, (&program, &testchild), &server, &tally)?;
+    let commands = Commands { testchild, ran: server.state().join("ran") };
+    let times = under_load(&options, (&program, &commands), &server, &tally)?;
     if let Err(error) = server.shut_down() {
         tally.wrong_at("the shutdown", &format!("{error:#}"));
     }
     leftovers::check_gone(&server, &tally);
+    tally.check_runs(&std::fs::read_to_string(&commands.ran).unwrap_or_default());
     let log = std::fs::read_to_string(server.log()).unwrap_or_default();
     report(&options, begun.elapsed(), times, &tally.lock());
     let is_right = tally.lock().wrong.is_empty();
@@ -89,7 +97,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 /// each take-over took.
 fn under_load(
     options: &Options,
-    (program, testchild): (&Path, &Path),
+    (program, commands): (&Path, &Commands),
     server: &Arc<Server>,
     tally: &Arc<Tally>,
 ) -> Result<Vec<Duration>> {
@@ -99,10 +107,10 @@ fn under_load(
         .map(|client| {
             let address = if client.is_multiple_of(2) { server.unix() } else { server.tcp() };
             let native = Native::new(address, Arc::clone(tally));
-            let (stop, testchild) = (Arc::clone(&stop), testchild.to_owned());
+            let (stop, commands) = (Arc::clone(&stop), commands.clone());
             let random = Random::new(options.seed, client);
             runtime
-                .spawn(async move { run_jobs(&native, client, random, (&testchild, &stop)).await })
+                .spawn(async move { run_jobs(&native, client, random, (&commands, &stop)).await })
         })
         .collect();
     let feed = {
@@ -148,12 +156,12 @@ async fn run_jobs(
     native: &Native,
     client: u64,
     mut random: Random,
-    (testchild, stop): (&Path, &AtomicBool),
+    (commands, stop): (&Commands, &AtomicBool),
 ) -> Vec<Kept> {
     let mut kept = Vec::new();
     let mut nth = 0;
     while !stop.load(Ordering::Relaxed) {
-        let job = Job::new(testchild, client, nth, &mut random);
+        let job = Job::new(commands, client, nth, &mut random);
         // What is random while it runs does not change which jobs come next.
         let mut meanwhile = random.clone();
         kept.extend(native.run(job, nth, &mut meanwhile).await);
@@ -174,17 +182,22 @@ fn kill_at_random(
         // As long as the default takes, without a kill.
         thread::sleep(options.every * 10);
     }
-    let mut nth = 0;
+    let (mut nth, mut early, mut answered) = (0, 0, Instant::now());
     while nth < options.kills {
         thread::sleep(random.exponential(options.every));
+        if early + MOST_IN_A_ROW >= CRASH_LOOP {
+            thread::sleep(STEADY.saturating_sub(answered.elapsed()));
+        }
         // Some kills come in a row: during the take-over that the one before began, or right after.
-        let in_a_row = if random.percent(25) { random.between(2, 4) } else { 1 };
+        let in_a_row = if random.percent(25) { random.between(2, MOST_IN_A_ROW + 1) } else { 1 };
         for left in (0..in_a_row.min(options.kills - nth)).rev() {
+            early = if answered.elapsed() >= STEADY { 0 } else { early + 1 };
             let (before, begun) = (server.serving(), Instant::now());
             let mut result = server.kill(nth);
             nth += 1;
             if result.is_ok() && left > 0 && random.percent(70) {
                 server.until_another_than(before);
+                answered = Instant::now();
                 thread::sleep(Duration::from_micros(random.between(0, 30_000)));
                 continue;
             }
@@ -193,6 +206,7 @@ fn kill_at_random(
                 tally.wrong_at(&format!("kill {nth}"), &format!("{error:#}"));
                 return times;
             }
+            answered = Instant::now();
             times.push(begun.elapsed());
             if left > 0 {
                 thread::sleep(Duration::from_micros(random.between(0, 300)));

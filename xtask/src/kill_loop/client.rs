@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use lastbyte_client::wire::{
     ErrorCode, ForgetQuery, ListQuery, Met, OutputQuery, Process, Status, StopRequest, Stream,
     Wait, WriteQuery,
@@ -53,8 +53,11 @@ impl Native {
 
     /// Runs a job and counts what is wrong. Some processes are kept.
     pub(super) async fn run(&self, job: Job, nth: u64, random: &mut Random) -> Option<Kept> {
-        let done = timeout(HANGS, self.attempt(&job, random)).await;
-        match done.unwrap_or_else(|_| bail!("hangs for {HANGS:?}")) {
+        let done = match timeout(HANGS, self.attempt(&job, random)).await {
+            Ok(done) => done,
+            Err(_) => Err(self.hanging(&job).await),
+        };
+        match done {
             Ok(Some(id)) if nth.is_multiple_of(KEPT) && nth < KEPT * MOST_KEPT => {
                 return Some(Kept { id, job });
             }
@@ -67,6 +70,12 @@ impl Native {
             Err(error) => self.tally.wrong(&job, "", format!("{error:#}")),
         }
         None
+    }
+
+    /// What is known of a job that hangs.
+    async fn hanging(&self, job: &Job) -> anyhow::Error {
+        let found = self.labelled(job).await;
+        anyhow!("hangs for {HANGS:?}, read by {:?}: {found:?}", job.reader)
     }
 
     /// Reads a kept process again.
@@ -83,7 +92,9 @@ impl Native {
 
     /// Returns the id of a process that was started.
     async fn attempt(&self, job: &Job, random: &mut Random) -> Result<Option<String>> {
-        let process = match self.start(job).await.context("start")? {
+        let started = self.start(job).await.context("start")?;
+        self.tally.expect_runs(job, matches!(started, Started::As(_)));
+        let process = match started {
             Started::As(process) => process,
             Started::Never => return Ok(None),
             Started::Refused => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
 
 use lastbyte_client::wire::{
     Cause, Ending, Sandbox, StartRequest, Status, Stdin, StopPolicy, StopVerb, StreamsAsked,
@@ -23,13 +23,23 @@ pub(super) struct Job {
     pub(super) reader: Reader,
     pub(super) act: Act,
     pub(super) output: Output,
+    /// Whether it writes down that it ran.
+    pub(super) says_that_it_ran: bool,
     /// One of these.
     pub(super) statuses: Vec<Wanted>,
     pub(super) cause: WantedCause,
 }
 
+/// What commands are made of.
+#[derive(Clone)]
+pub(super) struct Commands {
+    pub(super) testchild: PathBuf,
+    /// A file with a line for each command that ran: the name of its job.
+    pub(super) ran: PathBuf,
+}
+
 /// How the output is read while it comes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Reader {
     Follow,
     Poll,
@@ -94,7 +104,7 @@ const KINDS: [(&str, Make); 12] = [
 
 impl Job {
     /// The nth job of a client.
-    pub(super) fn new(testchild: &Path, client: u64, nth: u64, random: &mut Random) -> Self {
+    pub(super) fn new(commands: &Commands, client: u64, nth: u64, random: &mut Random) -> Self {
         let name = format!("{client}.{nth}");
         // Some clients start nothing but quick ones: at each kill, starts and endings are under way.
         let kinds = if client % 4 == 3 { &KINDS[..2] } else { &KINDS[..] };
@@ -111,15 +121,29 @@ impl Job {
             reader: random.one_of(&[Reader::Follow, Reader::Poll, Reader::Attach]),
             act: Act::Nothing,
             output: Output { stdout: Vec::new(), stderr: None, may_be_cut: false },
+            says_that_it_ran: false,
             statuses: vec![Wanted::Code(0)],
             cause: WantedCause::Own,
         };
         // No two processes write the same bytes.
         make(&mut job, random, (client << 48) + (nth << 32));
-        if let Some([program, ..]) = job.request.command.as_deref_mut() {
-            *program = testchild.to_string_lossy().into_owned();
-        }
+        job.write_down_that_it_ran(commands);
         job
+    }
+
+    /// The first thing that each command does, unless it may write nothing.
+    fn write_down_that_it_ran(&mut self, Commands { testchild, ran }: &Commands) {
+        let (name, ran) = (&self.name, ran.display().to_string());
+        let is_confined = self.request.sandbox.is_some();
+        if let Some(shell) = &mut self.request.shell {
+            *shell = format!("echo {name} >>{ran}; {shell}");
+        }
+        if let Some(words) = &mut self.request.command {
+            let first = ["append".to_owned(), ran, format!("{name}\\n"), "then".to_owned()];
+            let first = first.into_iter().filter(|_| !is_confined);
+            words.splice(..1, [testchild.display().to_string()].into_iter().chain(first));
+        }
+        self.says_that_it_ran = !is_confined;
     }
 
     fn run(&mut self, actions: &str) {

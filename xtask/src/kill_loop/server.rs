@@ -74,6 +74,10 @@ impl Server {
         Address::Tcp { addr: self.tcp, token: None }
     }
 
+    pub(super) fn state(&self) -> &Path {
+        self.state.path()
+    }
+
     pub(super) fn socket(&self) -> PathBuf {
         self.state.path().join("socket")
     }

@@ -1,6 +1,7 @@
 //! What ran and what was wrong.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::job::Job;
@@ -14,6 +15,8 @@ pub(super) struct Counts {
     /// Kinds that this machine cannot run.
     pub(super) not_run: BTreeMap<&'static str, u64>,
     pub(super) bytes: u64,
+    /// How often each job that says that it ran should have: once, never (`0..=0`), or at most once.
+    pub(super) runs: BTreeMap<String, RangeInclusive<usize>>,
     /// Starts with a key that had been carried out before they were cut off and sent again.
     pub(super) repeated: u64,
     /// Starts without a key that were cut off: processes that were found, and that there is none.
@@ -30,6 +33,30 @@ impl Tally {
         let mut counts = self.lock();
         *counts.processes.entry(kind).or_default() += 1;
         counts.bytes += bytes;
+    }
+
+    /// Of a job that was started, or not.
+    pub(super) fn expect_runs(&self, job: &Job, started: bool) {
+        let least = usize::from(started && !job.output.may_be_cut);
+        let runs = least..=usize::from(started);
+        if job.says_that_it_ran {
+            self.lock().runs.insert(job.name.clone(), runs);
+        }
+    }
+
+    /// Compares with what the commands wrote: a line for each that ran.
+    pub(super) fn check_runs(&self, written: &str) {
+        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in written.lines() {
+            *found.entry(name).or_default() += 1;
+        }
+        let expected = std::mem::take(&mut self.lock().runs);
+        for (name, runs) in expected {
+            let count = found.get(name.as_str()).copied().unwrap_or(0);
+            if !runs.contains(&count) {
+                self.wrong_at(&format!("job {name}"), &format!("ran {count} times, not {runs:?}"));
+            }
+        }
     }
 
     pub(super) fn not_run(&self, kind: &'static str) {

@@ -33,6 +33,7 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "close-stdout" => output::close_stdout(words),
         "close-stderr" => output::close_stderr(words),
         "touch" => output::touch(words),
+        "append" => output::append(words),
 
         "await-eof" => input::await_eof(words),
         "cat" => input::cat(words),

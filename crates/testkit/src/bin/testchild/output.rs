@@ -11,12 +11,13 @@
 //! - `close-stdout`, `close-stderr`: replaces the descriptor with `/dev/null`, which closes the
 //!   pipe.
 //! - `touch FILE`: an empty file.
+//! - `append FILE TEXT`: the text at the end of a file.
 //!
 //! The pattern continues at the number of bytes that this process has written to the stream, added
 //! to the last `pattern-from`.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -145,6 +146,13 @@ pub(crate) fn touch(mut words: Words<'_>) -> io::Result<()> {
     let file = words.word("FILE")?;
     words.done()?;
     File::create(file).map(drop)
+}
+
+pub(crate) fn append(mut words: Words<'_>) -> io::Result<()> {
+    let file = words.word("FILE")?;
+    let text = words.text()?;
+    words.done()?;
+    File::options().append(true).create(true).open(file)?.write_all(&text)
 }
 
 pub(crate) fn close_stdout(words: Words<'_>) -> io::Result<()> {
