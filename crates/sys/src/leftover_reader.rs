@@ -56,11 +56,12 @@ type Polled = [libc::pollfd; MOST];
 unsafe extern "C" fn enter(polled: *mut c_void) -> ! {
     // SAFETY: the caller's contract.
     let polled = unsafe { &mut *polled.cast::<Polled>() };
-    _ = rustix::thread::set_name(c"lastbyte-reader");
     // Neither a terminal nor a folder is kept busy. Neither call can fail here.
     _ = rustix::process::setsid();
     _ = rustix::process::chdir(c"/");
     close_others(polled);
+    // Last: what is found by its name is in place.
+    _ = rustix::thread::set_name(c"lastbyte-reader");
     let mut bytes = [0; 16 << 10];
     while polled.iter().any(|place| place.fd >= 0) {
         let args = [polled.as_mut_ptr() as usize, MOST];

@@ -48,10 +48,14 @@ fn reader_of(holder: u32) -> u32 {
         let in_terminal = || output.starts_with("/dev/pts") && has_our_end(*pid, &output);
         name.is_ok_and(|name| name == "lastbyte-reader\n") && (has_it() || in_terminal())
     };
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let readers: Vec<u32> = pids.filter(is_reader).collect();
-    let [reader] = readers[..] else { panic!("one reader of {output:?}, not {readers:?}") };
+    let readers = || -> Vec<u32> {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(is_reader).collect()
+    };
+    // It gets its name last, and `run` does not wait for that.
+    eventually("a reader is there", || !readers().is_empty());
+    let [reader] = readers()[..] else { panic!("one reader of {output:?}, not {:?}", readers()) };
     let left = links_in(&format!("/proc/{reader}/fd"));
     assert!(left.len() <= 2, "it has nothing else open: {left:?}");
     assert_eq!(std::fs::read_link(format!("/proc/{reader}/cwd")).unwrap(), PathBuf::from("/"));
