@@ -1,7 +1,7 @@
 //! The map from id to handle, and what is done to many processes at once.
 //!
-//! `start` checks a launch and reserves its key, `adopt` gives the child a log and an owner,
-//! `spawner` makes the child, `gates` says which commands have never run. `process_map` is the map,
+//! `start` checks a launch and reserves its key, `key_conflict` says why it cannot, `adopt` gives the
+//! child a log and an owner, `spawner` makes the child, `gates` says which commands have never run. `process_map` is the map,
 //! `list` and `sweep` read and thin it by the rules of `retention`, `close` stops everything,
 //! `restore` reads what an earlier engine left, `boot` knows whether the machine went down since, and
 //! `take_over` goes on with what runs. `logs` is the pool of log files, `disk` what all logs take
@@ -13,6 +13,7 @@ mod close;
 pub(crate) mod disk;
 mod gates;
 pub(crate) mod in_flight;
+mod key_conflict;
 mod list;
 mod logs;
 mod process_map;
@@ -34,8 +35,9 @@ use lastbyte_output::log::Pool;
 use lastbyte_sys::registry::Registry;
 use tokio::sync::{Notify, Semaphore, watch};
 
-pub use crate::journal::{JournalState, set_aside_folders};
+pub use crate::journal::{Field, JournalState, set_aside_folders};
 pub use close::{CloseReport, Survivors, stop_all, survived};
+pub use key_conflict::Difference;
 pub use list::{Filter, Page, PhaseKind, Phases};
 pub use process_map::ForgetError;
 pub use restore::Restored;

@@ -62,7 +62,10 @@ fn a_key_with_another_environment_is_a_conflict() {
     daemon.result(&["start", "--key", "k", "true"]);
     let mut command = daemon.lastbyte(&["start", "--key", "k", "true"]);
     command.env("OF_CALLER", "other");
-    assert_eq!(finish(command).code, Some(125));
+    let conflict = finish(command);
+    assert_eq!(conflict.code, Some(125));
+    let want = "lastbyte: the key \"k\" was already used for a start that differs in its variables (OF_CALLER)";
+    assert!(conflict.stderr.starts_with(want), "{}", conflict.stderr);
     let help = daemon.result(&["start", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("a single variable of your environment"), "{help}");

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::start::Outcome;
 use crate::engine::PhaseKind;
-use crate::journal::Fingerprint;
+use crate::journal::{FieldHashes, Fingerprint};
 use crate::launch::{Key, Name};
 use crate::process::snapshot::Phase;
 use crate::{Id, Process};
@@ -28,6 +28,8 @@ pub(super) struct ProcessMap {
 #[derive(Debug, Clone)]
 pub(super) struct Keyed {
     pub(super) fingerprint: Fingerprint,
+    /// `None` if an earlier engine started it.
+    pub(super) fields: Option<FieldHashes>,
     pub(super) outcome: watch::Receiver<Option<Outcome>>,
 }
 

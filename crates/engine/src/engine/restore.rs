@@ -189,7 +189,7 @@ impl Inner {
         if let Some((key, fingerprint)) = launched.spec.key.clone().zip(launched.fingerprint) {
             let started = Started { process, attached: false, warnings: Vec::new() };
             let (_, outcome) = watch::channel(Some(Ok(started)));
-            processes.reserve(key, Keyed { fingerprint, outcome });
+            processes.reserve(key, Keyed { fingerprint, fields: None, outcome });
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::gates::Gate;
+use super::key_conflict::Difference;
 use super::process_map::Keyed;
 use super::{Engine, Inner};
 use crate::Id;
@@ -48,11 +49,8 @@ pub enum StartError {
     Spawn(#[from] SpawnError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    #[error(
-        "the key {key:?} was already used with a different command, option or environment",
-        key = key.0
-    )]
-    KeyConflict { key: Key },
+    #[error("the key {key:?} was already used for a start that differs in its {differs}", key = key.0)]
+    KeyConflict { key: Key, differs: Difference },
     #[error("the name {name:?} is taken: {}", holder(id.as_ref()), name = name.0)]
     NameTaken {
         name: Name,
@@ -243,13 +241,15 @@ impl Inner {
         launch: &Launch,
         outcome: &Waiting,
     ) -> Result<Reserved, StartError> {
-        let key = launch.key.clone().map(|key| (key, self.fingerprint(launch)));
+        let hashes = || Fingerprint::with_fields(launch, self.hash_key);
+        let key = launch.key.clone().map(|key| (key, hashes()));
         let mut processes = self.processes();
-        if let Some((key, fingerprint)) = &key
+        if let Some((key, (fingerprint, fields))) = &key
             && let Some(known) = processes.keyed(key)
         {
             if known.fingerprint != *fingerprint {
-                return Err(StartError::KeyConflict { key: key.clone() });
+                let differs = known.difference(launch, fields);
+                return Err(StartError::KeyConflict { key: key.clone(), differs });
             }
             return Ok(Reserved::Known(known.outcome));
         }
@@ -260,8 +260,9 @@ impl Inner {
             let taken = processes.take_name(&name);
             taken.map_err(|id| StartError::NameTaken { name, id })?;
         }
-        if let Some((key, fingerprint)) = key {
-            processes.reserve(key, Keyed { fingerprint, outcome: outcome.clone() });
+        if let Some((key, (fingerprint, fields))) = key {
+            let (fields, outcome) = (Some(fields), outcome.clone());
+            processes.reserve(key, Keyed { fingerprint, fields, outcome });
         }
         let (inner, key, name) = (Arc::clone(self), launch.key.clone(), launch.name.clone());
         Ok(Reserved::Ours(Starting { inner, key, name, _in_flight: self.starting.begin() }))
@@ -378,15 +379,11 @@ impl Inner {
         let journal = self.journal.as_ref()?;
         let launched = Launched {
             spec: Arc::clone(spec),
-            fingerprint: spec.key.as_ref().map(|_| self.fingerprint(launch)),
+            fingerprint: spec.key.as_ref().map(|_| Fingerprint::of(launch, self.hash_key)),
             cgroup: cgroup.map(|cgroup| OsString::from_vec(cgroup.into_bytes()).into()),
             log: Some(log),
         };
         Some(Entry::launched(journal, launched))
-    }
-
-    fn fingerprint(&self, launch: &Launch) -> Fingerprint {
-        Fingerprint::of(launch, self.hash_key)
     }
 
     /// The provider's environment if there is one and it answers, else our own.

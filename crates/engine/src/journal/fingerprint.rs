@@ -22,6 +22,28 @@ pub(crate) struct HashKey(pub(super) [u8; 16]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint(pub(super) u128);
 
+/// A part of a launch, as a conflict of keys names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Command,
+    Cwd,
+    Env,
+    Stdin,
+    Streams,
+    Timeouts,
+    Stop,
+    Drain,
+    Quota,
+    Sandbox,
+    Session,
+    Labels,
+    Name,
+}
+
+/// A hash of each field, in memory only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FieldHashes([u64; Field::ALL.len()]);
+
 impl HashKey {
     pub(crate) fn random() -> Self {
         Self(Uuid::new_v4().into_bytes())
@@ -36,16 +58,74 @@ impl fmt::Debug for HashKey {
 
 impl Fingerprint {
     pub(crate) fn of(launch: &Launch, key: HashKey) -> Self {
-        let mut encoder = Encoder::default();
-        encode(launch, &mut encoder);
-        let mut hasher = SipHasher24::new_with_key(&key.0);
-        hasher.write(&encoder.bytes);
-        Self(hasher.finish128().into())
+        Self::with_fields(launch, key).0
+    }
+
+    pub(crate) fn with_fields(launch: &Launch, key: HashKey) -> (Self, FieldHashes) {
+        let hash = |bytes: &[u8]| {
+            let mut hasher = SipHasher24::new_with_key(&key.0);
+            hasher.write(bytes);
+            hasher.finish128()
+        };
+        let (mut encoder, mut fields, mut begin) = (Encoder::default(), [0; Field::ALL.len()], 0);
+        encode(launch, &mut encoder, &mut |field, so_far| {
+            let part = hash(&so_far.bytes[begin..]).h1;
+            fields[field as usize] = u64::wrapping_add(fields[field as usize], part);
+            begin = so_far.bytes.len();
+        });
+        (Self(hash(&encoder.bytes).into()), FieldHashes(fields))
     }
 }
 
-/// Names every field, so that a field more is one to decide about.
-fn encode(launch: &Launch, to: &mut Encoder) {
+impl Field {
+    const ALL: [Self; 13] = [
+        Self::Command,
+        Self::Cwd,
+        Self::Env,
+        Self::Stdin,
+        Self::Streams,
+        Self::Timeouts,
+        Self::Stop,
+        Self::Drain,
+        Self::Quota,
+        Self::Sandbox,
+        Self::Session,
+        Self::Labels,
+        Self::Name,
+    ];
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Command => "command",
+            Self::Cwd => "working directory",
+            Self::Env => "variables",
+            Self::Stdin => "standard input",
+            Self::Streams => "terminal or streams",
+            Self::Timeouts => "timeouts",
+            Self::Stop => "stop signal or grace",
+            Self::Drain => "drain",
+            Self::Quota => "quota",
+            Self::Sandbox => "sandbox",
+            Self::Session => "session",
+            Self::Labels => "labels",
+            Self::Name => "name",
+        })
+    }
+}
+
+impl FieldHashes {
+    pub(crate) fn differing(&self, other: &Self) -> Vec<Field> {
+        Field::ALL
+            .into_iter()
+            .filter(|field| self.0[*field as usize] != other.0[*field as usize])
+            .collect()
+    }
+}
+
+/// Calls back after the bytes of each field. Names every field, so that a field more is one to decide about.
+fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encoder)) {
     let Launch {
         program,
         cwd,
@@ -68,9 +148,12 @@ fn encode(launch: &Launch, to: &mut Encoder) {
         outlives_server: _, // whose it is, not what
     } = launch;
     encode_program(program, to);
+    end(Field::Command, to);
     to.option(cwd.as_ref(), Encoder::os);
+    end(Field::Cwd, to);
     to.list(env.iter(), encode_edit);
     to.list(forced_env.iter(), encode_pair);
+    end(Field::Env, to);
     match stdin {
         Stdin::Closed => to.u8(0),
         Stdin::Open => to.u8(1),
@@ -79,32 +162,44 @@ fn encode(launch: &Launch, to: &mut Encoder) {
             to.bytes(input);
         }
     }
+    end(Field::Stdin, to);
     encode_streams(*streams, to);
+    end(Field::Streams, to);
     to.option(*wall, Encoder::duration);
     to.option(*idle, Encoder::duration);
+    end(Field::Timeouts, to);
     to.i32(stop.signal.number());
-    [stop.grace, *quiet_window, *limit, *holders].into_iter().for_each(|time| to.duration(time));
+    to.duration(stop.grace);
+    end(Field::Stop, to);
+    [*quiet_window, *limit, *holders].into_iter().for_each(|time| to.duration(time));
+    end(Field::Drain, to);
     to.u64(quota.bytes());
     to.u64(quota.head());
     to.u8(match on_quota {
         OnQuota::Drop => 0,
         OnQuota::Block => 1,
     });
+    end(Field::Quota, to);
     encode_sandbox(sandbox, to);
+    end(Field::Sandbox, to);
     to.option(session.as_ref(), |to, session| to.text(&session.0));
+    end(Field::Session, to);
     to.list(labels.iter(), |to, (name, value)| {
         to.text(name);
         to.text(value);
     });
+    end(Field::Labels, to);
     match on_timeout {
         // As it was before there was another: keys of earlier journals stay good.
         OnTimeout::Stop => {}
         OnTimeout::Background => to.u8(1),
     }
+    end(Field::Timeouts, to);
     if let Some(name) = name {
         to.u8(2);
         to.text(&name.0);
     }
+    end(Field::Name, to);
 }
 
 pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
@@ -226,6 +321,22 @@ mod tests {
             let same = all.iter().position(|other| other == one);
             assert_eq!(same, Some(index), "change {index}");
         }
+    }
+
+    #[test]
+    fn each_change_differs_in_one_field() {
+        let fields = |change: fn(&mut Launch)| {
+            let mut launch = Launch::argv(["a", "b"]);
+            change(&mut launch);
+            Fingerprint::with_fields(&launch, KEY).1
+        };
+        let [same, changes @ ..] = &changes()[..] else { panic!("some") };
+        let plain = fields(*same);
+        assert_eq!(fields(|_| {}).differing(&plain), []);
+        let found: Vec<Field> =
+            changes.iter().flat_map(|change| fields(*change).differing(&plain)).collect();
+        assert_eq!(found.len(), changes.len(), "one for each: {found:?}");
+        assert!(Field::ALL.iter().all(|field| found.contains(field)), "{found:?}");
     }
 
     #[test]

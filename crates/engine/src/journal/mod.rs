@@ -41,7 +41,8 @@ mod store;
 
 pub(crate) use entry::Entry;
 pub(crate) use file::{Journal, Opening};
-pub(crate) use fingerprint::{Fingerprint, HashKey};
+pub use fingerprint::Field;
+pub(crate) use fingerprint::{FieldHashes, Fingerprint, HashKey};
 pub(crate) use record::Launched;
 pub(crate) use replay::{Past, Replayed};
 pub(crate) use set_aside::SetAside;

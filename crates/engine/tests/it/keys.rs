@@ -3,10 +3,12 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use lastbyte_engine::{EnvEdit, ForgetError, Key, Launch, StartError, Started};
+use lastbyte_engine::{
+    Difference, EnvEdit, Field, ForgetError, Key, Launch, StartError, Started, Stdin,
+};
 use tokio::task::JoinSet;
 
-use crate::fixture::{Fixture, finish, patiently};
+use crate::fixture::{Fixture, HOUR, finish, patiently};
 
 fn keyed(fixture: &Fixture, actions: &str, key: &str) -> Launch {
     Launch { key: Some(Key(key.into())), ..fixture.launch(actions) }
@@ -46,12 +48,24 @@ async fn a_key_is_kept_exactly_as_long_as_its_process() {
 async fn a_known_key_with_another_launch_is_a_conflict() {
     let fixture = Fixture::new();
     fixture.engine.start(keyed(&fixture, "print 1", "k")).await.unwrap();
-    let mut other = keyed(&fixture, "print 1", "k");
-    other.env.push(EnvEdit::Set("A".into(), "b".into()));
-    for launch in [keyed(&fixture, "print 2", "k"), other] {
-        let error = fixture.engine.start(launch).await.expect_err("a conflict");
-        assert_eq!(error, StartError::KeyConflict { key: Key("k".into()) });
-    }
+    let check = async |change: fn(&mut Launch), fields: &[Field], variables: &[&str]| {
+        let mut other = keyed(&fixture, "print 1", "k");
+        change(&mut other);
+        let error = fixture.engine.start(other).await.expect_err("a conflict");
+        let variables = variables.iter().map(|name| (*name).into()).collect();
+        let differs = Difference::Known { fields: fields.into(), variables };
+        assert_eq!(error, StartError::KeyConflict { key: Key("k".into()), differs });
+    };
+    check(|other| other.program = Launch::shell("true").program, &[Field::Command], &[]).await;
+    let set = |other: &mut Launch| other.env.push(EnvEdit::Set("A".into(), "secret".into()));
+    check(set, &[Field::Env], &["A"]).await;
+    check(|other| other.env.push(other.env[0].clone()), &[Field::Env], &[]).await;
+    let several = |other: &mut Launch| {
+        other.timeouts.wall = Some(HOUR);
+        other.cwd = Some("/".into());
+        other.stdin = Stdin::Given(b"secret".to_vec());
+    };
+    check(several, &[Field::Cwd, Field::Stdin, Field::Timeouts], &[]).await;
 }
 
 /// On one thread, so that no other task can continue the start before its caller goes away.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    Delivery, Engine, EventKind, Filter, ForgetError, Id, Kept, Key, Launch, LogSource, LostWhy,
-    OnTimeout, Retention, Session, Settings, Signal, SpawnFuture, Spawner, StartError, Status,
-    StopPolicy, Streams, Verb, WriteError,
+    Delivery, Difference, Engine, EnvEdit, EventKind, Field, Filter, ForgetError, Id, Kept, Key,
+    Launch, LogSource, LostWhy, OnTimeout, Retention, Session, Settings, Signal, SpawnFuture,
+    Spawner, StartError, Status, StopPolicy, Streams, Verb, WriteError,
 };
 use lastbyte_output::log::{Piece, Stream};
 use lastbyte_output::views::Source;
@@ -15,7 +15,7 @@ use lastbyte_sys::spawn::{ChildEnds, Request};
 use lastbyte_testkit::{eventually, is_alive, pattern_bytes};
 use tokio::task::JoinSet;
 
-use crate::fixture::{finish, patiently, read, read_stream};
+use crate::fixture::{HOUR, finish, patiently, read, read_stream};
 use crate::home::{Home, close, facts, open};
 use crate::log_files::copy_of;
 
@@ -103,6 +103,35 @@ async fn a_forgotten_process_stays_forgotten_and_its_key_is_free() {
     assert!(!started.attached && started.process.id() > id);
 }
 
+fn in_conflict(differs: Difference) -> StartError {
+    StartError::KeyConflict { key: Key("k".into()), differs }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_a_conflict_of_keys_says_what_is_known() {
+    let home = Home::new();
+    let keyed = || Launch { key: Some(Key("k".into())), ..home.launch("print x") };
+    let engine = home.open();
+    finish(&engine.start(keyed()).await.unwrap().process).await;
+    close(engine).await;
+    let engine = home.open();
+    let known = async |change: fn(&mut Launch)| {
+        let mut other = keyed();
+        change(&mut other);
+        engine.start(other).await.expect_err("another launch")
+    };
+    let variables = vec!["A".into()];
+    let named = known(|other| other.env.push(EnvEdit::Unset("A".into()))).await;
+    assert_eq!(named, in_conflict(Difference::Known { fields: vec![Field::Env], variables }));
+    let unknown = known(|other| other.timeouts.wall = Some(HOUR)).await;
+    assert_eq!(
+        unknown.to_string(),
+        "the key \"k\" was already used for a start that differs in its working directory, variables, \
+         standard input, timeouts, drain or quota (after a restart it is not known which)"
+    );
+    close(engine).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_returns_the_same_process_after_a_restart() {
     let home = Home::new();
@@ -123,7 +152,8 @@ async fn a_key_returns_the_same_process_after_a_restart() {
         assert_eq!(ours, usize::from(round == 0));
         seen.extend(answers.into_iter().map(|(id, _)| id));
         let conflict = engine.start(keyed("print y")).await.expect_err("another launch");
-        assert_eq!(conflict, StartError::KeyConflict { key: Key("k".into()) });
+        let fields = vec![Field::Command];
+        assert_eq!(conflict, in_conflict(Difference::Known { fields, variables: vec![] }));
         finish(&engine.get(seen[0]).unwrap()).await;
         close(engine).await;
     }

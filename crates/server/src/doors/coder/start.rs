@@ -103,7 +103,7 @@ fn answer(started: &Started, key: Option<&RetryKey>) -> Answer {
 
 fn refuse(error: &Error, key: Option<&RetryKey>) -> Refusal {
     match (error.code, key) {
-        (ErrorCode::KeyConflict, Some(key)) => other_request(key, error),
+        (ErrorCode::KeyConflict, Some(key)) => other_request(key),
         (ErrorCode::ShuttingDown, _) => failed("manager is closed".into()),
         // Clients look for these words.
         (ErrorCode::ProgramNotFound, _) => {
@@ -113,11 +113,13 @@ fn refuse(error: &Error, key: Option<&RetryKey>) -> Refusal {
     }
 }
 
-fn other_request(key: &RetryKey, error: &Error) -> Refusal {
+fn other_request(key: &RetryKey) -> Refusal {
     let message = format!("{key} belongs to a different request.");
     let refusal = Refusal::new(StatusCode::CONFLICT, message);
     match key {
-        RetryKey::ClientToken(_) => refusal.detail(&error.message),
+        RetryKey::ClientToken(token) => refusal.detail(format!(
+            "the key {token:?} was already used with a different command, option or environment"
+        )),
         // The engine's text has the chat in its key.
         RetryKey::IdempotencyKey(_) => refusal
             .code("input_mismatch")

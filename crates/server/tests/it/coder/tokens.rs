@@ -49,6 +49,9 @@ async fn a_token_belongs_to_one_request() {
         assert_eq!(answer.status, 409, "{field}");
         let message = "Process token \"t\" belongs to a different request.";
         assert_eq!(answer.json()["message"], message);
+        let detail =
+            "the key \"t\" was already used with a different command, option or environment";
+        assert_eq!(answer.json()["detail"], detail, "{field}");
     }
     assert_eq!(As::chat(B).post(&server, START, &request.to_string()).await.status, 409);
     let again = As::chat(A).post(&server, START, &request.to_string()).await.json();

@@ -34,13 +34,16 @@ async fn a_key_with_another_launch_is_a_conflict() {
     let mut client = server.connect().await;
     let first = client.post("/v1/processes", &json!({ "shell": "true", "key": "k" })).await;
     assert_eq!(first.status, 201);
-    for other in [
-        json!({ "shell": "false", "key": "k" }),
-        json!({ "shell": "true", "key": "k", "stdin": { "text": "" } }),
-        json!({ "shell": "true", "key": "k", "env": { "A": "b" } }),
+    for (other, differs) in [
+        (json!({ "shell": "false", "key": "k" }), "command"),
+        (json!({ "shell": "true", "key": "k", "stdin": { "text": "" } }), "standard input"),
+        (json!({ "shell": "true", "key": "k", "env": { "A": "secret" } }), "variables (A)"),
     ] {
         let second = client.post("/v1/processes", &other).await;
         assert_eq!((second.status, second.code().as_str()), (409, "key_conflict"));
+        let message = &second.json()["error"]["message"];
+        let want = "the key \"k\" was already used for a start that differs in its";
+        assert_eq!(*message, format!("{want} {differs}"));
     }
     let again = client.post("/v1/processes", &json!({ "shell": "true", "key": "k" })).await;
     assert_eq!((again.status, again.json()["attached"].clone()), (200, json!(true)));
