@@ -22,10 +22,11 @@ mod wait;
 mod write;
 
 use anyhow::Context;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser};
 use lastbyte_keeper::Joined;
 use tokio::runtime::Builder;
 
+use crate::colour::{self, When};
 use crate::daemon::upgrade::own_versions;
 use crate::signals::Signals;
 use crate::{client_error, exit_code, print, usage};
@@ -69,12 +70,23 @@ enum Subcommand {
     WorkerVersion,
 }
 
+/// The commands that print in colours, and so take `--color` themselves. Every command takes it before
+/// its name. After `run` or `start` it could be an option of the command to run.
+const COLOURED: [&str; 5] = ["ps", "show", "stop", "events", "doctor"];
+
+fn program() -> Command {
+    let with_color = |command: Command| {
+        if COLOURED.contains(&command.get_name()) { command.arg(colour::option()) } else { command }
+    };
+    Cli::command().arg(colour::option()).mut_subcommands(with_color)
+}
+
 /// Runs the command that was called; returns the exit code. A worker of a server has joined its
 /// keeper.
 pub(crate) fn run(joined: Option<Joined>) -> u8 {
-    let call = match Cli::command().try_get_matches_from(usage::own_args()) {
+    let call = match program().try_get_matches_from(usage::own_args()) {
         Ok(call) => call,
-        Err(error) => return usage::explain(&error, &Cli::command()),
+        Err(error) => return usage::explain(&error, &program()),
     };
     let result = with_settings(call).and_then(|command| dispatch(command, joined));
     result.unwrap_or_else(|error| {
@@ -84,7 +96,9 @@ pub(crate) fn run(joined: Option<Joined>) -> u8 {
 }
 
 fn with_settings(call: ArgMatches) -> anyhow::Result<Subcommand> {
-    let call = crate::config::fill(Cli::command(), call)?;
+    let call = crate::config::fill(program(), call)?;
+    let given = call.subcommand().and_then(|(_, below)| colour::given(below));
+    colour::choose(given.or(colour::given(&call)).unwrap_or(When::Auto));
     Ok(Cli::from_arg_matches(&call)?.command)
 }
 
@@ -109,9 +123,9 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::AppServer(args) => app_server::run(&args),
         Subcommand::Config(args) => config::run(&args),
         Subcommand::Doctor(args) => doctor::run(&args),
-        Subcommand::Completions(args) => generate::completions(&args, Cli::command()),
-        Subcommand::Man(args) => generate::man(&args, Cli::command()),
-        Subcommand::CliDoc => generate::cli_doc(Cli::command()),
+        Subcommand::Completions(args) => generate::completions(&args, program()),
+        Subcommand::Man(args) => generate::man(&args, program()),
+        Subcommand::CliDoc => generate::cli_doc(program()),
         Subcommand::WorkerVersion => print::result(own_versions()).map(|()| 0),
     }
 }

@@ -7,6 +7,7 @@ use lastbyte_client::wire::{Cause, Ending, Process, Range, Sandbox, Status, Time
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
 
+use crate::colour::{self, Tone};
 use crate::{timestamp, usage};
 
 /// As a shell would take it, on one line. A command does not get to write to the terminal.
@@ -208,27 +209,53 @@ pub(crate) fn cpu(usage: Usage) -> String {
     format!("{user:.3}s user, {system:.3}s system")
 }
 
-/// Columns side by side; the last one is cut where the line would not fit into `width`.
-pub(crate) fn table(heading: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
-    let heading = [heading.iter().map(ToString::to_string).collect::<Vec<_>>()];
-    let rows = || heading.iter().chain(rows);
-    let wide = |column: usize| rows().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..heading[0].len()).map(wide).collect();
-    rows().map(|row| cut(&table_line(row, &widths), width) + "\n").collect()
+/// A text of a table, and what it means.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) tone: Option<Tone>,
 }
 
-fn table_line(row: &[String], widths: &[usize]) -> String {
-    let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
-    cells.collect::<String>().trim_end().to_owned()
-}
-
-fn cut(line: &str, width: Option<usize>) -> String {
-    match width {
-        Some(width) if line.chars().count() > width => {
-            line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-        }
-        _ => line.to_owned(),
+impl Cell {
+    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone: Some(tone) }
     }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text, tone: None }
+    }
+}
+
+/// Columns side by side; a line is cut where it would not fit into `width`.
+pub(crate) fn table(heading: &[&str], rows: &[Vec<Cell>], width: Option<usize>) -> String {
+    let heading = [heading.iter().map(|name| Cell::toned(*name, Tone::Dim)).collect::<Vec<_>>()];
+    let rows = || heading.iter().chain(rows);
+    let wide = |column: usize| rows().map(|row| row[column].text.chars().count()).max();
+    let widths: Vec<usize> =
+        (0..heading[0].len()).map(|column| wide(column).unwrap_or(0)).collect();
+    rows().map(|row| table_line(row, &widths, width) + "\n").collect()
+}
+
+/// Cut before it is coloured: a colour takes no place.
+fn table_line(row: &[Cell], widths: &[usize], width: Option<usize>) -> String {
+    let full: usize = widths.iter().map(|width| width + 2).sum();
+    let last = row.iter().rposition(|cell| !cell.text.is_empty());
+    let used = last.map_or(0, |last| {
+        widths[..last].iter().map(|width| width + 2).sum::<usize>() + row[last].text.chars().count()
+    });
+    let is_cut = width.is_some_and(|width| used > width);
+    let mut left = if is_cut { width.unwrap_or(full).saturating_sub(1) } else { used };
+    let mut line = String::new();
+    for (cell, width) in row.iter().zip(widths) {
+        let shown: String = cell.text.chars().take(left).collect();
+        let spaces = (width + 2).min(left) - shown.chars().count();
+        left -= (width + 2).min(left);
+        line += &colour::paint(cell.tone, &shown);
+        line += &" ".repeat(spaces);
+    }
+    if is_cut { line + "…" } else { line }
 }
 
 #[cfg(test)]
@@ -321,17 +348,18 @@ mod tests {
         assert_eq!(lines("one\n\ttwo\u{202e}"), "one\n\\ttwo\\u{202e}");
     }
 
-    fn rows() -> [Vec<String>; 2] {
-        [vec!["a".into(), "make".into()], vec!["bcd".into(), "sleep 100".into()]]
+    fn rows() -> [Vec<Cell>; 3] {
+        let row = |cells: [&str; 2]| cells.map(|cell| Cell::from(cell.to_owned())).to_vec();
+        [row(["a", "make"]), row(["bcd", "sleep 100"]), row(["e", ""])]
     }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        assert_eq!(table(&["ID", "C"], &rows(), None), "ID   C\na    make\nbcd  sleep 100\n");
+        assert_eq!(table(&["ID", "C"], &rows(), None), "ID   C\na    make\nbcd  sleep 100\ne\n");
     }
 
     #[test]
     fn what_does_not_fit_is_cut_and_shown_to_be() {
-        assert_eq!(table(&["ID", "C"], &rows(), Some(10)), "ID   C\na    make\nbcd  slee…\n");
+        assert_eq!(table(&["ID", "C"], &rows(), Some(10)), "ID   C\na    make\nbcd  slee…\ne\n");
     }
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod autostart;
 mod client_error;
+mod colour;
 mod commands;
 mod config;
 mod copy_output;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::commands::serve;
 use crate::config::{self, Choice, Given, Kind, Origin, Setting};
 use crate::exit_code::help;
+use crate::format::Cell;
 use crate::server_args::ServerArgs;
 use crate::{format, paths, print};
 
@@ -74,7 +75,7 @@ fn in_words(choice: &Choice) -> String {
     };
     let table = format::table(
         &["SETTING", "FROM", "VALUE"],
-        &config::ALL.map(|setting| row(setting).into()),
+        &config::ALL.map(|setting| row(setting).map(Cell::from).to_vec()),
         None,
     );
     format!("file: {file}\n\n{table}")

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use lastbyte_engine::set_aside_folders;
 use serde::Serialize;
 
+use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
 use crate::state_folder::StateFolder;
 use crate::{exit_code, format, paths, print};
@@ -117,12 +118,13 @@ impl fmt::Display for Diagnosis {
         self.summary(out)?;
         writeln!(out, "\nWhat was checked, on Linux {}:\n", self.kernel)?;
         for Finding { name, verdict, meaning } in &self.findings {
-            let verdict = match verdict {
-                Verdict::Yes => "yes",
-                Verdict::No => "no",
-                Verdict::Needed => "MISSING",
+            let (verdict, tone) = match verdict {
+                Verdict::Yes => ("yes", Tone::Good),
+                Verdict::No => ("no", Tone::Pending),
+                Verdict::Needed => ("MISSING", Tone::Failed),
             };
-            writeln!(out, "  {verdict:7}  {name:16}  {meaning}")?;
+            let verdict = paint(Some(tone), &format!("{verdict:7}"));
+            writeln!(out, "  {verdict}  {name:16}  {meaning}")?;
         }
         Ok(())
     }
@@ -132,7 +134,8 @@ impl Diagnosis {
     /// What it all means.
     fn summary(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.can_run() {
-            return writeln!(out, "Commands cannot run here: see MISSING below.");
+            let text = "Commands cannot run here: see MISSING below.";
+            return writeln!(out, "{}", paint(Some(Tone::Failed), text));
         }
         writeln!(out, "Commands can run here.")?;
         match self.most_processes {

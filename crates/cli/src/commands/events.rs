@@ -7,6 +7,7 @@ use lastbyte_client::News;
 use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
 
 use crate::client_error::is_gone;
+use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
 use crate::process_args::short_id;
 use crate::server_args::ServerArgs;
@@ -82,5 +83,19 @@ fn line(event: &Event, zone: Zone) -> String {
         EventKind::Ended { ending } => format::ending(ending),
         EventKind::WorkspaceTouched { paths, .. } => format::one_line(&paths.join(" ")),
     };
-    format!("{time}  {id}  {name:12}  {more}").trim_end().to_owned()
+    let tone = match &event.event {
+        EventKind::Started => Some(Tone::Good),
+        EventKind::TimedOut { .. } => Some(Tone::Failed),
+        EventKind::Ended { ending } => Some(Tone::of_ending(ending)),
+        EventKind::FirstOutput | EventKind::Forgotten | EventKind::WorkspaceTouched { .. } => {
+            Some(Tone::Dim)
+        }
+    };
+    let (time, gap) = (paint(Some(Tone::Dim), &time), if more.is_empty() { "" } else { "  " });
+    let name = if more.is_empty() { name.to_owned() } else { format!("{name:12}") };
+    let more = match &event.event {
+        EventKind::Ended { .. } => paint(tone, &more),
+        _ => more,
+    };
+    format!("{time}  {id}  {}{gap}{more}", paint(tone, &name))
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use lastbyte_client::wire::{ListAnswer, ListQuery, Phase, Process};
 
+use crate::colour::Tone;
 use crate::exit_code::help::{self, Code};
+use crate::format::Cell;
 use crate::process_args::short_id;
 use crate::select_args::FilterArgs;
 use crate::server_args::ServerArgs;
@@ -102,11 +104,11 @@ fn listing(page: &ListAnswer) -> String {
     let cells = |process| row(process, survived.contains(process.id.as_str()));
     let rows: Vec<_> = page.processes.iter().map(cells).collect();
     let is_shown = |column: usize| {
-        !OPTIONAL.contains(&HEADING[column]) || rows.iter().any(|row| !row[column].is_empty())
+        !OPTIONAL.contains(&HEADING[column]) || rows.iter().any(|row| !row[column].text.is_empty())
     };
     let shown: Vec<usize> = (0..HEADING.len()).filter(|column| is_shown(*column)).collect();
-    let pick = |row: &[String; 9]| shown.iter().map(|column| row[*column].clone()).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(pick).collect();
+    let pick = |row: &[Cell; 9]| shown.iter().map(|column| row[*column].clone()).collect();
+    let rows: Vec<Vec<Cell>> = rows.iter().map(pick).collect();
     let heading: Vec<&str> = shown.iter().map(|column| HEADING[*column]).collect();
     format::table(&heading, &rows, stdio::width_of_stdout())
 }
@@ -115,20 +117,28 @@ const HEADING: [&str; 9] =
     ["ID", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "LABELS", "COMMAND"];
 const OPTIONAL: [&str; 3] = ["NAME", "SANDBOX", "LABELS"];
 
-fn row(process: &Process, has_survivors: bool) -> [String; 9] {
+fn row(process: &Process, has_survivors: bool) -> [Cell; 9] {
     let ending = process.ending.as_ref().map(format::ending_in_table).unwrap_or_default();
     // A lost one that still runs says so itself.
     let is_marked = has_survivors && !process.ending.as_ref().is_some_and(format::may_run);
+    let tone = process.ending.as_ref().map(Tone::of_ending);
+    let ending = if is_marked {
+        // Nothing failed, but something is still there.
+        let tone = tone.filter(|tone| *tone == Tone::Failed).unwrap_or(Tone::Pending);
+        Cell::toned(format!("{ending}, survivors"), tone)
+    } else {
+        Cell { text: ending, tone }
+    };
     let labels = process.labels.iter().map(|(name, value)| format!("{name}={value}"));
     [
-        short_id(&process.id).to_owned(),
-        process.name.clone().unwrap_or_default(),
-        format::age(process),
-        process.phase.as_str().to_owned(),
-        if is_marked { format!("{ending}, survivors") } else { ending },
-        format::size(process.total),
-        format::sandbox_kind(&process.sandbox).to_owned(),
-        format::one_line(&labels.collect::<Vec<_>>().join(",")),
-        format::command(process),
+        short_id(&process.id).to_owned().into(),
+        process.name.clone().unwrap_or_default().into(),
+        Cell::toned(format::age(process), Tone::Dim),
+        Cell::toned(process.phase.as_str(), Tone::of_phase(process.phase)),
+        ending,
+        Cell::toned(format::size(process.total), Tone::Dim),
+        format::sandbox_kind(&process.sandbox).to_owned().into(),
+        format::one_line(&labels.collect::<Vec<_>>().join(",")).into(),
+        format::command(process).into(),
     ]
 }

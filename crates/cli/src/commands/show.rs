@@ -5,6 +5,7 @@ use std::io;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{Closing, Ending, Holder, Kept, Phase, Process, Range, Survivor};
 
+use crate::colour::{self, Tone};
 use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::timestamp::Zone;
 use crate::{exit_code, format, print};
@@ -105,7 +106,27 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
         let unclear = if survivor.unattributed { ", may belong to another process" } else { "" };
         rows.push(("survivor", format::name_and_pid(&survivor.name, survivor.pid) + unclear));
     }
-    rows.iter().map(|(name, value)| format!("{name:10} {value}\n")).collect()
+    lines(&rows, |name| tone(name, process))
+}
+
+/// The rows below each other, coloured by what they mean.
+fn lines(rows: &[Row], tone: impl Fn(&str) -> Option<Tone>) -> String {
+    let line = |(name, value): &Row| {
+        let name_there = colour::paint(Some(Tone::Dim), &format!("{name:10}"));
+        format!("{name_there} {}\n", colour::paint(tone(name), value))
+    };
+    rows.iter().map(line).collect()
+}
+
+/// What the text of this row means.
+fn tone(row: &str, process: &Process) -> Option<Tone> {
+    match row {
+        "phase" => Some(Tone::of_phase(process.phase)),
+        "ending" => process.ending.as_ref().map(Tone::of_ending),
+        "timed out" | "cut" | "disk" | "recorded" => Some(Tone::Failed),
+        "survivor" | "held by" | "input" | "dropped" => Some(Tone::Pending),
+        _ => None,
+    }
 }
 
 fn ending_rows(ending: &Ending) -> Vec<Row> {

@@ -7,6 +7,7 @@ use lastbyte_client::wire::{
 };
 use lastbyte_engine::Signal;
 
+use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
 use crate::select_args::{self, IDS_HELP, SelectArgs, called};
 use crate::{client_error, exit_code, format, print, units};
@@ -107,7 +108,7 @@ fn in_words(outcome: &Outcome) -> String {
     let left = match (proof.left.len(), proof.proved) {
         (0, true) => "none left".to_owned(),
         (0, false) => "none found left".to_owned(),
-        _ => format!("left running: {}", pids(&proof.left)),
+        _ => paint(Some(Tone::Failed), &format!("left running: {}", pids(&proof.left))),
     };
     format!("{stopped}, {left}")
 }
@@ -121,25 +122,32 @@ fn pids(pids: &[i32]) -> String {
 
 fn page(proof: &StopProof) -> String {
     let StopProof { signalled, gone, left, unattributed, .. } = proof;
-    let mut page = format!("signalled  {}\ngone       {}\n", pids(signalled), pids(gone));
+    let mut page = row("signalled", None, &pids(signalled)) + &row("gone", None, &pids(gone));
     page += &match (&left[..], proof.proved) {
-        ([], false) => "left       none found\n".to_owned(),
-        (left, _) => format!("left       {}\n", pids(left)),
+        ([], false) => row("left", Some(Tone::Good), "none found"),
+        ([], true) => row("left", Some(Tone::Good), "none"),
+        (left, _) => row("left", Some(Tone::Failed), &pids(left)),
     };
     if !unattributed.is_empty() {
-        let pids = pids(unattributed);
-        page += &format!("unclear    {pids}: may belong to another process, so not stopped\n");
+        let why = "may belong to another process, so not stopped";
+        page += &row("unclear", Some(Tone::Pending), &format!("{}: {why}", pids(unattributed)));
     }
-    page + basis(proof)
+    let (name, basis) = basis(proof);
+    page + &row(name, None, basis)
+}
+
+fn row(name: &str, tone: Option<Tone>, text: &str) -> String {
+    let name = paint(Some(Tone::Dim), &format!("{name:9}"));
+    format!("{name}  {}\n", paint(tone, text))
 }
 
 /// What the answer rests on.
-fn basis(proof: &StopProof) -> &'static str {
+fn basis(proof: &StopProof) -> (&'static str, &'static str) {
     match (proof.proved, proof.reach) {
-        (true, _) => "proved by  its cgroup\n",
-        (false, Reach::Leaf) => "searched   its cgroup and all processes\n",
-        (false, Reach::Scan) => "searched   all processes\n",
-        (false, Reach::Group) => "searched   its process group only\n",
+        (true, _) => ("proved by", "its cgroup"),
+        (false, Reach::Leaf) => ("searched", "its cgroup and all processes"),
+        (false, Reach::Scan) => ("searched", "all processes"),
+        (false, Reach::Group) => ("searched", "its process group only"),
     }
 }
 

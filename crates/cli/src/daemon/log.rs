@@ -3,7 +3,6 @@
 //! Written by its own thread: with a slow or missing reader lines are lost, but the daemon never
 //! blocks.
 
-use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +13,7 @@ use std::time::Duration;
 use rustix::stdio::stderr;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::stdio;
+use crate::{colour, stdio};
 
 /// Lines that wait to be written; some hundred KiB.
 const WAITING: usize = 1024;
@@ -53,8 +52,7 @@ impl Log {
         // It would print its own errors, and printing to a closed stderr panics.
         let log = tracing_subscriber::fmt().with_max_level(level).log_internal_errors(false);
         if io::stderr().is_terminal() {
-            let coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            log.with_ansi(coloured).with_writer(lines).init();
+            log.with_ansi(colour::is_on(stderr())).with_writer(lines).init();
         } else {
             log.json().flatten_event(true).with_writer(lines).init();
         }

@@ -56,6 +56,7 @@ impl Fixture {
         command.env("XDG_CONFIG_HOME", self.home.path().join("config"));
         command.env("XDG_RUNTIME_DIR", self.home.path().join("runtime"));
         command.env("TZ", "UTC");
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
         command.env(name, anchor).env("LASTBYTE", &*LASTBYTE).env("TESTCHILD", testchild());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -84,9 +84,17 @@ fn characters_that_reorder_or_hide_text_are_escaped() {
 fn on_a_terminal_a_line_is_cut_to_its_width() {
     let daemon = Daemon::start();
     daemon.result(&["start", &format!("true {}", "x".repeat(200))]);
-    let script = r#"exec "$LASTBYTE" run --tty "stty cols 60; exec $LASTBYTE ps""#;
-    let finished = finish(daemon.fixture.shell(script));
-    let longest = finished.stdout.lines().map(|line| line.trim_end().chars().count()).max();
-    assert_eq!(longest, Some(60), "{finished:?}");
-    assert!(finished.stdout.trim_end().ends_with("x…"), "{finished:?}");
+    for color in ["never", "always"] {
+        let ps = format!("stty cols 60; exec $LASTBYTE ps --color {color}");
+        let finished =
+            finish(daemon.fixture.shell(&format!(r#"exec "$LASTBYTE" run --tty "{ps}""#)));
+        assert_eq!(finished.stdout.contains('\u{1b}'), color == "always", "{finished:?}");
+        let mut shown = finished.stdout.clone();
+        for number in [0, 2, 31, 32, 33] {
+            shown = shown.replace(&format!("\u{1b}[{number}m"), "");
+        }
+        let longest = shown.lines().map(|line| line.trim_end().chars().count()).max();
+        assert_eq!(longest, Some(60), "{finished:?}");
+        assert!(shown.trim_end().ends_with("x…"), "{finished:?}");
+    }
 }

@@ -8,7 +8,7 @@ const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
 /// Starts a list that is redrawn only on changes; returns its id.
 fn watch(daemon: &Daemon) -> String {
-    let watch = ["--", &LASTBYTE, "ps", "--watch", "--interval", "10000h"];
+    let watch = ["--", &LASTBYTE, "ps", "--watch", "--interval", "10000h", "--color", "never"];
     daemon.result(&[&["start", "--tty", "24x80"], watch.as_slice()].concat()).trim_end().to_owned()
 }
 
@@ -48,7 +48,7 @@ fn the_list_is_redrawn_at_a_new_size() {
     for _ in 0..3 {
         daemon.result(&["start", "true"]);
     }
-    let watch = format!("{} ps --watch --interval 10000h", *LASTBYTE);
+    let watch = format!("{} ps --watch --interval 10000h --color never", *LASTBYTE);
     let script = format!("{watch} & read line; stty rows 3; wait");
     let id = daemon.result(&["start", "--tty", "24x80", "--stdin-open", &script]);
     until_it_shows(&daemon, id.trim(), "ID +AGE");

@@ -155,5 +155,5 @@ fn an_invalid_environment_edit_is_refused() {
 fn without_a_subcommand_it_prints_help_and_fails() {
     let finished = finish(Fixture::new().program(&LASTBYTE));
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
-    assert!(finished.stderr.contains("Usage: lastbyte <COMMAND>"), "{finished:?}");
+    assert!(finished.stderr.contains("Usage: lastbyte [OPTIONS] <COMMAND>"), "{finished:?}");
 }
