@@ -25,6 +25,7 @@ use crate::config::{self, Choice, Kind};
 use crate::daemon::instance::ShuttingDown;
 use crate::server_args::{ServerArgs, ServerPlace, is_not_running, telling};
 use crate::state_folder::open_lock_of_server;
+use crate::status_line::during;
 use crate::{commands, print};
 
 /// How long to wait for a server to listen. Only ends a hang.
@@ -49,7 +50,8 @@ pub(crate) async fn ensure_server(
     let client = match server.client().await {
         Ok(client) => client,
         Err(error) => {
-            error.downcast::<ShuttingDown>()?.until_gone()?;
+            let last: ShuttingDown = error.downcast()?;
+            during("waiting for the last server to stop", last.until_gone()).await?;
             server.client().await?
         }
     };
@@ -74,7 +76,8 @@ async fn start(place: &ServerPlace, settings: &Choice) -> anyhow::Result<()> {
     let before = log.seek(SeekFrom::End(0)).context("cannot write to the server's log")?;
     let Daemon { pid, stdout } = spawn(place, settings, &log)?;
     // One that is silent for too long has not started either.
-    let listening = timeout(PATIENCE, until_listening(stdout)).await.unwrap_or(Ok(false));
+    let listening = timeout(PATIENCE, until_listening(stdout));
+    let listening = during("starting the server", listening).await.unwrap_or(Ok(false));
     if listening.context("cannot read from the server")? {
         let socket = place.socket.display();
         print::message(format_args!("started the server (pid {pid}), socket {socket}"));

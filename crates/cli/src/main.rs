@@ -22,6 +22,7 @@ mod select_args;
 mod server_args;
 mod signals;
 mod state_folder;
+mod status_line;
 mod stdio;
 mod timestamp;
 mod units;

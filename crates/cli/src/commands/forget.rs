@@ -3,9 +3,9 @@
 use lastbyte_client::wire::{ErrorCode, ForgetManyRequest, ManyAnswer};
 
 use crate::exit_code::help;
-use crate::print;
 use crate::process_args::short_id;
 use crate::select_args::{self, IDS_HELP, SelectArgs};
+use crate::{print, status_line};
 
 /// Forget processes that have ended and delete their output
 ///
@@ -39,7 +39,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let client = args.select.server.client().await?;
     let stop = args.stop.then_some(true);
     let request = ForgetManyRequest { select: which.selection(), stop };
-    let answer = advised(client.forget_many(&request).await?);
+    let what = if args.stop { "stopping and forgetting" } else { "forgetting" };
+    let answer = advised(status_line::during(what, client.forget_many(&request)).await?);
     if which.is_one() {
         let id = select_args::only(answer)?.id;
         if args.json {

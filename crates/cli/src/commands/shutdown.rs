@@ -6,6 +6,7 @@ use lastbyte_client::{Address, Client};
 use crate::daemon::instance::{ShuttingDown, open_pidfd, until_gone};
 use crate::exit_code::help;
 use crate::server_args::{ServerArgs, is_not_running};
+use crate::status_line::during;
 use crate::{client_error, print};
 
 /// Stop everything the server runs, then the server itself
@@ -29,8 +30,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         // It is shutting down already, which is what we want.
         Err(error) => {
             let server: ShuttingDown = error.downcast()?;
-            server.until_gone()?;
-            server.pid
+            let pid = server.pid;
+            during(WHAT, server.until_gone()).await?;
+            pid
         }
     };
     if args.json {
@@ -38,6 +40,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     }
     Ok(0)
 }
+
+const WHAT: &str = "waiting until the server and everything it runs have stopped";
 
 async fn shut_down(client: &Client) -> anyhow::Result<u32> {
     let pid = match client.health().await {
@@ -50,9 +54,13 @@ async fn shut_down(client: &Client) -> anyhow::Result<u32> {
         Address::Unix(_) => open_pidfd(pid),
         Address::Tcp { .. } => None,
     };
-    client.shutdown().await?;
-    if let Some(server) = server {
-        until_gone(&server, pid)?;
-    }
+    let gone = async {
+        client.shutdown().await?;
+        match server {
+            Some(server) => until_gone(server, pid).await,
+            None => Ok(()),
+        }
+    };
+    during(WHAT, gone).await?;
     Ok(pid)
 }

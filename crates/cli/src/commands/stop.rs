@@ -10,7 +10,7 @@ use lastbyte_engine::Signal;
 use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
 use crate::select_args::{self, IDS_HELP, SelectArgs, called};
-use crate::{client_error, exit_code, format, print, units};
+use crate::{client_error, exit_code, format, print, status_line, units};
 
 /// Stop processes and everything they started, and print what is left
 ///
@@ -59,7 +59,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     };
     let stop = (policy != StopPolicy::default()).then_some(policy);
     let request = StopManyRequest { select: which.selection(), stop };
-    let answer = client.stop_many(&request).await?;
+    let what = "waiting until everything has stopped";
+    let answer = status_line::during(what, client.stop_many(&request)).await?;
     if which.is_one() {
         return print_one(&select_args::only(answer)?, args.json);
     }

@@ -9,8 +9,8 @@ use lastbyte_client::wire::{Health, UpgradeAnswer, UpgradeRequest};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::exit_code::help::{self, Code};
-use crate::print;
 use crate::server_args::ServerArgs;
+use crate::{print, status_line};
 
 /// Replace the program of the running server; its commands go on
 ///
@@ -60,8 +60,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     // That connections are lost is no news here.
     let client = args.server.client().await?.on_reconnect(|| {});
     let before = client.health().await?;
-    let agreed = client.upgrade(&UpgradeRequest { binary }).await?;
-    let after = until_over(&client, agreed.worker_pid).await?;
+    let upgrading = async {
+        let agreed = client.upgrade(&UpgradeRequest { binary }).await?;
+        let after = until_over(&client, agreed.worker_pid).await?;
+        anyhow::Ok((agreed, after))
+    };
+    let (agreed, after) = status_line::during("upgrading the server", upgrading).await?;
     if restarts(&after) > restarts(&before) {
         let crash = after.keeper.and_then(|keeper| keeper.last_crash);
         bail!("the upgrade failed: the worker {}", crash.as_deref().unwrap_or("crashed"));

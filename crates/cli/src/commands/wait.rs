@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::Context;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{Met, Process, Selection, Wait, WaitManyRequest, WaitOutcome};
-use rustix::stdio::stderr;
 use tokio::time::{Instant, sleep_until};
 
 use crate::exit_code::help::{self, Code};
 use crate::select_args::{self, Found, IDS_HELP, SelectArgs, Which};
 use crate::signals::{Interrupted, Signals};
-use crate::{client_error, exit_code, format, print, stdio, units};
+use crate::status_line::StatusLine;
+use crate::{client_error, exit_code, format, print, units};
 
 /// Wait for processes to end, or for the first of several conditions
 ///
@@ -241,7 +241,6 @@ async fn how_many_ended(client: &Client, request: &WaitManyRequest) -> Option<St
 
 /// Often enough for a clock of seconds.
 const EVERY: Duration = Duration::from_millis(500);
-const CLEAR: &str = "\r\x1b[K";
 
 /// Waits, with a status line if standard error is a terminal.
 async fn with_progress<T>(
@@ -249,30 +248,28 @@ async fn with_progress<T>(
     waiting: impl Future<Output = T>,
     progress: impl AsyncFn(&Client) -> Option<String>,
 ) -> anyhow::Result<T> {
-    if !rustix::termios::isatty(stderr()) {
-        return Ok(waiting.await);
-    }
+    let Some(line) = StatusLine::new() else { return Ok(waiting.await) };
     let mut signals = Signals::listen()?;
-    let _line = StatusLine;
     tokio::select! {
         answer = waiting => Ok(answer),
         signal = signals.next() => Err(Interrupted::while_running(signal).into()),
-        () = update_line(client, progress) => unreachable!("it goes on for ever"),
+        () = update_line(&line, client, progress) => unreachable!("it goes on for ever"),
     }
 }
 
-async fn update_line(client: &Client, progress: impl AsyncFn(&Client) -> Option<String>) {
+async fn update_line(
+    line: &StatusLine,
+    client: &Client,
+    progress: impl AsyncFn(&Client) -> Option<String>,
+) {
     // Whether the server is away is the concern of the wait.
     let client = Client::to(client.address().clone()).patience(Duration::ZERO);
     let begun = Instant::now();
     for nth in 1.. {
         sleep_until(begun + EVERY * nth).await;
         // A server that does not answer this will not answer the wait either, which then says why.
-        if let Some(line) = progress(&client).await {
-            // A line that is wrapped could not be cleared.
-            let width = usize::from(stdio::size().cols).saturating_sub(1);
-            write(&format!("{CLEAR}{}", line.chars().take(width).collect::<String>()));
-            print::break_line_first();
+        if let Some(text) = progress(&client).await {
+            line.show(&text);
         }
     }
 }
@@ -285,19 +282,4 @@ fn in_one_line(process: &Process) -> String {
         format::age(process),
         format::size(process.total)
     )
-}
-
-/// Cleared when dropped.
-struct StatusLine;
-
-impl Drop for StatusLine {
-    fn drop(&mut self) {
-        write(CLEAR);
-        print::line_is_clear();
-    }
-}
-
-fn write(text: &str) {
-    // A status line that cannot be written is no loss.
-    _ = stdio::write_all(stderr(), text.as_bytes());
 }

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rustix::event::{PollFd, PollFlags, poll};
+use lastbyte_sys::readiness::{Interest, watch};
 use rustix::fs::{FlockOperation, fcntl_lock, flock, ftruncate};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, Pid, PidfdFlags, fcntl_getlk, geteuid, pidfd_open};
+use tokio::time::timeout;
 
 use crate::client_error::state_flag;
 use crate::state_folder::open_lock_of_server;
@@ -151,17 +152,25 @@ impl ShuttingDown {
     }
 
     /// Blocks until it is gone.
-    pub(crate) fn until_gone(self) -> anyhow::Result<()> {
-        open_pidfd(self.pid).map_or(Ok(()), |server| until_gone(&server, self.pid))
+    pub(crate) async fn until_gone(self) -> anyhow::Result<()> {
+        match open_pidfd(self.pid) {
+            Some(server) => until_gone(server, self.pid).await,
+            None => Ok(()),
+        }
     }
 }
 
-pub(crate) fn until_gone(server: &OwnedFd, pid: u32) -> anyhow::Result<()> {
-    let mut gone = [PollFd::new(server, PollFlags::IN)];
-    let patience = PATIENCE.try_into()?;
-    match rustix::io::retry_on_intr(|| poll(&mut gone, Some(&patience)))? {
-        0 => bail!("the server (pid {pid}) is shutting down but still running after {PATIENCE:?}"),
-        _ => Ok(()),
+/// Must be called on a runtime.
+pub(crate) async fn until_gone(server: OwnedFd, pid: u32) -> anyhow::Result<()> {
+    let server = watch(server, Interest::READABLE)?;
+    match timeout(PATIENCE, server.readable()).await {
+        Err(_) => {
+            bail!("the server (pid {pid}) is shutting down but still running after {PATIENCE:?}")
+        }
+        Ok(gone) => {
+            _ = gone?;
+            Ok(())
+        }
     }
 }
 

@@ -54,6 +54,7 @@ mod signal;
 mod signals;
 mod start;
 mod state;
+mod status_line;
 mod stdin;
 mod stop;
 mod streams;
