@@ -62,7 +62,8 @@ def operations(document: dict) -> list[dict]:
 
 
 def narrow_start(start: dict, testchild: str, workdir: str):
-    del start["oneOf"]
+    for condition in ("if", "then", "else"):
+        del start[condition]
     del start["properties"]["shell"]
     start["required"] = ["command"]
     start["properties"]["command"] = {"enum": calls(testchild)}

@@ -15,7 +15,7 @@ use crate::ErrorCode::{
     RangeNotSatisfiable, SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TooManyWaits,
     UpgradeRefused,
 };
-use crate::schema::with_ends;
+use crate::schema::completed;
 use crate::{
     AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health,
     ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, ResizeRequest, Root,
@@ -41,7 +41,7 @@ pub fn openapi() -> Value {
         let (path, method) = (operation.path, operation.method);
         paths[path][method] = operation.into_document();
     }
-    with_ends(json!({
+    completed(json!({
         "openapi": "3.1.0",
         "info": {
             "title": "lastbyte",
@@ -67,7 +67,8 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
         get("/healthz", "tellHealth", "Health of the server").json::<Health>(200).for_anybody(),
         get("/metrics", "tellMetrics", "Metrics in the Prometheus text format")
             .content(200, "text/plain; version=0.0.4; charset=utf-8"),
-        get("/openapi.json", "tellApi", "This document").content(200, "application/json"),
+        get("/openapi.json", "tellApi", "This API as an OpenAPI document")
+            .content(200, "application/json"),
         post("/v1/shutdown", "shutDown", "Stop all processes and shut down").empty(202),
         post("/v1/upgrade", "upgrade", "Run another version of the server; commands go on")
             .body::<UpgradeRequest>()

@@ -12,7 +12,8 @@ use crate::{Met, Output, Process, Sandbox, View, Wait};
 /// What to run: exactly one of `command` and `shell`. Everything else is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(extend("oneOf" = [only("command", "array", "shell"), only("shell", "string", "command")]))]
+// Not by `oneOf`, of which generators of clients make two types that lack all other fields.
+#[schemars(extend("if" = has("command", "array"), "then" = lacks("shell"), "else" = has("shell", "string")))]
 pub struct StartRequest {
     /// The program and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,10 +82,13 @@ pub struct StartRequest {
     pub max_bytes: Option<u64>,
 }
 
-/// The one that is there, of this type, and the one that is not.
-fn only(this: &str, kind: &str, other: &str) -> Value {
-    let properties = json!({ this: { "type": kind }, other: { "type": "null" } });
-    json!({ "required": [this], "properties": properties })
+/// Whether it is there.
+fn has(field: &str, kind: &str) -> Value {
+    json!({ "required": [field], "properties": { field: { "type": kind } } })
+}
+
+fn lacks(field: &str) -> Value {
+    json!({ "properties": { field: { "type": "null" } } })
 }
 
 impl StartRequest {

@@ -19,6 +19,24 @@ fn the_document_has_exactly_the_routes_of_the_server() {
     assert!(made_up.is_empty(), "not in the server: {made_up:?}");
 }
 
+#[test]
+fn the_page_about_the_api_begins_with_a_table_of_the_documents_routes() {
+    let document: Value = serde_json::from_str(lastbyte_wire::OPENAPI).unwrap();
+    let described: BTreeSet<String> = described(&document)
+        .map(|(method, path)| {
+            let operation = &document["paths"][&path][method.to_lowercase()];
+            format!("| {method} | `{path}` | {} |", operation["summary"].as_str().unwrap())
+        })
+        .collect();
+    let page = include_str!("../../../../../docs/api.md");
+    let (_, table) = page.split_once("| method | path | what it does |\n|---|---|---|\n").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let rows: BTreeSet<String> = table.lines().map(str::to_owned).collect();
+    let missing: Vec<_> = described.difference(&rows).collect();
+    let outdated: Vec<_> = rows.difference(&described).collect();
+    assert!(missing.is_empty() && outdated.is_empty(), "add {missing:#?}, remove {outdated:#?}");
+}
+
 /// Method and path of every operation.
 fn described(document: &Value) -> impl Iterator<Item = (String, String)> {
     let paths = document["paths"].as_object().unwrap().iter();
