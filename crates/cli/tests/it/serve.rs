@@ -1,5 +1,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
@@ -202,12 +203,13 @@ fn a_port_that_is_taken_is_named() {
 #[test]
 fn a_host_name_that_was_given_is_accepted() {
     let fixture = Fixture::new();
-    let mut daemon = Daemon::start(serve(&fixture, &["--host", "Build.example"]));
+    let options = ["--host", "Build.example", "--listen", "127.0.0.1:0"];
+    let mut daemon = Daemon::start(serve(&fixture, &options));
     daemon.address();
-    let socket = runtime(&fixture).join("lastbyte/socket");
+    let url = daemon.address();
     for (host, want) in [("build.EXAMPLE:80", OK), ("example", "HTTP/1.1 421 Misdirected Request")]
     {
-        let mut stream = UnixStream::connect(&socket).unwrap();
+        let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
         let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut line = String::new();

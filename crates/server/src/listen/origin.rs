@@ -8,6 +8,12 @@ use super::host;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
+/// Whether a browser sends the request on behalf of a page. It leaves both fields out of some requests that
+/// only read.
+pub(super) fn is_from_page(fields: &HeaderMap) -> bool {
+    fields.contains_key(header::ORIGIN) || fields.contains_key(SEC_FETCH_SITE)
+}
+
 /// Refuses requests of pages of other sites. Programs send no origin and are admitted.
 pub(super) fn check(fields: &HeaderMap, asked_for: Option<&Authority>) -> Result<(), Error> {
     for origin in fields.get_all(header::ORIGIN) {

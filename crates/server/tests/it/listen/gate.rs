@@ -31,6 +31,29 @@ fn a_foreign_host_is_refused_before_any_route() {
 }
 
 #[test]
+fn a_program_on_the_unix_socket_may_name_any_host() {
+    let fixture = Fixture::new();
+    let ask = |fields: &str| {
+        let mut client = fixture.unix();
+        client.send(&format!("GET /hello HTTP/1.1\r\n{fields}\r\n"));
+        client.answer()
+    };
+    for fields in [
+        "Host: example.com\r\n",
+        "Host: unix\r\n",
+        "Host: %2Frun%2Flastbyte%2Fsocket\r\n",
+        "Host: /run/lastbyte/socket:0\r\n",
+        "Host:\r\n",
+        "",
+    ] {
+        assert_eq!(ask(fields).status, 200, "{fields:?}");
+    }
+    // Through a forwarded port, under a name that leads there.
+    let page = ask("Host: example.com\r\nOrigin: http://example.com\r\n");
+    assert_eq!(page.refusal(), (421, "unknown_host".into()));
+}
+
+#[test]
 fn our_own_names_are_accepted() {
     let fixture = Fixture::new();
     for host in ["localhost", "127.0.0.1:1", "[::1]", "BUILD.example"] {
