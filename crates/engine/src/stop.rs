@@ -2,7 +2,7 @@
 
 mod round;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,11 +45,16 @@ pub struct StopProof {
     /// they were not signalled.
     pub unattributed: Vec<i32>,
     /// How the tree was reached.
+    /// The names of the processes above, read while they lived; those that could be read.
+    pub names: BTreeMap<i32, String>,
     pub reach: Reach,
     /// Whether the kernel confirms that nothing is left, and every descendant of this program is
     /// accounted for. Otherwise a search found nothing, which is weaker.
     pub proved: bool,
 }
+
+/// Pids, each with the name of its process; empty if it is unknown.
+type Names = BTreeMap<i32, String>;
 
 /// Whether KILL was needed. Shared with the owner, which reports it in the ending.
 #[derive(Debug, Clone, Default)]
@@ -88,28 +93,44 @@ impl Escalation {
 impl StopProof {
     /// Nothing is known to be gone, not even the leader.
     pub(crate) fn unproved(tree: &Tree) -> Self {
-        Self::new(BTreeSet::new(), BTreeSet::from([tree.leader()]), tree.reach())
+        Self::new(Names::new(), Names::from([(tree.leader(), String::new())]), tree.reach())
     }
 
-    fn new(signalled: BTreeSet<i32>, left: BTreeSet<i32>, reach: Reach) -> Self {
-        let gone = signalled.difference(&left).copied().collect();
-        let (signalled, left) = (signalled.into_iter().collect(), left.into_iter().collect());
-        Self { signalled, gone, left, unattributed: vec![], reach, proved: false }
+    fn new(signalled: Names, left: Names, reach: Reach) -> Self {
+        let gone = signalled.keys().filter(|pid| !left.contains_key(pid)).copied().collect();
+        let pids = |names: &Names| names.keys().copied().collect();
+        Self {
+            signalled: pids(&signalled),
+            gone,
+            left: pids(&left),
+            unattributed: vec![],
+            names: left.into_iter().chain(signalled).filter(|(_, name)| !name.is_empty()).collect(),
+            reach,
+            proved: false,
+        }
     }
 
     pub(crate) fn leave_out_unattributed(&mut self) {
         let unattributed = std::mem::take(&mut self.unattributed);
         self.left.retain(|pid| !unattributed.contains(pid));
+        self.names.retain(|pid, _| !unattributed.contains(pid));
+    }
+
+    fn named(&self, pids: &[i32]) -> Names {
+        let named = |pid| (pid, self.names.get(&pid).cloned().unwrap_or_default());
+        pids.iter().copied().map(named).collect()
     }
 
     /// Merges two stops of one tree with what a scan has found after both.
     fn with(self, more: Option<Self>, after: ScanAfter) -> Self {
         let both = [Some(&self), more.as_ref()].into_iter().flatten();
-        let signalled = both.clone().flat_map(|proof| proof.signalled.iter().copied()).collect();
-        let mut left: BTreeSet<i32> = both.flat_map(|proof| proof.left.iter().copied()).collect();
+        let signalled = both.clone().flat_map(|proof| proof.named(&proof.signalled)).collect();
+        let mut left: Names = both.flat_map(|proof| proof.named(&proof.left)).collect();
         let ScanAfter { members, unattributed, complete } = after;
-        left.extend(members.iter().chain(&unattributed));
-        let proved = left.is_empty() && self.reach == Reach::Cgroup && complete;
+        let pids = unattributed.keys().copied().collect();
+        left.extend(members.into_iter().chain(unattributed));
+        let (unattributed, proved) =
+            (pids, left.is_empty() && self.reach == Reach::Cgroup && complete);
         Self { unattributed, proved, ..Self::new(signalled, left, self.reach) }
     }
 }
@@ -117,8 +138,8 @@ impl StopProof {
 /// What a scan of all processes has found alive after a stop.
 #[derive(Debug, Default)]
 struct ScanAfter {
-    members: Vec<i32>,
-    unattributed: Vec<i32>,
+    members: Names,
+    unattributed: Names,
     /// The scan cannot have missed a process that may be left.
     complete: bool,
 }
@@ -155,8 +176,7 @@ async fn scan_after(tree: &Tree) -> ScanAfter {
     let Some(TreeView { members, unattributed }) = tree.scan().await else {
         return ScanAfter::default();
     };
-    let pids = |stats: Vec<Stat>| stats.into_iter().map(|stat| stat.pid).collect::<Vec<_>>();
-    let (mut members, mut unattributed) = (pids(members), pids(unattributed));
+    let (mut members, mut unattributed) = (names(members), names(unattributed));
     let mut complete = tree.is_below_us();
     if complete {
         complete &= add_appeared(escapees, &mut members).await;
@@ -166,16 +186,20 @@ async fn scan_after(tree: &Tree) -> ScanAfter {
 }
 
 /// Adds one of the orphans that have appeared since; `false` if that failed.
-async fn add_appeared(chain: Option<ForkChain>, found: &mut Vec<i32>) -> bool {
+async fn add_appeared(chain: Option<ForkChain>, found: &mut Names) -> bool {
     let Some(mut chain) = chain else { return true };
-    chain.saw(found.iter().copied());
+    chain.saw(found.keys().copied());
     match spawn_blocking(move || chain.follow(&[])).await {
         Ok(Ok(caught)) => {
-            found.extend(caught.appeared.last());
+            found.extend(caught.appeared.into_iter().next_back());
             true
         }
         Ok(Err(_)) | Err(_) => false,
     }
+}
+
+fn names(stats: Vec<Stat>) -> Names {
+    stats.into_iter().map(|stat| (stat.pid, stat.name)).collect()
 }
 
 async fn stop_target(target: Target, policy: StopPolicy, escalation: &Escalation) -> StopProof {

@@ -246,8 +246,8 @@ fn usage(usage: &Usage) -> wire::Usage {
 }
 
 pub fn stop_proof(proof: StopProof) -> wire::StopProof {
-    let StopProof { signalled, gone, left, unattributed, reach: by, proved } = proof;
-    wire::StopProof { signalled, gone, left, unattributed, reach: reach(by), proved }
+    let StopProof { signalled, gone, left, unattributed, names, reach: by, proved } = proof;
+    wire::StopProof { signalled, gone, left, unattributed, names, reach: reach(by), proved }
 }
 
 pub fn reach(reach: Reach) -> wire::Reach {

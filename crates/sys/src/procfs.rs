@@ -37,6 +37,8 @@ pub struct Stat {
 #[derive(Debug)]
 pub struct Member {
     pub pid: i32,
+    /// As in [`Stat`]; empty if it was not read.
+    pub name: String,
     pidfd: OwnedFd,
 }
 
@@ -57,7 +59,7 @@ impl Stat {
 impl Member {
     /// Opens the process that `stat` describes; `None` if it is gone.
     pub fn hold(stat: &Stat) -> Option<Self> {
-        let member = Self::open(stat.pid)?;
+        let member = Self::open(stat.pid)?.named(&stat.name);
         // Opened first, verified second: so the descriptor refers to the process with this start
         // time.
         stat.still_exists().then_some(member)
@@ -67,7 +69,12 @@ impl Member {
     /// intended one.
     pub fn open(pid: i32) -> Option<Self> {
         let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        Some(Self { pid, pidfd })
+        Some(Self { pid, name: String::new(), pidfd })
+    }
+
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
     }
 
     /// Signals this process and no other. `false` if it is gone or we may not signal it.
@@ -112,6 +119,11 @@ pub fn read_stat(pid: i32) -> io::Result<Stat> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
     parse_stat(&text[..length]).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// The name of this process; empty if it is gone.
+pub fn read_name(pid: i32) -> String {
+    read_stat(pid).map(|stat| stat.name).unwrap_or_default()
 }
 
 /// The value of this variable in the environment the process was started with. `None` if the

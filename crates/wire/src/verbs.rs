@@ -1,5 +1,7 @@
 //! The small verbs: write, signal, stop, resize, forget, upgrade, and the server's health.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +73,10 @@ pub struct StopProof {
     /// stopped when the server ends.
     #[serde(default)]
     pub unattributed: Vec<i32>,
+    /// The name of each process above, by its pid, read before it ended. A process that exited too
+    /// early to be read has none.
+    #[serde(default)]
+    pub names: BTreeMap<i32, String>,
     pub reach: Reach,
     /// Whether it is proved that nothing is left: the cgroup is empty, and the server knows to which
     /// command each of its descendants belongs. `false` with an empty `left` means that a search found

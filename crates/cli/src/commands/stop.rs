@@ -109,29 +109,35 @@ fn in_words(outcome: &Outcome) -> String {
     let left = match (proof.left.len(), proof.proved) {
         (0, true) => "none left".to_owned(),
         (0, false) => "none found left".to_owned(),
-        _ => paint(Some(Tone::Failed), &format!("left running: {}", pids(&proof.left))),
+        _ => paint(Some(Tone::Failed), &format!("left running: {}", listed(&proof.left, proof))),
     };
     format!("{stopped}, {left}")
 }
 
-fn pids(pids: &[i32]) -> String {
-    match pids {
-        [] => "none".to_owned(),
-        pids => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+/// With names, as far as they are known.
+fn listed(pids: &[i32], proof: &StopProof) -> String {
+    if pids.is_empty() {
+        return "none".to_owned();
     }
+    let named = |pid: &i32| match proof.names.get(pid) {
+        Some(name) => format::name_and_pid(name, *pid),
+        None => format!("pid {pid}"),
+    };
+    pids.iter().map(named).collect::<Vec<_>>().join(", ")
 }
 
 fn page(proof: &StopProof) -> String {
     let StopProof { signalled, gone, left, unattributed, .. } = proof;
-    let mut page = row("signalled", None, &pids(signalled)) + &row("gone", None, &pids(gone));
+    let listed = |pids: &[i32]| listed(pids, proof);
+    let mut page = row("signalled", None, &listed(signalled)) + &row("gone", None, &listed(gone));
     page += &match (&left[..], proof.proved) {
         ([], false) => row("left", Some(Tone::Good), "none found"),
         ([], true) => row("left", Some(Tone::Good), "none"),
-        (left, _) => row("left", Some(Tone::Failed), &pids(left)),
+        (left, _) => row("left", Some(Tone::Failed), &listed(left)),
     };
     if !unattributed.is_empty() {
         let why = "may belong to another process, so not stopped";
-        page += &row("unclear", Some(Tone::Pending), &format!("{}: {why}", pids(unattributed)));
+        page += &row("unclear", Some(Tone::Pending), &format!("{}: {why}", listed(unattributed)));
     }
     let (name, basis) = basis(proof);
     page + &row(name, None, basis)
@@ -158,9 +164,13 @@ mod tests {
 
     fn check(left: &[i32], unattributed: &[i32], (reach, proved): (Reach, bool), want: &str) {
         let (left, unattributed) = (left.to_vec(), unattributed.to_vec());
-        let (signalled, gone) = (vec![7], vec![7]);
-        let proof = StopProof { signalled, gone, left, unattributed, reach, proved };
-        assert_eq!(page(&proof), format!("signalled  7\ngone       7\n{want}\n"));
+        let (signalled, gone, names) =
+            (vec![7], vec![7], [(7, "cat".into()), (9, "a\nb".into())].into());
+        let proof = StopProof { signalled, gone, left, unattributed, names, reach, proved };
+        assert_eq!(
+            page(&proof),
+            format!("signalled  cat (pid 7)\ngone       cat (pid 7)\n{want}\n")
+        );
     }
 
     #[test]
@@ -169,8 +179,8 @@ mod tests {
         check(&[], &[], (Reach::Scan, false), "left       none found\nsearched   all processes");
         let both = "left       none found\nsearched   its cgroup and all processes";
         check(&[], &[], (Reach::Leaf, false), both);
-        let unclear = "left       8, 9\n\
-             unclear    9: may belong to another process, so not stopped\n\
+        let unclear = "left       pid 8, a\\nb (pid 9)\n\
+             unclear    a\\nb (pid 9): may belong to another process, so not stopped\n\
              searched   all processes";
         check(&[8, 9], &[9], (Reach::Scan, false), unclear);
     }

@@ -41,7 +41,7 @@ fn a_stop_of_an_ended_process_ends_its_survivors() {
     let [left] = daemon.fixture.anchor.wait_for(1)[..] else { panic!("one is left") };
     let proof = daemon.result(&["stop", &id]);
     let want = format!(
-        "{} had already ended: exit 3\nsignalled  {left}\ngone       {left}\nleft       none",
+        "{} had already ended: exit 3\nsignalled  testchild (pid {left})\ngone       testchild (pid {left})\nleft       none",
         &id[28..]
     );
     assert!(proof.starts_with(&want), "{proof}");
@@ -58,7 +58,7 @@ fn a_stop_after_a_server_crash_does_not_invent_an_exit_status() {
     daemon.fixture.anchor.wait_for_at_most(0);
     let want = format!(
         "{}: lost: the server ended before the process did; it may still run as pid {left}\n\
-         signalled  {left}\ngone       {left}\nleft       none found\nsearched   ",
+         signalled  testchild (pid {left})\ngone       testchild (pid {left})\nleft       none found\nsearched   ",
         &id[28..]
     );
     assert!(proof.starts_with(&want), "{proof}");

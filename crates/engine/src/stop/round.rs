@@ -1,6 +1,5 @@
 //! Signals all processes of a tree, including those forked meanwhile.
 
-use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +11,9 @@ use lastbyte_sys::readiness::{self, Interest};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{StopPolicy, StopProof};
+use super::{Names, StopPolicy, StopProof, names};
 use crate::clock::deadline_after;
-use crate::tree::{Caught, ForkChain, Lease, Members, Reach, Target};
+use crate::tree::{Caught, ForkChain, Lease, Members, Reach, Target, stats_in};
 
 /// A killed process is gone as soon as it leaves the kernel. One that hangs there (a dead network
 /// disk) is reported as left instead of waited for.
@@ -27,7 +26,7 @@ const MOST_VAIN_SCANS: usize = 3;
 /// One stop of one tree.
 pub(super) struct Round {
     target: Target,
-    signalled: BTreeSet<i32>,
+    signalled: Names,
     /// `None` if a scan misses nothing, or if nothing can be done about it.
     chain: Option<ForkChain>,
 }
@@ -41,7 +40,7 @@ pub(super) enum Left {
 
 impl Round {
     pub(super) fn new(target: Target) -> Self {
-        Self { chain: target.fork_chain(), target, signalled: BTreeSet::new() }
+        Self { chain: target.fork_chain(), target, signalled: Names::new() }
     }
 
     /// Sends the stop signal to all processes, followed by CONT, until none is left or the grace
@@ -85,7 +84,7 @@ impl Round {
         let killed = blocking(lease, |lease| {
             lease.with_cgroup(|cgroup| {
                 // Processes that cannot be listed are still killed, just not reported.
-                let members = cgroup.members().unwrap_or_default();
+                let members = names(stats_in(cgroup).unwrap_or_default());
                 cgroup.kill()?;
                 let events = cgroup.events()?;
                 Ok((members, events))
@@ -147,22 +146,22 @@ impl Round {
         let chain = self.chain.take();
         let (pass, chain) = spawn_blocking(move || signal(found, &signals, chain)).await.ok()?;
         self.chain = chain;
-        self.signalled.extend(pass.held.iter().map(|member| member.pid));
+        self.signalled.extend(pass.held.iter().map(|it| (it.pid, it.name.clone())));
         Some(pass)
     }
 
     /// Trusts the last scan, except for a group: processes that left it were not searched for.
     pub(super) async fn proof(self, left: Left) -> StopProof {
         let reach = self.target.reach();
-        let left: BTreeSet<i32> = match (left, reach) {
-            (Left::Nobody, Reach::Cgroup | Reach::Scan) => BTreeSet::new(),
+        let left = match (left, reach) {
+            (Left::Nobody, Reach::Cgroup | Reach::Scan) => Names::new(),
             (Left::Somebody, _) | (Left::Nobody, Reach::Group) => {
                 match blocking(&self.target, Target::members).await {
-                    Some(Ok(members)) => members.into_iter().map(|stat| stat.pid).collect(),
+                    Some(Ok(members)) => names(members),
                     // The scan failed, so no process is known to be gone.
                     Some(Err(_)) | None => {
-                        let leader = self.target.leader().into_iter();
-                        leader.chain(self.signalled.iter().copied()).collect()
+                        let leader = self.target.leader().map(|pid| (pid, String::new()));
+                        leader.into_iter().chain(self.signalled.clone()).collect()
                     }
                 }
             }

@@ -32,8 +32,8 @@ pub(crate) struct ForkChain {
 /// The orphans found by [`ForkChain::follow`].
 #[derive(Debug, Default)]
 pub(crate) struct Caught {
-    /// All that have appeared, including dead ones.
-    pub(crate) appeared: Vec<i32>,
+    /// All that have appeared, including dead ones, with their names.
+    pub(crate) appeared: Vec<(i32, String)>,
     /// Those that received a signal.
     pub(crate) reached: Vec<Member>,
 }
@@ -120,8 +120,9 @@ impl ForkChain {
             if !belongs {
                 return Ok(false);
             }
-            caught.appeared.push(stat.pid);
+            caught.appeared.push((stat.pid, stat.name.clone()));
             let taken = |member: &Member| signals.iter().filter(|s| member.signal(**s)).count() > 0;
+            let member = member.map(|member| member.named(&stat.name));
             caught.reached.extend(member.filter(|_| stat.alive()).filter(taken));
             Ok(true)
         })?;

@@ -251,7 +251,7 @@ impl Members {
 }
 
 /// The stats of the processes in a cgroup. Leaves out a pid that was reused meanwhile.
-fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
+pub(crate) fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
     let described = |pid: i32| procfs::read_stat(pid).ok();
     let mut stats: Vec<Stat> = cgroup.members()?.into_iter().filter_map(described).collect();
     let still: HashSet<i32> = cgroup.members()?.into_iter().collect();
@@ -264,7 +264,8 @@ fn hold_in(cgroup: &Cgroup) -> io::Result<Members> {
         return Ok(Members::default());
     }
     let pids = cgroup.members()?;
-    let mut held: Vec<Member> = pids.iter().copied().filter_map(Member::open).collect();
+    let open = |pid| Some(Member::open(pid)?.named(&procfs::read_name(pid)));
+    let mut held: Vec<Member> = pids.iter().copied().filter_map(open).collect();
     // Opened first, verified second: a pid that is still in the cgroup belongs to a member, and so
     // does the descriptor, unless its process is gone.
     let still: HashSet<i32> = cgroup.members()?.into_iter().collect();

@@ -30,7 +30,7 @@ pub(crate) use fork_chain::{Caught, ForkChain};
 pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;
 pub use members::Survivor;
-pub(crate) use members::{Members, Target, Tree};
+pub(crate) use members::{Members, Target, Tree, stats_in};
 pub use port::PortState;
 pub use reach::{Reach, ReachChoice};
 pub(crate) use reach::{Seed, Trees};

@@ -313,6 +313,8 @@ async fn check_unattributed(reaches: Vec<Reach>) {
             assert_eq!(unclear.collect::<Vec<_>>(), named, "{reach:?}");
             let proof = patiently("stop", process.stop(Verb::Stop)).await;
             assert_eq!((&proof.left, &proof.unattributed), (&named, &named), "{proof:?}");
+            let name = proof.names.get(&escaped).map(String::as_str);
+            assert_eq!(name, may_be_its.then_some("testchild"), "{proof:?}");
             assert_eq!(proof.proved, reach == Reach::Cgroup && !may_be_its);
             assert!(is_alive(escaped.unsigned_abs()), "it may be another's");
         }

@@ -82,7 +82,8 @@ pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
 /// not know all its descendants, and so proves nothing.
 pub fn nobody_left(pids: Vec<i32>, reach: Reach) -> StopProof {
     let (signalled, gone) = (pids.clone(), pids);
-    StopProof { signalled, gone, left: vec![], unattributed: vec![], reach, proved: false }
+    let names = gone.iter().map(|pid| (*pid, "testchild".into())).collect();
+    StopProof { signalled, gone, left: vec![], unattributed: vec![], names, reach, proved: false }
 }
 
 /// The ending, and the output without late output.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use lastbyte_engine::{Cause, Launch, Reach, ReachChoice, Signal, Status, StopPolicy, Verb};
 use lastbyte_testkit::is_alive;
 
-use crate::fixture::{Fixture, HOUR, finish, fixture_with_cgroups, nobody_left, patiently};
+use crate::fixture::{
+    Fixture, HOUR, finish, fixture_with_cgroups, nobody_left, patiently, sure_reaches,
+};
 
 fn launch(fixture: &Fixture, actions: &str, grace: Duration) -> Launch {
     let stop = StopPolicy { signal: Signal::TERM, grace };
@@ -104,6 +106,23 @@ async fn a_stop_leaves_nothing_of_a_mixed_tree() {
         assert!(proof.gone.contains(&pid), "{pid} is named");
     }
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_names_every_process_that_it_signals() {
+    let term = StopPolicy { signal: Signal::TERM, grace: HOUR };
+    for reach in sure_reaches() {
+        let fixture = Fixture::with(|settings| settings.reach = ReachChoice::Only(reach));
+        for policy in [term, StopPolicy::KILL] {
+            let process = fixture.start("tree 3 mixed then hold").await;
+            fixture.anchor.wait_for(4);
+            let proof = patiently("stop", process.stop_by(policy, Verb::Stop)).await;
+            let named: Vec<i32> = proof.names.keys().copied().collect();
+            assert_eq!(named, proof.signalled, "{reach:?} {policy:?}");
+            assert!(proof.names.values().all(|name| name == "testchild"), "{proof:?}");
+            fixture.anchor.wait_for_at_most(0);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! Signal, stop and resize.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lastbyte_testkit::Anchor;
@@ -21,6 +22,8 @@ async fn a_stop_returns_the_proof_that_the_whole_tree_is_gone() {
     let mut want = pids.clone();
     want.sort_unstable();
     assert_eq!(gone, want);
+    let names: BTreeMap<u32, String> = serde_json::from_value(proof["names"].clone()).unwrap();
+    assert_eq!(names, want.into_iter().map(|pid| (pid, "testchild".to_owned())).collect());
     let shown = server.connect().await.get(&path).await.json();
     assert_eq!(shown["ending"]["cause"]["kind"], "stopped");
 }
