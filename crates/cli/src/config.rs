@@ -124,9 +124,11 @@ pub(crate) enum Kind {
     /// In a variable separated by commas.
     List,
     Switch,
+    /// In the file a number, or text like on the command line.
+    Number,
 }
 
-pub(crate) const ALL: [Setting; 12] = [
+pub(crate) const ALL: [Setting; 16] = [
     Setting { name: "state", kind: Kind::Path },
     Setting { name: "socket", kind: Kind::Path },
     Setting { name: "listen", kind: Kind::List },
@@ -136,6 +138,10 @@ pub(crate) const ALL: [Setting; 12] = [
     Setting { name: "workdir", kind: Kind::Path },
     Setting { name: "env-hook", kind: Kind::Hidden },
     Setting { name: "default-sandbox", kind: Kind::Text },
+    Setting { name: "keep-at-least", kind: Kind::Text },
+    Setting { name: "keep-at-most", kind: Kind::Text },
+    Setting { name: "keep-per-session", kind: Kind::Number },
+    Setting { name: "keep-bytes", kind: Kind::Number },
     Setting { name: "log", kind: Kind::Text },
     Setting { name: "server", kind: Kind::Text },
     Setting { name: "token-file", kind: Kind::Path },

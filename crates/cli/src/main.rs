@@ -12,6 +12,7 @@ mod env_file;
 mod exit_code;
 mod foreground;
 mod format;
+mod keep_args;
 mod launch_args;
 mod line_filter;
 mod paths;

@@ -46,7 +46,7 @@ pub(crate) fn parse_quota(text: &str) -> Result<Quota, String> {
     Quota::new(parse_size(text)?).map_err(|error| error.to_string())
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     const KIB: f64 = 1024.0;
     let binary = [("KiB", KIB), ("MiB", KIB * KIB), ("GiB", KIB * KIB * KIB)];
     let decimal = [("", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];

@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lastbyte_engine::Signal;
 use lastbyte_sys::Errno;
 
-use crate::{exit_code, print};
+use crate::{exit_code, print, units};
 
 /// The commands that take a command.
 const VERBS: [&str; 2] = ["run", "start"];
@@ -68,6 +69,11 @@ pub(crate) enum Error {
          {address}; without it, clients need a token"
     )]
     OpenToOthers { address: SocketAddr },
+    #[error(
+        "--keep-at-least ({}) is longer than --keep-at-most ({})",
+        units::duration_text(*at_least), units::duration_text(*at_most)
+    )]
+    KeptLongerThanAtMost { at_least: Duration, at_most: Duration },
     #[error("cannot use the working directory {}: {errno}", path.display())]
     Workdir { path: PathBuf, errno: Errno },
     #[error("--token-file requires --server URL; a server on a socket file needs no token")]

@@ -35,7 +35,9 @@ use lastbyte_output::log::Pool;
 use lastbyte_sys::registry::Registry;
 use tokio::sync::{Notify, Semaphore, watch};
 
-pub use crate::journal::{Field, JournalState, set_aside_folders};
+pub use crate::journal::{
+    Field, JournalState, journal_file, recorded_processes, set_aside_folders,
+};
 pub use close::{CloseReport, Survivors, stop_all, survived};
 pub use key_conflict::Difference;
 pub use list::{Filter, Page, PhaseKind, Phases};
@@ -220,6 +222,11 @@ impl Engine {
         &self.inner.counts
     }
 
+    /// How long ended processes are kept, and how many.
+    pub fn retention(&self) -> &Retention {
+        &self.inner.settings.retention
+    }
+
     /// What all logs together take on disk, in bytes.
     pub fn disk_used(&self) -> u64 {
         self.inner.disk.used()
@@ -266,8 +273,13 @@ impl Inner {
     }
 
     fn log_folder(&self) -> PathBuf {
-        self.settings.state.join("logs")
+        log_folder(&self.settings.state)
     }
+}
+
+/// Where the logs in this state folder are.
+pub fn log_folder(state: &Path) -> PathBuf {
+    state.join("logs")
 }
 
 impl Drop for Inner {

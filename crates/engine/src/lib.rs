@@ -29,8 +29,8 @@ pub use counts::{CauseKind, Counts, Distribution, Histogram, StatusKind};
 pub use engine::spawner::{InProcess, SpawnFuture, Spawner};
 pub use engine::{
     CloseReport, Difference, Engine, Field, Filter, ForgetError, FromKeeper, JournalState, Page,
-    PhaseKind, Phases, Refused, Restored, Retention, StartError, Started, Survivors,
-    set_aside_folders, stop_all, survived,
+    PhaseKind, Phases, Refused, Restored, Retention, StartError, Started, Survivors, journal_file,
+    log_folder, recorded_processes, set_aside_folders, stop_all, survived,
 };
 pub use feed::{Batch, Event, EventKind, Feed};
 pub use id::Id;

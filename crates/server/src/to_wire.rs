@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
     Cause, Closing, Delivery, End, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
-    Phase, PhaseKind, Process, Program, Reach, Sandbox, Snapshot, StartError, StartupFiles, Status,
-    StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
+    Phase, PhaseKind, Process, Program, Reach, Retention, Sandbox, Snapshot, StartError,
+    StartupFiles, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -85,6 +85,17 @@ fn workspace(known: &Workspace) -> wire::Sandbox {
 
 fn texts(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+pub fn retention(retention: &Retention) -> wire::Retention {
+    let Retention { at_least, at_most, per_session, in_all, bytes } = *retention;
+    wire::Retention {
+        at_least_ms: ms(at_least),
+        at_most_ms: ms(at_most),
+        per_session: per_session as u64,
+        processes: in_all as u64,
+        output_bytes: bytes,
+    }
 }
 
 /// `None` where no journal is kept.
@@ -320,6 +331,10 @@ pub fn ms_as_ns(unix_ms: u64) -> u64 {
 
 pub fn unix_ns(time: SystemTime) -> u64 {
     ns(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn ns(duration: Duration) -> u64 {

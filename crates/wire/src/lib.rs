@@ -45,7 +45,7 @@ pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, Streams
 pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use verbs::{
     Delivered, ForgetQuery, Health, HealthStatus, JournalHealth, KeeperHealth, Reach,
-    ResizeRequest, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,
+    ResizeRequest, Retention, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,
     UpgradeAnswer, UpgradeRequest, WriteAnswer, WriteQuery,
 };
 pub use wait::{Met, Wait, WaitAnswer};

@@ -171,6 +171,24 @@ pub struct Health {
     /// running commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<KeeperHealth>,
+    /// Earlier versions of the server do not send this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+}
+
+/// How long, how many and how much of its ended processes a server keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Retention {
+    /// Nothing is forgotten sooner after its ending, unless there are more than `processes`.
+    pub at_least_ms: u64,
+    /// Everything is forgotten after this time.
+    pub at_most_ms: u64,
+    /// Ended processes of each session.
+    pub per_session: u64,
+    /// Ended processes of all sessions together.
+    pub processes: u64,
+    /// Disk space of the output of ended processes.
+    pub output_bytes: u64,
 }
 
 /// The keeper of a server, which starts another worker when one crashes.

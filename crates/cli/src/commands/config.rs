@@ -119,7 +119,7 @@ fn value(setting: Setting, given: Option<&Given>, choice: &Choice) -> Value {
         Kind::Hidden => "(set, and not shown)".into(),
         Kind::List => given.values.iter().map(text).collect(),
         Kind::Switch => (given.values == ["true"]).into(),
-        Kind::Text | Kind::Path => given.values.first().map_or(Value::Null, text),
+        Kind::Text | Kind::Path | Kind::Number => given.values.first().map_or(Value::Null, text),
     }
 }
 
@@ -130,12 +130,18 @@ fn usual(setting: Setting, choice: &Choice) -> Value {
         // Without a home there is none.
         ("state", _) => paths::state_dir(None).ok().as_ref().map(text).into(),
         ("socket", _) => paths::socket_path(state, None).ok().as_ref().map(text).into(),
-        ("default-sandbox", _) => "full-access".into(),
-        ("log", _) => "info".into(),
         (_, Kind::List) => json!([]),
         (_, Kind::Switch) => false.into(),
-        (_, Kind::Text | Kind::Hidden | Kind::Path) => Value::Null,
+        (name, Kind::Text | Kind::Hidden | Kind::Path | Kind::Number) => default_of(name),
     }
+}
+
+/// As the help of `serve` has it.
+fn default_of(name: &str) -> Value {
+    let serve = serve::Args::augment_args(Command::new("serve"));
+    let flag = serve.get_arguments().find(|flag| flag.get_long() == Some(name));
+    let default = flag.and_then(|flag| flag.get_default_values().first());
+    default.map_or(Value::Null, text)
 }
 
 /// As far as it is text: a name of a file need not be.

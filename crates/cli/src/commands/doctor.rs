@@ -2,19 +2,22 @@
 
 mod checks;
 mod server;
+mod storage;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use lastbyte_engine::set_aside_folders;
+use lastbyte_server::to_wire;
 use serde::Serialize;
 
+use self::storage::Storage;
 use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
 use crate::state_folder::StateFolder;
-use crate::{exit_code, format, paths, print};
+use crate::{config, exit_code, format, keep_args, paths, print};
 
-/// Check what this machine supports and how lastbyte uses it
+/// Check what this machine supports, how lastbyte uses it and what it takes on disk
 ///
 /// Everything is checked by trying it, as lastbyte does when it runs a command. The exit code is 0 if
 /// commands can run here and 1 if something they need is missing.
@@ -24,29 +27,62 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Look at the server that keeps its state in this directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+
+    #[arg(long, value_name = "PATH", help = config::HELP)]
+    config: Option<PathBuf>,
 }
 
 fn exit_codes() -> String {
     help::list([
         (Code::OK, "commands can run here"),
         (Code::NOT_MET, "something they need is missing"),
-        help::INVALID_ARGS,
+        help::INVALID_ARGS_OR_SETTINGS,
         (Code::FAILURE, "lastbyte failed: cannot create its state directory, cannot write output"),
     ])
 }
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
-    let folder = StateFolder::create()?;
-    let state = paths::state_dir(None).ok();
+    let state = paths::state_dir(args.state.as_deref()).ok();
     let server = server::Report::ask(state.as_deref());
-    let diagnosis = Diagnosis { server, ..Diagnosis::run(folder.path(), state.as_deref()) };
+    // Before there is a folder of our own in it.
+    let storage = args.storage(state.as_deref(), server.as_ref())?;
+    let folder = StateFolder::create()?;
+    let diagnosis =
+        Diagnosis { server, storage, ..Diagnosis::run(folder.path(), state.as_deref()) };
     if args.json {
         print::result(format!("{}\n", serde_json::to_string_pretty(&diagnosis)?))?
     } else {
         print::result(diagnosis.to_string())?
     }
     Ok(if diagnosis.can_run() { 0 } else { exit_code::NOT_MET })
+}
+
+impl Args {
+    /// `None` if there is no state directory yet, or if it cannot be read.
+    fn storage(
+        &self,
+        state: Option<&Path>,
+        server: Option<&server::Report>,
+    ) -> anyhow::Result<Option<Storage>> {
+        let Some(state) = state.filter(|state| state.is_dir()) else { return Ok(None) };
+        let retention = match server.and_then(|server| server.retention) {
+            Some(retention) => retention,
+            None => to_wire::retention(&keep_args::from_settings(self.config.as_deref())?),
+        };
+        let processes = server.map(|server| server.processes);
+        let storage = Storage::look(state, processes, retention).inspect_err(|error| {
+            print::message(format_args!(
+                "cannot read state directory {}: {error}",
+                state.display()
+            ));
+        });
+        Ok(storage.ok())
+    }
 }
 
 /// All that was found.
@@ -68,6 +104,9 @@ struct Diagnosis {
     /// The server of this user; absent if none answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<server::Report>,
+    /// What is on disk; absent if there is no state directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage: Option<Storage>,
 }
 
 /// One thing, whether it is there, and what that means.
@@ -104,6 +143,7 @@ impl Diagnosis {
             set_aside: state.and_then(|state| set_aside_folders(state).ok()).unwrap_or_default(),
             most_processes: checks::most_processes(),
             server: None,
+            storage: None,
             findings: checks::all(folder, leaf, tried),
         }
     }
@@ -158,6 +198,7 @@ impl Diagnosis {
             let output = "Output that the server's journal does not name";
             writeln!(out, "{output} was set aside in {}.", folder.display())?;
         }
-        self.server.as_ref().map_or(Ok(()), |server| write!(out, "{server}"))
+        self.server.iter().try_for_each(|server| write!(out, "{server}"))?;
+        self.storage.iter().try_for_each(|storage| write!(out, "{storage}"))
     }
 }

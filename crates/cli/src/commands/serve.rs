@@ -33,6 +33,7 @@ use crate::daemon::oom;
 use crate::daemon::supervisor::{self, HandedOver};
 use crate::daemon::upgrade;
 use crate::exit_code::help::{self, Code};
+use crate::keep_args::KeepArgs;
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::{config, exit_code, paths, print, usage};
@@ -91,6 +92,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", default_value = "full-access")]
     default_sandbox: Kind,
 
+    #[command(flatten)]
+    keep: KeepArgs,
+
     /// Serve in this process, not in a child that is started again when it crashes: a crash then loses
     /// all running commands
     #[arg(long)]
@@ -148,8 +152,14 @@ impl Args {
         let mut all = self.listen.iter().copied().chain(inherited);
         match all.find(|address| self.no_auth && !address.ip().is_loopback()) {
             Some(address) => Err(usage::Error::OpenToOthers { address }),
-            None => self.workdir.as_deref().map_or(Ok(()), check_workdir),
+            None => self.keep.check().and_then(|()| self.check_workdir()),
         }
+    }
+
+    /// Without this, commands would run in the home directory and nobody would be told.
+    fn check_workdir(&self) -> Result<(), usage::Error> {
+        let Some(path) = &self.workdir else { return Ok(()) };
+        check_folder(path).map_err(|errno| usage::Error::Workdir { path: path.clone(), errno })
     }
 
     /// As a worker. Returns the exit code.
@@ -354,7 +364,7 @@ impl Args {
         let hook = self.env_hook.as_ref().map(hook).transpose();
         let hook = hook.context("cannot create the directory for --env-hook")?;
         let provider = hook.map(|hook| Arc::new(hook) as Arc<dyn EnvironmentProvider>);
-        Ok(Settings {
+        Ok(self.keep.apply(Settings {
             workdir,
             provider,
             history: History::Journal,
@@ -362,7 +372,7 @@ impl Args {
             protected: paths::protected(self.config.as_deref()),
             environment: supervisor::environment_of_commands(),
             ..Settings::new(state)
-        })
+        }))
     }
 
     /// Its clients' commands run where the server was started unless they are told where.
@@ -387,12 +397,6 @@ fn say_where_the_token_is(state: &Path, access: &Access) {
     if let Access::Token(_) = access {
         print::message(format_args!("the token is in {}", Token::file_in(state).display()));
     }
-}
-
-/// Without this, commands would run in the home directory and nobody would be told.
-fn check_workdir(path: &Path) -> Result<(), usage::Error> {
-    let fault = |errno| usage::Error::Workdir { path: path.to_owned(), errno };
-    check_folder(path).map_err(fault)
 }
 
 /// What an earlier server has left, and what of it is damaged.

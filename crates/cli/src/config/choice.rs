@@ -76,7 +76,7 @@ fn variables() -> Result<Vec<Given>, ConfigError> {
 fn from_variable(setting: Setting, value: OsString) -> Result<Given, ConfigError> {
     let variable = setting.variable();
     let values = match setting.kind {
-        Kind::Text | Kind::Hidden | Kind::Path => vec![value],
+        Kind::Text | Kind::Hidden | Kind::Path | Kind::Number => vec![value],
         Kind::List => {
             let items = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             items.map(|item| OsStr::from_bytes(item).to_owned()).collect()

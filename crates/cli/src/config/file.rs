@@ -87,6 +87,7 @@ impl File<'_> {
                 Kind::Text | Kind::Hidden | Kind::Path => "a quoted string",
                 Kind::List => "a list of strings, like [\"a\", \"b\"]",
                 Kind::Switch => "true or false",
+                Kind::Number => "a number or a quoted string",
             };
             return Err(self.refused(at, format_args!("{name} must be {wanted}")));
         };
@@ -103,7 +104,10 @@ impl File<'_> {
     /// As the command line would have them; `None` for a value of another type.
     fn values(&self, kind: Kind, value: &DeValue<'_>) -> Option<Vec<OsString>> {
         match (kind, value) {
-            (Kind::Text | Kind::Hidden, DeValue::String(text)) => Some(vec![text.as_ref().into()]),
+            (Kind::Text | Kind::Hidden | Kind::Number, DeValue::String(text)) => {
+                Some(vec![text.as_ref().into()])
+            }
+            (Kind::Number, DeValue::Integer(number)) => Some(vec![number.to_string().into()]),
             (Kind::Path, DeValue::String(text)) => {
                 let folder = self.path.parent().unwrap_or(Path::new("/"));
                 Some(vec![folder.join(text.as_ref()).into()])
@@ -154,6 +158,13 @@ mod tests {
     }
 
     #[test]
+    fn a_number_needs_no_quotes() {
+        let found = read_text("keep-per-session = 1_000\nkeep-bytes = \"1GiB\"").unwrap();
+        let values: Vec<_> = found.into_iter().flat_map(|(_, values, _)| values).collect();
+        assert_eq!(values, ["1GiB", "1000"]);
+    }
+
+    #[test]
     fn a_path_is_seen_from_the_files_folder() {
         let found = read_text("state = \"a\"\nworkdir = \"/b\"").unwrap();
         let values: Vec<_> = found.into_iter().flat_map(|(_, values, _)| values).collect();
@@ -170,6 +181,7 @@ mod tests {
             ("[serve]\nlog = \"warn\"", "/etc/c.toml:1: unknown setting \"serve\""),
             ("\nlisten = \"a\"", "/etc/c.toml:2: listen must be a list of strings"),
             ("listen = [1]", "/etc/c.toml:1: listen must be a list of strings"),
+            ("keep-bytes = true", "/etc/c.toml:1: keep-bytes must be a number or a quoted string"),
             ("no-auth = 1", "/etc/c.toml:1: no-auth must be true or false"),
             ("\nstate = \"\"", "/etc/c.toml:2: state is empty"),
             ("state = false", "/etc/c.toml:1: state must be a quoted string"),

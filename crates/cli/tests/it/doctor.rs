@@ -1,6 +1,11 @@
 //! `lastbyte doctor`.
 
-use crate::daemon::Home;
+use std::path::Path;
+
+use lastbyte_testkit::eventually;
+use serde_json::json;
+
+use crate::daemon::{Daemon, Home};
 use crate::harness::{Fixture, finish};
 
 fn doctor(fixture: &Fixture, arguments: &[&str]) -> std::process::Command {
@@ -113,4 +118,75 @@ fn the_summary_comes_first() {
     assert_eq!(place("Commands can run here.\n"), 0);
     assert!(place("A stop ") < place("What was checked"), "{told}");
     assert!(place("What was checked") < place("pidfd"), "{told}");
+}
+
+/// In KiB, as `du` says, which asks the kernel.
+fn disk_usage(fixture: &Fixture, path: &Path) -> u64 {
+    let mut du = fixture.program("du");
+    du.arg("-sk").arg(path);
+    let told = finish(du).stdout;
+    told.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn storage(daemon: &Daemon) -> serde_json::Value {
+    let finished = daemon.finish(&["doctor", "--json"]);
+    serde_json::from_str::<serde_json::Value>(&finished.stdout).expect("JSON")["storage"].clone()
+}
+
+#[test]
+fn it_says_what_is_kept_on_disk_and_the_limits_of_the_server() {
+    let daemon = Daemon::with(&["--keep-per-session", "7", "--keep-at-most", "36h"]);
+    for actions in ["write-bytes 3000000", "write-bytes 100000", "print short"] {
+        let id = daemon.testchild(&[], actions);
+        daemon.result(&["wait", &id]);
+    }
+    let state = daemon.fixture.home.path().join("state/lastbyte");
+    let places = [
+        ("bytes", state.clone()),
+        ("output_bytes", state.join("logs")),
+        ("journal_bytes", state.join("journal")),
+    ];
+    // A server may write something in between.
+    eventually("it says what du says", || {
+        let found = storage(&daemon);
+        let kib = |member: &str| found[member].as_u64().unwrap().div_ceil(1024);
+        places.iter().all(|(member, path)| kib(member) == disk_usage(&daemon.fixture, path))
+    });
+    let found = storage(&daemon);
+    assert_eq!(found["state"], state.to_str().unwrap());
+    let output = found["output_bytes"].as_u64().unwrap();
+    assert!((3_100_000..3_300_000).contains(&output), "{output} of 3100000 bytes");
+    let disk = rustix::fs::statvfs(&state).unwrap();
+    let free = disk.f_bavail * disk.f_frsize;
+    assert!(found["free_bytes"].as_u64().unwrap().abs_diff(free) < 1 << 30, "{found}");
+    assert_eq!(found["processes"], 3);
+    let retention = json!({
+        "at_least_ms": 600_000,
+        "at_most_ms": 36 * 3_600_000,
+        "per_session": 7,
+        "processes": 10_000,
+        "output_bytes": 2_u64 << 30,
+    });
+    assert_eq!(found["retention"], retention);
+    let told = daemon.result(&["doctor"]);
+    let want = "Ended processes are kept for 10m to 36h: at most 7 of each session, 10000 in all, and \
+                2.0 GiB of output.\n";
+    assert!(told.contains(want), "{told}");
+}
+
+#[test]
+fn without_a_server_it_reads_the_journal_and_the_settings() {
+    let mut daemon = Daemon::with(&["--keep-per-session", "7"]);
+    let forgotten = daemon.testchild(&[], "exit 0");
+    daemon.testchild(&[], "print kept");
+    daemon.result(&["wait", "last"]);
+    daemon.result(&["wait", &forgotten]);
+    daemon.result(&["forget", &forgotten]);
+    daemon.kill();
+    let mut doctor = daemon.lastbyte(&["doctor", "--json"]);
+    doctor.env("LASTBYTE_KEEP_PER_SESSION", "5").env("LASTBYTE_KEEP_AT_LEAST", "1s");
+    let json: serde_json::Value = serde_json::from_str(&finish(doctor).stdout).expect("JSON");
+    assert_eq!(json["storage"]["processes"], 1);
+    let retention = &json["storage"]["retention"];
+    assert_eq!([&retention["per_session"], &retention["at_least_ms"]], [5, 1000]);
 }

@@ -44,6 +44,7 @@ mod pty;
 mod readme;
 mod reconnect;
 mod report;
+mod retention;
 mod sandbox;
 mod search;
 mod serve;

@@ -49,6 +49,22 @@ struct Unreadable {
     source: HeaderError,
 }
 
+/// The journal in this state folder.
+pub fn journal_file(state: &Path) -> PathBuf {
+    state.join("journal")
+}
+
+/// How many processes the journal in this state folder has, without those that were forgotten. A server may
+/// be writing it.
+pub fn recorded_processes(state: &Path) -> io::Result<u64> {
+    let bytes = match fs::read(journal_file(state)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        bytes => bytes?,
+    };
+    let key = read_header(&bytes).map_err(io::Error::other)?;
+    Ok(replay(key, &bytes).pasts.len() as u64)
+}
+
 impl Journal {
     /// Opens or creates the journal in this folder, and returns what it had. A file that cannot be
     /// read, or not to its end, is set aside. It is made as small as can be, unless somebody waits.
@@ -57,7 +73,7 @@ impl Journal {
         aside: &mut SetAside,
         opening: Opening,
     ) -> io::Result<(Self, Replayed)> {
-        let path = folder.join("journal");
+        let path = journal_file(folder);
         let lock = take_lock(&path)?;
         let mut bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

@@ -41,6 +41,7 @@ mod store;
 
 pub(crate) use entry::Entry;
 pub(crate) use file::{Journal, Opening};
+pub use file::{journal_file, recorded_processes};
 pub use fingerprint::Field;
 pub(crate) use fingerprint::{FieldHashes, Fingerprint, HashKey};
 pub(crate) use record::Launched;

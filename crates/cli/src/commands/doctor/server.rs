@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Health, KeeperHealth};
+use lastbyte_client::wire::{Health, KeeperHealth, Retention};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -20,6 +20,11 @@ pub(super) struct Report {
     /// Absent if a crash would lose all running commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     keeper: Option<KeeperHealth>,
+    /// Shown with what it keeps on disk.
+    #[serde(skip)]
+    pub(super) processes: u64,
+    #[serde(skip)]
+    pub(super) retention: Option<Retention>,
 }
 
 /// How long an answer may take.
@@ -36,16 +41,17 @@ impl Report {
         health.map(|health| Self::new(health, SystemTime::now()))
     }
 
-    fn new(Health { pid, started_unix_ns, keeper, .. }: Health, now: SystemTime) -> Self {
+    fn new(health: Health, now: SystemTime) -> Self {
+        let Health { pid, started_unix_ns, keeper, processes, retention, .. } = health;
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let uptime = now.saturating_sub(Duration::from_nanos(started_unix_ns));
-        Self { pid, uptime_s: uptime.as_secs(), keeper }
+        Self { pid, uptime_s: uptime.as_secs(), keeper, processes, retention }
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pid, uptime_s, keeper } = self;
+        let Self { pid, uptime_s, keeper, .. } = self;
         let seconds = format::count(*uptime_s, "second", "seconds");
         writeln!(out, "A server (pid {pid}) has been running for {seconds}.")?;
         let Some(keeper) = keeper else {
@@ -68,7 +74,7 @@ mod tests {
     use super::*;
 
     fn check(keeper: Option<KeeperHealth>, want: &str) {
-        let report = Report { pid: 7, uptime_s: 1, keeper };
+        let report = Report { pid: 7, uptime_s: 1, keeper, processes: 0, retention: None };
         let want = format!("A server (pid 7) has been running for 1 second.\n{want}\n");
         assert_eq!(report.to_string(), want);
     }

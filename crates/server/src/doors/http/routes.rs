@@ -262,6 +262,7 @@ async fn tell_health(State(app): State<App>) -> Answer {
         },
         journal,
         keeper,
+        retention: Some(to_wire::retention(app.engine.retention())),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Listing and forgetting.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lastbyte_server::verbs::read::{self, ReadRequest};
 use lastbyte_server::{App, Limits};
@@ -98,4 +99,23 @@ async fn a_list_has_pages_and_filters_newest_first() {
     assert_eq!(listed("label=n%3D4").await.0, [ids[0].clone()]);
     assert_eq!(listed("phase=running").await.0, Vec::<Value>::new());
     assert_eq!(listed("phase=ended").await.0.len(), 5);
+}
+
+#[tokio::test]
+async fn the_health_has_the_limits_of_what_is_kept() {
+    let server = Server::tuned(|settings| {
+        settings.retention.at_least = Duration::from_millis(1500);
+        settings.retention.at_most = Duration::from_secs(60);
+        settings.retention.per_session = 7;
+    })
+    .await;
+    let health = server.connect().await.get("/healthz").await.json();
+    let want = json!({
+        "at_least_ms": 1500,
+        "at_most_ms": 60_000,
+        "per_session": 7,
+        "processes": 10_000,
+        "output_bytes": 2_u64 << 30,
+    });
+    assert_eq!(health["retention"], want);
 }
