@@ -1,4 +1,4 @@
-//! Starts the server on first use.
+//! Starts the server on first use, and to read what an earlier one has left.
 //!
 //! A call that finds no server takes a lock, looks again, and only then starts one: of any number
 //! of calls at the same time one starts it, and the others find it. The lock is held until the
@@ -10,11 +10,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use lastbyte_client::Client;
+use lastbyte_client::{Address, Client};
+use lastbyte_engine::journal_file;
 use lastbyte_sys::spawn::{Daemon, start_daemon};
 use rustix::fs::{FlockOperation, flock};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -23,7 +25,7 @@ use tokio::time::timeout;
 
 use crate::config::{self, Choice, Kind};
 use crate::daemon::instance::ShuttingDown;
-use crate::server_args::{ServerArgs, ServerPlace, is_not_running, telling};
+use crate::server_args::{ServerArgs, ServerPlace, is_nobody_there, is_not_running, telling};
 use crate::state_folder::open_lock_of_server;
 use crate::status_line::during;
 use crate::{commands, print};
@@ -38,6 +40,22 @@ const LARGE_LOG: u64 = 1 << 20;
 /// any other.
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
+
+/// Returns a client to read what the server knows. If none is running, one is started, as for a command
+/// to run. A socket that was named may be that of a server elsewhere, and a state directory that was
+/// named and has nothing to read may be misspelt.
+pub(crate) async fn client_of_history(server: &ServerArgs) -> anyhow::Result<Client> {
+    let client = server.client().await?;
+    let Address::Unix(socket) = client.address() else { return Ok(client) };
+    let place = server.place()?.filter(|place| {
+        let may_be = !server.names_state() || journal_file(&place.state).exists();
+        !server.names_socket() && may_be && nothing_listens(socket)
+    });
+    match place {
+        Some(place) => ensure_server(&place, server).await,
+        None => Ok(client),
+    }
+}
 
 /// Returns a client once a server listens here. Blocks while another call starts one.
 pub(crate) async fn ensure_server(
@@ -66,6 +84,10 @@ pub(crate) async fn ensure_server(
         Err(error) => Err(error.into()),
         Ok(_) => Ok(client),
     }
+}
+
+fn nothing_listens(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_err_and(|error| is_nobody_there(&error))
 }
 
 async fn start(place: &ServerPlace, settings: &Choice) -> anyhow::Result<()> {

@@ -26,11 +26,16 @@ pub(crate) fn to_text(error: &anyhow::Error) -> String {
     }
     match error.downcast_ref() {
         Some(client @ ClientError::Connect { address, .. }) if is_not_running(client) => {
-            let start = match address {
-                Address::Unix(path) => format!("start{} 'COMMAND'", server_flag(path)),
-                Address::Tcp { addr, .. } => format!("serve --listen {addr}"),
+            let advice = match address {
+                Address::Unix(path) => match server_flag(path) {
+                    flag if flag.is_empty() => {
+                        "`lastbyte ps` starts one and shows what an earlier one has left".into()
+                    }
+                    flag => format!("`lastbyte start{flag} 'COMMAND'` starts one"),
+                },
+                Address::Tcp { addr, .. } => format!("`lastbyte serve --listen {addr}` starts one"),
             };
-            format!("{}; `lastbyte {start}` starts one", not_running(address))
+            format!("{}; {advice}", not_running(address))
         }
         // Why it broke does not matter: what to do is the same.
         Some(unknown @ ClientError::StartUnknown { .. }) => {

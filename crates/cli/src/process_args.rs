@@ -5,7 +5,7 @@ use lastbyte_client::Client;
 use lastbyte_client::wire::Stream;
 
 use crate::server_args::ServerArgs;
-use crate::{format, usage};
+use crate::{autostart, format, usage};
 
 /// How much of an id is shown. The end, since ids of the same minute begin alike.
 const SHOWN: usize = 8;
@@ -34,11 +34,22 @@ pub(crate) struct ProcessArgs {
 impl ProcessArgs {
     /// The server, and the whole id of the process that is meant.
     pub(crate) async fn find(&self) -> anyhow::Result<(Client, String)> {
-        // Every id begins with it.
-        if self.id.is_empty() {
-            return Err(usage::Error::EmptyId.into());
-        }
-        let client = self.server.client().await?;
+        self.check()?;
+        self.find_by(self.server.client().await?).await
+    }
+
+    /// The same for a process that an earlier server may have left.
+    pub(crate) async fn find_in_history(&self) -> anyhow::Result<(Client, String)> {
+        self.check()?;
+        self.find_by(autostart::client_of_history(&self.server).await?).await
+    }
+
+    /// Every id begins with an empty one.
+    fn check(&self) -> Result<(), usage::Error> {
+        if self.id.is_empty() { Err(usage::Error::EmptyId) } else { Ok(()) }
+    }
+
+    async fn find_by(&self, client: Client) -> anyhow::Result<(Client, String)> {
         let id = match self.id.len() {
             // Whether it is there, the server says when it is asked about it.
             WHOLE => self.id.clone(),

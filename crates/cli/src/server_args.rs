@@ -1,7 +1,7 @@
 //! Which server a command talks to.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -74,6 +74,16 @@ impl ServerArgs {
         if self.server.is_some() { Ok(None) } else { self.own_place().map(Some) }
     }
 
+    /// Whether an option or setting names the socket.
+    pub(crate) fn names_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Whether an option or setting names the state directory.
+    pub(crate) fn names_state(&self) -> bool {
+        self.state.is_some()
+    }
+
     fn own_place(&self) -> anyhow::Result<ServerPlace> {
         let state = paths::state_dir(self.state.as_deref())?;
         let socket = paths::socket_path(self.state.as_deref(), self.socket.as_deref())?;
@@ -124,16 +134,18 @@ pub(crate) fn telling(client: Client) -> Client {
 
 /// Whether the error means that no server listens there.
 pub(crate) fn is_not_running(error: &ClientError) -> bool {
-    use std::io::ErrorKind::{ConnectionRefused, NotFound};
     match error {
-        ClientError::Connect { source, .. } => {
-            matches!(source.kind(), NotFound | ConnectionRefused)
-        }
+        ClientError::Connect { source, .. } => is_nobody_there(source),
         ClientError::Protocol { .. }
         | ClientError::StartUnknown { .. }
         | ClientError::Foreign { .. }
         | ClientError::Refused(_) => false,
     }
+}
+
+/// Whether a connection failed because nobody listens.
+pub(crate) fn is_nobody_there(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 impl ServerPort {

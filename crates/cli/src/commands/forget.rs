@@ -5,7 +5,7 @@ use lastbyte_client::wire::{ErrorCode, ForgetManyRequest, ManyAnswer};
 use crate::exit_code::help;
 use crate::process_args::short_id;
 use crate::select_args::{self, IDS_HELP, SelectArgs};
-use crate::{print, status_line};
+use crate::{autostart, print, status_line};
 
 /// Forget processes that have ended and delete their output
 ///
@@ -36,7 +36,7 @@ fn exit_codes() -> String {
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let which = args.select.which(&args.ids)?;
-    let client = args.select.server.client().await?;
+    let client = autostart::client_of_history(&args.select.server).await?;
     let stop = args.stop.then_some(true);
     let request = ForgetManyRequest { select: which.selection(), stop };
     let what = if args.stop { "stopping and forgetting" } else { "forgetting" };

@@ -16,7 +16,7 @@ use crate::line_filter::LineFilter;
 use crate::process_args::OutputArgs;
 use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::stdio::{self, Reader};
-use crate::{client_error, exit_code, format, print, timestamp, units};
+use crate::{autostart, client_error, exit_code, format, print, timestamp, units};
 
 /// Print the output of a process, byte for byte, or of several, each line behind its name
 ///
@@ -100,7 +100,7 @@ const MAX_LINES_BYTES: u64 = 4 << 20;
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let which = args.select.which(&args.ids)?;
-    let client = args.select.server.client().await?;
+    let client = autostart::client_of_history(&args.select.server).await?;
     let Which::One(id) = which else {
         let Found { processes, code } = args.select.find(&client, &args.ids).await?;
         if processes.is_empty() && code == 0 {

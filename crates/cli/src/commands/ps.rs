@@ -13,7 +13,7 @@ use crate::format::Cell;
 use crate::process_args::short_id;
 use crate::select_args::FilterArgs;
 use crate::server_args::ServerArgs;
-use crate::{format, print, stdio, units};
+use crate::{autostart, format, print, stdio, units};
 
 /// List the processes the server knows, newest first
 ///
@@ -26,6 +26,10 @@ use crate::{format, print, stdio, units};
 /// them, and `stop` stops them.
 ///
 /// The columns NAME, LABELS and SANDBOX are there if a process has one.
+///
+/// If no server is running, `ps`, `show`, `logs`, `search`, `wait` and `forget` start one, as `start` does,
+/// to read what an earlier one has left. They start none if --socket or --server is given, or if --state
+/// names a directory that no server has used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
@@ -67,7 +71,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     if args.watch {
         return watch::watch(args).await;
     }
-    let page = args.server.client().await?.list(&args.query()).await?;
+    let page = autostart::client_of_history(&args.server).await?.list(&args.query()).await?;
     if args.json {
         for process in &page.processes {
             print::json_result(process)?;

@@ -52,7 +52,7 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let (client, id) = args.process.find().await?;
+    let (client, id) = args.process.find_in_history().await?;
     let query = SearchQuery {
         pattern: args.pattern.clone(),
         from: Some(args.from),

@@ -8,7 +8,7 @@ use lastbyte_client::wire::{Closing, Ending, Holder, Kept, Phase, Process, Range
 use crate::colour::{self, Tone};
 use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::timestamp::Zone;
-use crate::{exit_code, format, print};
+use crate::{autostart, exit_code, format, print};
 
 /// Show everything known about processes
 ///
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let which = args.select.which(&args.ids)?;
-    let client = args.select.server.client().await?;
+    let client = autostart::client_of_history(&args.select.server).await?;
     if let Which::One(id) = &which {
         let process = client.show(id).await?;
         args.print(&client, &process).await?;

@@ -11,7 +11,7 @@ use crate::exit_code::help::{self, Code};
 use crate::select_args::{self, Found, IDS_HELP, SelectArgs, Which};
 use crate::signals::{Interrupted, Signals};
 use crate::status_line::StatusLine;
-use crate::{client_error, exit_code, format, print, units};
+use crate::{autostart, client_error, exit_code, format, print, units};
 
 /// Wait for processes to end, or for the first of several conditions
 ///
@@ -86,7 +86,7 @@ fn exit_codes() -> String {
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let which = args.select.which_or_all(&args.ids)?;
-    let client = args.select.server.client().await?;
+    let client = autostart::client_of_history(&args.select.server).await?;
     match which {
         Which::One(id) => {
             let process = client.show(&id).await?;

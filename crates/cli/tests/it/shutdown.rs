@@ -14,7 +14,7 @@ fn a_shutdown_ends_the_server_and_everything_it_ran() {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     assert!(!is_alive(pid.parse().unwrap()));
     home.fixture.anchor.wait_for_at_most(0);
-    assert_eq!(home.finish(&["ps"]).code, Some(125));
+    assert_eq!(home.finish(&["stop", "last"]).code, Some(125));
 }
 
 /// A home whose server is shutting down and waits for its process; the server's pid.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::Args;
 use crate::signals::Signals;
-use crate::{exit_code, stdio, usage};
+use crate::{autostart, exit_code, stdio, usage};
 
 /// Events of so short a time are drawn together.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -19,7 +19,7 @@ const TOGETHER: Duration = Duration::from_millis(50);
 /// Draws until it is interrupted; returns the exit code.
 pub(super) async fn watch(args: &Args) -> anyhow::Result<u8> {
     // What is drawn shows that the server is back.
-    let client = args.server.client().await?.on_reconnect(|| {});
+    let client = autostart::client_of_history(&args.server).await?.on_reconnect(|| {});
     // From before the first look, so that nothing is missed in between.
     let events = client.events(args.filter.session.as_deref()).await?;
     let mut signals = Signals::listen()?;
