@@ -4,27 +4,10 @@
 //! U+FFFD, exactly as `String::from_utf8_lossy` does for the whole input. A character split over
 //! two chunks is held back until its last byte arrives.
 
-use std::{mem, ops::Range, str};
+use std::{ops::Range, str};
 
 /// The longest character in bytes.
 const LONGEST: usize = 4;
-
-/// Decodes lossily, chunk by chunk. The text does not depend on where the chunks are split.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    /// The beginning of a character. At the end of the input it is an invalid sequence.
-    pub held: Vec<u8>,
-}
-
-impl Decoder {
-    /// The held bytes followed by `bytes`, without an unfinished last character, which is held.
-    pub fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut complete = mem::take(&mut self.held);
-        complete.extend_from_slice(bytes);
-        self.held = complete.split_off(complete.len() - unfinished(&complete));
-        complete
-    }
-}
 
 /// How many bytes at the end of `bytes` begin a character that more bytes could complete: 0 to 3.
 pub fn unfinished(bytes: &[u8]) -> usize {
@@ -43,10 +26,13 @@ pub fn character_across(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     ranges.find(is_character)
 }
 
-/// The characters of `bytes`, and the first byte of each invalid sequence as an error.
-pub(crate) fn characters(bytes: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
+/// The characters of `bytes`, and the first byte of each invalid sequence as an error, each with its
+/// length in bytes.
+pub(crate) fn characters(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<char, u8>)> {
     bytes.utf8_chunks().flat_map(|chunk| {
-        chunk.valid().chars().map(Ok).chain(chunk.invalid().first().copied().map(Err))
+        let valid = chunk.valid().chars().map(|character| (character.len_utf8(), Ok(character)));
+        let invalid = chunk.invalid();
+        valid.chain(invalid.first().map(|byte| (invalid.len(), Err(*byte))))
     })
 }
 
@@ -61,11 +47,14 @@ mod tests {
     use super::*;
 
     fn decode(chunks: &[&[u8]]) -> String {
-        let (mut decoder, mut text) = (Decoder::default(), String::new());
+        let (mut held, mut text) = (Vec::new(), String::new());
         for chunk in chunks {
-            text.push_str(&String::from_utf8_lossy(&decoder.complete(chunk)));
+            held.extend_from_slice(chunk);
+            let rest = held.split_off(held.len() - unfinished(&held));
+            text.push_str(&String::from_utf8_lossy(&held));
+            held = rest;
         }
-        text.push_str(&String::from_utf8_lossy(&decoder.held));
+        text.push_str(&String::from_utf8_lossy(&held));
         text
     }
 

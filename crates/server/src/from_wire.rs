@@ -11,6 +11,7 @@ use lastbyte_engine::{
     Timeouts, WindowSize,
 };
 use lastbyte_output::log::Quota;
+use lastbyte_output::views::search::Reading;
 use lastbyte_wire as wire;
 use lastbyte_wire::{Error, ErrorCode};
 
@@ -167,6 +168,11 @@ const _: () = assert!(wire::StartRequest::LEAST_QUOTA == Quota::LEAST, "two word
 fn quota(bytes: Option<u64>) -> Result<Quota, Error> {
     let Some(bytes) = bytes else { return Ok(Quota::DEFAULT) };
     Quota::new(bytes).map_err(|error| invalid(error.to_string()))
+}
+
+/// What a pattern is compared with.
+pub(crate) fn reading(raw: Option<bool>) -> Reading {
+    if raw == Some(true) { Reading::Raw } else { Reading::Plain }
 }
 
 /// A count that a request gives, between 1 and `most`.

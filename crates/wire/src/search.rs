@@ -11,6 +11,9 @@ use crate::{Phase, Range, Stream};
 pub struct SearchQuery {
     /// A regular expression; a match lies within one line.
     pub pattern: String,
+    /// Match the bytes of the log. The default is to match the text that a person sees: without
+    /// escape sequences, and what `\r` overwrites is no longer part of the line.
+    pub raw: Option<bool>,
     /// The cursor to start at: `next` of the previous search. The default is 0.
     pub from: Option<u64>,
     /// Only in this stream, if the streams are split.
@@ -62,13 +65,17 @@ pub enum SearchStopped {
     Work,
 }
 
-/// A matching line. Each line of context is shown once, after the previous match if possible.
+/// A matching line. Of a line that was overwritten there can be two: the first text of it that matches,
+/// and what it finally shows. Each line of context is shown once, after the previous match if possible.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchMatch {
-    /// How many lines there are between the start of the search and this line.
-    pub number: u64,
+    /// How many lines there are between the start of the search and this line. Absent after a dropped
+    /// range, whose lines nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     pub line: SearchLine,
-    /// Where in the log the pattern matches: the first 64 matches in the line.
+    /// Where in the log the pattern matches: the first 64 matches in the line. Escape sequences
+    /// between matching characters are part of the range.
     pub hits: Vec<Range>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<SearchLine>,
@@ -76,7 +83,8 @@ pub struct SearchMatch {
     pub after: Vec<SearchLine>,
 }
 
-/// A line without its newline. Bytes that are not UTF-8 are shown as U+FFFD.
+/// A line without its newline, as it was matched: plain or raw. Bytes that are not UTF-8 are shown as
+/// U+FFFD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchLine {
     pub text: String,

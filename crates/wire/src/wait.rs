@@ -19,6 +19,10 @@ pub struct Wait {
     /// A line of the output matches this regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// Match the pattern with the bytes of the log. The default is to match the text that a person
+    /// sees, without escape sequences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<bool>,
     /// The cursor to search for the pattern from. The default is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,

@@ -55,6 +55,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find_in_history().await?;
     let query = SearchQuery {
         pattern: args.pattern.clone(),
+        raw: None,
         from: Some(args.from),
         stream: args.output.stream,
         late: Some(args.output.late),

@@ -113,6 +113,7 @@ impl Args {
             exit: Some(true),
             output_past: self.output_past,
             pattern: self.pattern.clone(),
+            raw: None,
             from: None,
             port: self.port,
             silence_ms: self.silence.map(units::ms),

@@ -58,6 +58,7 @@ async fn one_stream_can_be_viewed_alone() {
     let regex = search::compile("[23]$").unwrap();
     let query = search::Query {
         regex,
+        reading: search::Reading::Plain,
         from: 0,
         before: 0,
         after: 0,

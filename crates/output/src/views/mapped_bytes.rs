@@ -25,6 +25,31 @@ impl MappedBytes {
         self.bytes.extend_from_slice(chunk.bytes);
     }
 
+    /// Adds the bytes of a character that has this range in the log, which may be of another length.
+    pub(super) fn push_character(&mut self, bytes: &[u8], range: Range<u64>) {
+        if range.end - range.start == bytes.len() as u64 {
+            return self.push(Chunk { at: range.start, bytes });
+        }
+        for (index, byte) in bytes.iter().enumerate() {
+            let is_last = index + 1 == bytes.len();
+            let at = if is_last { range.end - 1 } else { range.start };
+            // Each in a stretch of its own, even where the offsets happen to follow each other.
+            self.stretches.push((self.len(), at));
+            self.bytes.push(*byte);
+        }
+    }
+
+    /// Cuts the bytes from `index` on off, and returns them.
+    pub(super) fn split_off(&mut self, index: usize) -> Self {
+        if index == self.len() {
+            return Self::default();
+        }
+        let mut rest = self.clone();
+        rest.keep_from(index);
+        self.truncate(index);
+        rest
+    }
+
     /// These bytes followed by `next`.
     pub(super) fn joined(mut self, next: Self) -> Self {
         let shift = self.len();
@@ -58,15 +83,38 @@ impl MappedBytes {
         at + (index - start) as u64
     }
 
-    /// The log range from the first to the last byte of `indices`.
+    /// The smallest log range that has all bytes of `indices`.
     pub(super) fn range_of(&self, indices: Range<usize>) -> Range<u64> {
-        let start = self.offset(indices.start);
-        let end = if indices.is_empty() { start } else { self.offset(indices.end - 1) + 1 };
-        start..end
+        if indices.is_empty() {
+            let at = self.offset(indices.start);
+            return at..at;
+        }
+        if let [(_, at)] = self.stretches.as_slice() {
+            return at + indices.start as u64..at + indices.end as u64;
+        }
+        let (mut first, mut last) = (u64::MAX, 0);
+        let after = self.stretches.partition_point(|(start, _)| *start <= indices.start);
+        // Offsets grow within a stretch; a later stretch can be before an earlier one.
+        for (nth, (start, at)) in self.stretches.iter().enumerate().skip(after.saturating_sub(1)) {
+            if *start >= indices.end {
+                break;
+            }
+            let next = self.stretches.get(nth + 1).map_or(indices.end, |(next, _)| *next);
+            let offset = |index: usize| at + (index - start) as u64;
+            first = first.min(offset(indices.start.max(*start)));
+            last = last.max(offset(indices.end.min(next)));
+        }
+        first..last
     }
 
     pub(super) fn range(&self) -> Range<u64> {
         self.range_of(0..self.len())
+    }
+
+    /// Removes all bytes and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.stretches.clear();
     }
 
     pub(super) fn truncate(&mut self, len: usize) {
@@ -86,6 +134,14 @@ impl MappedBytes {
         if !self.bytes.is_empty() {
             self.stretches.insert(0, (0, offset));
         }
+    }
+}
+
+impl From<Chunk<'_>> for MappedBytes {
+    fn from(chunk: Chunk<'_>) -> Self {
+        let mut mapped = Self::default();
+        mapped.push(chunk);
+        mapped
     }
 }
 

@@ -5,10 +5,20 @@
 //! last 8 KiB of the part before: a match of up to 8 KiB is found exactly once wherever it lies, a
 //! longer one only if no border splits it. `\n` and a `\r` before it are not part of the text, so
 //! `$` matches terminal output too. The search sees nothing before its cursor.
+//!
+//! A plain search looks at what a person sees of a line: the line as the text view shows it, without
+//! escape sequences and with `\r` and `\b` applied. It also looks at each text of the line that was
+//! overwritten from its first column on: a progress bar was there to be seen, and a [`Watcher`] must
+//! not depend on when it looks. Of a line, the first overwritten text that matches and the last text
+//! are reported. Characters that a cursor within the line has overwritten are not searched. A text
+//! longer than 65,536 characters is searched in parts. Ranges are those of the log in every case.
 
 mod pattern;
+mod plain;
+mod plain_lines;
 mod searcher;
 mod splitter;
+mod texts;
 mod watcher;
 
 use std::{io, ops::Range};
@@ -19,12 +29,24 @@ use super::Source;
 use searcher::Searcher;
 
 pub use pattern::{PatternError, compile};
-pub use watcher::Watcher;
+pub use plain_lines::{PlainLines, PlainText};
+pub use splitter::TextKind;
+pub use watcher::{Seen, Watcher};
+
+/// What a pattern is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// The texts that a person sees.
+    Plain,
+    /// The bytes of the log.
+    Raw,
+}
 
 /// What to search for, and the limits.
 #[derive(Debug, Clone)]
 pub struct Query {
     pub regex: Regex,
+    pub reading: Reading,
     /// Where to start; within a line, only the rest of that line is searched.
     pub from: u64,
     /// How many lines of context to return before and after a matching line.
@@ -65,8 +87,9 @@ pub enum Stopped {
 /// A matching line. A line of context is returned once, if possible with the match before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// How many lines precede this one, counted from the start of the search.
-    pub number: u64,
+    /// How many lines precede this one, counted from the start of the search. Not known after a
+    /// dropped range: nobody counted the lines in it.
+    pub number: Option<u64>,
     pub line: FoundLine,
     /// The first 64 matches in the line.
     pub hits: Vec<Hit>,
@@ -102,6 +125,7 @@ mod tests {
     fn query(pattern: &str) -> Query {
         Query {
             regex: compile(pattern).unwrap(),
+            reading: Reading::Plain,
             from: 0,
             before: 0,
             after: 0,

@@ -9,9 +9,10 @@
 //!
 //! An escape sequence ends with its line at the latest, so an unfinished one hides little.
 
-mod cells;
-mod cleaner;
+pub(super) mod cells;
+pub(super) mod cleaner;
 mod escapes;
+mod lines;
 
 use std::{
     io,
@@ -20,7 +21,7 @@ use std::{
 
 use super::Source;
 use super::walk::{Walk, WalkStep};
-use cleaner::Cleaner;
+use lines::TextLines;
 
 /// The lines of a range as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,24 +55,24 @@ pub struct Repeats {
 /// line without newline counts as a line if it has any text.
 pub fn text(source: &dyn Source, range: Range<u64>, max_bytes: usize) -> io::Result<Text> {
     let end = range.end.min(source.end());
-    let mut cleaner = Cleaner::default();
+    let mut lines = TextLines::default();
     let mut page = TextPage { max_bytes, used: 0, lines: Vec::new(), dropped_to: 0 };
     let mut flow = Walk::new(source, range).try_for_each(|step| {
         match step {
             WalkStep::Bytes(mut chunk) => {
-                while let Some(line) = cleaner.feed(&mut chunk) {
+                while let Some(line) = lines.feed(&mut chunk) {
                     page.add(line)?;
                 }
             }
             WalkStep::Dropped(range) => {
-                cleaner.end_line().map_or(ControlFlow::Continue(()), |line| page.add(line))?;
+                lines.end_line().map_or(ControlFlow::Continue(()), |line| page.add(line))?;
                 page.dropped_to = range.end;
             }
         }
         ControlFlow::Continue(())
     })?;
     if flow.is_continue() {
-        flow = cleaner.end_line().map_or(flow, |line| page.add(line));
+        flow = lines.end_line().map_or(flow, |line| page.add(line));
     }
     let rest = flow.break_value().map(|from| from..end);
     Ok(Text { lines: page.lines, rest })

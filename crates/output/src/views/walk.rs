@@ -1,7 +1,7 @@
 //! Reads a source forward, chunk by chunk.
 
 use std::{
-    io,
+    io::{self, BufRead},
     ops::{ControlFlow, Range},
 };
 
@@ -29,8 +29,9 @@ impl<'a> Chunk<'a> {
 
     /// Takes the bytes up to and including the next newline, or all if there is none.
     pub(super) fn take_line(&mut self) -> Self {
-        let newline = self.bytes.iter().position(|byte| *byte == b'\n');
-        self.take(newline.map_or(self.bytes.len(), |at| at + 1))
+        // Faster than a loop over the bytes, by the `memchr` of the C library.
+        let count = BufRead::skip_until(&mut &*self.bytes, b'\n');
+        self.take(count.expect("a slice can be read"))
     }
 }
 

@@ -7,6 +7,7 @@ mod head_tail;
 mod huge;
 mod lines;
 mod only;
+mod plain;
 mod raw;
 mod search;
 mod stale;

@@ -138,6 +138,6 @@ fn one_stream_is_searched_across_the_other_with_offsets_of_the_log() {
     let found = search(&Split::without_e(b"reEEEady\nE\nno"), &query("e.*y|ea")).unwrap();
     let line = FoundLine { range: 0..9, text: b"ready".to_vec() };
     let hits = vec![Hit { text: 1..5, range: 1..8 }];
-    let want = Match { number: 0, line, hits, before: vec![], after: vec![] };
+    let want = Match { number: Some(0), line, hits, before: vec![], after: vec![] };
     assert_eq!((found.matches, found.next), (vec![want], 11));
 }

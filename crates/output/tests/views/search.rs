@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lastbyte_output::views::{
     Chunk, Source,
-    search::{Found, FoundLine, Hit, Match, Query, Stopped, Watcher, compile, search},
+    search::{Found, FoundLine, Hit, Match, Query, Reading, Stopped, Watcher, compile, search},
 };
 use proptest::prelude::*;
 
@@ -32,6 +32,7 @@ fn pattern() -> impl Strategy<Value = &'static str> {
 pub(crate) fn query(pattern: &str) -> Query {
     Query {
         regex: compile(pattern).unwrap(),
+        reading: Reading::Raw,
         from: 0,
         before: 0,
         after: 0,
@@ -85,8 +86,10 @@ fn long_line() -> impl Strategy<Value = (Vec<u8>, Range<u64>)> {
 /// Every match with its context: the lines before it not yet returned, and the lines after it up
 /// to the next match.
 fn model(source: &Chopped, query: &Query) -> Vec<Match> {
-    let (mut matches, mut number) = (Vec::new(), 0);
+    let mut matches = Vec::new();
     for part in all_lines(source) {
+        let first_gone = source.dropped.first();
+        let is_counted = first_gone.is_none_or(|gone| part[0].range.start < gone.start);
         let hits: Vec<_> = part.iter().map(|line| hits(query, line)).collect();
         let mut given = 0;
         for index in (0..part.len()).filter(|index| !hits[*index].is_empty()) {
@@ -96,14 +99,13 @@ fn model(source: &Chopped, query: &Query) -> Vec<Match> {
             let until = until.min(index + 1 + usize::from(query.after));
             given = until;
             matches.push(Match {
-                number: number + index as u64,
+                number: is_counted.then_some(index as u64),
                 line: part[index].clone(),
                 hits: hits[index].clone(),
                 before: part[from..index].to_vec(),
                 after: part[index + 1..until].to_vec(),
             });
         }
-        number += part.len() as u64;
     }
     matches
 }
@@ -167,8 +169,9 @@ proptest! {
             (from, stopped) = (page.next, page.stopped);
         }
         prop_assert_eq!(found, std::slice::from_ref(&want));
-        let mut watcher = Watcher::new(compile("<-*>").unwrap());
-        prop_assert_eq!(watcher.look_through(&source, 0..source.end()).unwrap(), Some(want));
+        let mut watcher = Watcher::new(compile("<-*>").unwrap(), Reading::Plain);
+        let seen = watcher.look_through(&source, 0..source.end()).unwrap();
+        prop_assert_eq!(seen.map(|seen| seen.range), Some(want));
     }
 
     #[test]
@@ -179,7 +182,7 @@ proptest! {
     ) {
         let source = Chopped::new(bytes);
         let query = query(pattern);
-        let mut watcher = Watcher::new(query.regex.clone());
+        let mut watcher = Watcher::new(query.regex.clone(), Reading::Raw);
         let (mut at, mut turn, mut seen) = (0, 0, None);
         while seen.is_none() && at < source.bytes.len() {
             turn += 1;
@@ -188,7 +191,7 @@ proptest! {
             at = end;
         }
         let want = model(&source, &query).first().map(|found| found.hits[0].range.start);
-        prop_assert_eq!(seen.map(|range| range.start), want);
+        prop_assert_eq!(seen.map(|seen| seen.range.start), want);
     }
 
     #[test]
@@ -198,7 +201,7 @@ proptest! {
         looks in prop::collection::vec(1..40_u64, 1..5),
     ) {
         let query = query(pattern);
-        let mut watcher = Watcher::new(query.regex.clone());
+        let mut watcher = Watcher::new(query.regex.clone(), Reading::Raw);
         let (mut at, mut turn, mut seen) = (0, 0, None);
         while seen.is_none() && at < source.end() {
             turn += 1;
@@ -207,7 +210,7 @@ proptest! {
             at = end;
         }
         let want = model(&source, &query).first().map(|found| found.hits[0].range.start);
-        prop_assert_eq!(seen.map(|range| range.start), want);
+        prop_assert_eq!(seen.map(|seen| seen.range.start), want);
     }
 }
 
@@ -216,6 +219,6 @@ fn a_later_part_of_a_long_line_is_not_the_start_of_a_line() {
     let line = ["a".as_bytes(), &[b'x'; 300_000]].concat();
     let source = Chopped::new(line);
     assert_eq!(search(&source, &query("^x")).unwrap().matches, []);
-    let mut watcher = Watcher::new(compile("^x").unwrap());
+    let mut watcher = Watcher::new(compile("^x").unwrap(), Reading::Plain);
     assert_eq!(watcher.look_through(&source, 0..source.end()).unwrap(), None);
 }

@@ -1,5 +1,6 @@
 //! The text view compared with a model that has the whole log and a regex for sequences.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use lastbyte_output::views::{
@@ -12,7 +13,7 @@ use regex::Regex;
 use crate::chopped::{Chopped, with_holes};
 
 /// Text, cursor moves and sequences; unfinished sequences only before a line end or a sequence.
-fn coloured() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn coloured() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         6 => "[ab]{0,3}".prop_map(String::into_bytes),
         4 => Just(b"\n".to_vec()),
@@ -101,6 +102,12 @@ fn model(source: &Chopped) -> Text {
         }
     }
     Text { lines, rest: None }
+}
+
+/// The texts, each with the range in which all its repetitions are.
+pub(crate) fn unfolded_with_ranges(lines: &[TextLine]) -> Vec<(String, Range<u64>)> {
+    let end = |line: &TextLine| line.repeats.as_ref().map_or(line.range.end, |all| all.range.end);
+    lines.iter().map(|line| (line.text.clone(), line.range.start..end(line))).collect()
 }
 
 /// The texts with repeats expanded.

@@ -6,7 +6,7 @@ use lastbyte_output::views::search::{self, FoundLine, Match, Query, Stopped, com
 use lastbyte_wire::{Error, SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use super::{long_read, read, refusal};
-use crate::from_wire::count;
+use crate::from_wire::{self, count};
 use crate::{App, to_wire};
 
 const USUAL_MATCHES: u64 = 100;
@@ -45,6 +45,7 @@ fn asked(query: &SearchQuery) -> Result<Query, Error> {
     let max_matches = count("max_matches", max_matches, SearchQuery::MOST_MATCHES)?;
     Ok(Query {
         regex: compile(&query.pattern).map_err(|error| refusal::from_pattern(&error))?,
+        reading: from_wire::reading(query.raw),
         from: query.from.unwrap_or(0),
         before: query.before.unwrap_or(0),
         after: query.after.unwrap_or(0),

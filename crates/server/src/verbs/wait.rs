@@ -6,15 +6,15 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use lastbyte_engine::{LogSource, PortState, Process, Snapshot};
-use lastbyte_output::views::search::{Watcher, compile};
-use lastbyte_output::views::{Read, Source};
+use lastbyte_output::views::Source;
+use lastbyte_output::views::search::{Seen, Watcher, compile};
 use lastbyte_wire::{
     self as wire, Error, Met, WaitAnswer, WaitManyAnswer, WaitManyRequest, WaitOutcome,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::select::Selected;
-use super::{long_read, refusal};
+use super::{long_read, read, refusal};
 use crate::{App, from_wire, to_wire};
 
 /// What was asked for, checked.
@@ -48,7 +48,7 @@ const PORT_INTERVAL: Duration = Duration::from_millis(50);
 impl Conditions {
     /// Its time counts from now.
     pub fn new(wait: &wire::Wait) -> Result<Self, Error> {
-        let none = wire::Wait { from: wait.from, ..wire::Wait::default() };
+        let none = wire::Wait { from: wait.from, raw: wait.raw, ..wire::Wait::default() };
         if *wait == none || *wait == (wire::Wait { exit: Some(false), ..none }) {
             let hint =
                 "give at least one of exit, output_past, pattern, port, silence_ms, timeout_ms";
@@ -56,11 +56,11 @@ impl Conditions {
         }
         let pattern = wait.pattern.as_deref().map(compile).transpose();
         let pattern = pattern.map_err(|error| refusal::from_pattern(&error))?;
-        let at = wait.from.unwrap_or(0);
+        let (at, reading) = (wait.from.unwrap_or(0), from_wire::reading(wait.raw));
         Ok(Self {
             exit: wait.exit == Some(true),
             output_past: wait.output_past,
-            pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex), at }),
+            pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex, reading), at }),
             port: wait.port.map(PortCondition::new).transpose()?,
             silence: wait.silence_ms.map(Duration::from_millis),
             deadline: wait
@@ -226,19 +226,12 @@ impl Pattern {
         let look = move |source: &dyn Source| {
             let seen = self.watcher.look_through(source, from..end)?;
             self.at = end;
-            Ok((self, seen.map(|range| met(source, range)).transpose()?))
+            Ok((self, seen.map(met)))
         };
         long_read::in_turn(app, process, (source, end - from), look).await
     }
 }
 
-fn met(source: &dyn Source, range: std::ops::Range<u64>) -> std::io::Result<Met> {
-    let mut text = vec![0; (range.end - range.start) as usize];
-    let count = match source.read_at(range.start, &mut text)? {
-        Read::Bytes(count) => count,
-        // It was there a moment ago; its place is the answer.
-        Read::Dropped(_) | Read::Other { .. } => 0,
-    };
-    let text = String::from_utf8_lossy(&text[..count]).into_owned();
-    Ok(Met::Pattern { range: to_wire::range(&range), text })
+fn met(Seen { range, text }: Seen) -> Met {
+    Met::Pattern { range: to_wire::range(&range), text: read::lossy(text) }
 }

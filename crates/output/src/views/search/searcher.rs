@@ -6,7 +6,8 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use super::splitter::{SplitLine, Splitter, without_line_ending};
+use super::splitter::{LONGEST_LINE, SplitLine, TextKind, without_line_ending};
+use super::texts::Texts;
 use super::{Found, FoundLine, Hit, Match, Query, Stopped};
 use crate::views::{
     Source,
@@ -17,7 +18,7 @@ const MAX_HITS: usize = 64;
 
 pub(super) struct Searcher<'q> {
     query: &'q Query,
-    splitter: Splitter,
+    texts: Texts,
     matches: Vec<Match>,
     dropped: Vec<Range<u64>>,
     /// Lines that may become context before a match.
@@ -26,7 +27,10 @@ pub(super) struct Searcher<'q> {
     after: u8,
     /// If the line continues, the index in its next part where the last hit ended.
     hit_end: Option<usize>,
-    number: u64,
+    /// Whether a text of the current line matched that was overwritten.
+    overwritten_matched: bool,
+    /// `None` after a dropped range.
+    number: Option<u64>,
     /// How much text has been returned.
     given: usize,
     scanned: u64,
@@ -37,13 +41,14 @@ impl<'q> Searcher<'q> {
     pub(super) fn new(query: &'q Query) -> Self {
         Self {
             query,
-            splitter: Splitter::default(),
+            texts: Texts::new(query.reading),
             matches: Vec::new(),
             dropped: Vec::new(),
             before: VecDeque::new(),
             after: 0,
             hit_end: None,
-            number: 0,
+            overwritten_matched: false,
+            number: Some(0),
             given: 0,
             scanned: 0,
             next: query.from,
@@ -51,6 +56,7 @@ impl<'q> Searcher<'q> {
     }
 
     pub(super) fn search(mut self, source: &dyn Source) -> io::Result<Found> {
+        self.texts.start_at(source, self.query.from.min(source.end()))?;
         let mut walk = Walk::new(source, self.query.from..source.end());
         let stopped = if self.is_full() {
             Stopped::Matches
@@ -69,18 +75,21 @@ impl<'q> Searcher<'q> {
     fn take(&mut self, step: WalkStep<'_>) -> ControlFlow<Stopped> {
         match step {
             WalkStep::Bytes(mut chunk) => {
-                while let Some(line) = self.splitter.feed(&mut chunk) {
+                while let Some(line) = self.texts.feed(&mut chunk) {
                     self.take_line(&line)?;
+                    self.texts.reuse(line);
                 }
             }
             WalkStep::Dropped(range) => {
-                if let Some(line) = self.splitter.end_line() {
+                while let Some(line) = self.texts.end_line() {
                     self.take_line(&line)?;
                 }
                 self.before.clear();
                 self.after = 0;
                 // The next bytes never continue the line before the dropped range.
                 self.hit_end = None;
+                self.overwritten_matched = false;
+                self.number = None;
                 self.check_limits()?;
                 self.dropped.push(range);
             }
@@ -89,18 +98,16 @@ impl<'q> Searcher<'q> {
     }
 
     fn take_end(&mut self, end: u64) -> Stopped {
-        let Some(line) = self.splitter.end_line() else {
-            return self.stop_at_end(end);
-        };
-        let found = self.matches.len();
-        let again = self.resume_offset(&line);
-        match self.take_line(&line) {
-            ControlFlow::Break(stopped @ (Stopped::Matches | Stopped::Bytes)) => stopped,
-            ControlFlow::Break(Stopped::Work | Stopped::End) | ControlFlow::Continue(()) => {
-                let matched = self.matches.len() > found;
-                self.stop_at_end(if matched { end } else { again })
+        let (mut next, found) = (end, self.matches.len());
+        while let Some(line) = self.texts.end_line() {
+            let again = self.resume_offset(&line);
+            let flow = self.take_line(&line);
+            if let ControlFlow::Break(stopped @ (Stopped::Matches | Stopped::Bytes)) = flow {
+                return stopped;
             }
+            next = again;
         }
+        self.stop_at_end(if self.matches.len() > found { end } else { next })
     }
 
     fn stop_at_end(&mut self, next: u64) -> Stopped {
@@ -112,7 +119,7 @@ impl<'q> Searcher<'q> {
     }
 
     fn take_line(&mut self, line: &SplitLine) -> ControlFlow<Stopped> {
-        self.scanned += line.fresh() as u64;
+        self.scanned += line.scanned as u64;
         if self.is_full() {
             self.add_context(line);
         } else {
@@ -121,23 +128,40 @@ impl<'q> Searcher<'q> {
                 self.add_context(line);
             } else {
                 self.add_match(line, &hits)?;
+                self.overwritten_matched |= line.kind == TextKind::Overwritten;
             }
             let hit_end = hits.last().map(|hit| hit.end);
-            // A search that continues within a line sees the overlap again, except for hits.
-            self.next = line.mapped.offset(line.resume.max(hit_end.unwrap_or(0)));
-            self.hit_end = hit_end.and_then(|end| end.checked_sub(line.resume));
+            self.next = line.next(hit_end);
+            let continued = hit_end.filter(|_| line.kind == TextKind::Part);
+            self.hit_end = continued.and_then(|end| end.checked_sub(line.resume));
         }
-        self.number += 1;
+        if line.kind == TextKind::Overwritten && !self.is_full() {
+            // The line is searched to its end, unless it has none.
+            return self.check_work(LONGEST_LINE as u64);
+        }
+        if line.kind == TextKind::Whole {
+            self.number = self.number.map(|number| number + 1);
+            self.overwritten_matched = false;
+        }
         self.check_limits()
     }
 
     /// The offset from which to search a line again without finding the same hits.
     fn resume_offset(&self, line: &SplitLine) -> u64 {
-        line.mapped.offset(self.hit_end.unwrap_or(0))
+        match self.hit_end {
+            Some(end) => line.mapped.offset(end),
+            None if self.overwritten_matched => self.next,
+            None if line.known > 0 => line.mapped.offset(0),
+            None => line.range.start,
+        }
     }
 
     /// The hits not returned with the part before: those that end after its bytes.
     fn hits(&self, line: &SplitLine) -> Vec<Range<usize>> {
+        // One of the texts that a line showed is enough, and its last one.
+        if line.kind == TextKind::Overwritten && self.overwritten_matched {
+            return Vec::new();
+        }
         let (text, mut last_end) = (line.text(), self.hit_end);
         let mut at = last_end.unwrap_or(0);
         let all = iter::from_fn(|| {
@@ -162,7 +186,7 @@ impl<'q> Searcher<'q> {
         let from = hits.first().map_or(line.known, |first| first.start.min(line.known));
         let hit = |found: &Range<usize>| Hit {
             text: found.start - from..found.end - from,
-            range: line.mapped.range_of(found.clone()),
+            range: line.range_of(found.clone()),
         };
         let hits = hits.iter().map(hit).collect();
         let line = FoundLine::from_index(line, from);
@@ -186,7 +210,8 @@ impl<'q> Searcher<'q> {
     }
 
     fn add_context(&mut self, line: &SplitLine) {
-        if self.after == 0 && self.query.before == 0 {
+        let is_wanted = self.after > 0 || self.query.before > 0;
+        if !is_wanted || line.kind == TextKind::Overwritten {
             return;
         }
         let line = FoundLine::from_index(line, line.known);
@@ -211,10 +236,16 @@ impl<'q> Searcher<'q> {
     }
 
     fn check_limits(&self) -> ControlFlow<Stopped> {
-        let worked = self.scanned >= self.query.max_scanned;
-        if self.is_full() && (self.after == 0 || worked) {
-            ControlFlow::Break(Stopped::Matches)
-        } else if worked {
+        let work = self.check_work(0);
+        if self.is_full() && (self.after == 0 || work.is_break()) {
+            return ControlFlow::Break(Stopped::Matches);
+        }
+        work
+    }
+
+    /// Breaks if more than `extra` bytes over the limit were read.
+    fn check_work(&self, extra: u64) -> ControlFlow<Stopped> {
+        if self.scanned >= self.query.max_scanned.saturating_add(extra) {
             ControlFlow::Break(Stopped::Work)
         } else {
             ControlFlow::Continue(())
@@ -225,7 +256,10 @@ impl<'q> Searcher<'q> {
 impl FoundLine {
     /// The line from index `from` on.
     fn from_index(line: &SplitLine, from: usize) -> Self {
-        let range = line.mapped.range_of(from..line.mapped.len());
+        let mut range = line.range.clone();
+        if from < line.known {
+            range.start = range.start.min(line.mapped.range_of(from..line.known).start);
+        }
         Self { range, text: without_line_ending(&line.mapped.bytes()[from..]).to_vec() }
     }
 }

@@ -1,11 +1,13 @@
 //! Splits chunks into lines, and long lines into overlapping parts of 64 KiB.
 
+use std::ops::Range;
+
 use crate::decode::{character_across, unfinished};
 use crate::views::{Chunk, mapped_bytes::MappedBytes};
 
-const LONGEST_LINE: usize = 64 * 1024;
+pub(super) const LONGEST_LINE: usize = 64 * 1024;
 /// How much of a part is searched again with the next: a match of this length is always found.
-const OVERLAP: usize = 8 * 1024;
+pub(super) const OVERLAP: usize = 8 * 1024;
 
 /// Splits at newlines and at 64 KiB, wherever the chunks are split. It holds one line.
 #[derive(Debug, Clone, Default)]
@@ -14,7 +16,7 @@ pub(super) struct Splitter {
     pub(super) line: SplitLine,
 }
 
-/// A line, or a part of a long one.
+/// A text to search: a line, a part of a long one, or what a line showed before it was overwritten.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SplitLine {
     pub(super) mapped: MappedBytes,
@@ -22,6 +24,23 @@ pub(super) struct SplitLine {
     pub(super) known: usize,
     /// The index where the next part begins: at the end, or earlier if the line continues.
     pub(super) resume: usize,
+    /// The bytes of the log that it was made from and no earlier part was.
+    pub(super) range: Range<u64>,
+    /// How many bytes were read for it.
+    pub(super) scanned: usize,
+    pub(super) kind: TextKind,
+}
+
+/// What a text is to its line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TextKind {
+    /// A line, or the last part of one.
+    #[default]
+    Whole,
+    /// The line continues after it.
+    Part,
+    /// Another text of the same line follows.
+    Overwritten,
 }
 
 impl Splitter {
@@ -45,11 +64,32 @@ impl Splitter {
         if chunk.bytes.is_empty() { None } else { self.feed(chunk) }
     }
 
+    /// The same with only the first `count` bytes of the chunk.
+    pub(super) fn feed_from(&mut self, chunk: &mut Chunk<'_>, count: usize) -> Option<SplitLine> {
+        let mut first = Chunk { at: chunk.at, bytes: &chunk.bytes[..count] };
+        let line = self.feed(&mut first);
+        chunk.take(count - first.bytes.len());
+        line
+    }
+
+    /// Uses the memory of a line again, between two lines.
+    pub(super) fn reuse(&mut self, mut line: SplitLine) {
+        if self.line.mapped.is_empty() {
+            line.mapped.clear();
+            self.line.mapped = line.mapped;
+        }
+    }
+
+    /// The line read so far, if there is one.
+    pub(super) fn so_far(&self) -> Option<SplitLine> {
+        Some(&self.line).filter(|line| line.fresh() > 0).cloned()
+    }
+
     /// Ends the current line, if there is one.
     pub(super) fn end_line(&mut self) -> Option<SplitLine> {
         let mut line = std::mem::take(&mut self.line);
         line.resume = line.mapped.len();
-        Some(line).filter(|line| line.fresh() > 0)
+        Some(line.finished(TextKind::Whole)).filter(|line| line.scanned > 0)
     }
 
     /// Returns the line so far as a part. An unfinished character stays for the next part, and so
@@ -64,14 +104,39 @@ impl Splitter {
         self.line.mapped.keep_from(line.resume);
         self.line.known = cut - line.resume;
         line.mapped.truncate(cut);
-        line
+        line.finished(TextKind::Part)
     }
 }
 
 impl SplitLine {
+    fn finished(mut self, kind: TextKind) -> Self {
+        self.range = self.mapped.range_of(self.known..self.mapped.len());
+        self.scanned = self.fresh();
+        self.kind = kind;
+        self
+    }
+
     /// How many bytes were in no earlier part.
     pub(super) fn fresh(&self) -> usize {
         self.mapped.len() - self.known
+    }
+
+    /// Where to continue after it, if its last hit ends at this index. A search that continues
+    /// within a line sees the overlap again, except for hits.
+    pub(super) fn next(&self, hit_end: Option<usize>) -> u64 {
+        match self.kind {
+            TextKind::Part => self.mapped.offset(self.resume.max(hit_end.unwrap_or(0))),
+            TextKind::Whole | TextKind::Overwritten => self.range.end,
+        }
+    }
+
+    /// The log range of a match at these indices.
+    pub(super) fn range_of(&self, indices: Range<usize>) -> Range<u64> {
+        if self.mapped.is_empty() {
+            // A line of nothing but escape sequences.
+            return self.range.start..self.range.start;
+        }
+        self.mapped.range_of(indices)
     }
 
     /// The bytes without the line ending.

@@ -1,53 +1,69 @@
-//! Turns chunks of bytes into clean lines.
+//! Turns the bytes of a line into cells.
 
-use std::{mem, ops::Range};
+use std::mem;
+use std::ops::Range;
 
-use super::TextLine;
 use super::cells::Cells;
 use super::escapes::Escapes;
-use crate::decode::{Decoder, characters};
-use crate::views::Chunk;
+use crate::decode::{characters, unfinished};
+use crate::views::mapped_bytes::MappedBytes;
 
-/// Cleans line by line; the lines do not depend on where the chunks are split. It holds one line.
-#[derive(Debug, Default)]
-pub(super) struct Cleaner {
-    decoder: Decoder,
+/// Cleans one line; its cells do not depend on where the bytes are split.
+#[derive(Debug, Clone, Default)]
+pub(in crate::views) struct Cleaner {
+    /// The beginning of a character.
+    held: MappedBytes,
     escapes: Escapes,
-    cells: Cells,
-    range: Option<Range<u64>>,
+    pub(in crate::views) cells: Cells,
+    /// Characters that begin before this offset are not shown.
+    from: u64,
 }
 
 impl Cleaner {
-    /// Takes bytes off the front of `chunk` until a line is complete or the chunk is empty. A line
-    /// of more than 65,536 characters is cut: the text has the first ones.
-    pub(super) fn feed(&mut self, chunk: &mut Chunk<'_>) -> Option<TextLine> {
-        let part = chunk.take_line();
-        if part.bytes.is_empty() {
-            return None;
-        }
-        self.range.get_or_insert(part.at..part.at).end = chunk.at;
-        let whole = part.bytes.strip_suffix(b"\n");
-        let complete = self.decoder.complete(whole.unwrap_or(part.bytes));
-        self.apply(&complete);
-        whole.and_then(|_| self.complete_line())
+    /// Takes bytes of the line, which has no newline, and calls `after_each` with the cells after
+    /// each character and the range of that character.
+    pub(in crate::views) fn push(
+        &mut self,
+        bytes: MappedBytes,
+        after_each: impl FnMut(&mut Cells, Range<u64>),
+    ) {
+        let mut bytes =
+            if self.held.is_empty() { bytes } else { mem::take(&mut self.held).joined(bytes) };
+        let complete = bytes.len() - unfinished(bytes.bytes());
+        self.held = bytes.split_off(complete);
+        self.apply(&bytes, after_each);
     }
 
-    /// Ends the line without a newline, at the end of the log or at a dropped range. Returns
-    /// `None` if the line has no text.
-    pub(super) fn end_line(&mut self) -> Option<TextLine> {
-        self.complete_line().filter(|line| !line.text.is_empty())
+    /// Starts within a line, at the offset `from`, after these bytes of it. Nothing of them is shown.
+    pub(in crate::views) fn start_within(&mut self, before: MappedBytes, from: u64) {
+        self.from = from;
+        self.push(before, |_, _| ());
     }
 
-    fn apply(&mut self, bytes: &[u8]) {
-        characters(bytes).for_each(|decoded| self.escapes.push(decoded, &mut self.cells));
+    /// Whether the next byte begins a character outside of a sequence.
+    pub(in crate::views) fn is_between_characters(&self) -> bool {
+        self.held.is_empty() && self.escapes.is_text()
     }
 
-    fn complete_line(&mut self) -> Option<TextLine> {
-        let unfinished = mem::take(&mut self.decoder.held);
-        self.apply(&unfinished);
+    /// Ends the line: an unfinished character is invalid, and an unfinished sequence is over. The
+    /// cells stay.
+    pub(in crate::views) fn end_line(&mut self, after_each: impl FnMut(&mut Cells, Range<u64>)) {
+        let unfinished = mem::take(&mut self.held);
+        self.apply(&unfinished, after_each);
         self.escapes = Escapes::default();
-        let range = self.range.take()?;
-        let cut = self.cells.overflowed.then(|| range.clone());
-        Some(TextLine { text: self.cells.take_text(), range, cut, repeats: None })
+    }
+
+    fn apply(&mut self, bytes: &MappedBytes, mut after_each: impl FnMut(&mut Cells, Range<u64>)) {
+        let mut index = 0;
+        for (len, decoded) in characters(bytes.bytes()) {
+            let range = bytes.range_of(index..index + len);
+            index += len;
+            if range.start < self.from {
+                self.escapes.push(decoded, range, &mut Cells::default());
+                continue;
+            }
+            self.escapes.push(decoded, range.clone(), &mut self.cells);
+            after_each(&mut self.cells, range);
+        }
     }
 }

@@ -8,12 +8,14 @@
 //! The parser is our own because the `vte` crate starts no sequence at such a byte, drops other
 //! characters within a sequence, and removes an unfinished sequence without bound.
 
-use super::cells::Cells;
+use std::ops::Range;
+
+use super::cells::{Cell, Cells};
 
 const LONGEST_SEQUENCE: usize = 64;
 const LONGEST_STRING: usize = 64 * 1024;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Escapes {
     state: EscapeState,
     /// How many characters the sequence has.
@@ -35,40 +37,51 @@ enum EscapeState {
 }
 
 impl Escapes {
-    /// Takes a character, or the first byte of an invalid sequence.
-    pub(super) fn push(&mut self, decoded: Result<char, u8>, cells: &mut Cells) {
-        if let Err(byte @ 0x80..0xA0) = decoded {
-            self.enter(EscapeState::Escape);
-            return self.push_character(char::from(byte - 0x40), cells);
-        }
-        self.push_character(decoded.unwrap_or(char::REPLACEMENT_CHARACTER), cells);
+    pub(super) fn is_text(&self) -> bool {
+        self.state == EscapeState::Text
     }
 
-    fn push_character(&mut self, character: char, cells: &mut Cells) {
+    /// Takes a character, or the first byte of an invalid sequence, and its range in the log.
+    pub(super) fn push(
+        &mut self,
+        decoded: Result<char, u8>,
+        Range { start, end }: Range<u64>,
+        cells: &mut Cells,
+    ) {
+        let character = if let Err(byte @ 0x80..0xA0) = decoded {
+            self.enter(EscapeState::Escape);
+            char::from(byte - 0x40)
+        } else {
+            decoded.unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        self.push_cell(Cell { character, start, end }, cells);
+    }
+
+    fn push_cell(&mut self, cell: Cell, cells: &mut Cells) {
         use EscapeState::{Csi, Escape, LongEscape, String, Text};
         self.length += 1;
-        match (character, self.state) {
+        match (cell.character, self.state) {
             ('\x1b', _) => self.enter(Escape),
             // CAN and SUB abort a sequence.
             ('\x18' | '\x1a', _) => self.enter(Text),
-            (_, Text) => plain(character, cells),
-            (_, String) if self.length > LONGEST_STRING => self.end_with(character, cells),
+            (_, Text) => plain(cell, cells),
+            (_, String) if self.length > LONGEST_STRING => self.end_with(cell, cells),
             ('\x07', String) => self.enter(Text),
             (_, String) => {}
             // Other control characters take effect within a sequence.
-            ('\0'..' ', _) => plain(character, cells),
-            (_, _) if self.length > LONGEST_SEQUENCE => self.end_with(character, cells),
+            ('\0'..' ', _) => plain(cell, cells),
+            (_, _) if self.length > LONGEST_SEQUENCE => self.end_with(cell, cells),
             ('[', Escape) => self.enter(Csi),
             (']' | 'P' | 'X' | '^' | '_', Escape) => self.enter(String),
             (' '..='/', Escape) => self.enter(LongEscape),
             (' '..='/', LongEscape) => {}
             ('0'..='~', Escape | LongEscape) => self.enter(Text),
-            (' '..='?', Csi) => self.parameters.push(character),
+            (' '..='?', Csi) => self.parameters.push(cell.character),
             ('@'..='~', Csi) => {
-                self.command(character, cells);
+                self.command(cell.character, cells);
                 self.enter(Text);
             }
-            (_, Escape | LongEscape | Csi) => self.end_with(character, cells),
+            (_, Escape | LongEscape | Csi) => self.end_with(cell, cells),
         }
     }
 
@@ -79,9 +92,9 @@ impl Escapes {
     }
 
     /// Ends the sequence with a character that is not part of it.
-    fn end_with(&mut self, character: char, cells: &mut Cells) {
+    fn end_with(&mut self, cell: Cell, cells: &mut Cells) {
         self.enter(EscapeState::Text);
-        plain(character, cells);
+        plain(cell, cells);
     }
 
     /// Applies a CSI sequence that changes only its line.
@@ -102,12 +115,12 @@ impl Escapes {
 }
 
 /// Applies a character outside of sequences.
-fn plain(character: char, cells: &mut Cells) {
-    match character {
+fn plain(cell: Cell, cells: &mut Cells) {
+    match cell.character {
         '\r' => cells.move_to(0),
         '\x08' => cells.move_to(cells.cursor().saturating_sub(1)),
-        '\t' => cells.print('\t'),
-        _ if character.is_control() => {}
-        _ => cells.print(character),
+        '\t' => cells.print(cell),
+        character if character.is_control() => {}
+        _ => cells.print(cell),
     }
 }

@@ -54,6 +54,31 @@ async fn a_search_that_stops_early_says_so_and_can_be_continued() {
 }
 
 #[tokio::test]
+async fn text_is_matched_as_a_person_sees_it_unless_raw_is_asked_for() {
+    let server = Server::start().await;
+    let actions = r"print \x1b[31mer\x1b[0mror\r\n50%\r99%\r\n\x1b]0;title\x07ok\n";
+    let path = ended(&server, actions, json!({})).await;
+    let answer = search(&server, &path, "pattern=^error$").await.json();
+    let found = &answer["matches"][0];
+    assert_eq!(found["line"], json!({ "text": "error", "range": { "start": 0, "end": 16 } }));
+    assert_eq!(found["hits"], json!([{ "start": 5, "end": 14 }]));
+    for (pattern, plain, raw) in [
+        ("^error$", 1, 0),
+        ("^99%25$", 1, 0),
+        ("^50%25$", 1, 0),
+        ("title", 0, 1),
+        (r"\x1b", 0, 2),
+        ("^ok$", 1, 0),
+    ] {
+        for (option, want) in [("", plain), ("&raw=false", plain), ("&raw=true", raw)] {
+            let query = format!("pattern={}{option}", pattern.replace('\\', "%5C"));
+            let found = self::found(&search(&server, &path, &query).await);
+            assert_eq!(found.0.len(), want, "{pattern} {option}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn split_streams_can_be_searched_separately() {
     let server = Server::start().await;
     let actions = r"print out\n then eprint err\n";
@@ -71,6 +96,13 @@ async fn dropped_bytes_are_reported() {
     let path = ended(&server, actions, json!({ "quota_bytes": 131_072 })).await;
     let answer = search(&server, &path, "pattern=^(begin|end)$").await;
     assert_eq!(found(&answer).0, ["begin", "end"]);
+    let numbers = answer.json()["matches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found.get("number").cloned())
+        .collect::<Vec<_>>();
+    assert_eq!(numbers, [Some(json!(0)), None], "nobody knows how many lines were dropped");
     assert_eq!(answer.json()["dropped"].as_array().unwrap().len(), 1);
 }
 

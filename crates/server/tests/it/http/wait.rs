@@ -164,3 +164,30 @@ async fn a_wait_for_a_port_lasts_while_there_are_survivors() {
     let (answer, ()) = tokio::join!(closing, async { anchor.tell("exit 0") });
     assert_eq!(answer["wait"]["met"], "exit");
 }
+
+/// Byte by byte, also within an escape sequence.
+#[tokio::test]
+async fn a_pattern_is_matched_with_what_a_person_sees_as_it_arrives() {
+    let server = Server::start().await;
+    let (anchor, path) = server.told(json!({})).await;
+    let log = b"10%\r\x1b[31mrea\x1b[0mdy\r\n";
+    let conditions = json!({ "pattern": "^ready$", "exit": true });
+    let waiting = wait(&server, &path, conditions.clone());
+    let telling = async {
+        for (nth, byte) in log.iter().enumerate() {
+            anchor.tell(&format!("print \\x{byte:02x}"));
+            wait(&server, &path, json!({ "output_past": nth })).await;
+        }
+    };
+    let (answer, ()) = tokio::join!(waiting, telling);
+    let met = json!({ "met": "pattern", "range": { "start": 9, "end": 18 }, "text": "ready" });
+    assert_eq!(answer["wait"], met);
+    assert_eq!(wait(&server, &path, conditions).await["wait"], met);
+    let overwritten = wait(&server, &path, json!({ "pattern": "^10%$" })).await;
+    assert_eq!(overwritten["wait"]["range"], json!({ "start": 0, "end": 3 }));
+    let within = wait(&server, &path, json!({ "pattern": "^.*y", "from": 6 })).await;
+    assert_eq!(within["wait"]["text"], "ready", "the cursor is in an escape sequence");
+    anchor.tell("exit 0");
+    let raw = wait(&server, &path, json!({ "pattern": "ready", "raw": true })).await;
+    assert_eq!(raw["wait"]["met"], "exit");
+}
