@@ -15,6 +15,8 @@ pub(crate) const NOT_MET: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// Nothing was selected.
 pub(crate) const NONE_SELECTED: u8 = 3;
+/// Not all output could be searched.
+pub(crate) const INCOMPLETE: u8 = 4;
 /// It is not known whether a command was started.
 pub(crate) const UNKNOWN: u8 = 123;
 pub(crate) const TIMED_OUT: u8 = 124;

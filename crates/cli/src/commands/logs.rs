@@ -7,12 +7,12 @@ mod source;
 use std::pin::pin;
 
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Content, Ending, OutputQuery, TimesQuery, View};
+use lastbyte_client::wire::{Content, Ending, OutputQuery, Range, TimesQuery, View};
 use regex::bytes::Regex;
 
 use self::source::Source;
 use crate::exit_code::help::{self, Code};
-use crate::line_filter::LineFilter;
+use crate::line_filter::{LineFilter, LineText};
 use crate::process_args::OutputArgs;
 use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::stdio::{self, Reader};
@@ -23,8 +23,12 @@ use crate::{autostart, client_error, exit_code, format, print, timestamp, units}
 /// Without -f, prints what there is now. If bytes were dropped, standard error
 /// says which. If the reader of the output goes away, that is not an error.
 ///
-/// Filters apply in this order: --tail, --grep, --head. With any of them or --timestamps, dropped bytes
-/// end a line, and what follows starts a new one.
+/// --grep matches the text that a person sees: without escape sequences, and with `\r` and backspace applied.
+/// A text that was overwritten, such as a step of a progress bar, can match too. If bytes were dropped, lines
+/// that match may be missing, and the exit code is 4.
+///
+/// Filters apply in this order: --tail, --grep, --head. With any of them, --plain or --timestamps,
+/// dropped bytes end a line, and what follows starts a new one.
 ///
 /// The lines of several processes have the name of the process before them, or the end of its id. They
 /// are printed one process after the other, with -f as they come.
@@ -64,6 +68,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, conflicts_with = "json")]
     grep: Option<Regex>,
 
+    #[command(flatten)]
+    text: TextArgs,
+
     /// Prefix each line with the time its first byte arrived; with --json, add `stamps`
     #[arg(short, long)]
     timestamps: bool,
@@ -83,12 +90,26 @@ pub(crate) struct Args {
     select: SelectArgs,
 }
 
+/// What is matched and printed.
+#[derive(Debug, clap::Args)]
+struct TextArgs {
+    /// Match --grep with the bytes of the output, with its escape sequences
+    #[arg(long, requires = "grep", conflicts_with = "plain")]
+    raw: bool,
+
+    /// Print the text that a person sees, a line when it is complete: without escape sequences, and with
+    /// `\r` and backspace applied
+    #[arg(long, conflicts_with = "json")]
+    plain: bool,
+}
+
 fn exit_codes() -> String {
     let followed = (Code::Signal, "-f was ended by signal N: 130 for Ctrl-C");
     help::list([
         help::SUCCESS,
         help::INVALID_ARGS_OR_SETTINGS,
         help::NO_MATCH,
+        (Code::INCOMPLETE, "--grep could not search bytes that were dropped"),
         help::NO_PROCESS,
         followed,
     ])
@@ -115,27 +136,29 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 async fn print_one(args: &Args, client: &Client, id: &str) -> anyhow::Result<u8> {
     let mut source = Source::open(args, client, id).await?;
-    let mut filter = LineFilter::new(args.grep.clone(), args.head);
+    let mut filter = LineFilter::new(args.grep.clone(), args.head, args.line_text());
+    let mut code = 0;
     let mut reader_gone = pin!(stdio::stdout_reader_gone());
     loop {
         let part = tokio::select! {
             part = source.next() => part.map_err(client_error::after_contact)?,
-            () = &mut reader_gone => return Ok(0),
+            () = &mut reader_gone => return Ok(code),
         };
         let Some(part) = part else {
             stdio::write_stdout(&filter.finish())?;
             if let Some(text) = args.text_if_lost(source.ending()) {
                 print::message(text);
             }
-            return Ok(0);
+            return Ok(code);
         };
         if let Some(dropped) = part.gap {
             if args.is_by_line() {
                 stdio::write_stdout(&filter.gap())?;
             }
             for range in &dropped {
-                print::message(format::dropped(range));
+                print::message(args.dropped(range));
             }
+            code = args.code_after_gap();
         }
         let reader = if args.is_by_line() {
             stdio::write_stdout(&filter.pass(&part.bytes, &part.stamp))?
@@ -143,7 +166,7 @@ async fn print_one(args: &Args, client: &Client, id: &str) -> anyhow::Result<u8>
             stdio::write_stdout(&part.bytes)?
         };
         if reader == Reader::Gone || filter.is_full() {
-            return Ok(0);
+            return Ok(code);
         }
     }
 }
@@ -152,7 +175,28 @@ impl Args {
     /// Whether output is printed by line, not byte for byte.
     fn is_by_line(&self) -> bool {
         let filtered = self.tail.is_some() || self.head.is_some() || self.grep.is_some();
-        !self.json && (filtered || self.timestamps)
+        !self.json && (filtered || self.timestamps || self.text.plain)
+    }
+
+    fn line_text(&self) -> LineText {
+        if self.text.plain {
+            LineText::ShowPlain
+        } else if self.grep.is_some() && !self.text.raw {
+            LineText::MatchPlain
+        } else {
+            LineText::Bytes
+        }
+    }
+
+    /// Says that bytes are missing.
+    fn dropped(&self, range: &Range) -> String {
+        let searched = if self.grep.is_some() { " and not searched" } else { "" };
+        format!("{}{searched}", format::dropped(range))
+    }
+
+    /// The exit code if bytes are missing: lines that match may have been among them.
+    fn code_after_gap(&self) -> u8 {
+        if self.grep.is_some() { exit_code::INCOMPLETE } else { 0 }
     }
 
     /// Says that the output may not be all there was.

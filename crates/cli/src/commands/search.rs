@@ -8,8 +8,12 @@ use crate::{exit_code, format, print, units};
 
 /// Print the lines of a process's output that match a regular expression
 ///
-/// Each line is prefixed with its byte offset, for `logs --from`. The exit code is 1 if nothing matches.
+/// Each line is prefixed with its byte offset, for `logs --from`. The exit code is 1 if nothing matches, or 4 if
+/// bytes that were dropped might have.
 /// If the search stops before the end of the output, standard error says so.
+///
+/// The expression is matched with the text that a person sees: without escape sequences, and with `\r`
+/// and backspace applied. A text that was overwritten, such as a step of a progress bar, can match too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
@@ -19,6 +23,10 @@ pub(crate) struct Args {
     /// Regular expression to search each line for
     #[arg(value_name = "REGEX")]
     pattern: String,
+
+    /// Match the bytes of the output, with its escape sequences
+    #[arg(long)]
+    raw: bool,
 
     /// Start at this byte
     #[arg(long, value_name = "CURSOR", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true, default_value_t = 0)]
@@ -45,6 +53,7 @@ fn exit_codes() -> String {
     help::list([
         (Code::OK, "at least one line matches"),
         (Code::NOT_MET, "no line matches"),
+        (Code::INCOMPLETE, "no line matches, but bytes were dropped and not searched"),
         (Code::USAGE, "invalid arguments, settings or pattern"),
         help::NO_PROCESS,
     ])
@@ -55,7 +64,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let (client, id) = args.process.find_in_history().await?;
     let query = SearchQuery {
         pattern: args.pattern.clone(),
-        raw: None,
+        raw: args.raw.then_some(true),
         from: Some(args.from),
         stream: args.output.stream,
         late: Some(args.output.late),
@@ -66,7 +75,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let answer = client.search(&id, &query).await?;
     print::answer(args.json, &answer, page)?;
     report_stopped(&answer);
-    Ok(if answer.matches.is_empty() { exit_code::NOT_MET } else { 0 })
+    Ok(match (answer.matches.is_empty(), answer.dropped.is_empty()) {
+        (false, _) => 0,
+        (true, true) => exit_code::NOT_MET,
+        (true, false) => exit_code::INCOMPLETE,
+    })
 }
 
 /// Like grep: a colon after the offset of a match, a dash after that of its context.

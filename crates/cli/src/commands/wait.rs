@@ -21,6 +21,9 @@ use crate::{autostart, client_error, exit_code, format, print, units};
 /// Of several processes, each is waited for until it meets a condition, or with --any, until one of them
 /// does. A line for each says what happened. The exit code is 0 if all went well and 1 if not.
 ///
+/// --pattern is matched with the text that a person sees: without escape sequences, and with `\r` and
+/// backspace applied. A text that was overwritten, such as a step of a progress bar, can match too.
+///
 /// On a terminal, a status line shows progress.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
@@ -39,6 +42,10 @@ pub(crate) struct Args {
     /// Wait for a line of output that matches this regular expression, and print the match
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pattern: Option<String>,
+
+    /// Match --pattern with the bytes of the output, with its escape sequences
+    #[arg(long, requires = "pattern")]
+    raw: bool,
 
     /// Wait for more than this many bytes of output
     #[arg(long, value_name = "BYTES", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
@@ -113,7 +120,7 @@ impl Args {
             exit: Some(true),
             output_past: self.output_past,
             pattern: self.pattern.clone(),
-            raw: None,
+            raw: self.raw.then_some(true),
             from: None,
             port: self.port,
             silence_ms: self.silence.map(units::ms),

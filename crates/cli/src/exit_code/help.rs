@@ -3,7 +3,8 @@
 //! Each command says which and what they mean to it; the numbers are those that it returns.
 
 use super::{
-    NONE_SELECTED, NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, UNKNOWN, USAGE,
+    INCOMPLETE, NONE_SELECTED, NOT_FOUND, NOT_MET, NOT_RUNNABLE, OWN_FAILURE, TIMED_OUT, UNKNOWN,
+    USAGE,
 };
 
 /// An exit code, in the order of the list.
@@ -20,6 +21,7 @@ impl Code {
     pub(crate) const OK: Self = Self::Is(0);
     pub(crate) const NOT_MET: Self = Self::Is(NOT_MET);
     pub(crate) const USAGE: Self = Self::Is(USAGE);
+    pub(crate) const INCOMPLETE: Self = Self::Is(INCOMPLETE);
     pub(crate) const TIMED_OUT: Self = Self::Is(TIMED_OUT);
     pub(crate) const FAILURE: Self = Self::Is(OWN_FAILURE);
 }

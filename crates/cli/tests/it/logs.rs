@@ -68,7 +68,18 @@ fn dropped_bytes_are_reported_and_the_rest_is_exact() {
         .and_then(|told| told.split_once(" bytes ("))
         .unwrap_or_else(|| panic!("{told}"));
     let searched = daemon.finish(&["search", &id, "no such line"]);
-    assert_eq!(searched.stderr, format!("{} and not searched\n", told.trim_end()));
+    let want = format!("{} and not searched\n", told.trim_end());
+    assert_eq!((searched.code, &searched.stderr), (Some(4), &want));
+    for more in [["--grep", "no such line"].as_slice(), &["-f", "--raw", "--grep", "no such line"]]
+    {
+        daemon.check(&[&["logs", &id], more].concat(), 4, "", &want);
+    }
+    assert_eq!(
+        daemon.finish(&["logs", &id, "--tail", "1", "--grep", "no such line"]).code,
+        Some(0)
+    );
+    let all = daemon.finish(&["logs", "--all", "--grep", "no such line"]);
+    assert_eq!((all.code, all.stdout.as_str()), (Some(4), ""));
     let (gone_from, gone_to) = range.split_once("..").unwrap();
     let (gone_from, gone_to): (u64, u64) = (gone_from.parse().unwrap(), gone_to.parse().unwrap());
     assert_eq!(count.parse::<u64>().unwrap(), gone_to - gone_from);
@@ -268,6 +279,35 @@ fn a_gap_splits_a_line_in_two() {
     let texts: Vec<&str> =
         stamped.lines().filter_map(|line| line.split_once(' ')).map(|(_, text)| text).collect();
     assert!(texts == both.lines().collect::<Vec<_>>(), "a time for each");
-    assert_eq!(daemon.finish(&["search", id, "begun.*ended"]).code, Some(1));
+    assert_eq!(daemon.finish(&["search", id, "begun.*ended"]).code, Some(4));
     assert_eq!(daemon.finish(&["wait", id, "--pattern", "begun.*ended"]).code, Some(1));
+}
+
+#[test]
+fn grep_matches_and_plain_prints_what_a_person_sees() {
+    let daemon = Daemon::start();
+    let log = r"print \x1b[31mer\x1b[0mror\r\n10%\r99%\r\n\x1b]0;title\x07ok\n";
+    let id = daemon.testchild(&["--name", "x"], log);
+    daemon.result(&["wait", &id]);
+    for (arguments, want) in [
+        (["--plain"].as_slice(), "error\n99%\nok\n"),
+        (&["-f", "--plain"], "error\n99%\nok\n"),
+        (&["--plain", "--tail", "1"], "ok\n"),
+        (&["--plain", "--head", "1"], "error\n"),
+        (&["--plain", "--grep", "^error$|title"], "error\n"),
+        (&["--grep", "^error$"], "\x1b[31mer\x1b[0mror\r\n"),
+        (&["--grep", "^99%$"], "10%\r99%\r\n"),
+        (&["--grep", "title"], ""),
+        (&["--raw", "--grep", "error"], ""),
+        (&["--raw", "--grep", "title"], "\x1b]0;title\x07ok\n"),
+    ] {
+        daemon.check(&[&["logs", &id], arguments].concat(), 0, want, "");
+    }
+    let named = daemon.result(&["logs", "--all", "--plain", "--grep", "ok|err"]);
+    assert_eq!(named, "x | error\nx | ok\n");
+    for wrong in
+        [["--raw"].as_slice(), &["--plain", "--json"], &["--plain", "--raw", "--grep", "x"]]
+    {
+        assert_eq!(daemon.finish(&[&["logs", &id], wrong].concat()).code, Some(2), "{wrong:?}");
+    }
 }

@@ -33,3 +33,15 @@ fn a_search_reports_no_match_and_an_incomplete_result() {
     let bad = finish(daemon.lastbyte(&["search", &id, "("]));
     assert_eq!(bad.code, Some(2), "{}", bad.stderr);
 }
+
+#[test]
+fn a_search_matches_what_a_person_sees_and_raw_the_bytes() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print \x1b[31mer\x1b[0mror\r\n10%\r99%\n");
+    daemon.result(&["wait", &id]);
+    assert_eq!(daemon.result(&["search", &id, "^error$"]), "0:error\n");
+    assert_eq!(daemon.result(&["search", &id, "%"]), "16:10%\n16:99%\n");
+    daemon.check(&["search", "--raw", &id, "^error$"], 1, "", "");
+    let raw = daemon.result(&["search", "--raw", &id, "^\\x1b.*ror$"]);
+    assert_eq!(raw, "0:\\u{1b}[31mer\\u{1b}[0mror\n");
+}

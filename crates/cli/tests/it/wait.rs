@@ -35,6 +35,18 @@ fn a_condition_that_is_met_is_a_success() {
 }
 
 #[test]
+fn a_pattern_matches_what_a_person_sees_and_raw_the_bytes() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print 50%\r\x1b[32mrea\x1b[0mdy\r\n then hold");
+    daemon.check(&["wait", &id, "--pattern", "^ready$"], 0, "ready\n", "");
+    daemon.check(&["wait", &id, "--pattern", "^50%$"], 0, "50%\n", "");
+    let raw = ["wait", &id, "--timeout", "10ms", "--raw", "--pattern"];
+    daemon.check(&[&raw[..], &["dy"]].concat(), 0, "dy\n", "");
+    assert_eq!(daemon.finish(&[&raw[..], &["ready"]].concat()).code, Some(124));
+    assert_eq!(daemon.finish(&["wait", &id, "--raw"]).code, Some(2), "of what?");
+}
+
+#[test]
 fn an_exit_before_the_condition_is_a_failure() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "print nothing");

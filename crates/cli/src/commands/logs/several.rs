@@ -11,7 +11,7 @@ use super::source::{Part, Source};
 use crate::line_filter::LineFilter;
 use crate::select_args::{called, say_refused};
 use crate::stdio::{self, Reader};
-use crate::{client_error, format, print};
+use crate::{client_error, print};
 
 /// Prints them one after the other, or as they come if they are followed; returns the exit code.
 pub(super) async fn print(
@@ -29,7 +29,12 @@ pub(super) async fn print(
         prefix: if args.json { String::new() } else { format!("{called:width$} | ") },
         source: None,
         // With a pattern, only whole lines pass.
-        filter: LineFilter::new(args.grep.clone().or_else(|| Regex::new("").ok()), args.head),
+        filter: LineFilter::new(
+            args.grep.clone().or_else(|| Regex::new("").ok()),
+            args.head,
+            args.line_text(),
+        ),
+        code: 0,
         over: false,
     });
     tokio::select! {
@@ -56,12 +61,13 @@ async fn print_all<'a>(args: &Args, logs: impl Iterator<Item = Log<'a>>) -> anyh
             Ok(None) => log.finish(),
             Err(error) => match client_error::refusal(&error) {
                 Some(_) => {
-                    code = say_refused(log.called, error);
+                    code = code.max(say_refused(log.called, error));
                     log.finish()
                 }
                 None => return Err(client_error::after_contact(error)),
             },
         };
+        code = code.max(log.code);
         if stdio::write_stdout(&text)? == Reader::Gone {
             return Ok(code);
         }
@@ -81,6 +87,8 @@ struct Log<'a> {
     /// `None` until it is read.
     source: Option<Source<'a>>,
     filter: LineFilter,
+    /// The exit code as far as it is about this log.
+    code: u8,
     over: bool,
 }
 
@@ -108,8 +116,9 @@ impl Log<'_> {
         if let Some(dropped) = &part.gap {
             text = self.filter.gap();
             for range in dropped {
-                print::message(format_args!("{}: {}", self.called, format::dropped(range)));
+                print::message(format_args!("{}: {}", self.called, self.args.dropped(range)));
             }
+            self.code = self.args.code_after_gap();
         }
         let prefix = format!("{}{}", self.prefix, part.stamp);
         text.extend(self.filter.pass(&part.bytes, &prefix));
