@@ -63,3 +63,18 @@ fn a_lost_process_that_ends_is_not_said_to_run() {
     let list = daemon.result(&["ps"]);
     assert!(list.contains("lost   unknown  1 B"), "{list}");
 }
+
+#[test]
+fn a_lost_process_that_runs_is_forgotten_only_once_it_is_stopped() {
+    let mut daemon = Daemon::start();
+    let (id, _) = outlived(&mut daemon);
+    let end = &id[28..];
+    let refused = format!(
+        "lastbyte: the process {id} has not ended; `lastbyte forget --stop {end}` stops it first\n"
+    );
+    daemon.check(&["forget", &id], 125, "", &refused);
+    assert_eq!(shown(&daemon, &id)["phase"], "lost");
+    daemon.result(&["forget", "--stop", &id]);
+    daemon.fixture.anchor.wait_for_at_most(0);
+    assert_eq!(daemon.result(&["ps", "--json"]), "");
+}

@@ -114,6 +114,10 @@ impl ProcessMap {
         match snapshot.phase {
             Phase::Running | Phase::Draining => return Err(ForgetError::NotEnded { id }),
             Phase::Ended(_) if snapshot.log_open => return Err(ForgetError::Held { id }),
+            // Nothing could stop it afterwards.
+            Phase::Ended(_) if process.runs_unseen().is_some() => {
+                return Err(ForgetError::NotEnded { id });
+            }
             Phase::Ended(_) => {}
         }
         Ok(process.clone())
