@@ -156,6 +156,17 @@ impl SelectArgs {
         Ok(found)
     }
 
+    /// Says that nothing of what was selected runs: ended processes have been left out.
+    pub(crate) fn say_none_runs(&self) {
+        match self.filter.options() {
+            options if options.is_empty() => print::message("nothing is running"),
+            options => print::message(format_args!(
+                "nothing that matches {} is running",
+                options.join(" ")
+            )),
+        }
+    }
+
     /// Says that there is nothing to do.
     pub(crate) fn say_none(&self) {
         match self.filter.options() {

@@ -25,7 +25,8 @@ use crate::{autostart, format, print, stdio, units};
 /// still run). An ending with `survivors` is that of a process that left others running: `show` lists
 /// them, and `stop` stops them.
 ///
-/// The columns NAME, LABELS and SANDBOX are there if a process has one.
+/// The columns NAME, LABELS and SANDBOX are there if a process has one. In a narrow window, SANDBOX and LABELS
+/// give way to COMMAND.
 ///
 /// If no server is running, `ps`, `show`, `logs`, `search`, `wait` and `forget` start one, as `start` does,
 /// to read what an earlier one has left. They start none if --socket or --server is given, or if --state
@@ -110,13 +111,36 @@ fn listing(page: &ListAnswer) -> String {
     let is_shown = |column: usize| {
         !OPTIONAL.contains(&HEADING[column]) || rows.iter().any(|row| !row[column].text.is_empty())
     };
-    let shown: Vec<usize> = (0..HEADING.len()).filter(|column| is_shown(*column)).collect();
+    let filled: Vec<usize> = (0..HEADING.len()).filter(|column| is_shown(*column)).collect();
+    let width_of = |column: usize| {
+        let texts = rows.iter().map(|row| row[column].text.chars().count());
+        texts.chain([HEADING[column].len()]).max().unwrap_or(0)
+    };
+    let window = stdio::width_of_stdout();
+    let shown = window.map_or_else(|| filled.clone(), |window| fit(&filled, width_of, window));
     let pick = |row: &[Cell; 9]| shown.iter().map(|column| row[*column].clone()).collect();
     let rows: Vec<Vec<Cell>> = rows.iter().map(pick).collect();
     let heading: Vec<&str> = shown.iter().map(|column| HEADING[*column]).collect();
-    format::table(&heading, &rows, stdio::width_of_stdout())
+    format::table(&heading, &rows, window)
 }
 
+/// The columns for a window of this width. People know a process by its command, so one that leaves
+/// too little of it goes without the columns that `show` has, too.
+fn fit(columns: &[usize], width_of: impl Fn(usize) -> usize, window: usize) -> Vec<usize> {
+    let mut columns = columns.to_vec();
+    for name in ["SANDBOX", "LABELS"] {
+        let width = |column: &usize| match HEADING[*column] {
+            "COMMAND" => width_of(*column).min(LEAST_OF_COMMAND),
+            _ => width_of(*column) + 2,
+        };
+        if columns.iter().map(width).sum::<usize>() > window {
+            columns.retain(|column| HEADING[*column] != name);
+        }
+    }
+    columns
+}
+
+const LEAST_OF_COMMAND: usize = 30;
 const HEADING: [&str; 9] =
     ["ID", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "LABELS", "COMMAND"];
 const OPTIONAL: [&str; 3] = ["NAME", "SANDBOX", "LABELS"];
@@ -145,4 +169,22 @@ fn row(process: &Process, has_survivors: bool) -> [Cell; 9] {
         format::one_line(&labels.collect::<Vec<_>>().join(",")).into(),
         format::command(process).into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_window_shows_the_command_instead_of_sandbox_and_labels() {
+        let all: Vec<usize> = (0..HEADING.len()).collect();
+        let widths = [8, 10, 3, 7, 18, 6, 15, 16, 50];
+        let names = |window| {
+            let columns = fit(&all, |column| widths[column], window);
+            columns.into_iter().skip(6).map(|column| HEADING[column]).collect::<Vec<_>>()
+        };
+        assert_eq!(names(129), ["SANDBOX", "LABELS", "COMMAND"]);
+        assert_eq!(names(128), ["LABELS", "COMMAND"]);
+        assert_eq!(names(111), ["COMMAND"]);
+    }
 }

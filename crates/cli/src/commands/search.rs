@@ -1,10 +1,11 @@
 //! `lastbyte search`: the lines of an output that match.
 
 use lastbyte_client::wire::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
+use lastbyte_client::{Client, ClientError};
 
 use crate::exit_code::help::{self, Code};
 use crate::process_args::{OutputArgs, ProcessArgs};
-use crate::{exit_code, format, print, units};
+use crate::{exit_code, format, print, status_line, units};
 
 /// Print the lines of a process's output that match a regular expression
 ///
@@ -72,7 +73,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         after: Some(args.context),
         max_matches: Some(args.max),
     };
-    let answer = client.search(&id, &query).await?;
+    let answer = status_line::during("searching", search_all(&client, &id, query)).await?;
     print::answer(args.json, &answer, page)?;
     report_stopped(&answer);
     Ok(match (answer.matches.is_empty(), answer.dropped.is_empty()) {
@@ -80,6 +81,27 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         (true, true) => exit_code::NOT_MET,
         (true, false) => exit_code::INCOMPLETE,
     })
+}
+
+/// Asks again until the end: one request reads a limited part of a log, so that it cannot keep a server
+/// busy.
+async fn search_all(
+    client: &Client,
+    id: &str,
+    mut query: SearchQuery,
+) -> Result<SearchAnswer, ClientError> {
+    let most = query.max_matches.unwrap_or(SearchQuery::MOST_MATCHES);
+    let mut found = client.search(id, &query).await?;
+    while found.stopped == SearchStopped::Work {
+        query.from = Some(found.next);
+        let SearchAnswer { mut matches, mut dropped, .. } = found;
+        query.max_matches = Some(most - matches.len() as u64);
+        let next = client.search(id, &query).await?;
+        matches.extend(next.matches);
+        dropped.extend(next.dropped);
+        found = SearchAnswer { matches, dropped, ..next };
+    }
+    Ok(found)
 }
 
 /// Like grep: a colon after the offset of a match, a dash after that of its context.
@@ -108,7 +130,8 @@ fn report_stopped(answer: &SearchAnswer) {
             format!("after {} (--max)", format::count(count, "match", "matches"))
         }
         SearchStopped::Bytes => "at the size limit of an answer".into(),
-        SearchStopped::Work => "at the work limit of a search".into(),
+        // `search_all` goes on.
+        SearchStopped::Work => return,
     };
     print::message(format_args!("stopped {at}; continue with --from {next}"));
 }

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         return Ok(0);
     }
     if answer.processes.is_empty() {
-        args.select.say_none();
+        args.select.say_none_runs();
         return Ok(exit_code::NONE_SELECTED);
     }
     let words = |delivered| in_words(signal, delivered);

@@ -65,7 +65,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         return print_one(&select_args::only(answer)?, args.json);
     }
     if answer.processes.is_empty() {
-        args.select.say_none();
+        args.select.say_none_runs();
     }
     let code = select_args::print_each(&answer, args.json, in_words)?;
     let mut proofs = answer.processes.iter().filter_map(|outcome| outcome.proof.as_ref());

@@ -47,6 +47,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "pattern")]
     raw: bool,
 
+    /// Look for --pattern from this byte of the output on, instead of from its beginning
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_whole::<u64>, requires = "pattern")]
+    from: Option<u64>,
+
     /// Wait for more than this many bytes of output
     #[arg(long, value_name = "BYTES", value_parser = units::parse_whole::<u64>, allow_hyphen_values = true)]
     output_past: Option<u64>,
@@ -121,7 +125,7 @@ impl Args {
             output_past: self.output_past,
             pattern: self.pattern.clone(),
             raw: self.raw.then_some(true),
-            from: None,
+            from: self.from,
             port: self.port,
             silence_ms: self.silence.map(units::ms),
             timeout_ms: self.timeout.map(units::ms),

@@ -91,7 +91,12 @@ fn several_are_stopped_and_each_failure_is_told() {
     let nobody =
         "lastbyte: nobody: no process with the id or name nobody; `lastbyte ps` lists processes\n";
     assert_eq!((stopped.code, lines.len(), stopped.stderr.as_str()), (Some(125), 2, nobody));
-    daemon.check(&["stop", "--running"], 0, "", "lastbyte: no process matches --running\n");
+    daemon.check(
+        &["stop", "--running"],
+        0,
+        "",
+        "lastbyte: nothing that matches --running is running\n",
+    );
     daemon.testchild(&["--session", "s"], "hold");
     let json = daemon.result(&["stop", "--session", "s", "--json"]);
     let outcome: Value = serde_json::from_str(&json).unwrap();
@@ -115,11 +120,14 @@ fn a_wait_for_any_has_the_outcome_of_the_first() {
 fn a_selection_that_matches_nothing_says_so() {
     let daemon = Daemon::start();
     let none = "lastbyte: no process matches --session 'a b' --failed\n";
-    for (command, code) in [("show", 3), ("logs", 3), ("wait", 3), ("stop", 0), ("forget", 0)] {
+    for (command, code) in [("show", 3), ("logs", 3), ("wait", 3), ("forget", 0)] {
         daemon.check(&[command, "--failed", "--session", "a b"], code, "", none);
     }
+    // These leave out what has ended.
+    let none = "lastbyte: nothing that matches --session 'a b' --failed is running\n";
+    daemon.check(&["stop", "--failed", "--session", "a b"], 0, "", none);
     daemon.check(&["signal", "--failed", "--session", "a b", "TERM"], 3, "", none);
-    daemon.check(&["stop", "--all"], 0, "", "lastbyte: there are no processes\n");
+    daemon.check(&["stop", "--all"], 0, "", "lastbyte: nothing is running\n");
     let nothing = "lastbyte: give a process id or name, or a selection like --failed or --session; \
                    `lastbyte ps` lists processes\n";
     daemon.check(&["stop"], 2, "", nothing);

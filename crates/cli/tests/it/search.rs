@@ -45,3 +45,12 @@ fn a_search_matches_what_a_person_sees_and_raw_the_bytes() {
     let raw = daemon.result(&["search", "--raw", &id, "^\\x1b.*ror$"]);
     assert_eq!(raw, "0:\\u{1b}[31mer\\u{1b}[0mror\n");
 }
+
+/// One request reads 64 MiB at most.
+#[test]
+fn a_search_goes_on_to_the_end_of_a_large_output() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--quota", "100MB"], "write-bytes 70000000 then print \\nTHE_END");
+    daemon.result(&["wait", &id]);
+    daemon.check(&["search", "--raw", &id, "^THE_END$"], 0, "70000001:THE_END\n", "");
+}

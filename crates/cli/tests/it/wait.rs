@@ -112,3 +112,12 @@ fn a_terminal_shows_a_status_line_while_it_waits() {
     let shown = daemon.result(&["logs", &quiet]);
     assert!(shown.starts_with('{') && !shown.contains('\u{1b}'), "{shown:?}");
 }
+
+#[test]
+fn a_pattern_is_looked_for_from_a_byte_on() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--stdin-open"], "print one\\n then await-eof then print two\\n");
+    daemon.check(&["wait", &id, "--pattern", "one|two"], 0, "one\n", "");
+    daemon.result(&["write", &id, "--close"]);
+    daemon.check(&["wait", &id, "--pattern", "one|two", "--from", "4"], 0, "two\n", "");
+}
