@@ -2,6 +2,7 @@
 
 mod app_server;
 mod attach;
+mod complete;
 pub(crate) mod config;
 mod doctor;
 mod events;
@@ -62,6 +63,8 @@ enum Subcommand {
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
     Man(generate::ManArgs),
+    #[command(hide = true)]
+    Complete(complete::Args),
     /// Print the help of all commands as one page
     #[command(hide = true)]
     CliDoc,
@@ -124,6 +127,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Config(args) => config::run(&args),
         Subcommand::Doctor(args) => doctor::run(&args),
         Subcommand::Completions(args) => generate::completions(&args, program()),
+        Subcommand::Complete(args) => asking(complete::run(&args)),
         Subcommand::Man(args) => generate::man(&args, program()),
         Subcommand::CliDoc => generate::cli_doc(program()),
         Subcommand::WorkerVersion => print::result(own_versions()).map(|()| 0),

@@ -9,10 +9,13 @@ use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
 
+use super::complete;
 use crate::exit_code::help;
 use crate::print;
 
 /// Print shell completions
+///
+/// They also complete ids, names, sessions and labels of the processes that the server knows.
 ///
 /// bash: add `source <(lastbyte completions bash)` to ~/.bashrc
 /// zsh:  add `source <(lastbyte completions zsh)` to ~/.zshrc, after compinit
@@ -30,7 +33,8 @@ pub(crate) fn completions(args: &CompletionsArgs, mut program: Command) -> anyho
     let shell: Shell = args.shell.parse().map_err(anyhow::Error::msg)?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "lastbyte", &mut script);
-    print::result(script)?;
+    let script = String::from_utf8(script).context("the script is not UTF-8")?;
+    print::result(complete::extend(shell, script, &program))?;
     Ok(0)
 }
 
