@@ -15,7 +15,7 @@ use lastbyte_output::log::Quota;
 use lastbyte_sys::pty::WindowSize;
 
 use crate::Id;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Enforcement, Sandbox};
 use crate::stop::StopPolicy;
 
 /// A command and all its settings.
@@ -66,6 +66,10 @@ pub struct Spec {
     pub stop: StopPolicy,
     /// The policy that it and all its children are held to.
     pub sandbox: Sandbox,
+    /// `None` for a policy without restrictions, and wherever `limits` is `None`.
+    pub enforcement: Option<Enforcement>,
+    /// `None` for a process that an earlier version started.
+    pub limits: Option<Limits>,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub name: Option<Name>,
@@ -118,6 +122,15 @@ pub struct Timeouts {
     pub wall: Option<Duration>,
     /// From the last byte of output on any stream.
     pub idle: Option<Duration>,
+}
+
+/// How long a command may run and how much of its output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub timeouts: Timeouts,
+    pub on_timeout: OnTimeout,
+    pub quota: Quota,
+    pub on_quota: OnQuota,
 }
 
 /// What to do with a command that takes too long.
@@ -205,6 +218,11 @@ impl Launch {
         Self::new(Program::Argv(argv.into_iter().map(Into::into).collect()))
     }
 
+    pub(crate) fn limits(&self) -> Limits {
+        let Self { timeouts, on_timeout, quota, on_quota, .. } = *self;
+        Limits { timeouts, on_timeout, quota, on_quota }
+    }
+
     /// The variables that it sets or removes.
     pub(crate) fn env_names(&self) -> impl Iterator<Item = &OsString> {
         let edited = self.env.iter().map(|edit| match edit {
@@ -225,6 +243,8 @@ impl Spec {
             streams: launch.streams,
             stop: launch.stop,
             sandbox: launch.sandbox.clone(),
+            enforcement: None,
+            limits: Some(launch.limits()),
             session: launch.session.clone(),
             key: launch.key.clone(),
             name: launch.name.clone(),

@@ -14,7 +14,7 @@ use lastbyte_sys::time::monotonic;
 use lastbyte_sys::{Errno, Signal};
 use tokio::time::Instant;
 
-use crate::launch::{DrainRule, Launch, OnQuota, OnTimeout, Timeouts};
+use crate::launch::{DrainRule, Launch, Limits, OnQuota, OnTimeout, Timeouts};
 use crate::owner::Reason;
 use crate::owner::stdin::EndOfFile;
 use crate::process::ending::Timeout;
@@ -60,11 +60,8 @@ pub(crate) struct Notes(Option<Arc<Slot>>);
 /// What is noted of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
-    pub(crate) timeouts: Timeouts,
-    pub(crate) on_timeout: OnTimeout,
+    pub(crate) limits: Limits,
     pub(crate) drain: DrainRule,
-    pub(crate) quota: Quota,
-    pub(crate) on_quota: OnQuota,
     pub(crate) outlives_server: bool,
 }
 
@@ -81,8 +78,8 @@ const NEVER: u64 = u64::MAX;
 
 impl Terms {
     pub(crate) fn new(launch: &Launch) -> Self {
-        let Launch { timeouts, on_timeout, drain, quota, on_quota, outlives_server, .. } = *launch;
-        Self { timeouts, on_timeout, drain, quota, on_quota, outlives_server }
+        let Launch { drain, outlives_server, .. } = *launch;
+        Self { limits: launch.limits(), drain, outlives_server }
     }
 }
 
@@ -114,7 +111,8 @@ impl Notes {
         if self.0.is_none() {
             return;
         }
-        let Terms { timeouts, on_timeout, drain, quota, on_quota, outlives_server } = terms;
+        let Terms { limits, drain, outlives_server } = terms;
+        let Limits { timeouts, on_timeout, quota, on_quota } = limits;
         let DrainRule { quiet_window, limit, holders } = drain;
         self.set(Note::Started, monotonic_of(started));
         self.set(Note::LastOutput, monotonic_of(started));
@@ -138,18 +136,20 @@ impl Notes {
         let timeout = |note| Some(self.get(note)).filter(|nanos| *nanos != NEVER);
         let timeout = |note| timeout(note).map(Duration::from_nanos);
         Terms {
-            timeouts: Timeouts { wall: timeout(Note::Wall), idle: timeout(Note::Idle) },
-            on_timeout: match self.get(Note::OnTimeout) {
-                0 => OnTimeout::Stop,
-                _ => OnTimeout::Background,
+            limits: Limits {
+                timeouts: Timeouts { wall: timeout(Note::Wall), idle: timeout(Note::Idle) },
+                on_timeout: match self.get(Note::OnTimeout) {
+                    0 => OnTimeout::Stop,
+                    _ => OnTimeout::Background,
+                },
+                quota: Quota::new(self.get(Note::Quota)).unwrap_or(Quota::DEFAULT),
+                on_quota: if self.get(Note::OnQuota) == 0 { OnQuota::Drop } else { OnQuota::Block },
             },
             drain: DrainRule {
                 quiet_window: time(Note::QuietWindow),
                 limit: time(Note::DrainLimit),
                 holders: time(Note::HoldersLimit),
             },
-            quota: Quota::new(self.get(Note::Quota)).unwrap_or(Quota::DEFAULT),
-            on_quota: if self.get(Note::OnQuota) == 0 { OnQuota::Drop } else { OnQuota::Block },
             outlives_server: self.get(Note::Outlives) != 0,
         }
     }
@@ -303,11 +303,13 @@ mod tests {
         let wall = Some(Duration::from_millis(1500));
         for (wall, on_quota) in [(wall, OnQuota::Block), (None, OnQuota::Drop)] {
             let terms = Terms {
-                timeouts: Timeouts { wall, idle: None },
-                on_timeout: OnTimeout::Background,
+                limits: Limits {
+                    timeouts: Timeouts { wall, idle: None },
+                    on_timeout: OnTimeout::Background,
+                    quota: Quota::new(1 << 20).unwrap(),
+                    on_quota,
+                },
                 drain: DrainRule::default(),
-                quota: Quota::new(1 << 20).unwrap(),
-                on_quota,
                 outlives_server: wall.is_some(),
             };
             notes.write(terms, Instant::now(), (None, 5));

@@ -90,7 +90,7 @@ impl Inner {
         let first_hold = Mutex::new(holds.as_ref().map(|holds| holds.hold(floor)));
         let (_, last_output) = notes.instants().unwrap_or((begun.clock, begun.clock));
         let timers = match timed_out_at {
-            None => Timers::new(terms.timeouts, begun.clock, last_output),
+            None => Timers::new(terms.limits.timeouts, begun.clock, last_output),
             Some(_) => Timers::NEVER,
         };
         share.set(pump.log().kept());
@@ -112,7 +112,7 @@ impl Inner {
             child,
             stdin,
             timers,
-            on_timeout: terms.on_timeout,
+            on_timeout: terms.limits.on_timeout,
             policy: spec.stop,
             stopping: None,
             backstop: None,

@@ -304,7 +304,8 @@ impl Inner {
         let plan = Plan::new(id, launch, workdir, base)?;
         let Plan { mut request, cwd, tmpdir, mut warnings } = plan;
         let confined = self.sandboxes.confinement(&launch.sandbox, &cwd, tmpdir.as_deref())?;
-        if let Some(Confined { confinement, warning }) = confined {
+        let enforcement = confined.as_ref().map(|confined| confined.enforcement);
+        if let Some(Confined { confinement, enforcement: _, warning }) = confined {
             request.confinement = Some(confinement);
             warnings.extend(warning);
         }
@@ -333,7 +334,8 @@ impl Inner {
         // Until `started` is written down.
         let gate = gates.and_then(|gates| gates.make(id));
         request.gate = gate.as_ref().and_then(Gate::for_child);
-        let spec = Arc::new(Spec::new(id, launch, cwd, begun.wall));
+        let spec = Spec { enforcement, ..Spec::new(id, launch, cwd, begun.wall) };
+        let spec = Arc::new(spec);
         let entry = self.write_down(launch, &spec, cgroup, prepared.pump.log().number());
         let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();
         let child = match self.spawner.spawn(request, childs).await {

@@ -126,7 +126,7 @@ impl Inner {
         let (input, slot) = (ends.input.take(), notes.slot());
         let resume = |accepted| StdinQueue::resume(input, accepted, notes.stdin(), slot);
         let stdin = ends.accepted.take().map(resume).transpose()?;
-        let holds = match terms.on_quota {
+        let holds = match terms.limits.on_quota {
             OnQuota::Drop => None,
             OnQuota::Block => Some(Holds::new(notes.clone())),
         };
@@ -259,7 +259,7 @@ impl Inner {
         let number = past.launched.log.ok_or(io::ErrorKind::NotFound)?;
         let place = LogPlace::new(&self.log_folder(), number);
         let (streams, started) = (log_streams(spec.streams), unix_ms(spec.started));
-        Writer::resume(place, streams, terms.quota, started, progress)
+        Writer::resume(place, streams, terms.limits.quota, started, progress)
     }
 }
 

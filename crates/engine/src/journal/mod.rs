@@ -10,7 +10,7 @@
 //! machine. The record of a launch never has the value of an environment variable. Short output is part
 //! of the record of an ending, and is removed with the process.
 //!
-//! `record` is one fact, `codec`, `ending` and `sandbox` turn it into bytes, `frames` add length and
+//! `record` is one fact, `codec`, `ending`, `limits` and `sandbox` turn it into bytes, `frames` add length and
 //! checksum, `store` writes them or keeps them until there is disk space, `file` opens and appends,
 //! `replay` reads. `maintenance` and `compaction` write a smaller file while the journal is in use,
 //! with `live` and `reserve`. `entry` is what one process writes, `fingerprint` compares
@@ -24,6 +24,7 @@ mod entry;
 mod file;
 mod fingerprint;
 mod frames;
+mod limits;
 mod live;
 mod lock;
 mod maintenance;

@@ -14,6 +14,7 @@ use super::ending::{
 };
 use super::fingerprint::{Fingerprint, HashKey, encode_program, encode_streams};
 use super::frames::split;
+use super::limits::{decode_enforcement, decode_limits, encode_enforcement, encode_limits};
 use super::sandbox::{decode_sandbox, encode_sandbox};
 use crate::Id;
 use crate::launch::{Key, Name, Program, Session, Spec, Streams};
@@ -64,6 +65,8 @@ impl Launched {
             streams,
             stop,
             sandbox,
+            enforcement,
+            limits,
             session,
             key,
             name,
@@ -89,8 +92,24 @@ impl Launched {
         to.option(self.cgroup.as_ref(), Encoder::os);
         encode_sandbox(sandbox, to);
         to.option(self.log, Encoder::u64);
-        // Last, and in a record of another kind: earlier programs read a launch without a name.
-        name.iter().for_each(|name| to.text(&name.0));
+        // Last, and in records of other kinds: what earlier programs wrote they can still read.
+        match limits {
+            None => name.iter().for_each(|name| to.text(&name.0)),
+            Some(limits) => {
+                to.option(name.as_ref(), |to, name| to.text(&name.0));
+                encode_limits(*limits, to);
+                to.option(*enforcement, encode_enforcement);
+            }
+        }
+    }
+
+    /// The kind of its record.
+    fn kind(&self) -> u8 {
+        match (&self.spec.limits, &self.spec.name) {
+            (Some(_), _) => 7,
+            (None, Some(_)) => 6,
+            (None, None) => 0,
+        }
     }
 
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
@@ -118,6 +137,8 @@ impl Launched {
             streams,
             stop,
             sandbox,
+            enforcement: None,
+            limits: None,
             session,
             key,
             name: None,
@@ -129,6 +150,15 @@ impl Launched {
     fn decode_named(from: &mut Decoder<'_>) -> Option<Self> {
         let mut launched = Self::decode(from)?;
         Arc::make_mut(&mut launched.spec).name = Some(Name(from.text()?));
+        Some(launched)
+    }
+
+    fn decode_limited(from: &mut Decoder<'_>) -> Option<Self> {
+        let mut launched = Self::decode(from)?;
+        let spec = Arc::make_mut(&mut launched.spec);
+        spec.name = from.option(Decoder::text)?.map(Name);
+        spec.limits = Some(decode_limits(from)?);
+        spec.enforcement = from.option(decode_enforcement)?;
         Some(launched)
     }
 }
@@ -160,8 +190,7 @@ impl Record {
         let mut to = Encoder::default();
         to.u8(VERSION);
         to.u8(match self {
-            Self::Launched(launched) if launched.spec.name.is_some() => 6,
-            Self::Launched(_) => 0,
+            Self::Launched(launched) => launched.kind(),
             Self::Started { .. } => 1,
             Self::Failed { .. } => 2,
             Self::Ended { .. } => 3,
@@ -205,6 +234,7 @@ impl Record {
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
             (VERSION, 6) => Self::Launched(Box::new(Launched::decode_named(&mut from)?)),
+            (VERSION, 7) => Self::Launched(Box::new(Launched::decode_limited(&mut from)?)),
             _ => return None,
         };
         from.end()?;

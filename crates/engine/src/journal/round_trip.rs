@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
 
-use lastbyte_output::log::{Dropped, Failed, ShortLog, Stamp, Stream};
+use lastbyte_output::log::{Dropped, Failed, Quota, ShortLog, Stamp, Stream};
 use lastbyte_sys::pty::WindowSize;
 use lastbyte_sys::{Errno, Signal};
 use proptest::prelude::*;
@@ -17,12 +17,14 @@ use super::ending::encode_dropped;
 use super::fingerprint::Fingerprint;
 use super::record::{Launched, Record, VERSION};
 use crate::Id;
-use crate::launch::{Key, Name, Program, Session, Spec, Streams};
+use crate::launch::{
+    Key, Limits, Name, OnQuota, OnTimeout, Program, Session, Spec, Streams, Timeouts,
+};
 use crate::process::ending::Ending;
 use crate::process::ending::{
     Cause, Closing, End, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
-use crate::sandbox::{Network, Sandbox, StartupFiles, Workspace};
+use crate::sandbox::{Enforcement, Network, Sandbox, StartupFiles, Workspace};
 use crate::stop::{StopPolicy, Verb};
 
 fn id() -> impl Strategy<Value = Id> {
@@ -53,6 +55,20 @@ fn streams() -> impl Strategy<Value = Streams> {
     prop_oneof![Just(Streams::Merged), Just(Streams::Split), size.prop_map(Streams::Pty)]
 }
 
+/// With the enforcement, which is known only with them.
+fn limits() -> impl Strategy<Value = Option<(Limits, Option<Enforcement>)>> {
+    let timeout = || prop::option::of(any::<Duration>());
+    let on_timeout = prop::sample::select(vec![OnTimeout::Stop, OnTimeout::Background]);
+    let on_quota = prop::sample::select(vec![OnQuota::Drop, OnQuota::Block]);
+    let enforcement = prop::option::of(prop::sample::select(Enforcement::ALL.to_vec()));
+    let limits = (timeout(), timeout(), on_timeout, Quota::LEAST.., on_quota, enforcement);
+    prop::option::of(limits.prop_map(|(wall, idle, on_timeout, quota, on_quota, enforcement)| {
+        let timeouts = Timeouts { wall, idle };
+        let quota = Quota::new(quota).unwrap();
+        (Limits { timeouts, on_timeout, quota, on_quota }, enforcement)
+    }))
+}
+
 fn launched() -> impl Strategy<Value = Launched> {
     let program = prop_oneof![
         prop::collection::vec(os(), 0..4).prop_map(Program::Argv),
@@ -68,12 +84,13 @@ fn launched() -> impl Strategy<Value = Launched> {
     let cgroup = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
     let log = prop::option::of(any::<u64>());
-    (what, (name, labels), streams(), time(), stop, (cgroup, log), sandbox()).prop_map(
-        |(what, (name, labels), streams, started, stop, (cgroup, log), sandbox)| {
+    (what, (name, labels), streams(), time(), (stop, limits()), (cgroup, log), sandbox()).prop_map(
+        |(what, (name, labels), streams, started, (stop, limits), (cgroup, log), sandbox)| {
             let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
             let (key, fingerprint) = key.unzip();
+            let (limits, enforcement) = limits.unzip();
             let spec = Spec {
                 id,
                 started,
@@ -83,6 +100,8 @@ fn launched() -> impl Strategy<Value = Launched> {
                 streams,
                 stop,
                 sandbox,
+                enforcement: enforcement.flatten(),
+                limits,
                 session,
                 key,
                 name,
@@ -260,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..6) {
+    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..8) {
         bytes.splice(..0, [VERSION, kind]);
         _ = Record::decode(&bytes);
     }

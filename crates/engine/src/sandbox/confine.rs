@@ -50,6 +50,7 @@ struct OwnFolders {
 #[derive(Debug)]
 pub(crate) struct Confined {
     pub(crate) confinement: Arc<Confinement>,
+    pub(crate) enforcement: Enforcement,
     pub(crate) warning: Option<Warning>,
 }
 
@@ -100,7 +101,7 @@ impl Sandboxes {
         let roots = plan.roots.iter().map(|root| (root.as_path(), plan.files[root]));
         let added = self.written.add(&roots.collect::<Vec<_>>(), SystemTime::now());
         added.map_err(|error| self.unrecorded(&error))?;
-        Ok(Some(Confined { confinement, warning }))
+        Ok(Some(Confined { confinement, enforcement: found.enforcement, warning }))
     }
 
     fn unrecorded(&self, error: &io::Error) -> SandboxError {

@@ -116,6 +116,7 @@ fn check(engine: &Engine, name: &str, status: Status, want: &[u8]) -> Process {
         (Some("/"), "a session")
     );
     assert_eq!(spec.stop, StopPolicy { signal: Signal::INT, grace: Duration::from_millis(1500) });
+    assert_eq!((spec.limits, spec.enforcement), (None, None), "not known of an earlier version");
     assert!(process.pid() > 0 && spec.started == ending.times.started, "{name}");
     if spec.streams == Streams::Merged {
         assert!(read(&process, &snapshot, 0..snapshot.extent.len) == want, "{name}");

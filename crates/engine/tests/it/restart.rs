@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use lastbyte_engine::{
     Delivery, Difference, Engine, EnvEdit, EventKind, Field, Filter, ForgetError, Id, Kept, Key,
-    Launch, LogSource, LostWhy, OnTimeout, Retention, Session, Settings, Signal, SpawnFuture,
-    Spawner, StartError, Status, StopPolicy, Streams, Verb, WriteError,
+    Launch, Limits, LogSource, LostWhy, OnTimeout, Retention, Session, Settings, Signal,
+    SpawnFuture, Spawner, StartError, Status, StopPolicy, Streams, Timeouts, Verb, WriteError,
 };
-use lastbyte_output::log::{Piece, Stream};
+use lastbyte_output::log::{Piece, Quota, Stream};
 use lastbyte_output::views::Source;
 use lastbyte_sys::spawn::{ChildEnds, Request};
 use lastbyte_testkit::{eventually, is_alive, pattern_bytes};
@@ -27,6 +27,11 @@ async fn ended_processes_are_unchanged_after_a_restart() {
     split.streams = Streams::Split;
     split.session = Some(Session("s".into()));
     split.labels = [("l".to_owned(), "v".to_owned())].into();
+    split.timeouts = Timeouts { wall: Some(HOUR), idle: Some(2 * HOUR) };
+    split.on_timeout = OnTimeout::Background;
+    split.quota = Quota::new(1 << 20).unwrap();
+    let Launch { timeouts, on_timeout, quota, on_quota, .. } = split;
+    let limits = Some(Limits { timeouts, on_timeout, quota, on_quota });
     let launches = [split, home.launch("exit 0"), home.launch("print x then kill-self 11")];
     let mut before = Vec::new();
     for launch in launches {
@@ -48,6 +53,7 @@ async fn ended_processes_are_unchanged_after_a_restart() {
         assert_eq!(ids(&engine), old);
         let all: Vec<_> = old.iter().rev().map(|id| engine.get(*id).unwrap()).collect();
         assert_eq!(all.iter().map(facts).collect::<Vec<_>>(), before);
+        assert_eq!(all[0].spec().limits, limits);
         let snapshot = all[0].snapshot();
         assert!(read_stream(&all[0], &snapshot, Stream::Out) == pattern_bytes(0..5000));
         assert!(read_stream(&all[0], &snapshot, Stream::Err) == pattern_bytes(0..700));

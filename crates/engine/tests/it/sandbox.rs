@@ -12,14 +12,15 @@ mod tools;
 use std::path::Path;
 
 use lastbyte_engine::{
-    Enforcement, EnforcementChoice, Engine, Launch, Network, Sandbox, Settings, Signal, Status,
-    Streams, WindowSize, Workspace,
+    Enforcement, EnforcementChoice, Engine, History, Id, Launch, Network, Sandbox, Settings,
+    Signal, Status, Streams, WindowSize, Workspace,
 };
 use lastbyte_testkit::Anchor;
 use tokio::runtime::Runtime;
 
 use crate::enforcements::enforcements_here;
 use crate::fixture::{Fixture, finish_text};
+use crate::home::{close, open};
 
 /// Its state is not in `/tmp`, which every workspace policy can write.
 fn fixture(enforcement: Enforcement) -> Fixture {
@@ -90,6 +91,27 @@ async fn a_terminal_works_under_every_policy() {
             assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
             assert!(text.starts_with("7 33\r\nseen\r\n"), "{text}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_restart_knows_how_a_policy_was_enforced() {
+    for enforcement in enforcements_here() {
+        let state = folder();
+        let mut settings = Settings { history: History::Journal, ..Settings::new(state.path()) };
+        settings.enforcement = EnforcementChoice::Only(enforcement);
+        let engine = Engine::new(settings.clone()).unwrap();
+        let mut ids = Vec::new();
+        for sandbox in [Sandbox::ReadOnly { network: Network::Off }, Sandbox::FullAccess] {
+            let launch = Launch { sandbox, ..Launch::shell("true") };
+            let process = engine.start(launch).await.unwrap().process;
+            process.ended().await;
+            ids.push(process.id());
+        }
+        close(engine).await;
+        let engine = open(settings);
+        let known = |id: &Id| engine.get(*id).unwrap().spec().enforcement;
+        assert_eq!(ids.iter().map(known).collect::<Vec<_>>(), [Some(enforcement), None]);
     }
 }
 
