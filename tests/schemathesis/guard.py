@@ -12,7 +12,7 @@ import narrow
 
 # Requests below one process start nothing.
 BELOW = re.compile(
-    r"/v1/processes/[^/]+/(output|output/(search|times)|follow|attach|survivors|wait|stdin|signal"
+    r"/v1/processes/[^/]+/(output|output/(search|times)|follow|attach|receipt|survivors|wait|stdin|signal"
     r"|stop|resize)"
 )
 OTHERS = re.compile(

@@ -12,10 +12,11 @@ use crate::request::{ApiRequest, Retry, process_path};
 use crate::subscription::Subscription;
 use crate::wire::{
     AttachQuery, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, ListAnswer,
-    ListQuery, ManyAnswer, Output, OutputQuery, Process, ResizeRequest, SearchAnswer, SearchQuery,
-    SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest,
-    StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, UpgradeAnswer, UpgradeRequest, View,
-    Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery,
+    ListQuery, ManyAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest, SearchAnswer,
+    SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer, StartRequest,
+    StopManyRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, UpgradeAnswer,
+    UpgradeRequest, View, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
+    WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
@@ -44,6 +45,11 @@ impl Client {
 
     pub async fn show(&self, id: &str) -> Result<Process, ClientError> {
         self.value(&ApiRequest::get(process_path(id, ""))).await
+    }
+
+    /// What was run, and the hash of its output, which takes as long as reading all of it.
+    pub async fn receipt(&self, id: &str) -> Result<Receipt, ClientError> {
+        self.value(&ApiRequest::get(process_path(id, "/receipt"))).await
     }
 
     /// What lives of its tree.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
-    Cause, Closing, Delivery, End, Ending, Event, EventKind, Holders, JournalState, Kept, Network,
-    Phase, PhaseKind, Process, Program, Reach, Retention, Sandbox, Snapshot, StartError,
-    StartupFiles, Status, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
+    Cause, Closing, Delivery, End, Ending, Enforcement, Event, EventKind, Holders, JournalState,
+    Kept, Limits, Network, OnTimeout, Phase, PhaseKind, Process, Program, Reach, Retention,
+    Sandbox, Snapshot, StartError, StartupFiles, Status, StopPolicy, StopProof, Streams, Survivor,
+    Timeout, Times, Usage, Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -253,6 +254,34 @@ fn usage(usage: &Usage) -> wire::Usage {
         user_ns: ns(usage.user),
         system_ns: ns(usage.system),
         peak_memory: usage.peak_memory,
+    }
+}
+
+pub fn stop_policy(policy: StopPolicy) -> wire::StopPolicy {
+    let StopPolicy { signal, grace } = policy;
+    let number = || signal.number().to_string();
+    let signal = signal.name().map_or_else(number, str::to_owned);
+    wire::StopPolicy { signal: Some(signal), grace_ms: Some(ms(grace)) }
+}
+
+pub fn limits(limits: Limits) -> wire::ProcessLimits {
+    let Limits { timeouts, on_timeout, quota, on_quota: _ } = limits;
+    wire::ProcessLimits {
+        timeout_ms: timeouts.wall.map(ms),
+        idle_timeout_ms: timeouts.idle.map(ms),
+        on_timeout: match on_timeout {
+            OnTimeout::Stop => wire::OnTimeout::Stop,
+            OnTimeout::Background => wire::OnTimeout::Background,
+        },
+        quota_bytes: quota.bytes(),
+    }
+}
+
+pub fn enforcement(enforcement: Enforcement) -> wire::Enforcement {
+    match enforcement {
+        Enforcement::Mounts => wire::Enforcement::Mounts,
+        Enforcement::UserMounts => wire::Enforcement::UserMounts,
+        Enforcement::Landlock => wire::Enforcement::Landlock,
     }
 }
 

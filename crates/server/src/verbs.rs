@@ -7,6 +7,7 @@ pub mod follow;
 pub mod list;
 mod long_read;
 pub mod read;
+pub mod receipt;
 pub(crate) mod refusal;
 pub mod search;
 pub(crate) mod select;

@@ -18,7 +18,7 @@ use crate::ErrorCode::{
 use crate::schema::completed;
 use crate::{
     AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health,
-    ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, ResizeRequest, Root,
+    ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest, Root,
     SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer,
     StartRequest, StopManyRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery,
     UpgradeAnswer, UpgradeRequest, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
@@ -106,6 +106,13 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .query::<ForgetQuery>()
             .empty(204)
             .refused(&[NotEnded, OutputHeld, Failed]),
+        get(
+            "/v1/processes/{id}/receipt",
+            "giveReceipt",
+            "What was run, and the hash of its output",
+        )
+        .json::<Receipt>(200)
+        .refused(&[TooManyWaits, Failed]),
         get("/v1/processes/{id}/survivors", "listSurvivors", "List the live processes of its tree")
             .json::<Vec<Survivor>>(200),
         post(

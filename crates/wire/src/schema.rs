@@ -15,7 +15,7 @@ pub fn schema() -> Value {
         ForgetQuery EventsQuery Event FollowQuery FollowOutput FollowDropped SearchQuery
         SearchAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice UpgradeRequest UpgradeAnswer
         StopManyRequest SignalManyRequest ForgetManyRequest ManyAnswer WaitManyRequest WaitManyAnswer
-        Root Health ErrorBody
+        Receipt Root Health ErrorBody
     }
     completed(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,6 @@
-//! `lastbyte show`: all that is known of processes.
+//! `lastbyte show`: all that is known of processes; `receipt` is the page of `--receipt`.
+
+mod receipt;
 
 use std::io;
 
@@ -25,6 +27,14 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Show what was run, under which terms, and the SHA-256 of all its output
+    ///
+    /// The hash is that of the output of both streams in the order it arrived, without what is
+    /// written after the ending. A process that has not ended has none, and neither has one whose
+    /// output was dropped or may be incomplete. Variables are listed by name, never by value.
+    #[arg(long)]
+    receipt: bool,
+
     #[command(flatten)]
     zone: Zone,
 
@@ -37,8 +47,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let which = args.select.which(&args.ids)?;
     let client = autostart::client_of_history(&args.select.server).await?;
     if let Which::One(id) = &which {
-        let process = client.show(id).await?;
-        args.print(&client, &process).await?;
+        if args.receipt {
+            args.print_receipt(&client, id).await?;
+        } else {
+            args.print(&client, &client.show(id).await?).await?;
+        }
         return Ok(0);
     }
     let Found { processes, code } = args.select.find(&client, &args.ids).await?;
@@ -50,7 +63,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         if nth > 0 && !args.json {
             print::result("\n")?;
         }
-        args.print(&client, process).await?;
+        if args.receipt {
+            args.print_receipt(&client, &process.id).await?;
+        } else {
+            args.print(&client, process).await?;
+        }
     }
     Ok(code)
 }
@@ -65,6 +82,11 @@ impl Args {
             Phase::Draining | Phase::Ended | Phase::Lost => client.survivors(&process.id).await?,
         };
         print::result(page(process, &survivors, self.zone))
+    }
+
+    async fn print_receipt(&self, client: &Client, id: &str) -> anyhow::Result<()> {
+        let receipt = client.receipt(id).await?;
+        print::answer(self.json, &receipt, |receipt| receipt::page(receipt, self.zone))
     }
 }
 

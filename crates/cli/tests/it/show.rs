@@ -1,3 +1,5 @@
+mod receipt;
+
 use lastbyte_testkit::eventually;
 
 use crate::daemon::Daemon;

@@ -8,6 +8,7 @@ mod keys;
 mod many;
 mod openapi;
 mod output;
+mod receipt;
 mod refusals;
 mod sandbox;
 mod search;

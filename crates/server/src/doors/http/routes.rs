@@ -24,7 +24,7 @@ use super::input::Target;
 use super::{attach, events, follow, input, output};
 use crate::metrics::{Answered, page};
 use crate::verbs::refusal::broken;
-use crate::verbs::{control, list, search, start, times, upgrade, wait, write};
+use crate::verbs::{control, list, receipt, search, start, times, upgrade, wait, write};
 use crate::{App, to_wire};
 
 const PROCESSES: &str = "/v1/processes";
@@ -39,6 +39,7 @@ fn routes() -> Vec<Route> {
         Route::post(PROCESSES, start_process),
         Route::get(PROCESS, show_process),
         Route::delete(PROCESS, forget_process),
+        Route::get("/v1/processes/{id}/receipt", give_receipt),
         Route::get("/v1/processes/{id}/output", output::read_output),
         Route::get("/v1/processes/{id}/output/search", search_output),
         Route::get("/v1/processes/{id}/output/times", tell_times),
@@ -157,6 +158,10 @@ async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
 
 async fn show_process(Target(process): Target) -> Answer {
     ok(&list::show(&process))
+}
+
+async fn give_receipt(State(app): State<App>, Target(process): Target) -> Answer {
+    ok(&receipt::receipt(&app, &process).await?)
 }
 
 async fn search_output(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
