@@ -11,6 +11,7 @@ mod bare_daemon;
 mod broken_pipe;
 mod cli_doc;
 mod colour;
+mod coming_from;
 mod completions;
 mod config;
 mod crash;
