@@ -41,7 +41,9 @@ use crate::random::Random;
 use client::{Kept, Native, again};
 use job::{Commands, Job, LABEL};
 use leftovers::Idle;
+pub(crate) use proc::children_of;
 use server::Server;
+pub(crate) use server::{kill, worker_of};
 use tally::{Counts, Tally};
 
 const USAGE: &str = "usage: cargo xtask kill-loop [--kills N] [--seed S] [--upgrade] [--clients N] \

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         ("openapi", []) => documents::write_openapi().map(success),
         ("cli-doc", []) => documents::write_cli_doc().map(success),
         ("empty-route", []) => bench::empty_route().map(success),
+        ("longest-write", [seconds]) => bench::write_and_time(seconds).map(success),
         ("encode-and-write", []) => bench::encode_and_write().map(success),
         ("cost", options) => bench::cost(options),
         ("kill-loop", options) => kill_loop::run(options),

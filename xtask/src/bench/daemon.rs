@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use super::wire::Address;
+use super::wire::{Address, Connection};
 use crate::bench::program;
 
 /// `lastbyte serve` of this build, with a state folder of its own.
@@ -31,12 +31,18 @@ impl Daemon {
     }
 
     /// Starts `lastbyte` with this command, which may wrap it or change its environment.
-    pub(super) fn start_with(mut command: Command) -> Result<Self> {
+    pub(super) fn start_with(command: Command) -> Result<Self> {
+        // One process, which can be measured and is gone when it is killed. Not by a variable, which
+        // every command would inherit.
+        Self::start_as(command, &["serve", "--no-keeper"])
+    }
+
+    /// With these arguments and those that every server here has.
+    pub(super) fn start_as(mut command: Command, arguments: &[&str]) -> Result<Self> {
         let state = tempfile::tempdir()?;
         let child = command
-            // One process, which can be measured and is gone when it is killed. Not by a variable,
-            // which every command would inherit.
-            .args(["serve", "--no-keeper", "--no-auth", "--listen", "127.0.0.1:0", "--state"])
+            .args(arguments)
+            .args(["--no-auth", "--listen", "127.0.0.1:0", "--state"])
             .arg(state.path())
             .args(["--socket".as_ref(), state.path().join("socket").as_os_str()])
             .env("LASTBYTE_LOG", "warn")
@@ -70,6 +76,16 @@ impl Daemon {
 
     pub(super) fn tcp(&self) -> Address {
         Address::Tcp(self.tcp)
+    }
+}
+
+impl Drop for Daemon {
+    /// The keeper, if there is one, would leave its worker behind when it is killed.
+    fn drop(&mut self) {
+        let asked = Connection::open(&self.unix()).and_then(|mut it| it.post("/v1/shutdown", ""));
+        if asked.is_ok() {
+            _ = self.child.0.wait();
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) mod daemon;
 mod fairness;
 mod http;
 mod idle;
+mod keeper;
+mod many;
 mod neglect;
 mod overload;
 pub(crate) mod program;
@@ -28,10 +30,11 @@ use anyhow::{Result, bail};
 pub(crate) use codex::encode_and_write;
 pub(crate) use cost::cost;
 pub(crate) use daemon::empty_route;
+pub(crate) use keeper::write_and_time;
 
 type Benchmark = (&'static str, fn() -> Result<()>);
 
-const ALL: [Benchmark; 11] = [
+const ALL: [Benchmark; 13] = [
     ("spawn", spawn::run),
     ("copy", copy::run),
     ("idle", idle::run),
@@ -43,6 +46,8 @@ const ALL: [Benchmark; 11] = [
     ("overload", overload::run),
     ("coder", coder::run),
     ("codex", codex::run),
+    ("keeper", keeper::run),
+    ("many", many::run),
 ];
 
 /// Runs the named benchmarks, or all.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-pub(super) struct Process {
-    pub(super) pid: u32,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
     pub(super) state: char,
     /// It was cloned and has not executed a program since (`PF_FORKNOEXEC`).
     pub(super) was_cloned_only: bool,
@@ -44,7 +44,7 @@ pub(super) fn all() -> impl Iterator<Item = Process> {
 }
 
 /// Asks the kernel for the children of each thread, which is faster than to look at all processes.
-pub(super) fn children_of(pid: u32) -> Vec<Process> {
+pub(crate) fn children_of(pid: u32) -> Vec<Process> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let listed =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

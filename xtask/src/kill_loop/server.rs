@@ -197,7 +197,7 @@ impl Server {
 }
 
 /// The worker of a keeper, if this is one.
-pub(super) fn worker_of(keeper: u32) -> Option<u32> {
+pub(crate) fn worker_of(keeper: u32) -> Option<u32> {
     let is_worker = |process: &Process| {
         let says_so = |entry: &str| entry.starts_with("LASTBYTE_WORKER=");
         !process.was_cloned_only && proc::environment_has(process.pid, says_so)
@@ -205,7 +205,7 @@ pub(super) fn worker_of(keeper: u32) -> Option<u32> {
     Some(proc::children_of(keeper).into_iter().find(is_worker)?.pid)
 }
 
-pub(super) fn kill(pid: u32) -> Result<()> {
+pub(crate) fn kill(pid: u32) -> Result<()> {
     let pid = Pid::from_raw(pid.cast_signed()).context("no pid")?;
     Ok(kill_process(pid, Signal::KILL)?)
 }
