@@ -33,8 +33,8 @@ pub(crate) enum Error {
     NotQuoted { verb: &'static str, words: Vec<OsString> },
     #[error("{option} is not an option of `lastbyte {verb}`\n\n{fix}", fix = fix(verb, words))]
     ForeignOption { verb: &'static str, option: String, words: Vec<OsString> },
-    #[error("{option} is not an option of `lastbyte {verb}`; {}", instead_of_option(verb, option))]
-    UnknownOption { verb: &'static str, option: String },
+    #[error("{option} is not an option of `lastbyte {command}`; {advice}")]
+    UnknownOption { command: String, option: String, advice: String },
     #[error("{name:?} is not a command; {}", instead_of_command(name).unwrap_or_default())]
     UnknownCommand { name: String },
     #[error("--env takes NAME=VALUE or NAME, and {given:?} does not begin with a name")]
@@ -58,6 +58,8 @@ pub(crate) enum Error {
     IdsAndConditions,
     #[error("no signal given; `lastbyte signal ID TERM` sends TERM")]
     NoSignal,
+    #[error("the signal is the last argument: `lastbyte signal {} {signal}`", ids.join(" "))]
+    SignalFirst { signal: String, ids: Vec<String> },
     #[error("invalid signal {given:?}: {why}")]
     BadSignal { given: String, why: String },
     #[error("invalid directory {given:?}")]
@@ -93,15 +95,39 @@ fn example(verb: &str) -> String {
     )
 }
 
-/// What users of other programs mean by an option.
-fn instead_of_option(verb: &str, option: &str) -> String {
-    match option {
-        "-e" => "to set a variable, use --env NAME=VALUE".into(),
-        "-w" | "-C" | "--workdir" => "to choose a directory, use --cwd DIR".into(),
-        "-t" | "-i" | "-it" => "for a terminal, use --tty".into(),
-        "-d" | "--detach" => "to run in the background, use `lastbyte start`".into(),
-        _ => format!("see `lastbyte {verb} --help`"),
-    }
+/// What users of other programs mean by an option. `number` is what they gave with it, if it is one.
+fn instead_of_option(command: &str, option: &str, number: Option<&str>) -> Option<String> {
+    let count = number.unwrap_or("COUNT");
+    let time = number.map_or("TIME".into(), |number| format!("{number}s"));
+    Some(match (command, option) {
+        ("run" | "start", "-e") => "to set a variable, use --env NAME=VALUE".into(),
+        ("run" | "start", "-w" | "-C" | "--workdir") => {
+            "to choose a directory, use --cwd DIR".into()
+        }
+        ("run", "-t" | "-i") => "for a terminal, use --tty".into(),
+        ("start", "-t") => "for a terminal, use --interactive".into(),
+        ("run", "-d" | "--detach") => "to run in the background, use `lastbyte start`".into(),
+        ("start", "-d" | "--detach") => {
+            "leave it out: `lastbyte start` always runs in the background".into()
+        }
+        ("run", "--name") => "to name a process, use `lastbyte start --name NAME`".into(),
+        ("run", "--rm") => "leave it out: `lastbyte run` keeps no output".into(),
+        ("start", "--rm") => "leave it out: the server forgets ended processes by itself".into(),
+        ("logs", "-n" | "--lines") => format!("for the last lines, use --tail {count}"),
+        ("stop", "-t" | "--time" | "--timeout") => {
+            format!("to choose how long to wait before KILL, use --grace {time}")
+        }
+        ("stop", "-f" | "--force" | "-9") => "to kill at once, use --grace 0s".into(),
+        ("stop", "-s") => "to choose the signal, use --signal SIGNAL".into(),
+        ("signal", "-s" | "--signal") => {
+            "the signal is the last argument: `lastbyte signal ID KILL`".into()
+        }
+        ("wait", "-t") => format!("to wait no longer than this, use --timeout {time}"),
+        ("ps", "-a" | "--all") => "leave it out: `lastbyte ps` lists ended processes too".into(),
+        ("ps", "-q" | "--quiet") => "`lastbyte ps --json` prints whole ids".into(),
+        ("forget", "-f" | "--force") => "to stop running processes first, use --stop".into(),
+        _ => return None,
+    })
 }
 
 /// What users of other programs mean by a command. clap goes by spelling: it offers `stop` for `top`.
@@ -112,7 +138,17 @@ fn instead_of_command(name: &str) -> Option<&'static str> {
         "inspect" | "info" => "`lastbyte show ID` shows a process",
         "log" | "tail" | "follow" | "output" => "`lastbyte logs -f ID` follows the output",
         "kill" | "terminate" => "`lastbyte stop ID` stops a process and everything it started",
-        "exec" | "add" => "`lastbyte run` runs a command, `lastbyte start` in the background",
+        "exec" | "add" | "create" | "new" => {
+            "`lastbyte run` runs a command, `lastbyte start` in the background"
+        }
+        "restart" => "`lastbyte stop ID` stops a process; then start its command again",
+        "stats" => "`lastbyte ps --watch` shows what is running, `lastbyte show ID` what it used",
+        "pause" | "suspend" => "`lastbyte signal ID STOP` suspends a process",
+        "unpause" | "resume" => "`lastbyte signal ID CONT` resumes a suspended process",
+        "port" => "`lastbyte wait ID --port PORT` waits until a process listens",
+        "detach" => "`Ctrl-\\` detaches from a process on a terminal",
+        "history" => "`lastbyte ps` lists processes, ended ones too",
+        "version" => "`lastbyte --version` prints the version",
         "rm" | "remove" | "clean" => "`lastbyte forget ID` removes an ended process and its output",
         "send" | "input" => "`lastbyte write ID` writes to a process",
         _ => return None,
@@ -135,28 +171,12 @@ fn without_dash(word: &OsStr) -> OsString {
 
 /// Prints the error that clap found, or the help that was requested; returns the exit code.
 pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
-    let words = words_to_run(program);
-    match (error.kind(), words) {
-        (ErrorKind::UnknownArgument, Some((verb, words)))
-            if text_of(error, ContextKind::SuggestedArg).is_none() =>
-        {
-            let option = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
-            let is_it = |word: &OsString| word.to_string_lossy().starts_with(&option);
-            print::message(if words.iter().any(is_it) {
-                Error::ForeignOption { verb, option, words }
-            } else {
-                Error::UnknownOption { verb, option }
-            });
-        }
-        (ErrorKind::InvalidSubcommand, _) if instead_of_command(&command_in(error)).is_some() => {
-            print::message(Error::UnknownCommand { name: command_in(error) });
-        }
-        // `lastbyte run df -h` must not do nothing and call it a success.
-        (ErrorKind::DisplayHelp, Some((verb, words))) => {
-            let option = words.last().map(|word| word.display().to_string()).unwrap_or_default();
-            print::message(Error::ForeignOption { verb, option, words });
-        }
-        (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, _) => {
+    if let Some(own) = own_explanation(error, program) {
+        print::message(own);
+        return exit_code::USAGE;
+    }
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return match error.print().and_then(|()| io::stdout().flush()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                     print::message(format_args!("cannot write to standard output: {error}"));
@@ -165,7 +185,7 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
                 Ok(()) | Err(_) => 0,
             };
         }
-        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             _ = error.print(); // on stderr, where a failure could not be reported
         }
         _ => {
@@ -176,6 +196,68 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
     exit_code::USAGE
 }
 
+/// What is wrong, if we can say it better than clap.
+fn own_explanation(error: &clap::Error, program: &clap::Command) -> Option<Error> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => unknown_option(error, program),
+        ErrorKind::InvalidSubcommand => {
+            let name = text_of(error, ContextKind::InvalidSubcommand)?;
+            instead_of_command(&name)?;
+            Some(Error::UnknownCommand { name })
+        }
+        // `lastbyte run df -h` must not do nothing and call it a success.
+        ErrorKind::DisplayHelp => {
+            let (verb, words) = words_to_run(program)?;
+            let option = words.last().map(|word| word.display().to_string()).unwrap_or_default();
+            Some(Error::ForeignOption { verb, option, words })
+        }
+        _ => None,
+    }
+}
+
+/// `None` if it is no option, or misspelt.
+fn unknown_option(error: &clap::Error, program: &clap::Command) -> Option<Error> {
+    let option = text_of(error, ContextKind::InvalidArg).filter(|it| it.starts_with('-'))?;
+    let is_it = |word: &OsString| word.to_string_lossy().starts_with(&option);
+    let is_misspelt = error.get(ContextKind::SuggestedArg).is_some();
+    if let Some((verb, words)) = words_to_run(program)
+        && words.iter().any(is_it)
+    {
+        return (!is_misspelt).then_some(Error::ForeignOption { verb, option, words });
+    }
+    let command = called_command(program)?;
+    let number = number_with(&option);
+    let advice = match instead_of_option(&command, &option, number.as_deref()) {
+        Some(advice) => advice,
+        None if is_misspelt => return None,
+        None => format!("see `lastbyte {command} --help`"),
+    };
+    Some(Error::UnknownOption { command, option, advice })
+}
+
+/// The words of the command that was called, without its arguments: `run`, or `config show`.
+fn called_command(program: &clap::Command) -> Option<String> {
+    let (mut names, mut command) = (Vec::new(), program);
+    for word in std::env::args_os().skip(1) {
+        if let Some(below) = command.find_subcommand(&word) {
+            names.push(below.get_name());
+            command = below;
+        } else if !names.is_empty() {
+            break;
+        }
+    }
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+/// The number given with an option: `-n 10`, `-n10` or `--lines=10`.
+fn number_with(option: &str) -> Option<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut words = words.skip_while(|word| !word.starts_with(option));
+    let own = words.next()?[option.len()..].trim_start_matches('=').to_owned();
+    let number = if own.is_empty() { words.next()? } else { own };
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number)
+}
+
 /// The words of a call that runs a command, from the first that is neither an option nor an
 /// option's value.
 fn words_to_run(program: &clap::Command) -> Option<(&'static str, Vec<OsString>)> {
@@ -184,8 +266,11 @@ fn words_to_run(program: &clap::Command) -> Option<(&'static str, Vec<OsString>)
     let verb = VERBS.into_iter().find(|verb| name == *verb)?;
     let command = program.find_subcommand(name)?;
     let takes_value = |word: &OsStr| {
-        let long = word.to_str().and_then(|word| word.strip_prefix("--"));
-        command.get_arguments().any(|arg| arg.get_long() == long && arg.get_action().takes_values())
+        let Some(long) = word.to_str().and_then(|word| word.strip_prefix("--")) else {
+            return false;
+        };
+        let mut options = command.get_arguments();
+        options.any(|arg| arg.get_long() == Some(long) && arg.get_action().takes_values())
     };
     let mut words = words.peekable();
     while let Some(word) = words.next_if(|word| word.as_encoded_bytes().starts_with(b"-")) {
@@ -204,11 +289,6 @@ fn words_to_run(program: &clap::Command) -> Option<(&'static str, Vec<OsString>)
 pub(crate) fn program_is_shell_text() -> bool {
     let words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     matches!(words.as_slice(), [word] if word.as_encoded_bytes().contains(&b' '))
-}
-
-/// The name that is no command.
-fn command_in(error: &clap::Error) -> String {
-    text_of(error, ContextKind::InvalidSubcommand).unwrap_or_default()
 }
 
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {

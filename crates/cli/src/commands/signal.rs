@@ -64,6 +64,11 @@ fn parse_signal(text: &str, ids: &[String]) -> Result<Signal, usage::Error> {
     signal.map_err(|error| match ids {
         // An id without a signal.
         [] => usage::Error::NoSignal,
+        // As kill(1) takes it.
+        [first, rest @ ..] if first.parse::<Signal>().is_ok() => {
+            let ids = rest.iter().map(String::as_str).chain([text]).map(usage::quoted).collect();
+            usage::Error::SignalFirst { signal: first.clone(), ids }
+        }
         _ => usage::Error::BadSignal { given: text.to_owned(), why: error.to_string() },
     })
 }

@@ -75,8 +75,49 @@ fn the_value_of_an_unknown_option_is_not_mistaken_for_the_command() {
 }
 
 #[test]
+fn an_option_of_another_program_is_answered_with_ours() {
+    for (arguments, advice) in [
+        ("run -d true", "to run in the background, use `lastbyte start`"),
+        ("run -it sh", "for a terminal, use --tty"),
+        ("run --name web true", "to name a process, use `lastbyte start --name NAME`"),
+        ("start -d true", "leave it out: `lastbyte start` always runs in the background"),
+        ("logs -n 10 web", "for the last lines, use --tail 10"),
+        ("--color never logs -n10 web", "for the last lines, use --tail 10"),
+        ("logs --lines=5 web", "for the last lines, use --tail 5"),
+        ("logs web -n", "for the last lines, use --tail COUNT"),
+        ("stop -t 5 web", "to choose how long to wait before KILL, use --grace 5s"),
+        ("stop --force web", "to kill at once, use --grace 0s"),
+        ("signal -s KILL web", "the signal is the last argument: `lastbyte signal ID KILL`"),
+        ("ps -a", "leave it out: `lastbyte ps` lists ended processes too"),
+        ("attach --no-stdin web", "see `lastbyte attach --help`"),
+        ("config show --bogus", "see `lastbyte config show --help`"),
+    ] {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let refused = finish(Fixture::new().lastbyte(&words));
+        let said = refused.stderr.strip_suffix('\n').and_then(|said| said.split_once("`; "));
+        assert_eq!((refused.code, said.unwrap().1), (Some(2), advice), "{arguments}");
+        assert!(!refused.stderr.contains("tip:"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_signal_before_the_ids_is_answered_with_the_right_order() {
+    for (words, want) in [
+        (["signal", "-9", "web", "db"].as_slice(), "web db 9"),
+        (&["signal", "KILL", "web"], "web KILL"),
+    ] {
+        let refused = finish(Fixture::new().lastbyte(words));
+        let want = format!("lastbyte: the signal is the last argument: `lastbyte signal {want}`\n");
+        assert_eq!((refused.code, refused.stderr), (Some(2), want));
+    }
+}
+
+#[test]
 fn a_command_of_another_program_is_answered_with_ours() {
     for (name, advice) in [
+        ("restart", "`lastbyte stop ID` stops a process; then start its command again"),
+        ("stats", "`lastbyte ps --watch` shows what is running, `lastbyte show ID` what it used"),
+        ("pause", "`lastbyte signal ID STOP` suspends a process"),
         ("top", "`lastbyte ps --watch` shows what is running"),
         ("kill", "`lastbyte stop ID` stops a process and everything it started"),
     ] {
