@@ -9,6 +9,8 @@ use std::pin::pin;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{Content, Ending, OutputQuery, Range, TimesQuery, View};
 use regex::bytes::Regex;
+use rustix::stdio::stdout;
+use rustix::termios::isatty;
 
 use self::source::Source;
 use crate::exit_code::help::{self, Code};
@@ -31,7 +33,8 @@ use crate::{autostart, client_error, exit_code, format, print, timestamp, units}
 /// dropped bytes end a line, and what follows starts a new one.
 ///
 /// The lines of several processes have the name of the process before them, or the end of its id. They
-/// are printed one process after the other, with -f as they come.
+/// are printed one process after the other, with -f as they come. On a terminal they are printed as with
+/// --plain, so that no `\r` or escape sequence overwrites a name; in a pipe no byte is changed.
 ///
 /// Times are known to a tenth of a second: --since may start that much too early, and --timestamps may
 /// show a time that is that much too early.
@@ -186,6 +189,11 @@ impl Args {
         } else {
             LineText::Bytes
         }
+    }
+
+    /// The same for lines behind a name, which a `\r` would overwrite on a terminal.
+    fn named_line_text(&self) -> LineText {
+        if isatty(stdout()) && !self.text.raw { LineText::ShowPlain } else { self.line_text() }
     }
 
     /// Says that bytes are missing.

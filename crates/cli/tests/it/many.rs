@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::daemon::Daemon;
 use crate::harness::start;
+use crate::pty::Pty;
 
 #[test]
 fn of_fifty_jobs_the_three_that_fail_are_found_and_shown_in_two_commands() {
@@ -53,6 +54,20 @@ fn lines_of_several_logs_have_the_name_of_their_process() {
     let json = daemon.result(&["logs", "web", &other, "--json"]);
     let ids: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(ids.iter().any(|piece| piece["process"] == other), "{json}");
+}
+
+#[test]
+fn on_a_terminal_a_carriage_return_does_not_overwrite_the_name() {
+    let daemon = Daemon::start();
+    daemon.testchild(&["--name", "web"], r"print 10%\r99%\n\x1b[31mred\x1b[0m\n");
+    daemon.testchild(&["--name", "db"], r"print up\n");
+    daemon.finish(&["wait", "web", "db"]);
+    let mut pty = Pty::new(24, 80);
+    let logs = pty.run(daemon.lastbyte(&["logs", "web", "db"]));
+    assert_eq!(pty.ends(logs), Some(0));
+    assert_eq!(pty.seen, "web | 99%\r\nweb | red\r\ndb  | up\r\n");
+    let piped = daemon.result(&["logs", "web", "db"]);
+    assert_eq!(piped, "web | 10%\r99%\nweb | \x1b[31mred\x1b[0m\ndb  | up\n");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) async fn print(
         filter: LineFilter::new(
             args.grep.clone().or_else(|| Regex::new("").ok()),
             args.head,
-            args.line_text(),
+            args.named_line_text(),
         ),
         code: 0,
         over: false,
