@@ -1,5 +1,6 @@
 //! `lastbyte logs`: the output of a process, byte for byte, or of several, line by line.
 
+mod json_parts;
 mod several;
 mod since;
 mod source;
@@ -84,8 +85,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Print each piece as a line of JSON, with everything the server says about it; of several
-    /// processes, `process` is the id
+    /// Print each piece as a line of JSON, with everything the server says about it; `content` has `text`
+    /// if it is UTF-8, else `base64`. Of several processes, `process` is the id
     #[arg(long)]
     json: bool,
 

@@ -168,11 +168,26 @@ fn json_prints_a_line_for_each_piece() {
         (&last["phase"], &last["next"], &last["final_len"]),
         (&json!("ended"), &json!(2), &json!(2))
     );
-    let bytes: Vec<&str> =
-        pieces.iter().map(|piece| piece["content"]["base64"].as_str().unwrap()).collect();
-    assert!(bytes.contains(&"aGk="), "{lines}");
+    assert!(pieces.iter().any(|piece| piece["content"]["text"] == "hi"), "{lines}");
     let forgotten = daemon.result(&["forget", "--json", &id]);
     assert_eq!(serde_json::from_str::<Value>(&forgotten).unwrap(), json!({ "forgotten": id }));
+}
+
+#[test]
+fn json_has_base64_only_for_what_is_not_text() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print \xc3\xa9\n\xffx");
+    daemon.result(&["wait", &id]);
+    let lines = daemon.result(&["logs", "--json", &id]);
+    let part = |line: &str| {
+        let piece: Value = serde_json::from_str(line).unwrap();
+        json!([piece["from"], piece["next"], piece["content"]])
+    };
+    let want = [
+        json!([0, 3, { "view": "raw", "text": "\u{e9}\n" }]),
+        json!([3, 5, { "view": "raw", "base64": "/3g=" }]),
+    ];
+    assert_eq!(lines.lines().map(part).collect::<Vec<_>>(), want, "{lines}");
 }
 
 #[test]

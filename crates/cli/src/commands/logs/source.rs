@@ -6,8 +6,10 @@ use lastbyte_client::wire::{
     Content, Ending, FollowQuery, Output, OutputQuery, Process, Range, Stamp, Stream, TimesQuery,
 };
 use lastbyte_client::{Client, Followed, Following, Piece, RawOutput};
+use serde_json::Value;
 
 use super::Args;
+use super::json_parts::{JsonParts, Rest};
 
 /// The next part of the output.
 #[derive(Debug, Default)]
@@ -34,7 +36,8 @@ impl<'a> Source<'a> {
             return Ok(Self::Followed(Box::new(Stamped::open(args, client, id).await?)));
         }
         let cursor = args.begin(client, id).await?;
-        Ok(Self::Polled(Polled { args, client, id, cursor, end: None, over: false, ending: None }))
+        let (end, ending, parts) = (None, None, JsonParts::default());
+        Ok(Self::Polled(Polled { args, client, id, cursor, end, over: false, ending, parts }))
     }
 
     /// `None` at the end.
@@ -63,6 +66,8 @@ pub(super) struct Polled<'a> {
     end: Option<u64>,
     over: bool,
     ending: Option<Box<Ending>>,
+    /// For --json.
+    parts: JsonParts,
 }
 
 /// How much is asked for at once.
@@ -87,7 +92,7 @@ impl Polled<'_> {
         };
         self.ending = piece.ending.clone().map(Box::new);
         self.cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
-        let bytes = if self.args.json { self.json_line(&piece).await? } else { piece.bytes };
+        let bytes = if self.args.json { self.json_lines(piece).await? } else { piece.bytes };
         Ok(Some(Part { gap, bytes, stamp: String::new() }))
     }
 
@@ -104,24 +109,36 @@ impl Polled<'_> {
         }
     }
 
-    /// The piece as the API has it, and when it arrived if that is wanted.
-    async fn json_line(&self, piece: &RawOutput) -> anyhow::Result<Bytes> {
-        let mut value = serde_json::to_value(as_output(piece))?;
+    /// The piece as the API has it: a line, or one for the text and one for what is not text.
+    async fn json_lines(&mut self, mut piece: RawOutput) -> anyhow::Result<Bytes> {
+        let mut lines = String::new();
+        let rest = if self.over { Rest::Nothing } else { Rest::More };
+        for (range, content) in self.parts.split(piece.from..piece.next, &piece.bytes, rest) {
+            (piece.from, piece.next) = (range.start, range.end);
+            lines += &self.json_line(&piece, content).await?;
+        }
+        Ok(lines.into())
+    }
+
+    /// With the times at which it arrived, if they are wanted.
+    async fn json_line(&self, piece: &RawOutput, content: Value) -> anyhow::Result<String> {
+        let mut value = as_output(piece)?;
+        value["content"] = content;
         if self.args.ids.len() != 1 {
             value["process"] = self.id.into();
         }
         if self.args.timestamps {
-            value["stamps"] = serde_json::to_value(self.stamps(piece).await?)?;
+            value["stamps"] = serde_json::to_value(self.stamps(piece.from..piece.next).await?)?;
         }
-        Ok(format!("{value}\n").into())
+        Ok(format!("{value}\n"))
     }
 
-    async fn stamps(&self, piece: &RawOutput) -> anyhow::Result<Vec<Stamp>> {
-        let (mut from, mut stamps) = (piece.from, Vec::new());
-        while from < piece.next {
+    async fn stamps(&self, range: std::ops::Range<u64>) -> anyhow::Result<Vec<Stamp>> {
+        let (mut from, mut stamps) = (range.start, Vec::new());
+        while from < range.end {
             let query = TimesQuery {
                 from: Some(from),
-                to: Some(piece.next),
+                to: Some(range.end),
                 late: Some(self.args.output.late),
                 max_stamps: Some(TimesQuery::MOST_STAMPS),
                 since_unix_ns: None,
@@ -208,8 +225,9 @@ impl Args {
     }
 }
 
-fn as_output(piece: &RawOutput) -> Output {
-    Output {
+/// All but the content.
+fn as_output(piece: &RawOutput) -> serde_json::Result<Value> {
+    serde_json::to_value(Output {
         from: piece.from,
         next: piece.next,
         total: piece.total,
@@ -218,8 +236,8 @@ fn as_output(piece: &RawOutput) -> Output {
         log_open: piece.log_open,
         final_len: piece.final_len,
         ending: piece.ending.clone(),
-        content: Content::Raw { base64: base64_simd::STANDARD.encode_to_string(&piece.bytes) },
-    }
+        content: Content::Raw { base64: String::new() },
+    })
 }
 
 /// The bytes from the cursor to the piece that were dropped.
