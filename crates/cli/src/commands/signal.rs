@@ -3,14 +3,15 @@
 use lastbyte_client::wire::{Delivered, SignalAnswer, SignalManyRequest};
 use lastbyte_engine::Signal;
 
-use crate::exit_code::help;
+use crate::exit_code::help::{self, Code};
 use crate::select_args::{self, SelectArgs};
 use crate::{client_error, exit_code, format, print, units, usage};
 
 /// Send a signal to processes and their groups, and print what it reached
 ///
 /// The signal is the last argument: a name like INT or SIGINT, or a number. A dash before it is
-/// ignored, as in -9.
+/// ignored, as in -9. The exit code is 1 if a process has ended and left nothing running, so that there
+/// was nothing to signal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
@@ -30,7 +31,14 @@ const WORDS_HELP: &str = "Process ids or names, unique prefixes or suffixes of i
                           then the signal";
 
 fn exit_codes() -> String {
-    help::select_codes()
+    let nobody = (Code::NOT_MET, "a process was not signalled, because it has ended");
+    help::list([
+        help::SUCCESS,
+        nobody,
+        help::INVALID_ARGS_OR_SETTINGS,
+        help::NO_MATCH,
+        help::NO_PROCESS,
+    ])
 }
 
 /// Returns the exit code.
@@ -47,16 +55,25 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         let delivered = delivered.ok_or_else(|| client_error::unexpected("no delivery"))?;
         let words = |answer: &SignalAnswer| in_words(signal, answer.delivered) + "\n";
         print::answer(args.json, &SignalAnswer { delivered }, words)?;
-        return Ok(0);
+        return Ok(code(delivered));
     }
     if answer.processes.is_empty() {
         args.select.say_none_runs();
         return Ok(exit_code::NONE_SELECTED);
     }
     let words = |delivered| in_words(signal, delivered);
-    select_args::print_each(&answer, args.json, |outcome| {
+    let refused = select_args::print_each(&answer, args.json, |outcome| {
         outcome.delivered.map(words).unwrap_or_default()
-    })
+    })?;
+    let delivered = answer.processes.iter().filter_map(|outcome| outcome.delivered);
+    Ok(delivered.map(code).fold(refused, u8::max))
+}
+
+fn code(delivered: Delivered) -> u8 {
+    match delivered {
+        Delivered::Group | Delivered::Survivors { .. } => 0,
+        Delivered::Nobody => exit_code::NOT_MET,
+    }
 }
 
 fn parse_signal(text: &str, ids: &[String]) -> Result<Signal, usage::Error> {

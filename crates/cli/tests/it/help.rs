@@ -50,7 +50,8 @@ fn listed(command: &str) -> Vec<String> {
 fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
     for (commands, want) in [
         ("write forget upgrade shutdown", "0 2 125"),
-        ("show signal", "0 2 3 125"),
+        ("show", "0 2 3 125"),
+        ("signal", "0 1 2 3 125"),
         ("man completions config-show", "0 2 125"),
         ("stop doctor", "0 1 2 125"),
         ("search", "0 1 2 4 125"),

@@ -9,7 +9,29 @@ fn a_signal_reaches_the_group_and_reports_it() {
     daemon.check(&["signal", &id, "INT"], 0, told, "");
     daemon.check(&["wait", &id], 130, "", "");
     let json = "{\"delivered\":{\"to\":\"nobody\"}}\n";
-    daemon.check(&["signal", &id, "9", "--json"], 0, json, "");
+    daemon.check(&["signal", &id, "9", "--json"], 1, json, "");
+}
+
+#[test]
+fn a_signal_that_reached_nobody_is_not_a_success() {
+    let daemon = Daemon::start();
+    let ended = daemon.testchild(&["--name", "ended"], "exit 0");
+    daemon.testchild(&["--name", "web"], "hold");
+    daemon.fixture.anchor.wait_for(1);
+    daemon.result(&["wait", &ended]);
+    let not_sent = "SIGCONT was not sent: the process has ended\n";
+    daemon.check(&["signal", &ended, "CONT"], 1, not_sent, "");
+    let each = format!("ended  {not_sent}web    sent SIGCONT to the process and its group\n");
+    daemon.check(&["signal", "ended", "web", "CONT"], 1, &each, "");
+    let unknown = daemon.finish(&["signal", "ended", "zzzz", "CONT"]);
+    assert_eq!(unknown.code, Some(125), "{unknown:?}");
+    // A selection leaves ended processes out.
+    daemon.check(
+        &["signal", "--all", "CONT"],
+        0,
+        "web  sent SIGCONT to the process and its group\n",
+        "",
+    );
 }
 
 #[test]
@@ -24,7 +46,7 @@ fn a_signal_can_be_given_by_number_and_with_a_dash() {
     daemon.result(&["stop", &id, "--signal", "40"]);
     daemon.check(&["wait", &id], 168, "", "");
     let json = "{\"delivered\":{\"to\":\"nobody\"}}\n";
-    daemon.check(&["signal", &id, "-KILL", "--json"], 0, json, "");
+    daemon.check(&["signal", &id, "-KILL", "--json"], 1, json, "");
 }
 
 #[test]
