@@ -25,8 +25,8 @@ use crate::{autostart, format, print, stdio, units};
 /// still run). An ending with `survivors` is that of a process that left others running: `show` lists
 /// them, and `stop` stops them.
 ///
-/// The columns NAME, LABELS and SANDBOX are there if a process has one. In a narrow window, SANDBOX and LABELS
-/// give way to COMMAND.
+/// The columns NAME, SANDBOX, SESSION and LABELS are there if a process has one. In a narrow window, SANDBOX,
+/// SESSION and LABELS give way to COMMAND.
 ///
 /// If no server is running, `ps`, `show`, `logs`, `search`, `wait` and `forget` start one, as `start` does,
 /// to read what an earlier one has left. They start none if --socket or --server is given, or if --state
@@ -118,7 +118,8 @@ fn listing(page: &ListAnswer) -> String {
     };
     let window = stdio::width_of_stdout();
     let shown = window.map_or_else(|| filled.clone(), |window| fit(&filled, width_of, window));
-    let pick = |row: &[Cell; 9]| shown.iter().map(|column| row[*column].clone()).collect();
+    let pick =
+        |row: &[Cell; HEADING.len()]| shown.iter().map(|column| row[*column].clone()).collect();
     let rows: Vec<Vec<Cell>> = rows.iter().map(pick).collect();
     let heading: Vec<&str> = shown.iter().map(|column| HEADING[*column]).collect();
     format::table(&heading, &rows, window)
@@ -128,7 +129,7 @@ fn listing(page: &ListAnswer) -> String {
 /// too little of it goes without the columns that `show` has, too.
 fn fit(columns: &[usize], width_of: impl Fn(usize) -> usize, window: usize) -> Vec<usize> {
     let mut columns = columns.to_vec();
-    for name in ["SANDBOX", "LABELS"] {
+    for name in ["SANDBOX", "SESSION", "LABELS"] {
         let width = |column: &usize| match HEADING[*column] {
             "COMMAND" => width_of(*column).min(LEAST_OF_COMMAND),
             _ => width_of(*column) + 2,
@@ -141,11 +142,11 @@ fn fit(columns: &[usize], width_of: impl Fn(usize) -> usize, window: usize) -> V
 }
 
 const LEAST_OF_COMMAND: usize = 30;
-const HEADING: [&str; 9] =
-    ["ID", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "LABELS", "COMMAND"];
-const OPTIONAL: [&str; 3] = ["NAME", "SANDBOX", "LABELS"];
+const HEADING: [&str; 10] =
+    ["ID", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "SESSION", "LABELS", "COMMAND"];
+const OPTIONAL: [&str; 4] = ["NAME", "SANDBOX", "SESSION", "LABELS"];
 
-fn row(process: &Process, has_survivors: bool) -> [Cell; 9] {
+fn row(process: &Process, has_survivors: bool) -> [Cell; HEADING.len()] {
     let ending = process.ending.as_ref().map(format::ending_in_table).unwrap_or_default();
     // A lost one that still runs says so itself.
     let is_marked = has_survivors && !process.ending.as_ref().is_some_and(format::may_run);
@@ -166,6 +167,7 @@ fn row(process: &Process, has_survivors: bool) -> [Cell; 9] {
         ending,
         Cell::toned(format::size(process.total), Tone::Dim),
         format::sandbox_kind(&process.sandbox).to_owned().into(),
+        process.session.as_deref().map(format::one_line).unwrap_or_default().into(),
         format::one_line(&labels.collect::<Vec<_>>().join(",")).into(),
         format::command(process).into(),
     ]
@@ -176,15 +178,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrow_window_shows_the_command_instead_of_sandbox_and_labels() {
+    fn a_narrow_window_shows_the_command_instead_of_sandbox_session_and_labels() {
         let all: Vec<usize> = (0..HEADING.len()).collect();
-        let widths = [8, 10, 3, 7, 18, 6, 15, 16, 50];
+        let widths = [8, 10, 3, 7, 18, 6, 15, 8, 16, 50];
         let names = |window| {
             let columns = fit(&all, |column| widths[column], window);
             columns.into_iter().skip(6).map(|column| HEADING[column]).collect::<Vec<_>>()
         };
-        assert_eq!(names(129), ["SANDBOX", "LABELS", "COMMAND"]);
-        assert_eq!(names(128), ["LABELS", "COMMAND"]);
+        assert_eq!(names(139), ["SANDBOX", "SESSION", "LABELS", "COMMAND"]);
+        assert_eq!(names(138), ["SESSION", "LABELS", "COMMAND"]);
+        assert_eq!(names(121), ["LABELS", "COMMAND"]);
         assert_eq!(names(111), ["COMMAND"]);
     }
 }

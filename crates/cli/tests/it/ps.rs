@@ -41,6 +41,12 @@ fn a_list_can_be_filtered_and_says_if_there_is_more() {
     assert_eq!(listed(&["--session", "a"]), [&*ids[2], &ids[0]]);
     assert_eq!(listed(&["--label", "x=z"]), Vec::<String>::new());
     assert_eq!(listed(&["--limit", "1"]), [&*ids[2]]);
+    let sessions: Vec<String> = daemon
+        .result(&["ps"])
+        .lines()
+        .map(|line| line.split_whitespace().rev().nth(2).unwrap().to_owned())
+        .collect();
+    assert_eq!(sessions, ["SESSION", "a", "b", "a"]);
     let limited = daemon.finish(&["ps", "--limit", "1"]);
     assert_eq!(
         limited.stderr,
