@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use lastbyte_client::wire::TimeoutKind;
 use lastbyte_engine::{EnvEdit, Program, Signal};
+use lastbyte_output::log::Quota;
 
 use crate::sandbox_args::SandboxArgs;
 use crate::{env_file, units, usage};
@@ -59,6 +60,11 @@ pub(crate) struct LaunchArgs {
     /// [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
     pub(crate) grace: Option<Duration>,
+
+    /// Keep at most this much output, like 64MiB. Beyond it, `run` pauses the command until its output is
+    /// read, and `start` drops the middle [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_quota, allow_hyphen_values = true)]
+    pub(crate) quota: Option<Quota>,
 
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,

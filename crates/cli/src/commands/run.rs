@@ -18,7 +18,7 @@ use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::warn_if_external;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, foreground, format, print, stdio, units};
+use crate::{exit_code, foreground, format, print, stdio};
 
 /// Run a command and wait for it to end
 ///
@@ -44,10 +44,6 @@ pub(crate) struct Args {
     /// including Ctrl-C, and it follows the size of your window
     #[arg(long)]
     tty: bool,
-
-    /// Pause the command while this much of its output is unread, like 64MiB (the default)
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_quota, allow_hyphen_values = true)]
-    quota: Option<Quota>,
 
     /// Print a one-line summary on standard error at the end
     #[arg(long)]
@@ -161,7 +157,7 @@ impl Args {
                 signal: self.launch.stop_signal.unwrap_or(StopPolicy::default().signal),
                 grace: self.launch.grace.unwrap_or(StopPolicy::default().grace),
             },
-            quota: self.quota.unwrap_or(Quota::DEFAULT),
+            quota: self.launch.quota.unwrap_or(Quota::DEFAULT),
             timeouts: Timeouts { wall: self.launch.timeout, idle: self.launch.idle_timeout },
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,

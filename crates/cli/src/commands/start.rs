@@ -49,10 +49,6 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "tty")]
     split: bool,
 
-    /// Keep at most this much output, like 64MiB (the default); beyond it the middle is dropped
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_quota, allow_hyphen_values = true)]
-    quota: Option<Quota>,
-
     /// On timeout, stop the command (`stop`, the default) or let it keep running (`background`)
     #[arg(long, value_name = "WHAT", value_parser = |text: &str| format::parse_word::<OnTimeout>(text, "stop or background"))]
     on_timeout: Option<OnTimeout>,
@@ -167,7 +163,7 @@ impl Args {
                 grace_ms: self.launch.grace.map(units::ms),
             }),
             sandbox: self.sandbox()?,
-            quota_bytes: self.quota.map(Quota::bytes),
+            quota_bytes: self.launch.quota.map(Quota::bytes),
             session: self.session.clone(),
             key: self.key.clone(),
             name: self.name.clone(),

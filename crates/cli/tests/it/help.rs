@@ -69,6 +69,16 @@ fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
 }
 
 #[test]
+fn run_and_start_describe_the_quota_alike() {
+    let described = |command: &str| {
+        let help = finish(Fixture::new().lastbyte(&[command, "--help"])).stdout;
+        let (_, quota) = help.split_once("--quota <SIZE>").expect("the option");
+        quota.split("\n\n").next().map(str::to_owned)
+    };
+    assert_eq!(described("run"), described("start"));
+}
+
+#[test]
 fn endless_commands_are_ended_by_an_interrupt() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], "hold");
