@@ -23,7 +23,7 @@ use crate::{exit_code, format, print, stdio, units};
 ///
 /// On a terminal, output starts with the last screen of lines, as text and colours. A full-screen
 /// program, like an editor, redraws its screen instead. In a pipe or file, output starts at the first
-/// byte. Input is sent only to a process started with --stdin-open or -i.
+/// byte. Input is sent only to a process started with --stdin-open, --tty or -i.
 ///
 /// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. For
 /// a process without a terminal, lines are sent as you type them, and there is no detach key: Ctrl-C

@@ -233,16 +233,16 @@ fn parse_label(given: &str) -> Result<(String, String), String> {
 /// The terminal and the input of a command.
 #[derive(Debug, clap::Args)]
 struct TerminalArgs {
-    /// Run the command on a terminal of this size, like 24x80
+    /// Run the command on a terminal of this size, like 24x80. Its standard input is the terminal, too:
+    /// `lastbyte write` and `lastbyte attach` type on it
     #[arg(long, value_name = "ROWSxCOLS", value_parser = units::parse_tty)]
     tty: Option<Tty>,
 
-    /// Keep standard input open for `lastbyte write` and `lastbyte attach`
+    /// Keep standard input open for `lastbyte write` and `lastbyte attach`, also without a terminal
     #[arg(long)]
     stdin_open: bool,
 
-    /// Run the command on a terminal that `lastbyte attach` can type on: --stdin-open, and --tty with
-    /// the size of your terminal unless given
+    /// Run the command on a terminal: --tty with the size of yours unless given
     #[arg(short, long, conflicts_with = "split")]
     interactive: bool,
 
@@ -262,7 +262,7 @@ impl TerminalArgs {
     }
 
     fn stdin(&self) -> Option<Stdin> {
-        (self.stdin_open || self.is_interactive()).then_some(Stdin::Open)
+        (self.stdin_open || self.tty().is_some()).then_some(Stdin::Open)
     }
 
     fn is_interactive(&self) -> bool {

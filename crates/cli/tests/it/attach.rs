@@ -5,10 +5,14 @@ mod plain;
 mod reconnect;
 mod started;
 
+use std::os::unix::net::UnixStream;
 use std::process::Child;
 
+use lastbyte_testkit::testchild;
 use rustix::process::Signal;
+use serde_json::json;
 
+use crate::bare_daemon::{answer, post};
 use crate::daemon::Daemon;
 use crate::harness::send;
 use crate::pty::Pty;
@@ -156,8 +160,13 @@ fn a_read_only_client_sends_neither_keys_nor_a_size() {
 #[test]
 fn a_process_without_input_is_shown_and_can_be_detached_from() {
     let daemon = Daemon::start();
-    let id = daemon.testchild(&["--tty", "24x80"], "print up then hold");
-    let (mut pty, child) = attach(&daemon, &id, &[]);
+    // Only the API starts a command on a terminal without input.
+    let command = json!([testchild().to_str().unwrap(), "print", "up", "then", "hold"]);
+    let stream = UnixStream::connect(daemon.socket()).unwrap();
+    let request = json!({ "command": command, "tty": { "rows": 24, "cols": 80 } });
+    post(&stream, "/v1/processes", &request);
+    let started = answer(stream);
+    let (mut pty, child) = attach(&daemon, started["process"]["id"].as_str().unwrap(), &[]);
     pty.shows(", which takes no input; Ctrl-\\ detaches\r\nup");
     pty.types("x\x1c");
     assert_eq!(pty.ends(child), Some(0));

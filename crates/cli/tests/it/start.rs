@@ -101,6 +101,17 @@ fn a_terminal_a_session_and_labels_reach_the_server() {
 }
 
 #[test]
+fn a_terminal_is_all_three_streams_of_the_command() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--tty", "24x80"], "is-tty");
+    assert_eq!(daemon.result(&["logs", "-f", &id]), "stdin stdout stderr\r\n");
+    let id = daemon.testchild(&["--tty", "24x80"], "print ready then cat");
+    daemon.result(&["wait", &id, "--pattern", "ready"]);
+    daemon.result(&["write", &id, "typed\n\u{4}"]);
+    assert_eq!(daemon.result(&["logs", "-f", &id]), "readytyped\r\ntyped\r\n");
+}
+
+#[test]
 fn an_unquoted_command_is_shown_quoted() {
     let daemon = Daemon::start();
     let fix = "Quote the command, or put it after `--`:\n  lastbyte start 'echo hi'\n  \
