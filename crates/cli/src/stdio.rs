@@ -10,14 +10,24 @@ use anyhow::Context;
 use lastbyte_engine::WindowSize;
 use lastbyte_sys::readiness::{Interest, watch};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::fstat;
-use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
+use rustix::fs::{FileType, fstat, tell};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionread, retry_on_intr};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(crate) fn stdin_is_terminal() -> bool {
     rustix::termios::isatty(stdin())
+}
+
+/// Whether standard input is a pipe or a file from which something can be read at once. Never waits.
+pub(crate) fn stdin_has_data() -> bool {
+    let Ok(found) = fstat(stdin()) else { return false };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => tell(stdin()).is_ok_and(|at| at < found.st_size.cast_unsigned()),
+        FileType::Fifo => ioctl_fionread(stdin()).is_ok_and(|count| count > 0),
+        _ => false,
+    }
 }
 
 /// Whether standard output and error lead to the same place.

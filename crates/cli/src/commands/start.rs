@@ -32,6 +32,9 @@ use crate::{autostart, format, print, stdio, units, usage};
 /// has. A server that this command started has only a few: HOME, LANG, LC_*, LOGNAME, PATH, SHELL,
 /// TMPDIR, TZ, USER, XDG_*.
 ///
+/// Standard input is not passed on. With --stdin-open or a terminal, the command reads what
+/// `lastbyte write` and `lastbyte attach` send it, otherwise nothing.
+///
 /// If no server is running, one is started and keeps running; `lastbyte shutdown` stops it.
 ///
 /// An ended process and its output are kept for at least 10 minutes and at most 24 hours, or as
@@ -116,6 +119,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let told = print::answer(args.json, &answer, |answer| format!("{}\n", answer.process.id));
     // It runs, and its id is needed to find it.
     told.with_context(|| format!("process {id} was started"))?;
+    if args.terminal.stdin().is_none() && stdio::stdin_has_data() {
+        print::message(
+            "warning: standard input is not passed on to the command: use `lastbyte run`, or \
+             `lastbyte start --stdin-open` and then `lastbyte write`",
+        );
+    }
     if args.terminal.is_interactive() && isatty(stderr()) {
         let id = short_id(id);
         print::message(format_args!("use `lastbyte attach {id}` to type on its terminal"));

@@ -1,4 +1,6 @@
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write, pipe};
+use std::process::Stdio;
 
 use lastbyte_testkit::testchild;
 use rustix::process::Signal;
@@ -109,6 +111,38 @@ fn a_terminal_is_all_three_streams_of_the_command() {
     daemon.result(&["wait", &id, "--pattern", "ready"]);
     daemon.result(&["write", &id, "typed\n\u{4}"]);
     assert_eq!(daemon.result(&["logs", "-f", &id]), "readytyped\r\ntyped\r\n");
+}
+
+/// Of `start` with this standard input: what it says.
+fn said_about_input(daemon: &Daemon, stdin: impl Into<Stdio>, options: &[&str]) -> String {
+    let mut command = daemon.lastbyte(&["start", "true"]);
+    command.args(options).stdin(stdin);
+    let finished = finish(command);
+    assert_eq!((finished.code, finished.stdout.len()), (Some(0), 37), "{finished:?}");
+    finished.stderr
+}
+
+#[test]
+fn input_that_is_not_passed_on_is_reported() {
+    let daemon = Daemon::start();
+    let file = daemon.fixture.home.path().join("input");
+    std::fs::write(&file, "text").unwrap();
+    let open = || File::open(&file).unwrap();
+    let (full, mut writer) = pipe().unwrap();
+    writer.write_all(b"text").unwrap();
+    let warning = "lastbyte: warning: standard input is not passed on to the command: use `lastbyte \
+                   run`, or `lastbyte start --stdin-open` and then `lastbyte write`\n";
+    assert_eq!(said_about_input(&daemon, full.try_clone().unwrap(), &[]), warning);
+    assert_eq!(said_about_input(&daemon, open(), &[]), warning);
+    // The input is told of, or there is nothing to pass on, or it may be nobody's.
+    assert_eq!(said_about_input(&daemon, full, &["--stdin-open"]), "");
+    let (idle, _writer) = pipe().unwrap();
+    let mut read = open();
+    read.seek(SeekFrom::End(0)).unwrap();
+    let (closed, _) = pipe().unwrap();
+    for nothing in [idle.into(), read.into(), closed.into(), Stdio::null()] {
+        assert_eq!(said_about_input(&daemon, nothing, &[]), "");
+    }
 }
 
 #[test]
