@@ -179,7 +179,7 @@ pub(crate) fn age(process: &Process) -> String {
 }
 
 /// Without fractions.
-fn in_largest_unit(age: Duration) -> String {
+pub(crate) fn in_largest_unit(age: Duration) -> String {
     match age.as_secs() {
         seconds @ 0..=59 => format!("{seconds}s"),
         seconds @ 60..=3_599 => format!("{}m", seconds / 60),

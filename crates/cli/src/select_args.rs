@@ -156,6 +156,15 @@ impl SelectArgs {
         Ok(found)
     }
 
+    /// What was selected, as the object of a sentence.
+    pub(crate) fn in_words(&self, ids: &[String]) -> String {
+        match self.filter.options() {
+            _ if !ids.is_empty() => format::one_line(&ids.join(", ")),
+            options if options.is_empty() => "all processes".into(),
+            options => format!("what matches {}", options.join(" ")),
+        }
+    }
+
     /// Says that nothing of what was selected runs: ended processes have been left out.
     pub(crate) fn say_none_runs(&self) {
         match self.filter.options() {

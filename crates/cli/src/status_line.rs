@@ -39,12 +39,23 @@ impl Drop for StatusLine {
 
 /// Waits, and after a moment says for what and for how long.
 pub(crate) async fn during<T>(what: &str, waiting: impl Future<Output = T>) -> T {
+    let text = async { |waited: Duration| format!("{what} ({}s)", waited.as_secs()) };
+    during_with(text, waiting).await
+}
+
+/// The same with a text of its own for each second. What makes the texts is awaited only if they are
+/// shown.
+pub(crate) async fn during_with<T, Text: Fn(Duration) -> String>(
+    text: impl Future<Output = Text>,
+    waiting: impl Future<Output = T>,
+) -> T {
     let line = async {
         let begun = Instant::now();
         sleep_until(begun + A_MOMENT).await;
         let Some(line) = StatusLine::new() else { return std::future::pending().await };
+        let text = text.await;
         for second in 1.. {
-            line.show(&format!("{what} ({second}s)"));
+            line.show(&text(A_MOMENT * second));
             sleep_until(begun + A_MOMENT * (second + 1)).await;
         }
     };

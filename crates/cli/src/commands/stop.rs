@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use lastbyte_client::Client;
 use lastbyte_client::wire::{
-    Ending, Outcome, Reach, Status, StopManyRequest, StopPolicy, StopProof,
+    Ending, Outcome, Reach, Receipt, Status, StopManyRequest, StopPolicy, StopProof,
 };
 use lastbyte_engine::Signal;
 
 use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
-use crate::select_args::{self, IDS_HELP, SelectArgs, called};
+use crate::select_args::{self, IDS_HELP, SelectArgs, Which, called};
 use crate::{client_error, exit_code, format, print, status_line, units};
 
 /// Stop processes and everything they started, and print what is left
@@ -59,8 +60,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     };
     let stop = (policy != StopPolicy::default()).then_some(policy);
     let request = StopManyRequest { select: which.selection(), stop };
-    let what = "waiting until everything has stopped";
-    let answer = status_line::during(what, client.stop_many(&request)).await?;
+    let text = args.status_text(&client, &which);
+    let answer = status_line::during_with(text, client.stop_many(&request)).await?;
     if which.is_one() {
         return print_one(&select_args::only(answer)?, args.json);
     }
@@ -71,6 +72,38 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let mut proofs = answer.processes.iter().filter_map(|outcome| outcome.proof.as_ref());
     let all_gone = proofs.all(|proof| proof.left.is_empty());
     Ok(if code == 0 && !all_gone { exit_code::NOT_MET } else { code })
+}
+
+impl Args {
+    /// What the status line says after this long: which process is stopped, and when it is killed.
+    async fn status_text(&self, client: &Client, which: &Which) -> impl Fn(Duration) -> String {
+        let receipt = match which {
+            Which::One(id) => client.receipt(id).await.ok(),
+            Which::Several(_) => None,
+        };
+        let (who, command, own_grace) = match &receipt {
+            Some(Receipt { process, stop, .. }) => {
+                let who = called(&process.id, process.name.as_deref()).to_owned();
+                (who, format!(": {}", format::command(process)), stop.grace_ms)
+            }
+            None => (self.select.in_words(&self.ids), String::new(), None),
+        };
+        let grace = self.grace.or(own_grace.map(Duration::from_millis));
+        move |waited| format!("stopping {who} ({}){command}", stage(grace, waited))
+    }
+}
+
+/// How far a stop is after this long.
+fn stage(grace: Option<Duration>, waited: Duration) -> String {
+    let seconds = waited.as_secs();
+    match grace {
+        Some(grace) if waited < grace => {
+            let left = (grace - waited).as_secs_f64().ceil();
+            format!("KILL in {}", format::in_largest_unit(Duration::from_secs_f64(left)))
+        }
+        Some(_) => format!("sent KILL, waiting for the end, {seconds}s"),
+        None => format!("{seconds}s"),
+    }
 }
 
 fn print_one(outcome: &Outcome, json: bool) -> anyhow::Result<u8> {
@@ -171,6 +204,17 @@ mod tests {
             page(&proof),
             format!("signalled  cat (pid 7)\ngone       cat (pid 7)\n{want}\n")
         );
+    }
+
+    #[test]
+    fn the_status_line_says_when_a_process_is_killed() {
+        let after = |grace: Option<u64>, waited| {
+            stage(grace.map(Duration::from_millis), Duration::from_secs(waited))
+        };
+        assert_eq!(after(Some(5000), 1), "KILL in 4s");
+        assert_eq!(after(Some(1500), 1), "KILL in 1s");
+        assert_eq!(after(Some(5000), 5), "sent KILL, waiting for the end, 5s");
+        assert_eq!(after(None, 3), "3s");
     }
 
     #[test]
