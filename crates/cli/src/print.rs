@@ -5,10 +5,18 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{format, stdio};
+use crate::{format, stdio, timestamp};
 
 /// Whether standard error is in the middle of a line, of the command or of our own.
 static MID_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Whether each message has the time before it.
+static HAS_TIMES: AtomicBool = AtomicBool::new(false);
+
+/// Puts the time before each message from now on.
+pub(crate) fn show_times() {
+    HAS_TIMES.store(true, Ordering::Relaxed);
+}
 
 /// Makes the next message start on a new line.
 pub(crate) fn break_line_first() {
@@ -22,7 +30,9 @@ pub(crate) fn line_is_clear() {
 
 /// `lastbyte: ` and the text, escaped, since it may quote a name that a command chose.
 pub(crate) fn message(text: impl Display) {
-    write(&format!("lastbyte: {}\n", format::lines(&text.to_string())));
+    let has_times = HAS_TIMES.load(Ordering::Relaxed);
+    let time = if has_times { format!("{} ", timestamp::now_in_utc()) } else { String::new() };
+    write(&format!("{time}lastbyte: {}\n", format::lines(&text.to_string())));
 }
 
 /// A result, on standard output. A reader that is gone is not an error.

@@ -72,6 +72,11 @@ fn parse_in(text: &str, now: Timestamp, zone: &TimeZone) -> Option<u64> {
     Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
 }
 
+/// The time in UTC, to the millisecond.
+pub(crate) fn now_in_utc() -> String {
+    Zone { utc: true }.milliseconds(now())
+}
+
 /// The clock of this machine.
 pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default()

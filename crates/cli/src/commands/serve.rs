@@ -41,7 +41,8 @@ use crate::{config, exit_code, paths, print, usage};
 /// Run the server: run commands for clients over HTTP until stopped
 ///
 /// Prints a line on standard output for each address that is ready, and nothing else. The log goes to
-/// standard error, as JSON unless that is a terminal; lines for people start with `lastbyte: `.
+/// standard error, as JSON unless that is a terminal; lines for people start with `lastbyte: `. Once the
+/// server is ready, the time in UTC is before them, unless that is a terminal or systemd's journal.
 ///
 /// Every option can also be set in the configuration file or by an environment variable:
 /// LASTBYTE_LISTEN for --listen. `lastbyte config show` prints what is set and where.
@@ -165,6 +166,9 @@ impl Args {
     /// As a worker. Returns the exit code.
     fn work(&self, joined: Joined) -> anyhow::Result<u8> {
         let joined = Arc::new(joined);
+        if !joined.first {
+            log::show_times_of_messages();
+        }
         let given = joined
             .take_listeners()
             .into_iter()
@@ -283,6 +287,7 @@ impl Args {
         if is_first && let Err(error) = print::result(&lines) {
             tracing::warn!("{error:#}");
         }
+        log::show_times_of_messages();
         tracing::info!(pid = std::process::id(), state = %state.display(), "ready");
         match joined {
             // A keeper that is gone needs no word of it.

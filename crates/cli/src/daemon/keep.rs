@@ -16,6 +16,7 @@ use lastbyte_sys::Status;
 use lastbyte_sys::worker::Program;
 
 use super::instance::{self, AddressFile, StateLock};
+use super::log;
 use super::supervisor::{self, HandedOver};
 use crate::{exit_code, print};
 
@@ -98,6 +99,7 @@ pub(crate) fn keep(
     let Bound { listeners, socket, mut file } = bind()?;
     let _address = AddressFile::write(state, &socket)
         .context("cannot write the address file in the state directory")?;
+    log::show_times_of_messages();
     let setup = Setup { program: own_program(), listeners, lock: lock.share()? };
     let end = keeper.keep(setup, |notice| {
         if notice == Notice::Stopping {

@@ -13,7 +13,8 @@ use std::time::Duration;
 use rustix::stdio::stderr;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::{colour, stdio};
+use super::supervisor;
+use crate::{colour, print, stdio};
 
 /// Lines that wait to be written; some hundred KiB.
 const WAITING: usize = 1024;
@@ -41,6 +42,15 @@ pub(crate) fn parse(given: &str) -> Result<LevelFilter, String> {
     let known = ["error", "warn", "info", "debug", "off"].contains(&given);
     let level = given.parse().ok().filter(|_| known);
     level.ok_or_else(|| "expected error, warn, info, debug or off".into())
+}
+
+/// Puts the time before each message for people, which is in the log from now on: until a server is ready,
+/// its messages are answers to its caller. A person at a terminal sees when a message comes, and systemd's
+/// journal adds the time itself.
+pub(crate) fn show_times_of_messages() {
+    if !io::stderr().is_terminal() && !supervisor::stderr_is_journal() {
+        print::show_times();
+    }
 }
 
 impl Log {

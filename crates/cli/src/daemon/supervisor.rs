@@ -1,5 +1,5 @@
-//! The supervisor of the daemon, such as systemd: sockets from it (`sd_listen_fds(3)`) and word to
-//! it (`sd_notify(3)`).
+//! The supervisor of the daemon, such as systemd: sockets from it (`sd_listen_fds(3)`), word to it
+//! (`sd_notify(3)`), and whether the log is its own.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,8 +11,10 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use anyhow::{Context, bail};
 use lastbyte_engine::Environment;
+use rustix::fs::fstat;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
+use rustix::stdio::stderr;
 
 /// What is said to us alone, and would be misunderstood by commands.
 const OURS: [&str; 6] = [
@@ -73,6 +75,14 @@ pub(crate) fn notify(state: &str) {
     if let Err(error) = send(&path, state) {
         tracing::warn!(?path, "cannot notify the supervisor: {error:#}");
     }
+}
+
+/// Whether standard error goes to systemd's journal (`systemd.exec(5)`). That the variable is set does not
+/// say so: it is inherited by programs whose standard error leads elsewhere.
+pub(crate) fn stderr_is_journal() -> bool {
+    let Ok(found) = fstat(stderr()) else { return false };
+    let own = format!("{}:{}", found.st_dev, found.st_ino);
+    env::var("JOURNAL_STREAM").is_ok_and(|stream| stream == own)
 }
 
 fn send(path: &OsStr, text: &str) -> io::Result<()> {

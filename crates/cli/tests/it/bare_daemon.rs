@@ -102,9 +102,13 @@ pub fn get_tcp(url: &str, path: &str, fields: &str) -> String {
     status_of(stream, path, fields)
 }
 
-/// The fields of each line of the log.
+/// The fields of each line of the log, without messages for people.
 pub fn log(stderr: &str) -> Vec<Value> {
-    let lines = stderr.lines().filter(|line| !line.starts_with("lastbyte: "));
+    let is_message = |line: &str| {
+        let behind_time = line.split_once(' ').map_or("", |(_, rest)| rest);
+        [line, behind_time].iter().any(|text| text.starts_with("lastbyte: "))
+    };
+    let lines = stderr.lines().filter(|line| !is_message(line));
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::bare_daemon::{Daemon, get_unix, log, runtime, serve, state};
+use crate::daemon as served;
 use crate::harness::{Fixture, finish, kill_server, worker_of};
 
 fn kill(pid: u32) {
@@ -51,6 +52,29 @@ fn a_crash_ends_neither_the_server_nor_its_address() {
     assert!(stopped.stderr.contains("lastbyte: the worker was killed by SIGKILL"), "{stopped:?}");
     assert!(!std::path::Path::new(socket).exists());
     assert!(!state(&fixture).join("address").exists());
+}
+
+/// What a server whose worker is killed says about it: the line of its log.
+fn said_of_a_crash(server: &served::Daemon) -> String {
+    kill(server.worker());
+    let of_crash = |line: &&str| line.contains("lastbyte: the worker was killed");
+    let said = || server.log().lines().find(of_crash).map(str::to_owned);
+    eventually("the crash is in the log", || said().is_some());
+    said().unwrap()
+}
+
+#[test]
+fn the_log_of_a_server_has_the_time_of_each_message() {
+    let text = "lastbyte: the worker was killed by SIGKILL";
+    let said = said_of_a_crash(&served::Daemon::start());
+    let (time, rest) = said.split_once(' ').unwrap();
+    assert_eq!(rest, text);
+    let shape: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(shape, "0000-00-00T00:00:00.000Z");
+    // The journal has times of its own.
+    let by_journal = r#"JOURNAL_STREAM=$(stat -Lc %d:%i /dev/stderr) exec "$@""#;
+    let server = served::Daemon::started_by("sh", &["-c", by_journal, "sh"]);
+    assert_eq!(said_of_a_crash(&server), text);
 }
 
 #[test]
