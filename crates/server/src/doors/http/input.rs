@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use lastbyte_engine::Process;
 use lastbyte_wire::Error;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use super::answer::Refusal;
 use crate::App;
@@ -65,11 +66,21 @@ pub(super) fn words<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<T, E
     if text.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
         return Err(invalid(format!("invalid {what}: expected an object, got a list")));
     }
-    serde_json::from_slice(text).map_err(|error| {
-        let json = match error.classify() {
-            serde_json::error::Category::Data => "",
-            _ => "JSON in the ",
-        };
-        invalid(format!("invalid {json}{what}: {error}"))
+    serde_json::from_slice(text).map_err(|error| match error.classify() {
+        Category::Data => {
+            let field = wrong_field::<T>(text, &error).unwrap_or_default();
+            invalid(format!("invalid {what}: {field}{error}"))
+        }
+        _ => invalid(format!("invalid JSON in the {what}: {error}")),
     })
+}
+
+/// The field that the error is about, unless the error names it. Parses again, because to know the field
+/// costs time that a good request must not take.
+fn wrong_field<T: DeserializeOwned>(text: &[u8], error: &serde_json::Error) -> Option<String> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let again = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
+    again.path().iter().next()?;
+    let field = format!("`{}`", again.path());
+    (!error.to_string().contains(&field)).then(|| format!("{field}: "))
 }

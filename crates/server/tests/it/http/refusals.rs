@@ -61,6 +61,24 @@ async fn an_invalid_start_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
+async fn a_value_of_the_wrong_type_is_refused_with_its_field() {
+    let server = Server::start().await;
+    for (mut request, message) in [
+        (json!({ "timeout_ms": "x" }), "`timeout_ms`: invalid type: string \"x\", expected u64"),
+        (json!({ "stop": { "grace_ms": -1 } }), "`stop.grace_ms`: invalid value: integer `-1`"),
+        (json!({ "stop": { "grace": 1 } }), "`stop.grace`: unknown field `grace`"),
+        (json!({ "env": { "A": 1 } }), "`env.A`: invalid type: integer `1`"),
+        (json!({ "name": 1 }), "`name`: invalid type: integer `1`, expected a string"),
+        // The field is named once.
+        (json!({ "timeout": 1 }), "unknown field `timeout`"),
+    ] {
+        request["shell"] = json!("true");
+        let answer = start(&server, request).await;
+        check(&answer, 400, "invalid_request", &format!("invalid body: {message}"));
+    }
+}
+
+#[tokio::test]
 async fn a_failed_start_names_the_step() {
     let server = Server::start().await;
     let answer = start(&server, json!({ "command": ["/no/such/program"] })).await;
