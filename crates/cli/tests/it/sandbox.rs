@@ -62,6 +62,8 @@ fn a_policy_applies_to_run() {
         return;
     }
     let fixture = Fixture::new();
+    // Names the startup files that it creates in the home, which is in /tmp.
+    finish(fixture.run(&["--sandbox", "workspace-write", "true"]));
     let (work, other) = folders();
     let printed = |options: &[&str]| {
         let mut command = fixture.run(options);
@@ -86,6 +88,8 @@ fn a_policy_applies_to_start_and_is_shown() {
         return;
     }
     let daemon = Daemon::start();
+    // Names the startup files that it creates in the home, which is in /tmp.
+    daemon.finish(&["start", "--sandbox", "workspace-write", "true"]);
     let (work, other) = folders();
     let mut command = daemon.lastbyte(&["start", "--sandbox", "workspace-write", "--network"]);
     command.arg(ATTEMPTS).current_dir(work.path()).env("OTHER", other.path());
@@ -156,6 +160,28 @@ fn a_sandboxed_command_in_a_home_cannot_write_settings_or_startup_files() {
     assert_eq!(std::fs::read_dir(home.join("config/lastbyte")).unwrap().count(), 0);
     let of_a_workspace = "lastbyte: --allow-startup-files requires --sandbox workspace-write\n";
     check(&["--allow-startup-files", "true"], 2, "", of_a_workspace);
+}
+
+#[test]
+fn files_that_a_sandbox_creates_are_named_once() {
+    if !has_mount_namespaces() {
+        return;
+    }
+    let daemon = Daemon::start();
+    let home = daemon.fixture.home.path();
+    let options = ["--sandbox", "workspace-write", "--cwd", home.to_str().unwrap(), "true"];
+    for command in ["run", "start"] {
+        // It exists after the first of them.
+        _ = std::fs::remove_dir(home.join(".ssh"));
+        let first = daemon.finish(&[&[command], &options[..]].concat());
+        assert_eq!(first.code, Some(0), "{first:?}");
+        let reason = "so that the sandbox can protect them: only what exists can be protected";
+        let (created, _) = first.stderr.split_once(reason).expect("a warning");
+        assert!(created.starts_with("lastbyte: warning: created "), "{first:?}");
+        assert!(created.contains(".ssh") && created.contains(home.to_str().unwrap()), "{first:?}");
+        let second = daemon.finish(&[&[command], &options[..]].concat());
+        assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""));
+    }
 }
 
 #[test]

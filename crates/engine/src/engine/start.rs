@@ -305,9 +305,9 @@ impl Inner {
         let Plan { mut request, cwd, tmpdir, mut warnings } = plan;
         let confined = self.sandboxes.confinement(&launch.sandbox, &cwd, tmpdir.as_deref())?;
         let enforcement = confined.as_ref().map(|confined| confined.enforcement);
-        if let Some(Confined { confinement, enforcement: _, warning }) = confined {
+        if let Some(Confined { confinement, enforcement: _, warnings: more }) = confined {
             request.confinement = Some(confinement);
-            warnings.extend(warning);
+            warnings.extend(more);
         }
         warnings.extend(warning);
         let named = Named::new(&request);

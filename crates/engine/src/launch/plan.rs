@@ -97,6 +97,19 @@ pub enum Warning {
          6.12 can"
     )]
     Signals,
+    /// Startup files, or folders of the server.
+    #[error("created {}, so that the sandbox can protect them: only what exists can be protected", listed(.0))]
+    Created(Vec<PathBuf>),
+}
+
+/// Paths by their names in the folder that they have in common.
+fn listed(paths: &[PathBuf]) -> String {
+    let is_above_all = |folder: &&Path| paths.iter().all(|path| path.starts_with(folder));
+    let folder = paths.first().and_then(|first| first.ancestors().skip(1).find(is_above_all));
+    let folder = folder.unwrap_or(Path::new("/"));
+    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let names: Vec<String> = paths.iter().map(name).collect();
+    format!("{} in {}", names.join(", "), folder.display())
 }
 
 /// Ready to be spawned.

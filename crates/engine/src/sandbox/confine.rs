@@ -51,7 +51,7 @@ struct OwnFolders {
 pub(crate) struct Confined {
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) enforcement: Enforcement,
-    pub(crate) warning: Option<Warning>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Sandboxes {
@@ -90,18 +90,21 @@ impl Sandboxes {
             (Enforcement::Landlock, None) => {}
             (Enforcement::Mounts | Enforcement::UserMounts, _) => self.own.make()?,
         }
-        if make_absent(&plan.absent)?
-            && let Some(complete) = PathPlan::new(sandbox, places, resolve)?
-        {
-            plan = complete;
+        let mut warnings = Vec::new();
+        let created = make_absent(&plan.absent)?;
+        if !created.is_empty() {
+            warnings.push(Warning::Created(created));
+            if let Some(complete) = PathPlan::new(sandbox, places, resolve)? {
+                plan = complete;
+            }
         }
-        let warning = (found.landlock < SCOPES).then_some(Warning::Signals);
+        warnings.extend((found.landlock < SCOPES).then_some(Warning::Signals));
         let confinement = Arc::new(plan.confinement(found, &self.own)?);
         // Record this before the command can change anything there.
         let roots = plan.roots.iter().map(|root| (root.as_path(), plan.files[root]));
         let added = self.written.add(&roots.collect::<Vec<_>>(), SystemTime::now());
         added.map_err(|error| self.unrecorded(&error))?;
-        Ok(Some(Confined { confinement, enforcement: found.enforcement, warning }))
+        Ok(Some(Confined { confinement, enforcement: found.enforcement, warnings }))
     }
 
     fn unrecorded(&self, error: &io::Error) -> SandboxError {
@@ -152,13 +155,13 @@ impl OwnFolders {
     }
 }
 
-/// Returns whether anything was created. If this user may not create it, neither may a command,
-/// unless it could change the mode of the folder first.
-fn make_absent(absent: &[Absent]) -> Result<bool, SandboxError> {
-    let mut made = false;
+/// Returns what was created. If this user may not create it, neither may a command, unless it could change
+/// the mode of the folder first.
+fn make_absent(absent: &[Absent]) -> Result<Vec<PathBuf>, SandboxError> {
+    let mut made = Vec::new();
     for one in absent {
         match one.make() {
-            Ok(()) => made = true,
+            Ok(()) => made.push(one.path.clone()),
             Err(Errno::PERM | Errno::ROFS) => {}
             Err(Errno::ACCESS) if !one.is_in_own_folder() => {}
             Err(errno) => return Err(SandboxError::Protect { path: one.path.clone(), errno }),
