@@ -30,7 +30,7 @@ use tokio::runtime::Builder;
 use crate::colour::{self, When};
 use crate::daemon::upgrade::own_versions;
 use crate::signals::Signals;
-use crate::{client_error, exit_code, print, usage};
+use crate::{client_error, exit_code, print, usage, wrap};
 
 /// Process server for coding agents: when lastbyte says a process has ended, you have all its output
 #[derive(Debug, Parser)]
@@ -89,13 +89,20 @@ fn program() -> Command {
 pub(crate) fn run(joined: Option<Joined>) -> u8 {
     let call = match program().try_get_matches_from(usage::own_args()) {
         Ok(call) => call,
-        Err(error) => return usage::explain(&error, &program()),
+        Err(error) => return usage::explain(&with_wrapped_help(error), &program()),
     };
     let result = with_settings(call).and_then(|command| dispatch(command, joined));
     result.unwrap_or_else(|error| {
         print::message(client_error::to_text(&error));
         exit_code::from_error(&error)
     })
+}
+
+/// The same, with help that fits on the terminal. Parsed again, so that calls that need no help do not
+/// prepare it.
+fn with_wrapped_help(error: clap::Error) -> clap::Error {
+    let again = wrap::help(program()).try_get_matches_from(usage::own_args());
+    again.err().unwrap_or(error)
 }
 
 fn with_settings(call: ArgMatches) -> anyhow::Result<Subcommand> {

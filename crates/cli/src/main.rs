@@ -28,6 +28,7 @@ mod stdio;
 mod timestamp;
 mod units;
 mod usage;
+mod wrap;
 
 use std::process::ExitCode;
 

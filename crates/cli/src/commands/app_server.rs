@@ -37,7 +37,7 @@ use crate::{exit_code, print, stdio};
 /// When standard input ends, the server stops: running commands are stopped, and the results of
 /// commands that have ended are delivered. SIGINT, SIGTERM and SIGHUP do the same for all clients.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_codes())]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     /// Listen here: stdio://, ws://IP:PORT (loopback addresses only), ws://localhost:PORT (127.0.0.1)
     /// or unix://PATH

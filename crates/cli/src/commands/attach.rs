@@ -29,7 +29,7 @@ use crate::{exit_code, format, print, stdio, units};
 /// a process without a terminal, lines are sent as you type them, and there is no detach key: Ctrl-C
 /// (SIGINT) and Ctrl-\ (SIGQUIT) end `lastbyte attach` and leave the process running.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_codes())]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[command(flatten)]
     process: ProcessArgs,

@@ -15,7 +15,7 @@ use self::storage::Storage;
 use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
 use crate::state_folder::StateFolder;
-use crate::{config, exit_code, format, keep_args, paths, print};
+use crate::{config, exit_code, format, keep_args, paths, print, wrap};
 
 /// Check what this machine supports, how lastbyte uses it and what it takes on disk
 ///
@@ -155,7 +155,9 @@ impl Diagnosis {
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.summary(out)?;
+        let mut summary = String::new();
+        self.summary(&mut summary)?;
+        out.write_str(&wrap::to_terminal(&summary, 0))?;
         writeln!(out, "\nWhat was checked, on Linux {}:\n", self.kernel)?;
         for Finding { name, verdict, meaning } in &self.findings {
             let (verdict, tone) = match verdict {
@@ -163,8 +165,10 @@ impl fmt::Display for Diagnosis {
                 Verdict::No => ("no", Tone::Pending),
                 Verdict::Needed => ("MISSING", Tone::Failed),
             };
-            let verdict = paint(Some(tone), &format!("{verdict:7}"));
-            writeln!(out, "  {verdict}  {name:16}  {meaning}")?;
+            let row = format!("  {verdict:7}  {name:16}  ");
+            let row = wrap::to_terminal(&format!("{row}{meaning}"), row.len());
+            let (_, rest) = row.split_at("  ".len() + verdict.len());
+            writeln!(out, "  {}{rest}", paint(Some(tone), verdict))?;
         }
         Ok(())
     }
@@ -172,7 +176,7 @@ impl fmt::Display for Diagnosis {
 
 impl Diagnosis {
     /// What it all means.
-    fn summary(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn summary(&self, out: &mut impl fmt::Write) -> fmt::Result {
         if !self.can_run() {
             let text = "Commands cannot run here: see MISSING below.";
             return writeln!(out, "{}", paint(Some(Tone::Failed), text));

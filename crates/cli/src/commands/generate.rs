@@ -11,7 +11,7 @@ use clap_complete::Shell;
 
 use super::complete;
 use crate::exit_code::help;
-use crate::print;
+use crate::{print, wrap};
 
 /// Print shell completions
 ///
@@ -70,7 +70,8 @@ flag is in [configuration.md](configuration.md).
 ";
 
 /// Returns the exit code.
-pub(crate) fn cli_doc(mut program: Command) -> anyhow::Result<u8> {
+pub(crate) fn cli_doc(program: Command) -> anyhow::Result<u8> {
+    let mut program = wrap::unbroken_help(program);
     // Gives each command its full name.
     program.build();
     let mut page = BEGINNING.to_owned();

@@ -35,7 +35,7 @@ use crate::{exit_code, foreground, format, print, stdio};
 /// to it; a second signal kills it and everything it started. A signal that was ignored when lastbyte
 /// started, as under nohup, stays ignored.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_codes(), override_usage = USAGE)]
+#[command(after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
     #[command(flatten)]
     launch: LaunchArgs,

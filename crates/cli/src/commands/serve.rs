@@ -55,7 +55,7 @@ use crate::{config, exit_code, paths, print, usage};
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT stop the server and everything it started, and the
 /// exit code is 0; a second signal kills, and the exit code is 128 plus its number.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_codes())]
+#[command(after_help = exit_codes())]
 pub(crate) struct Args {
     /// Keep output and the token in this directory
     /// [default: $XDG_STATE_HOME/lastbyte or ~/.local/state/lastbyte]

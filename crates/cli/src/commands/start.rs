@@ -40,7 +40,7 @@ use crate::{autostart, format, print, stdio, units, usage};
 /// An ended process and its output are kept for at least 10 minutes and at most 24 hours, or as
 /// `lastbyte serve --keep-at-least` and `--keep-at-most` say.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = exit_codes(), override_usage = USAGE)]
+#[command(after_help = exit_codes(), override_usage = USAGE)]
 pub(crate) struct Args {
     #[command(flatten)]
     launch: LaunchArgs,

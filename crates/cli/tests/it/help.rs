@@ -4,6 +4,7 @@ use rustix::process::Signal;
 
 use crate::daemon::Daemon;
 use crate::harness::{Finished, Fixture, finish, send, start};
+use crate::pty::Pty;
 
 #[test]
 fn the_help_has_the_exit_codes_and_every_option() {
@@ -66,6 +67,48 @@ fn a_command_lists_exactly_the_exit_codes_that_it_can_return() {
             assert_eq!(listed(&command.replace("config-", "config ")).join(" "), want, "{command}");
         }
     }
+}
+
+/// What the program prints on a terminal this wide.
+fn printed_on_terminal(fixture: &Fixture, width: u16, arguments: &[&str]) -> String {
+    let mut pty = Pty::new(24, width);
+    let program = pty.run(fixture.lastbyte(arguments));
+    assert_eq!(pty.ends(program), Some(0));
+    pty.seen.replace("\r\n", "\n")
+}
+
+/// A long path or option is not broken, but is on a line of its own.
+#[track_caller]
+fn check_width(text: &str, width: usize) {
+    for line in text.lines().filter(|line| line.chars().count() > width) {
+        assert_eq!(line.split_whitespace().count(), 1, "{line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn on_a_terminal_help_is_broken_between_words() {
+    let fixture = Fixture::new();
+    for command in ["run", "serve", "logs"] {
+        let whole = finish(fixture.lastbyte(&[command, "--help"])).stdout;
+        let broken = printed_on_terminal(&fixture, 64, &[command, "--help"]);
+        check_width(&broken, 64);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&broken), words(&whole), "{command}");
+        let (_, codes) = broken.split_once("Exit codes:\n").unwrap();
+        let is_aligned = |line: &str| line.starts_with(&" ".repeat(9)) || &line[8..9] == " ";
+        assert!(codes.lines().all(is_aligned), "{codes}");
+    }
+    // However wide the terminal is.
+    check_width(&printed_on_terminal(&fixture, 300, &["run", "--help"]), 100);
+}
+
+#[test]
+fn on_a_terminal_the_doctor_breaks_lines_between_words() {
+    let fixture = Fixture::new();
+    let report = printed_on_terminal(&fixture, 80, &["doctor", "--color", "never"]);
+    check_width(&report, 80);
+    let plain = finish(fixture.lastbyte(&["doctor"])).stdout;
+    assert!(plain.lines().count() < report.lines().count(), "{plain}");
 }
 
 #[test]
