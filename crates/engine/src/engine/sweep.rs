@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::retention::{Candidate, oldest_first};
@@ -29,8 +30,13 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         // fills up notifies at every step, and cannot wait.
         let pause = if engine.inner.disk.excess() > 0 { UNDER_PRESSURE } else { AT_MOST_EVERY };
         let journal = engine.inner.journal.clone();
+        let cgroups = engine.inner.trees.cgroups().cloned();
         drop(engine);
         every = EVERY;
+        if let Some(cgroups) = cgroups {
+            // After a panic, the next sweep tries again.
+            _ = spawn_blocking(move || cgroups.reclaim()).await;
+        }
         if let Some(journal) = journal {
             let state = journal.state();
             journal.maintain().await;
@@ -49,7 +55,7 @@ impl Engine {
             // Ignore one that was forgotten meanwhile, or whose file cannot be removed.
             _ = self.forget(id);
         }
-        self.reclaim_cgroups();
+        self.give_back_cgroups();
         self.inner.journal.iter().for_each(|journal| journal.write());
         if self.inner.disk.excess() > 0 {
             self.make_room(now);
@@ -71,12 +77,11 @@ impl Engine {
     }
 
     /// Detects that survivors which held no pipe have exited.
-    fn reclaim_cgroups(&self) {
+    fn give_back_cgroups(&self) {
         let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         for process in all.iter().filter(|process| process.snapshot().ending().is_some()) {
             process.tree().give_back_if_empty();
         }
-        self.inner.trees.reclaim();
     }
 }
 

@@ -23,6 +23,9 @@ pub(crate) struct CgroupPool {
 struct CgroupStock {
     /// Empty, as good as new.
     free: Vec<Cgroup>,
+    /// Empty, and to be removed. That takes the kernel longer than anything else about the end of a
+    /// tree, so a stop of many must not wait for it.
+    unneeded: Vec<Cgroup>,
     /// Of trees without a handle, populated when last checked.
     left: Vec<Cgroup>,
     closed: bool,
@@ -50,36 +53,42 @@ impl CgroupPool {
 
     /// The same for a cgroup that was just seen to be empty, in this state.
     pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: CgroupState) {
-        let Some(cgroup) = self.keep(cgroup, state) else { return };
-        if cgroup.remove().is_err() {
-            self.stock().left.push(cgroup);
-        } else if self.stock().closed {
+        let reusable = cgroup.reusable(state);
+        let mut stock = self.stock();
+        if reusable && !stock.closed && stock.free.len() < MOST_FREE {
+            stock.free.push(cgroup);
+            return;
+        }
+        stock.unneeded.push(cgroup);
+        let closed = stock.closed;
+        drop(stock);
+        if closed {
+            self.remove_unneeded();
             self.parent.remove_if_bare();
         }
     }
 
-    /// Keeps an empty cgroup for reuse, or returns it if it is not worth keeping.
-    fn keep(&self, cgroup: Cgroup, state: CgroupState) -> Option<Cgroup> {
-        let reusable = cgroup.reusable(state);
-        let mut stock = self.stock();
-        if !reusable || stock.closed || stock.free.len() >= MOST_FREE {
-            return Some(cgroup);
-        }
-        stock.free.push(cgroup);
-        None
-    }
-
-    /// Checks the cgroups that still had processes again.
-    pub(super) fn reclaim(&self) {
+    /// Checks the cgroups that still had processes again, and removes what is not needed. Blocks.
+    pub(crate) fn reclaim(&self) {
         let left = std::mem::take(&mut self.stock().left);
         left.into_iter().for_each(|cgroup| self.give_back(cgroup));
+        self.remove_unneeded();
+    }
+
+    fn remove_unneeded(&self) {
+        let mut unneeded = std::mem::take(&mut self.stock().unneeded);
+        unneeded.retain(|cgroup| cgroup.remove().is_err());
+        self.stock().left.extend(unneeded);
     }
 
     /// Removes the free cgroups, and from now on every cgroup that is given back.
     pub(super) fn close(&self) {
-        self.stock().closed = true;
-        let free = std::mem::take(&mut self.stock().free);
-        free.into_iter().for_each(|cgroup| self.give_back(cgroup));
+        {
+            let mut stock = self.stock();
+            stock.closed = true;
+            let free = std::mem::take(&mut stock.free);
+            stock.unneeded.extend(free);
+        }
         self.reclaim();
         self.parent.remove_if_bare();
     }

@@ -142,9 +142,9 @@ impl Trees {
         }
     }
 
-    /// Takes back the cgroups of forgotten trees that have become empty.
-    pub(crate) fn reclaim(&self) {
-        self.pool.iter().for_each(|pool| pool.reclaim());
+    /// The cgroups, if trees have any.
+    pub(crate) fn cgroups(&self) -> Option<&Arc<CgroupPool>> {
+        self.pool.as_ref()
     }
 
     /// From now on, removes every empty cgroup.
