@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::notes::Notes;
+use crate::tree::{Appeared, Reach, Target, Tree, TreeView};
 use lastbyte_sys::Signal;
 use lastbyte_sys::procfs::Stat;
-use tokio::task::spawn_blocking;
-
-use crate::notes::Notes;
-use crate::tree::{ForkChain, Reach, Target, Tree, TreeView};
 use round::{Left, Round};
 
 /// How a command is stopped.
@@ -44,9 +42,9 @@ pub struct StopProof {
     /// Those of `left` that may belong to another tree as well. It is unknown whose they are, so
     /// they were not signalled.
     pub unattributed: Vec<i32>,
-    /// How the tree was reached.
     /// The names of the processes above, read while they lived; those that could be read.
     pub names: BTreeMap<i32, String>,
+    /// How the tree was reached.
     pub reach: Reach,
     /// Whether the kernel confirms that nothing is left, and every descendant of this program is
     /// accounted for. Otherwise a search found nothing, which is weaker.
@@ -169,33 +167,17 @@ pub(crate) async fn stop_unowned(policy: StopPolicy) -> StopProof {
 
 /// Scans all processes. Names only one link of a fork chain that is too short-lived for a scan.
 async fn scan_after(tree: &Tree) -> ScanAfter {
-    // The processes that have left a cgroup. Without a cgroup, the stop itself has followed them.
-    let escapees = (tree.reach() == Reach::Cgroup).then(|| Target::Tree(tree.by_scan()));
-    let escapees = escapees.and_then(|escapees| escapees.fork_chain());
-    let unowned = Target::Unowned.fork_chain();
-    let Some(TreeView { members, unattributed }) = tree.scan().await else {
+    let Some(TreeView { members, unattributed, appeared }) = tree.scan().await else {
         return ScanAfter::default();
     };
     let (mut members, mut unattributed) = (names(members), names(unattributed));
-    let mut complete = tree.is_below_us();
-    if complete {
-        complete &= add_appeared(escapees, &mut members).await;
-        complete &= add_appeared(unowned, &mut unattributed).await;
-    }
+    let appeared = appeared.filter(|_| tree.is_below_us());
+    let complete = appeared.is_some();
+    let Appeared { member, unowned } = appeared.unwrap_or_default();
+    // A process that has left a cgroup. Without a cgroup, the stop itself has followed them.
+    members.extend(member.filter(|_| tree.reach() == Reach::Cgroup));
+    unattributed.extend(unowned);
     ScanAfter { members, unattributed, complete }
-}
-
-/// Adds one of the orphans that have appeared since; `false` if that failed.
-async fn add_appeared(chain: Option<ForkChain>, found: &mut Names) -> bool {
-    let Some(mut chain) = chain else { return true };
-    chain.saw(found.keys().copied());
-    match spawn_blocking(move || chain.follow(&[])).await {
-        Ok(Ok(caught)) => {
-            found.extend(caught.appeared.into_iter().next_back());
-            true
-        }
-        Ok(Err(_)) | Err(_) => false,
-    }
 }
 
 fn names(stats: Vec<Stat>) -> Names {

@@ -8,7 +8,6 @@ use lastbyte_sys::Signal;
 use lastbyte_sys::cgroup::{Cgroup, read_state};
 use lastbyte_sys::procfs::Member;
 use lastbyte_sys::readiness::{self, Interest};
-use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Names, StopPolicy, StopProof, names};
@@ -59,12 +58,15 @@ impl Round {
                 deadline = deadline_after(policy.grace);
             }
             match (pass.held.is_empty(), self.target.lease().cloned()) {
-                (true, Some(lease)) => return cgroup_empties(&lease, deadline).await,
+                (true, Some(lease)) => return self.cgroup_empties(&lease, deadline).await,
                 (true, None) => vain_scans += 1,
                 (false, _) => vain_scans = 0,
             }
             if vain_scans == MOST_VAIN_SCANS || !all_gone(pass.held, deadline).await {
                 return Left::Somebody;
+            }
+            if self.target.has_empty_cgroup() {
+                return Left::Nobody;
             }
         }
     }
@@ -81,8 +83,9 @@ impl Round {
     /// the cgroup before are reported.
     async fn kill_cgroup(&mut self, lease: &Arc<Lease>, deadline: Instant) -> Left {
         let _watched = lease.watched();
-        let killed = blocking(lease, |lease| {
-            lease.with_cgroup(|cgroup| {
+        let held = Arc::clone(lease);
+        let killed = self.target.blocking(move |_| {
+            held.with_cgroup(|cgroup| {
                 // Processes that cannot be listed are still killed, just not reported.
                 let members = names(stats_in(cgroup).unwrap_or_default());
                 cgroup.kill()?;
@@ -141,11 +144,18 @@ impl Round {
     /// Signals every live member that can be reached; `None` if the scan failed, perhaps for lack
     /// of descriptors.
     async fn send(&mut self, signals: &[Signal]) -> Option<Members> {
-        let signals = signals.to_vec();
-        let found = self.target.hold().await?;
+        let (scanned, signals) = (self.target.scan().await?, signals.to_vec());
         let chain = self.chain.take();
-        let (pass, chain) = spawn_blocking(move || signal(found, &signals, chain)).await.ok()?;
+        let sent = self.target.blocking(move |target| match target.hold(&scanned) {
+            Ok(found) => {
+                let (pass, chain) = signal(found, &signals, chain);
+                (Some(pass), chain)
+            }
+            Err(_) => (None, chain),
+        });
+        let (pass, chain) = sent.await?;
         self.chain = chain;
+        let pass = pass?;
         self.signalled.extend(pass.held.iter().map(|it| (it.pid, it.name.clone())));
         Some(pass)
     }
@@ -156,7 +166,7 @@ impl Round {
         let left = match (left, reach) {
             (Left::Nobody, Reach::Cgroup | Reach::Scan) => Names::new(),
             (Left::Somebody, _) | (Left::Nobody, Reach::Group) => {
-                match blocking(&self.target, Target::members).await {
+                match self.target.blocking(Target::members).await {
                     Some(Ok(members)) => names(members),
                     // The scan failed, so no process is known to be gone.
                     Some(Err(_)) | None => {
@@ -167,6 +177,18 @@ impl Round {
             }
         };
         StopProof::new(self.signalled, left, reach)
+    }
+
+    /// The cgroup has processes but none could be signalled. Either they are about to exit, which the
+    /// cgroup reports, or we may not signal them. They still get their grace period.
+    async fn cgroup_empties(&self, lease: &Arc<Lease>, deadline: Instant) -> Left {
+        let _watched = lease.watched();
+        let held = Arc::clone(lease);
+        match self.target.blocking(move |_| held.with_cgroup(Cgroup::events)).await {
+            Some(Ok(Some(events))) => until_empty(events, deadline).await,
+            Some(Ok(None)) => Left::Nobody,
+            Some(Err(_)) | None => Left::Somebody,
+        }
     }
 }
 
@@ -193,26 +215,6 @@ fn signal(
     (pass, Some(chain))
 }
 
-/// Runs a function on a blocking thread; `None` if it panicked.
-async fn blocking<T: Clone + Send + 'static, R: Send + 'static>(
-    what: &T,
-    call: impl FnOnce(&T) -> R + Send + 'static,
-) -> Option<R> {
-    let what = what.clone();
-    spawn_blocking(move || call(&what)).await.ok()
-}
-
-/// The cgroup has processes but none could be signalled. Either they are about to exit, which the
-/// cgroup reports, or we may not signal them. They still get their grace period.
-async fn cgroup_empties(lease: &Arc<Lease>, deadline: Instant) -> Left {
-    let _watched = lease.watched();
-    match blocking(lease, |lease| lease.with_cgroup(Cgroup::events)).await {
-        Some(Ok(Some(events))) => until_empty(events, deadline).await,
-        Some(Ok(None)) => Left::Nobody,
-        Some(Err(_)) | None => Left::Somebody,
-    }
-}
-
 /// Waits until the cgroup is empty, or until the deadline.
 async fn until_empty(events: OwnedFd, deadline: Instant) -> Left {
     let emptied = async {
@@ -227,19 +229,18 @@ async fn until_empty(events: OwnedFd, deadline: Instant) -> Left {
     timeout_at(deadline, emptied).await.ok().and_then(Result::ok).unwrap_or(Left::Somebody)
 }
 
-/// Waits until all of these have exited; `false` at the deadline.
+/// Waits until all of these have exited, one after the other; `false` at the deadline.
 async fn all_gone(members: Vec<Member>, deadline: Instant) -> bool {
-    let mut waits = JoinSet::new();
-    for member in members {
-        waits.spawn(async move {
+    let gone = async {
+        for member in members {
             match readiness::watch(member, Interest::READABLE) {
                 Ok(member) => _ = member.readable().await,
                 // It cannot be watched; the next scan finds out whether it is gone.
                 Err(_) => pause().await,
             }
-        });
-    }
-    timeout_at(deadline, async { while waits.join_next().await.is_some() {} }).await.is_ok()
+        }
+    };
+    timeout_at(deadline, gone).await.is_ok()
 }
 
 /// Waits briefly for a scarce resource to become available.

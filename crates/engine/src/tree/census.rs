@@ -27,6 +27,9 @@ pub(crate) struct Census {
     unattributed: Vec<Stat>,
     /// Members of trees without a handle.
     forgotten: Vec<Stat>,
+    /// Orphans that have appeared since the scan began, each with its tree, if it has one. `None` if
+    /// they could not be read.
+    appeared: Option<Vec<(Option<Id>, i32, String)>>,
 }
 
 /// The part of a census that concerns one tree.
@@ -35,6 +38,18 @@ pub(crate) struct TreeView {
     pub(crate) members: Vec<Stat>,
     /// Processes that may belong to this tree or to another.
     pub(crate) unattributed: Vec<Stat>,
+    /// `None` if they could not be read.
+    pub(crate) appeared: Option<Appeared>,
+}
+
+/// Orphans that have appeared during the scan: one link each of fork chains that are too short-lived
+/// for it. They may be gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Appeared {
+    /// Of this tree.
+    pub(crate) member: Option<(i32, String)>,
+    /// Of no tree that can be stopped.
+    pub(crate) unowned: Option<(i32, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +80,39 @@ impl Census {
         Ok(Self::sorted(scan.all, &membership))
     }
 
+    /// The same, and the orphans that have appeared meanwhile.
+    pub(super) fn with_appeared(asked: &[Arc<Marks>]) -> io::Result<Self> {
+        let adopted = AdoptedOrphans::now();
+        let mut census = Self::take(asked)?;
+        let Some(mut adopted) = adopted else {
+            // This program adopts none.
+            census.appeared = Some(vec![]);
+            return Ok(census);
+        };
+        let asked: HashSet<Id> = asked.iter().map(|marks| marks.id).collect();
+        let of_asked = census.trees.iter().filter(|(id, _)| asked.contains(id));
+        let found = of_asked.flat_map(|(_, members)| members).chain(&census.unattributed);
+        adopted.saw(found.map(|stat| stat.pid));
+        let (mut trees, mut appeared) = (None, vec![]);
+        let read = adopted.each_new(|orphan, _| {
+            let trees = trees.get_or_insert_with(|| TreeIndex::new(marks::all()));
+            let tree = match trees.find_orphan(orphan)? {
+                Membership::Tree(id) => Some(id),
+                Membership::Forgotten | Membership::Starting | Membership::Unattributed => None,
+            };
+            if !orphan.still_exists() {
+                return Ok(true);
+            }
+            let is_wanted = tree.is_none_or(|id| asked.contains(&id));
+            if is_wanted {
+                appeared.push((tree, orphan.pid, orphan.name.clone()));
+            }
+            Ok(is_wanted)
+        });
+        census.appeared = read.is_ok().then_some(appeared);
+        Ok(census)
+    }
+
     fn sorted(all: Vec<Stat>, membership: &HashMap<i32, Membership>) -> Self {
         let mut census = Self::default();
         for stat in all.into_iter().filter(Stat::alive) {
@@ -83,6 +131,10 @@ impl Census {
         TreeView {
             members: self.trees.get(&marks.id).cloned().unwrap_or_default(),
             unattributed: self.unattributed.iter().filter(may_be_its).cloned().collect(),
+            appeared: self.appeared.as_ref().map(|all| Appeared {
+                member: last_of(all, Some(marks.id)),
+                unowned: last_of(all, None),
+            }),
         }
     }
 
@@ -90,6 +142,11 @@ impl Census {
     pub(super) fn into_unowned(self) -> Vec<Stat> {
         [self.unattributed, self.forgotten].concat()
     }
+}
+
+fn last_of(appeared: &[(Option<Id>, i32, String)], tree: Option<Id>) -> Option<(i32, String)> {
+    let mut newest_first = appeared.iter().rev();
+    newest_first.find(|(of, ..)| *of == tree).map(|(_, pid, name)| (*pid, name.clone()))
 }
 
 /// All processes, and all trees.

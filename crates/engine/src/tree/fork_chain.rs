@@ -52,6 +52,11 @@ impl AdoptedOrphans {
         Some(Self { seen: seen.into_iter().collect() })
     }
 
+    /// Records the pids that a scan has found.
+    pub(super) fn saw(&mut self, pids: impl IntoIterator<Item = i32>) {
+        self.seen.extend(pids);
+    }
+
     /// Calls the predicate for each orphan that has appeared since, until no more of interest
     /// appear. Blocks.
     pub(super) fn each_new(
@@ -104,7 +109,7 @@ impl ForkChain {
 
     /// Records the pids that the scan has found.
     pub(crate) fn saw(&mut self, pids: impl IntoIterator<Item = i32>) {
-        self.adopted.seen.extend(pids);
+        self.adopted.saw(pids);
     }
 
     /// Signals every orphan that has appeared, until no more appear. Blocks.

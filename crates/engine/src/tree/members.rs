@@ -138,7 +138,7 @@ impl Tree {
     /// The live members by name, inside and outside the cgroup, and the processes that may be
     /// members.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
-        let TreeView { members, unattributed } = self.view().unwrap_or_default();
+        let TreeView { members, unattributed, appeared: _ } = self.view().unwrap_or_default();
         let in_cgroup = self.lease().and_then(|lease| lease.with_cgroup(stats_in).ok()?);
         let survivor = |unattributed| {
             move |Stat { pid, name, .. }: Stat| (pid, Survivor { pid, name, unattributed })
@@ -217,21 +217,45 @@ impl Target {
         }
     }
 
-    /// Opens every live process that a stop reaches; `None` if the scan failed.
-    pub(crate) async fn hold(&self) -> Option<Members> {
-        let found = match self {
-            Self::Tree(tree @ Tree { way: Way::Scan | Way::Group, .. }) => {
-                let mut members = tree.scan().await?.members;
-                members.retain(|stat| tree.reach() == Reach::Scan || tree.in_group(stat));
-                spawn_blocking(move || Ok(Members::open(&members))).await
-            }
-            Self::Tree(Tree { way: Way::Cgroup(lease), .. }) => {
-                let lease = Arc::clone(lease);
-                spawn_blocking(move || Ok(lease.with_cgroup(hold_in)?.unwrap_or_default())).await
-            }
-            Self::Unowned => spawn_blocking(|| Ok(Members::open(&Self::Unowned.members()?))).await,
+    /// The live processes that a stop reaches, if they are found by a scan that it shares with
+    /// others. `None` if the scan failed.
+    pub(crate) async fn scan(&self) -> Option<Vec<Stat>> {
+        let Self::Tree(tree @ Tree { way: Way::Scan | Way::Group, .. }) = self else {
+            return Some(vec![]);
         };
-        found.ok().and_then(io::Result::ok)
+        let mut members = tree.scan().await?.members;
+        members.retain(|stat| tree.reach() == Reach::Scan || tree.in_group(stat));
+        Some(members)
+    }
+
+    /// Opens every live process that a stop reaches. Blocks.
+    pub(crate) fn hold(&self, scanned: &[Stat]) -> io::Result<Members> {
+        match self {
+            Self::Tree(Tree { way: Way::Scan | Way::Group, .. }) => Ok(Members::open(scanned)),
+            Self::Tree(Tree { way: Way::Cgroup(lease), .. }) => {
+                Ok(lease.with_cgroup(hold_in)?.unwrap_or_default())
+            }
+            Self::Unowned => Ok(Members::open(&self.members()?)),
+        }
+    }
+
+    /// Whether it has a cgroup and the kernel counts nobody in it.
+    pub(crate) fn has_empty_cgroup(&self) -> bool {
+        let state = self.lease().map(|lease| lease.with_cgroup(Cgroup::state));
+        // A cgroup that was given back was empty. One that cannot be read may not be.
+        state.is_some_and(|state| state.is_ok_and(|state| state.is_none_or(|it| !it.populated)))
+    }
+
+    /// Runs a function on a blocking thread; `None` if it panicked.
+    pub(crate) async fn blocking<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Self) -> R + Send + 'static,
+    ) -> Option<R> {
+        let target = self.clone();
+        match self {
+            Self::Tree(tree) => tree.scans.queue.run(move || call(&target)).await,
+            Self::Unowned => spawn_blocking(move || call(&target)).await.ok(),
+        }
     }
 }
 
@@ -260,10 +284,11 @@ pub(crate) fn stats_in(cgroup: &Cgroup) -> io::Result<Vec<Stat>> {
 }
 
 fn hold_in(cgroup: &Cgroup) -> io::Result<Members> {
-    if !cgroup.state()?.populated {
-        return Ok(Members::default());
-    }
     let pids = cgroup.members()?;
+    if pids.is_empty() {
+        // Processes that we cannot see may live in it.
+        return Ok(Members { seen: cgroup.state()?.populated.into(), held: vec![] });
+    }
     let open = |pid| Some(Member::open(pid)?.named(&procfs::read_name(pid)));
     let mut held: Vec<Member> = pids.iter().copied().filter_map(open).collect();
     // Opened first, verified second: a pid that is still in the cgroup belongs to a member, and so

@@ -7,12 +7,15 @@
 //!  Census (one scan: which tree each process belongs to, by the Marks of all trees)
 //!    ├─ Scans (shared by all stops that wait for one)
 //!    └─ ForkChain (orphans that are too short-lived for a scan)
+//!
+//!  BlockingQueue (the rest of what stops do on blocking threads)
 //! ```
 //!
 //! Reading a tree blocks for the time of a scan and belongs on a blocking thread. Signals are never
 //! sent by number: members are opened by pidfd, so a signal reaches the process that was found and
 //! no later process with its pid. Or they are killed with their cgroup.
 
+mod blocking_queue;
 mod census;
 mod cgroup_pool;
 mod fork_chain;
@@ -25,7 +28,7 @@ mod port;
 mod reach;
 mod scans;
 
-pub(crate) use census::{TreeView, with_survivors};
+pub(crate) use census::{Appeared, TreeView, with_survivors};
 pub(crate) use fork_chain::{Caught, ForkChain};
 pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;

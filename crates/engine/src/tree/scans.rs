@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
+use super::blocking_queue::BlockingQueue;
 use super::census::{Census, TreeView};
 use super::marks::Marks;
 
@@ -13,6 +14,8 @@ use super::marks::Marks;
 #[derive(Debug, Default)]
 pub(crate) struct Scans {
     state: Mutex<ScanQueue>,
+    /// For what a stop does between scans.
+    pub(super) queue: Arc<BlockingQueue>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +69,7 @@ async fn run(scans: Arc<Scans>) {
 
 fn answer(questions: Vec<Question>) {
     let asked: Vec<Arc<Marks>> = questions.iter().map(|one| Arc::clone(&one.marks)).collect();
-    let Ok(census) = Census::take(&asked) else { return };
+    let Ok(census) = Census::with_appeared(&asked) else { return };
     for Question { marks, answer } in questions {
         _ = answer.send(census.view(&marks)); // the stop may have been dropped
     }
