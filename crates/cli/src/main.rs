@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use lastbyte_keeper::Joined;
 
 fn main() -> ExitCode {
-    // First of all: the keeper's holder is a copy of this process.
+    // First of all: the stand-in is a copy of this process.
     let joined = match Joined::join_if_worker() {
         Ok(joined) => joined,
         Err(error) => {

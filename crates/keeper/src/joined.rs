@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lastbyte_sys::descriptor_limit;
 use lastbyte_sys::registry::{Inherited, Place, Purpose, Registry};
 use lastbyte_sys::stand_in::{self, Given, MOST_NUMBERS, Question, StandIn};
 use lastbyte_sys::{Errno, packets};
@@ -59,6 +60,12 @@ pub enum Health {
     KeeperGone,
 }
 
+/// What a process has open at most if it is no terminal: pipes of its output and input, its log and
+/// its leader, rounded up.
+const DESCRIPTORS_OF_A_PROCESS: usize = 6;
+/// Descriptors to have a place for from the beginning.
+const FEWEST_DESCRIPTORS: usize = 4096;
+
 /// How long an answer may take. Only ends a hang.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -87,6 +94,10 @@ impl Joined {
         let listeners = listeners.collect::<io::Result<_>>()?;
         let stand_ins = welcome.stand_ins.iter().map(|generation| Ok((*generation, next()?)));
         let stand_ins = stand_ins.collect::<io::Result<_>>()?;
+        // Before the stand-in shares the table.
+        descriptor_limit::raise();
+        let used = registry.used().count() * DESCRIPTORS_OF_A_PROCESS;
+        descriptor_limit::reserve(FEWEST_DESCRIPTORS + used, &control);
         // Started as /proc/self/exe, it would be called `exe`.
         _ = rustix::thread::set_name(c"lastbyte");
         let joined = Self {

@@ -4,8 +4,10 @@
 //! `select`. Its children may be such programs, so they get the limit this program was started
 //! with.
 
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Soft and hard limit, in the kernel's layout.
@@ -23,6 +25,16 @@ pub fn raise() {
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
+/// Makes the table of descriptors large enough for this many, as far as the limit permits. For a
+/// process that shares its table with nobody yet. Later, whenever the table is full, the kernel makes
+/// it twice as large and waits until no thread can be looking at the old one: 16 to 32 ms were seen.
+pub fn reserve(count: usize, any: impl AsFd) {
+    let count = own().map_or(count, |limit| count.min(usize::try_from(limit).unwrap_or(count)));
+    let highest = i32::try_from(count.saturating_sub(1)).unwrap_or(i32::MAX);
+    // The table stays as large as this copy has made it. Without one, it grows when it must.
+    _ = fcntl_dupfd_cloexec(any, highest);
+}
+
 /// The soft limit of this program; `None` if unlimited.
 pub fn own() -> Option<u64> {
     getrlimit(Resource::Nofile).current
@@ -36,4 +48,24 @@ pub fn raised() -> Option<u64> {
 /// The limits for a child; `None` if it inherits this program's.
 pub(crate) fn for_children() -> Option<SoftAndHard> {
     BEFORE.get().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    use crate::procfs::words;
+
+    #[test]
+    fn a_table_is_as_large_as_was_reserved_as_far_as_the_limit_permits() {
+        let size = || {
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            words(&status, "FDSize:").next().unwrap().parse::<u64>().unwrap()
+        };
+        let limit = own().unwrap_or(u64::MAX);
+        assert!(size() < 4096.min(limit));
+        reserve(4096, std::io::stdin());
+        assert!(size() >= 4096.min(limit), "{} with a limit of {limit}", size());
+    }
 }
