@@ -3,11 +3,10 @@
 //! They are named by their pid. That is safe for as long as this program alone reaps them: until
 //! then the number is no other's.
 
-use std::fs;
-
 use rustix::io::Errno;
 
 use crate::child::{PEEK, Status, Usage, wait_for};
+use crate::procfs;
 
 /// How a child ended, if it has. It stays a zombie. `ECHILD` if it is no child of ours.
 pub fn peek(pid: i32) -> Result<Option<(Status, Usage)>, Errno> {
@@ -28,12 +27,9 @@ fn by_pid(pid: i32) -> Result<(usize, usize), Errno> {
 pub fn has_executed(pid: i32) -> Result<bool, Errno> {
     /// `PF_FORKNOEXEC` of linux/sched.h.
     const NOT_YET: u64 = 0x40;
-    let text = fs::read_to_string(format!("/proc/{pid}/stat"));
-    let text = text.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    // Field 9, counted from 1; the second may contain anything.
-    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let flags = fields.split_ascii_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
-    Ok(flags.ok_or(Errno::IO)? & NOT_YET == 0)
+    let stat = procfs::read_stat(pid);
+    let stat = stat.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(stat.flags & NOT_YET == 0)
 }
 
 #[cfg(test)]

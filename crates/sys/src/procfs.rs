@@ -27,6 +27,8 @@ pub struct Stat {
     pub parent: i32,
     pub group: i32,
     pub session: i32,
+    /// The kernel's flags of its main thread.
+    pub flags: u64,
     /// In clock ticks since boot. Together with the pid this identifies a process for ever.
     pub start_time: u64,
     /// The number of threads; at most one for a zombie.
@@ -194,10 +196,11 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    // Fields 20 and 22, counted from 1.
-    let threads = fields.nth(13)?.parse().ok()?;
+    // Fields 9, 20 and 22, counted from 1.
+    let flags = fields.nth(2)?.parse().ok()?;
+    let threads = fields.nth(10)?.parse().ok()?;
     let start_time = fields.nth(1)?.parse().ok()?;
-    Some(Stat { pid, name, state, parent, group, session, start_time, threads })
+    Some(Stat { pid, name, state, parent, group, session, flags, start_time, threads })
 }
 
 #[cfg(test)]
@@ -215,6 +218,7 @@ mod tests {
             parent: 7,
             group: 8,
             session: 9,
+            flags: 1,
             start_time: 1234,
             threads: 12,
         };
