@@ -20,23 +20,20 @@ pub(crate) fn to_terminal(text: &str, indent: usize) -> String {
     width().map_or_else(|| text.to_owned(), |width| wrap(text, width, indent))
 }
 
-/// The same for the help of these commands.
+/// The same for the help of these commands, which people also read in a pager.
 pub(crate) fn help(program: Command) -> Command {
-    match width() {
-        Some(width) => wrapped_help(program, width),
-        None => unbroken_help(program),
-    }
+    help_of_width(program, width().unwrap_or(WIDEST))
 }
 
 /// Their help as it is without a terminal.
-pub(crate) fn unbroken_help(program: Command) -> Command {
-    program.term_width(0)
+pub(crate) fn help_for_pages(program: Command) -> Command {
+    help_of_width(program, WIDEST)
 }
 
-fn wrapped_help(command: Command, width: usize) -> Command {
+fn help_of_width(command: Command, width: usize) -> Command {
     // clap would continue an exit code's meaning below its number.
     let codes = command.get_after_help().map(ToString::to_string);
-    let command = command.term_width(width).mut_subcommands(|below| wrapped_help(below, width));
+    let command = command.term_width(width).mut_subcommands(|below| help_of_width(below, width));
     match codes {
         Some(codes) => command.after_help(wrap(&codes, width, EXIT_CODE_COLUMN)),
         None => command,

@@ -71,7 +71,7 @@ flag is in [configuration.md](configuration.md).
 
 /// Returns the exit code.
 pub(crate) fn cli_doc(program: Command) -> anyhow::Result<u8> {
-    let mut program = wrap::unbroken_help(program);
+    let mut program = wrap::help_for_pages(program);
     // Gives each command its full name.
     program.build();
     let mut page = BEGINNING.to_owned();

@@ -86,10 +86,11 @@ fn check_width(text: &str, width: usize) {
 }
 
 #[test]
-fn on_a_terminal_help_is_broken_between_words() {
+fn help_is_broken_between_words() {
     let fixture = Fixture::new();
     for command in ["run", "serve", "logs"] {
         let whole = finish(fixture.lastbyte(&[command, "--help"])).stdout;
+        check_width(&whole, 100);
         let broken = printed_on_terminal(&fixture, 64, &[command, "--help"]);
         check_width(&broken, 64);
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
