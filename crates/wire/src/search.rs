@@ -40,8 +40,14 @@ pub struct SearchAnswer {
     pub matches: Vec<SearchMatch>,
     /// Why the search stopped.
     pub stopped: SearchStopped,
-    /// The cursor to continue from: before a last line that does not match but may still grow.
+    /// The cursor to continue from: before a last line that does not match but may still grow, or
+    /// before lines that may be context of the next match.
     pub next: u64,
+    /// How many lines there are between the start of the search and `next`: add it to each `number` of
+    /// the search that continues there. Absent after a dropped range. Earlier versions of the server
+    /// do not send this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_number: Option<u64>,
     /// The ranges that could not be searched because they were dropped.
     pub dropped: Vec<Range>,
     /// The length of the log in bytes, including late output.
@@ -70,7 +76,7 @@ pub enum SearchStopped {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchMatch {
     /// How many lines there are between the start of the search and this line. Absent after a dropped
-    /// range, whose lines nobody counted.
+    /// range, because the lines in it are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     pub line: SearchLine,

@@ -94,14 +94,21 @@ async fn search_all(
     let mut found = client.search(id, &query).await?;
     while found.stopped == SearchStopped::Work {
         query.from = Some(found.next);
-        let SearchAnswer { mut matches, mut dropped, .. } = found;
-        query.max_matches = Some(most - matches.len() as u64);
-        let next = client.search(id, &query).await?;
-        matches.extend(next.matches);
-        dropped.extend(next.dropped);
-        found = SearchAnswer { matches, dropped, ..next };
+        query.max_matches = Some(most - found.matches.len() as u64);
+        found = joined(found, client.search(id, &query).await?);
     }
     Ok(found)
+}
+
+/// Two answers as one. The second search started where the first stopped, and counts lines from there.
+fn joined(first: SearchAnswer, second: SearchAnswer) -> SearchAnswer {
+    let SearchAnswer { mut matches, mut dropped, next_number: lines, .. } = first;
+    let from_first = |number: Option<u64>| Some(lines? + number?);
+    let numbered = |found: SearchMatch| SearchMatch { number: from_first(found.number), ..found };
+    matches.extend(second.matches.into_iter().map(numbered));
+    dropped.extend(second.dropped);
+    let next_number = from_first(second.next_number);
+    SearchAnswer { matches, dropped, next_number, ..second }
 }
 
 /// Like grep: a colon after the offset of a match, a dash after that of its context.

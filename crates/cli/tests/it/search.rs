@@ -1,3 +1,4 @@
+use lastbyte_testkit::pattern_bytes;
 use serde_json::Value;
 
 use crate::daemon::Daemon;
@@ -46,11 +47,20 @@ fn a_search_matches_what_a_person_sees_and_raw_the_bytes() {
     assert_eq!(raw, "0:\\u{1b}[31mer\\u{1b}[0mror\n");
 }
 
-/// One request reads 64 MiB at most.
+/// One request reads 64 MiB at most, so that the first ends within the line before the match.
 #[test]
-fn a_search_goes_on_to_the_end_of_a_large_output() {
+fn a_search_of_a_large_output_is_like_that_of_a_small_one() {
     let daemon = Daemon::start();
-    let id = daemon.testchild(&["--quota", "100MB"], "write-bytes 70000000 then print \\nTHE_END");
+    let size = (64 << 20) - 2;
+    let actions = format!(r"write-bytes {size} then print \nbefore\nTHE_END\nafter\n");
+    let id = daemon.testchild(&["--quota", "100MB"], &actions);
     daemon.result(&["wait", &id]);
-    daemon.check(&["search", "--raw", &id, "^THE_END$"], 0, "70000001:THE_END\n", "");
+    let search = ["search", "--raw", "-C1", &id, "^THE_END$"];
+    let want = "67108863-before\n67108870:THE_END\n67108878-after\n";
+    daemon.check(&search, 0, want, "");
+    let found: Value =
+        serde_json::from_str(&daemon.result(&[&search[..], &["--json"]].concat())).unwrap();
+    let newlines = pattern_bytes(0..size).iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(found["matches"][0]["number"], newlines + 2);
+    assert_eq!(found["next_number"], newlines + 4);
 }

@@ -57,7 +57,8 @@ pub struct Query {
     /// How much text to return. The first match is returned whatever its length; context that
     /// does not fit is left out.
     pub max_bytes: usize,
-    /// How much to read; the line in which this limit is reached is searched to its end.
+    /// How much to read. The line in which this limit is reached is searched to its end, and the
+    /// context after a match is completed.
     pub max_scanned: u64,
 }
 
@@ -66,8 +67,12 @@ pub struct Found {
     pub matches: Vec<Match>,
     /// The dropped ranges met.
     pub dropped: Vec<Range<u64>>,
-    /// Where to continue. A last line that may still grow is searched again unless it matched.
+    /// Where to continue. A last line that may still grow is searched again unless it matched, and so
+    /// are lines that may be context before the next match.
     pub next: u64,
+    /// How many lines precede `next`, counted from the start of the search. Not known after a dropped
+    /// range.
+    pub next_number: Option<u64>,
     pub stopped: Stopped,
 }
 
@@ -88,7 +93,7 @@ pub enum Stopped {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     /// How many lines precede this one, counted from the start of the search. Not known after a
-    /// dropped range: nobody counted the lines in it.
+    /// dropped range.
     pub number: Option<u64>,
     pub line: FoundLine,
     /// The first 64 matches in the line.
@@ -170,6 +175,21 @@ mod tests {
         check(b"b\nready", &first, (&["ready"], 7, Stopped::End));
         check(b"ready\nb", &first, (&["ready"], 6, Stopped::Matches));
         check(b"b\r\nready\r\n", &query("^b$|y$"), (&["b", "ready"], 10, Stopped::End));
+    }
+
+    #[test]
+    fn the_number_at_the_cursor_is_that_of_the_line_that_the_cursor_is_in() {
+        let number = |input: &[u8], limits: &Query| {
+            let found = search(&Slice::new(input), limits).unwrap();
+            (found.next, found.next_number)
+        };
+        let first = Query { max_matches: 1, after: 1, ..query("a") };
+        assert_eq!(number(b"b\na\nb\nb\n", &first), (4, Some(2)));
+        for limits in [query("a"), first] {
+            assert_eq!(number(b"b\na", &limits), (3, Some(1)), "the line may still grow");
+        }
+        assert_eq!(number(b"b\nb", &query("a")), (2, Some(1)));
+        assert_eq!(number(b"a\na\n", &Query { max_bytes: 0, ..query("a") }), (2, Some(1)));
     }
 
     #[test]

@@ -136,11 +136,13 @@ proptest! {
         max_matches in 1..4_usize,
         max_scanned in 1..200_u64,
         max_bytes in 0..100_usize,
+        before in 0..3_u8,
     ) {
         let all = search(&source, &plain(pattern)).unwrap().matches;
         let (mut found, mut from) = (Vec::new(), 0);
         loop {
-            let limits = Query { from, max_matches, max_scanned, max_bytes, ..plain(pattern) };
+            let whole = Query { before, ..plain(pattern) };
+            let limits = Query { from, max_matches, max_scanned, max_bytes, ..whole };
             let Found { matches, next, stopped, .. } = search(&source, &limits).unwrap();
             found.extend(matches.into_iter().map(|found| found.line));
             if stopped == Stopped::End {

@@ -67,6 +67,11 @@ fn hits(query: &Query, line: &FoundLine) -> Vec<Hit> {
     found.map(|found| Hit { text: found.range(), range: place(found.range()) }).collect()
 }
 
+/// Lines of which three are shorter than half of a step.
+fn short_lines() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec("[a-c]{0,6}\n", 0..100).prop_map(|lines| lines.concat().into_bytes())
+}
+
 /// A line of several parts with a needle of up to 8 KiB near or across a border, and the range of
 /// the needle.
 fn long_line() -> impl Strategy<Value = (Vec<u8>, Range<u64>)> {
@@ -132,12 +137,14 @@ proptest! {
         max_matches in 1..4_usize,
         max_scanned in 1..200_u64,
         max_bytes in 0..100_usize,
+        before in 0..3_u8,
         after in 0..3_u8,
     ) {
         let whole = query(pattern);
         let (mut lines, mut from) = (Vec::new(), 0);
         loop {
-            let limits = Query { from, max_matches, max_scanned, max_bytes, after, ..whole.clone() };
+            let context = Query { before, after, ..whole.clone() };
+            let limits = Query { from, max_matches, max_scanned, max_bytes, ..context };
             let Found { matches, next, stopped, .. } = search(&source, &limits).unwrap();
             lines.extend(matches.into_iter().map(|found| (found.line, found.hits)));
             if stopped == Stopped::End {
@@ -148,6 +155,33 @@ proptest! {
         }
         let want = model(&source, &whole).into_iter().map(|found| (found.line, found.hits));
         prop_assert_eq!(lines, want.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_search_in_steps_has_the_numbers_and_context_of_one_search(
+        source in with_holes(short_lines()),
+        pattern in pattern(),
+        max_scanned in 60..120_u64,
+        before in 0..4_u8,
+        after in 0..4_u8,
+    ) {
+        let whole = Query { before, after, ..query(pattern) };
+        let (mut matches, mut dropped) = (Vec::new(), Vec::new());
+        let (mut from, mut lines) = (0, Some(0));
+        loop {
+            let page = search(&source, &Query { from, max_scanned, ..whole.clone() }).unwrap();
+            let sum = |number: Option<u64>| Some(lines? + number?);
+            let numbered = |found: Match| Match { number: sum(found.number), ..found };
+            matches.extend(page.matches.into_iter().map(numbered));
+            dropped.extend(page.dropped);
+            if page.stopped == Stopped::End {
+                break;
+            }
+            prop_assert!(page.next > from);
+            (from, lines) = (page.next, sum(page.next_number));
+        }
+        prop_assert_eq!(matches, model(&source, &whole));
+        prop_assert_eq!(&dropped, &source.dropped);
     }
 
     #[test]
@@ -221,4 +255,18 @@ fn a_later_part_of_a_long_line_is_not_the_start_of_a_line() {
     assert_eq!(search(&source, &query("^x")).unwrap().matches, []);
     let mut watcher = Watcher::new(compile("^x").unwrap(), Reading::Plain);
     assert_eq!(watcher.look_through(&source, 0..source.end()).unwrap(), None);
+}
+
+#[test]
+fn a_line_that_matched_is_not_searched_again_for_context() {
+    let overwritten = [[b'y'; 20].as_slice(), b"\na\rb\nd\n"].concat();
+    let parts = [[b'y'; 200_000].as_slice(), b"\na", &[b'x'; 100_000], b"\nd\n"].concat();
+    for (log, pattern, max_scanned) in [(overwritten, "a", 24), (parts, "^a|^x", 300_000)] {
+        let source = Chopped::new(log);
+        let whole = Query { reading: Reading::Plain, before: 2, ..query(pattern) };
+        let first = search(&source, &Query { max_scanned, ..whole.clone() }).unwrap();
+        assert_eq!((first.matches.len(), first.stopped), (1, Stopped::Work));
+        let rest = search(&source, &Query { from: first.next, ..whole }).unwrap();
+        assert_eq!((rest.matches.len(), rest.stopped), (0, Stopped::End), "{pattern}");
+    }
 }

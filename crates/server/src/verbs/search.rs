@@ -33,6 +33,7 @@ pub async fn search(
         matches: found.matches.into_iter().map(in_words).collect(),
         stopped: stopped(found.stopped),
         next: found.next,
+        next_number: found.next_number,
         dropped: found.dropped.iter().map(to_wire::range).collect(),
         total: snapshot.extent.len,
         phase: to_wire::phase(&snapshot.phase),

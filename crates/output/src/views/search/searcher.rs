@@ -22,7 +22,7 @@ pub(super) struct Searcher<'q> {
     matches: Vec<Match>,
     dropped: Vec<Range<u64>>,
     /// Lines that may become context before a match.
-    before: VecDeque<FoundLine>,
+    before: VecDeque<LineBefore>,
     /// How many more lines of context the last match gets.
     after: u8,
     /// If the line continues, the index in its next part where the last hit ended.
@@ -31,10 +31,27 @@ pub(super) struct Searcher<'q> {
     overwritten_matched: bool,
     /// `None` after a dropped range.
     number: Option<u64>,
+    /// Whether the next text continues a line.
+    within_line: bool,
     /// How much text has been returned.
     given: usize,
     scanned: u64,
-    next: u64,
+    next: Place,
+}
+
+/// Where to continue.
+#[derive(Clone, Copy)]
+struct Place {
+    at: u64,
+    /// The number of the line there.
+    number: Option<u64>,
+}
+
+struct LineBefore {
+    line: FoundLine,
+    /// Where it starts. `None` if a search from there could find a match in it: if it is a later part
+    /// of a long line, or matched before it was overwritten.
+    start: Option<Place>,
 }
 
 impl<'q> Searcher<'q> {
@@ -49,9 +66,10 @@ impl<'q> Searcher<'q> {
             hit_end: None,
             overwritten_matched: false,
             number: Some(0),
+            within_line: false,
             given: 0,
             scanned: 0,
-            next: query.from,
+            next: Place { at: query.from, number: Some(0) },
         }
     }
 
@@ -66,10 +84,24 @@ impl<'q> Searcher<'q> {
                 ControlFlow::Continue(()) => self.take_end(walk.at()),
             }
         };
+        if matches!(stopped, Stopped::Work | Stopped::Bytes) {
+            self.go_back_for_context();
+        }
         // The last match may be on the last line: then nothing is left to search.
-        let at_end = stopped == Stopped::Matches && self.next >= source.end();
+        let at_end = stopped == Stopped::Matches && self.next.at >= source.end();
         let stopped = if at_end { Stopped::End } else { stopped };
-        Ok(Found { matches: self.matches, dropped: self.dropped, next: self.next, stopped })
+        let Self { matches, dropped, next: Place { at: next, number: next_number }, .. } = self;
+        Ok(Found { matches, dropped, next, next_number, stopped })
+    }
+
+    /// Continues where the context of the next match may begin. Goes back by half of the limit at most,
+    /// so that each search makes progress.
+    fn go_back_for_context(&mut self) {
+        let earliest = self.next.at.saturating_sub(self.query.max_scanned / 2);
+        let mut starts = self.before.iter().filter_map(|before| before.start);
+        if let Some(start) = starts.find(|start| start.at >= earliest) {
+            self.next = start;
+        }
     }
 
     fn take(&mut self, step: WalkStep<'_>) -> ControlFlow<Stopped> {
@@ -89,6 +121,7 @@ impl<'q> Searcher<'q> {
                 // The next bytes never continue the line before the dropped range.
                 self.hit_end = None;
                 self.overwritten_matched = false;
+                self.within_line = false;
                 self.number = None;
                 self.check_limits()?;
                 self.dropped.push(range);
@@ -97,20 +130,25 @@ impl<'q> Searcher<'q> {
         ControlFlow::Continue(())
     }
 
+    /// Takes the last line, which may still grow: a search that continues within it counts it again.
     fn take_end(&mut self, end: u64) -> Stopped {
-        let (mut next, found) = (end, self.matches.len());
+        let (mut next, found, number) = (end, self.matches.len(), self.number);
         while let Some(line) = self.texts.end_line() {
-            let again = self.resume_offset(&line);
+            let (again, was_full) = (self.resume_offset(&line), self.is_full());
             let flow = self.take_line(&line);
+            if !was_full {
+                self.next.number = number;
+            }
             if let ControlFlow::Break(stopped @ (Stopped::Matches | Stopped::Bytes)) = flow {
                 return stopped;
             }
             next = again;
         }
-        self.stop_at_end(if self.matches.len() > found { end } else { next })
+        let at = if self.matches.len() > found { end } else { next };
+        self.stop_at_end(Place { at, number })
     }
 
-    fn stop_at_end(&mut self, next: u64) -> Stopped {
+    fn stop_at_end(&mut self, next: Place) -> Stopped {
         if self.is_full() {
             return Stopped::Matches;
         }
@@ -120,6 +158,8 @@ impl<'q> Searcher<'q> {
 
     fn take_line(&mut self, line: &SplitLine) -> ControlFlow<Stopped> {
         self.scanned += line.scanned as u64;
+        let ends_line = line.kind == TextKind::Whole;
+        let next_number = self.number.map(|number| number + u64::from(ends_line));
         if self.is_full() {
             self.add_context(line);
         } else {
@@ -131,7 +171,7 @@ impl<'q> Searcher<'q> {
                 self.overwritten_matched |= line.kind == TextKind::Overwritten;
             }
             let hit_end = hits.last().map(|hit| hit.end);
-            self.next = line.next(hit_end);
+            self.next = Place { at: line.next(hit_end), number: next_number };
             let continued = hit_end.filter(|_| line.kind == TextKind::Part);
             self.hit_end = continued.and_then(|end| end.checked_sub(line.resume));
         }
@@ -139,10 +179,11 @@ impl<'q> Searcher<'q> {
             // The line is searched to its end, unless it has none.
             return self.check_work(LONGEST_LINE as u64);
         }
-        if line.kind == TextKind::Whole {
-            self.number = self.number.map(|number| number + 1);
+        if ends_line {
             self.overwritten_matched = false;
         }
+        self.number = next_number;
+        self.within_line = !ends_line;
         self.check_limits()
     }
 
@@ -150,7 +191,7 @@ impl<'q> Searcher<'q> {
     fn resume_offset(&self, line: &SplitLine) -> u64 {
         match self.hit_end {
             Some(end) => line.mapped.offset(end),
-            None if self.overwritten_matched => self.next,
+            None if self.overwritten_matched => self.next.at,
             None if line.known > 0 => line.mapped.offset(0),
             None => line.range.start,
         }
@@ -192,19 +233,19 @@ impl<'q> Searcher<'q> {
         let line = FoundLine::from_index(line, from);
         let budget = self.query.max_bytes.saturating_sub(self.given);
         if line.text.len() > budget && !self.matches.is_empty() {
-            self.next = again;
+            self.next = Place { at: again, number: self.number };
             return ControlFlow::Break(Stopped::Bytes);
         }
-        let mut size =
-            line.text.len() + self.before.iter().map(|line| line.text.len()).sum::<usize>();
+        let mut size = line.text.len()
+            + self.before.iter().map(|before| before.line.text.len()).sum::<usize>();
         while size > budget
             && let Some(oldest) = self.before.pop_front()
         {
-            size -= oldest.text.len();
+            size -= oldest.line.text.len();
         }
         self.given += size;
         self.after = self.query.after;
-        let before = self.before.drain(..).collect();
+        let before = self.before.drain(..).map(|before| before.line).collect();
         self.matches.push(Match { number: self.number, line, hits, before, after: Vec::new() });
         ControlFlow::Continue(())
     }
@@ -227,7 +268,9 @@ impl<'q> Searcher<'q> {
             if self.before.len() == usize::from(self.query.before) {
                 self.before.pop_front();
             }
-            self.before.push_back(line);
+            let may_start_here = !self.within_line && !self.overwritten_matched;
+            let start = Place { at: line.range.start, number: self.number };
+            self.before.push_back(LineBefore { line, start: may_start_here.then_some(start) });
         }
     }
 
@@ -236,7 +279,9 @@ impl<'q> Searcher<'q> {
     }
 
     fn check_limits(&self) -> ControlFlow<Stopped> {
-        let work = self.check_work(0);
+        // The next search cannot add context to this match.
+        let context = if self.after > 0 { self.query.after } else { 0 };
+        let work = self.check_work(u64::from(context) * LONGEST_LINE as u64);
         if self.is_full() && (self.after == 0 || work.is_break()) {
             return ControlFlow::Break(Stopped::Matches);
         }
