@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::process_map::Keyed;
 use crate::journal::{Field, FieldHashes};
-use crate::launch::{Launch, Spec};
+use crate::launch::{Launch, Limits, Spec};
 
 /// In what two launches with one key differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +24,10 @@ pub enum Difference {
 const MOST_NAMED: usize = 8;
 
 /// The fields that are not written down, or not as they were asked for.
-const NOT_WRITTEN: [Field; 6] =
-    [Field::Cwd, Field::Env, Field::Stdin, Field::Timeouts, Field::Drain, Field::Quota];
+const NOT_WRITTEN: [Field; 4] = [Field::Cwd, Field::Env, Field::Stdin, Field::Drain];
+
+/// The fields that an earlier version did not write down either.
+const LIMITS: [Field; 2] = [Field::Timeouts, Field::Quota];
 
 impl Keyed {
     /// In what this launch differs from the one that has the key.
@@ -39,7 +41,7 @@ impl Keyed {
                 variables: spec.map(|spec| variables(launch, spec)).unwrap_or_default(),
             },
             (None, Some(spec)) => Difference::by_spec(launch, spec),
-            (None, None) => Difference::OneOf(NOT_WRITTEN.into()),
+            (None, None) => Difference::OneOf([&NOT_WRITTEN[..], &LIMITS].concat()),
         }
     }
 }
@@ -47,13 +49,20 @@ impl Keyed {
 impl Difference {
     /// From one that an earlier engine has started.
     fn by_spec(launch: &Launch, spec: &Spec) -> Self {
-        let variables = variables(launch, spec);
+        let (variables, limits) = (variables(launch, spec), launch.limits());
+        let timeouts = |limits: Limits| (limits.timeouts, limits.on_timeout);
+        let quota = |limits: Limits| (limits.quota, limits.on_quota);
         let differs = [
             (Field::Command, launch.program != spec.program),
             (Field::Cwd, launch.cwd.as_ref().is_some_and(|cwd| *cwd != spec.cwd)),
             (Field::Env, !variables.is_empty()),
             (Field::Streams, launch.streams != spec.streams),
+            (
+                Field::Timeouts,
+                spec.limits.is_some_and(|theirs| timeouts(theirs) != timeouts(limits)),
+            ),
             (Field::Stop, launch.stop != spec.stop),
+            (Field::Quota, spec.limits.is_some_and(|theirs| quota(theirs) != quota(limits))),
             (Field::Sandbox, launch.sandbox != spec.sandbox),
             (Field::Session, launch.session != spec.session),
             (Field::Labels, launch.labels != spec.labels),
@@ -61,11 +70,11 @@ impl Difference {
         ];
         let fields: Vec<Field> =
             differs.into_iter().filter_map(|(field, differs)| differs.then_some(field)).collect();
-        if fields.is_empty() {
-            Self::OneOf(NOT_WRITTEN.into())
-        } else {
-            Self::Known { fields, variables }
+        if !fields.is_empty() {
+            return Self::Known { fields, variables };
         }
+        let limits: &[Field] = if spec.limits.is_none() { &LIMITS } else { &[] };
+        Self::OneOf([&NOT_WRITTEN, limits].concat())
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use lastbyte_engine::{
     Delivery, Difference, Engine, EnvEdit, EventKind, Field, Filter, ForgetError, Id, Kept, Key,
-    Launch, Limits, LogSource, LostWhy, OnTimeout, Retention, Session, Settings, Signal,
-    SpawnFuture, Spawner, StartError, Status, StopPolicy, Streams, Timeouts, Verb, WriteError,
+    Launch, Limits, LogSource, LostWhy, OnQuota, OnTimeout, Retention, Session, Settings, Signal,
+    SpawnFuture, Spawner, StartError, Status, Stdin, StopPolicy, Streams, Timeouts, Verb,
+    WriteError,
 };
 use lastbyte_output::log::{Piece, Quota, Stream};
 use lastbyte_output::views::Source;
@@ -129,11 +130,18 @@ async fn after_a_restart_a_conflict_of_keys_says_what_is_known() {
     let variables = vec!["A".into()];
     let named = known(|other| other.env.push(EnvEdit::Unset("A".into()))).await;
     assert_eq!(named, in_conflict(Difference::Known { fields: vec![Field::Env], variables }));
-    let unknown = known(|other| other.timeouts.wall = Some(HOUR)).await;
+    for (change, field) in [
+        ((|other| other.timeouts.wall = Some(HOUR)) as fn(&mut Launch), Field::Timeouts),
+        (|other| other.on_quota = OnQuota::Block, Field::Quota),
+    ] {
+        let fields = Difference::Known { fields: vec![field], variables: vec![] };
+        assert_eq!(known(change).await, in_conflict(fields));
+    }
+    let unknown = known(|other| other.stdin = Stdin::Open).await;
     assert_eq!(
         unknown.to_string(),
         "the key \"k\" was already used for a start that differs in its working directory, variables, \
-         standard input, timeouts, drain or quota (after a restart it is not known which)"
+         standard input or drain (after a restart it is not known which)"
     );
     close(engine).await;
 }
