@@ -19,8 +19,8 @@ use super::locate::own_folder;
 /// Not a name of a parent.
 const SERVER: &str = "lastbyte.server";
 
-/// Accounts the memory of everything below our own cgroup, if that has it itself and no other program
-/// is in it. Moves this program, and so what it starts later, if it has to.
+/// Accounts the memory of everything below our own cgroup, if that accounts memory itself and no other
+/// program is in it. Moves this program, and so what it starts later, if it has to.
 pub fn account_memory() -> io::Result<()> {
     let own = own_folder().map_err(io::Error::other)?;
     match account_memory_below(&own) {
@@ -29,12 +29,16 @@ pub fn account_memory() -> io::Result<()> {
     }
 }
 
-/// Fails with `ENOENT` if the cgroup itself has no memory controller.
+/// Fails if the cgroup itself does not account memory. The root of the hierarchy does not either: it
+/// belongs to the machine, and what is written there changes every cgroup below it.
 pub(super) fn account_memory_below(folder: &Path) -> io::Result<()> {
+    if !accounts_memory(folder) {
+        return Err(Errno::NOENT.into());
+    }
     write(&folder.join("cgroup.subtree_control"), "+memory")
 }
 
-/// Whether the kernel accounts memory in this cgroup, which is not the root.
+/// Whether the kernel accounts memory in this cgroup. The root of the hierarchy has no such file.
 pub(super) fn accounts_memory(folder: &Path) -> bool {
     folder.join("memory.events").exists()
 }
@@ -73,6 +77,19 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cgroup_that_accounts_no_memory_such_as_the_root_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let control = folder.path().join("cgroup.subtree_control");
+        for (file, want) in [("cgroup.procs", ""), ("memory.events", "+memory")] {
+            for file in [&control, &folder.path().join(file)] {
+                fs::write(file, "").unwrap();
+            }
+            assert_eq!(account_memory_below(folder.path()).is_ok(), !want.is_empty());
+            assert_eq!(fs::read_to_string(&control).unwrap(), want, "with {file}");
+        }
+    }
 
     #[test]
     fn trees_live_beside_a_server_that_has_moved() {

@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 
 use super::group::{Cgroup, remove, subfolders};
-use super::memory::{account_memory_below, accounts_memory};
+use super::memory::account_memory_below;
 
 /// The prefix of every parent's name.
 const PREFIX: &str = "lastbyte-";
@@ -47,9 +47,7 @@ impl ParentCgroup {
             // Another process that starts between the two calls may take the folder for a leftover.
             if let Some(lock) = lock(&folder)? {
                 // For trees below it. Without it less is known of an ending.
-                if accounts_memory(&folder) {
-                    _ = account_memory_below(&folder);
-                }
+                _ = account_memory_below(&folder);
                 return Ok(Self { folder, _lock: lock });
             }
         }
