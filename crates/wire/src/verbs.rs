@@ -179,7 +179,8 @@ pub struct Health {
 /// How long, how many and how much of its ended processes a server keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retention {
-    /// Nothing is forgotten sooner after its ending, unless there are more than `processes`.
+    /// Nothing is forgotten sooner after its ending, unless there are more than `processes`, or the
+    /// output of all processes takes more than twice `output_bytes`.
     pub at_least_ms: u64,
     /// Everything is forgotten after this time.
     pub at_most_ms: u64,
