@@ -75,7 +75,8 @@ pub(crate) fn unavailable() -> Option<String> {
     if !names.is_empty() {
         return Some(format!("install {} (their names on Debian)", names.join(" ")));
     }
-    unpacked_kernel().err().map(|error| format!("{error:#}"))
+    let ready = static_target().and_then(|()| unpacked_kernel());
+    ready.err().map(|error| format!("{error:#}"))
 }
 
 impl Guest {
@@ -153,16 +154,23 @@ impl Machine {
     }
 }
 
-/// Server, command and client without libraries, for a guest; an error says what is missing.
-fn static_programs() -> Result<Vec<PathBuf>> {
+/// Installs what is needed to build programs without shared libraries, if it is missing.
+fn static_target() -> Result<()> {
     let libraries = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", TARGET])
-        .output()?
+        .output()
+        .context("cannot run rustc")?
         .stdout;
     let libraries = PathBuf::from(String::from_utf8(libraries)?.trim());
     if !libraries.is_dir() {
-        run(Command::new("rustup").args(["target", "add", TARGET]))?;
+        run(Command::new("rustup").args(["target", "add", TARGET]))
+            .with_context(|| format!("the target {TARGET} is not installed"))?;
     }
+    Ok(())
+}
+
+/// Server, command and client without shared libraries, for a guest.
+fn static_programs() -> Result<Vec<PathBuf>> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--bins", "--target", TARGET])
