@@ -84,18 +84,18 @@ fn line(event: &Event, zone: Zone) -> String {
         EventKind::WorkspaceTouched { paths, .. } => format::one_line(&paths.join(" ")),
     };
     let tone = match &event.event {
-        EventKind::Started => Some(Tone::Good),
-        EventKind::TimedOut { .. } => Some(Tone::Failed),
-        EventKind::Ended { ending } => Some(Tone::of_ending(ending)),
+        EventKind::Started => Tone::Good,
+        EventKind::TimedOut { .. } => Tone::Failed,
+        EventKind::Ended { ending } => Tone::of_ending(ending),
         EventKind::FirstOutput | EventKind::Forgotten | EventKind::WorkspaceTouched { .. } => {
-            Some(Tone::Dim)
+            Tone::Dim
         }
     };
     let (time, gap) = (paint(Some(Tone::Dim), &time), if more.is_empty() { "" } else { "  " });
     let name = if more.is_empty() { name.to_owned() } else { format!("{name:12}") };
     let more = match &event.event {
-        EventKind::Ended { .. } => paint(tone, &more),
+        EventKind::Ended { .. } => paint(Some(tone), &more),
         _ => more,
     };
-    format!("{time}  {id}  {}{gap}{more}", paint(tone, &name))
+    format!("{time}  {id}  {}{gap}{more}", paint(Some(tone), &name))
 }
