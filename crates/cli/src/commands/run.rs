@@ -195,7 +195,8 @@ fn summary(ending: &Ending) -> String {
     let seconds = |ns| format!("{:.3}s", Duration::from_nanos(ns).as_secs_f64());
     let how = format::ending(ending);
     let ran = ending.times.ran_ns.map(|ran| format!(", after {}", seconds(ran)));
-    let line = format!("{how}{}; {} bytes of output", ran.unwrap_or_default(), ending.final_len);
+    let bytes = format::count(ending.final_len, "byte", "bytes");
+    let line = format!("{how}{}; {bytes} of output", ran.unwrap_or_default());
     let Some(usage) = ending.usage else { return line };
     format!("{line}; cpu {}", format::cpu(usage))
 }

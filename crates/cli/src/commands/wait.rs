@@ -229,7 +229,9 @@ impl Args {
 fn in_words(process: &Process, met: &Met) -> String {
     match met {
         Met::Exit => process.ending.as_ref().map(format::ending).unwrap_or_default(),
-        Met::OutputPast { total } => format!("{total} bytes of output"),
+        Met::OutputPast { total } => {
+            format!("{} of output", format::count(*total, "byte", "bytes"))
+        }
         Met::Pattern { text, .. } => format::one_line(text),
         Met::Port { port } => format!("listens on port {port}"),
         Met::Silence => "silent".into(),

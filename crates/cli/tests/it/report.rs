@@ -72,7 +72,7 @@ fn a_report_comes_after_the_summary() {
     let [x, summary, report] = lines.as_slice() else { panic!("three lines, not {lines:?}") };
     assert_eq!(*x, "x");
     assert!(summary.starts_with("lastbyte: exit 3, after 0."), "{summary}");
-    assert!(summary.contains("; 1 bytes of output; cpu 0."), "{summary}");
+    assert!(summary.contains("; 1 byte of output; cpu 0."), "{summary}");
     assert!(report.starts_with('{'));
 }
 

@@ -88,7 +88,7 @@ fn ending_rows(ending: &Ending, zone: Zone) -> Vec<Row> {
     let mut rows = Vec::from_iter(at("exited", times.exited_unix_ns));
     rows.extend(at("ended", times.ended_unix_ns));
     rows.push(("ending", format::ending(ending)));
-    rows.push(("output", format!("{} bytes", ending.final_len)));
+    rows.push(("output", format::count(ending.final_len, "byte", "bytes")));
     rows
 }
 

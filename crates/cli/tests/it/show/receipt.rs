@@ -92,7 +92,7 @@ fn a_receipt_has_the_terms_and_no_value_of_a_variable_also_after_a_restart() {
             ("idle", "none"),
             ("quota", "1.0 MiB"),
             ("ending", "exit 0"),
-            ("output", "1 bytes"),
+            ("output", "1 byte"),
         ] {
             assert_eq!(row(&page, name), want, "{name} {page}");
         }
