@@ -151,7 +151,7 @@ impl ShuttingDown {
         if socket.exists() { None } else { holder_of(state).map(|pid| Self { pid }) }
     }
 
-    /// Blocks until it is gone.
+    /// Waits until it is gone. Fails if that takes longer than [`PATIENCE`].
     pub(crate) async fn until_gone(self) -> anyhow::Result<()> {
         match open_pidfd(self.pid) {
             Some(server) => until_gone(server, self.pid).await,

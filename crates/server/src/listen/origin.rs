@@ -8,8 +8,11 @@ use super::host;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Whether a browser sends the request on behalf of a page. It leaves both fields out of some requests that
-/// only read.
+/// Whether a browser is known to send the request on behalf of a page.
+///
+/// Over plain HTTP browsers send neither field with a GET to the page's own origin. On a unix socket any
+/// host name is accepted without them, on purpose. So if a TCP port is forwarded to the socket, a page
+/// can read from it by DNS rebinding; docs/remote.md warns of that.
 pub(super) fn is_from_page(fields: &HeaderMap) -> bool {
     fields.contains_key(header::ORIGIN) || fields.contains_key(SEC_FETCH_SITE)
 }
