@@ -118,8 +118,9 @@ impl Cgroup {
         words(&text, "oom_kill").next()?.parse().ok()
     }
 
-    /// Whether it is as good as a new one, given its current [`Cgroup::state`]: empty, and with
-    /// nothing changed that the next tree would notice.
+    /// Ends its use by a tree: from now on it has no [`Cgroup::peak_memory`]. Returns whether it is as
+    /// good as a new one, given its current [`Cgroup::state`]: empty, and with nothing changed that the
+    /// next tree would notice.
     pub fn reusable(&self, state: CgroupState) -> bool {
         self.was_used.store(true, Ordering::Relaxed);
         !self.killed.load(Ordering::Relaxed)
