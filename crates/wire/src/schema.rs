@@ -24,8 +24,8 @@ pub fn schema() -> Value {
     }))
 }
 
-/// Adds what schemars leaves out, for programs that read the document: the bounds of each integer of 64 bits,
-/// which it leaves to the name of the format, and one list of the words that a text can be.
+/// Adds what schemars leaves out, for programs that read the document: the bounds of each 64-bit integer,
+/// which it leaves to the name of the format, and one list of the words that a string can be.
 pub(crate) fn completed(mut document: Value) -> Value {
     complete(&mut document);
     document
@@ -51,8 +51,8 @@ fn complete(value: &mut Value) {
     }
 }
 
-/// Schemars describes each word as an alternative of its own. Generators of clients take it for a type of its
-/// own, and fail on the other words.
+/// Schemars describes each word as an alternative of its own. Client generators take it for a type of its own,
+/// and fail on the other words.
 fn join_words(members: &mut Map<String, Value>) {
     let Some(alternatives) = members.get("oneOf").and_then(Value::as_array) else { return };
     let Some(words) = alternatives.iter().map(words_of).collect::<Option<Vec<_>>>() else { return };

@@ -71,8 +71,8 @@ pub enum SearchStopped {
     Work,
 }
 
-/// A matching line. Of a line that was overwritten there can be two: the first text of it that matches,
-/// and what it finally shows. Each line of context is shown once, after the previous match if possible.
+/// A matching line. A line that was overwritten can have two: the first text that matches, and the text
+/// that it finally shows. Each line of context is shown once, after the previous match if possible.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchMatch {
     /// How many lines there are between the start of the search and this line. Absent after a dropped

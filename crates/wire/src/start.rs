@@ -12,7 +12,7 @@ use crate::{Met, Output, Process, Sandbox, View, Wait};
 /// What to run: exactly one of `command` and `shell`. Everything else is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-// Not by `oneOf`, of which generators of clients make two types that lack all other fields.
+// Not by `oneOf`: client generators make two types of it that lack all other fields.
 #[schemars(extend("if" = has("command", "array"), "then" = lacks("shell"), "else" = has("shell", "string")))]
 pub struct StartRequest {
     /// The program and its arguments.
@@ -82,7 +82,7 @@ pub struct StartRequest {
     pub max_bytes: Option<u64>,
 }
 
-/// Whether it is there.
+/// Requires a field.
 fn has(field: &str, kind: &str) -> Value {
     json!({ "required": [field], "properties": { field: { "type": kind } } })
 }

@@ -25,8 +25,8 @@ use crate::{autostart, format, print, stdio, units};
 /// still run). An ending with `survivors` is that of a process that left others running: `show` lists
 /// them, and `stop` stops them.
 ///
-/// The columns NAME, SANDBOX, SESSION and LABELS are there if a process has one. In a narrow window, SANDBOX,
-/// SESSION and LABELS give way to COMMAND.
+/// The columns NAME, SANDBOX, SESSION and LABELS are shown only if a process has one. In a narrow window, the
+/// last three are left out to make room for COMMAND.
 ///
 /// If no server is running, `ps`, `show`, `logs`, `search`, `wait` and `forget` start one, as `start` does,
 /// to read what an earlier one has left. They start none if --socket or --server is given, or if --state
@@ -125,8 +125,8 @@ fn listing(page: &ListAnswer) -> String {
     format::table(&heading, &rows, window)
 }
 
-/// The columns for a window of this width. People know a process by its command, so one that leaves
-/// too little of it goes without the columns that `show` has, too.
+/// The columns for a window of this width. People know a process by its command, so columns
+/// that `show` has too are left out if they leave too little space for it.
 fn fit(columns: &[usize], width_of: impl Fn(usize) -> usize, window: usize) -> Vec<usize> {
     let mut columns = columns.to_vec();
     for name in ["SANDBOX", "SESSION", "LABELS"] {
