@@ -49,8 +49,8 @@ use tally::{Counts, Tally};
 const USAGE: &str = "usage: cargo xtask kill-loop [--kills N] [--seed S] [--upgrade] [--clients N] \
                      [--every-ms MEAN] [--program PATH]";
 
-/// The keeper pauses after so many workers that did not serve for `STEADY`. The loop leaves that out:
-/// a pause is time in which nothing happens.
+/// The keeper pauses after this many workers in a row that did not serve for `STEADY`. The loop avoids
+/// the pause, in which nothing happens.
 const CRASH_LOOP: u64 = 5;
 const STEADY: Duration = Duration::from_secs(1);
 const MOST_IN_A_ROW: u64 = 3;

@@ -80,8 +80,8 @@ pub(crate) fn unavailable() -> Option<String> {
 }
 
 impl Guest {
-    /// With lastbyte, testchild and this program in `/bin`, and a script that goes on where the usual
-    /// file systems are mounted.
+    /// With lastbyte, testchild and this program in `/bin`, and a script that runs when the usual file
+    /// systems are mounted.
     pub(crate) fn new(folder: &Path, script: &str) -> Result<Self> {
         let unpacked = unpacked_kernel()?;
         let version = only_entry(&unpacked.join("lib/modules"))?;

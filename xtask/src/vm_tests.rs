@@ -2,8 +2,8 @@
 //! that is booted for it.
 //!
 //! The server runs in a cgroup of its own, as it does below systemd with `Delegate=yes`, as root or as
-//! an ordinary user to whom the cgroup belongs. A client in the machine runs the check and prints what
-//! came of it.
+//! an ordinary user to whom the cgroup belongs. A client in the machine runs the check and prints
+//! the result.
 #![expect(clippy::print_stdout, reason = "prints results")]
 
 mod oom;

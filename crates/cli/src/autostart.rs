@@ -41,15 +41,15 @@ const LARGE_LOG: u64 = 1 << 20;
 const PASSED_ON: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 const PASSED_ON_BY_PREFIX: [&str; 2] = ["LC_", "XDG_"];
 
-/// Returns a client to read what the server knows. If none is running, one is started, as for a command
-/// to run. A socket that was named may be that of a server elsewhere, and a state directory that was
-/// named and has nothing to read may be misspelt.
+/// Returns a client to read what the server knows. Starts a server if none is running, but not if the
+/// socket was named, which may be that of a server elsewhere, nor if the state directory was named and
+/// has no journal: it may be misspelt.
 pub(crate) async fn client_of_history(server: &ServerArgs) -> anyhow::Result<Client> {
     let client = server.client().await?;
     let Address::Unix(socket) = client.address() else { return Ok(client) };
     let place = server.place()?.filter(|place| {
-        let may_be = !server.names_state() || journal_file(&place.state).exists();
-        !server.names_socket() && may_be && nothing_listens(socket)
+        let may_be_misspelt = server.names_state() && !journal_file(&place.state).exists();
+        !server.names_socket() && !may_be_misspelt && nothing_listens(socket)
     });
     match place {
         Some(place) => ensure_server(&place, server).await,

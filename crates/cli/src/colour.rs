@@ -41,20 +41,20 @@ pub(crate) fn option() -> clap::Arg {
     arg.value_parser(clap::value_parser!(When))
 }
 
-/// What it says, if the call has it.
+/// The value of `--color`, if it was given.
 pub(crate) fn given(call: &clap::ArgMatches) -> Option<When> {
     call.try_get_one::<When>("color").ok().flatten().copied()
 }
 
 static WHEN: OnceLock<When> = OnceLock::new();
 
-/// Sets what `--color` says; called once, before anything is printed.
+/// Sets the value of `--color`; called once, before anything is printed.
 pub(crate) fn choose(when: When) {
     // It is set once for each run of the program.
     _ = WHEN.set(when);
 }
 
-/// Whether what is printed there is coloured.
+/// Whether output to this stream is coloured.
 pub(crate) fn is_on(stream: BorrowedFd<'_>) -> bool {
     let variable = |name| env::var(name).ok();
     let when = WHEN.get().copied().unwrap_or(When::Auto);

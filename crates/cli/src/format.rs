@@ -238,7 +238,7 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<Cell>], width: Option<usize>) 
     rows().map(|row| table_line(row, &widths, width) + "\n").collect()
 }
 
-/// Cut before it is coloured: a colour takes no place.
+/// Cut before it is coloured: colours take no space.
 fn table_line(row: &[Cell], widths: &[usize], width: Option<usize>) -> String {
     let full: usize = widths.iter().map(|width| width + 2).sum();
     let last = row.iter().rposition(|cell| !cell.text.is_empty());

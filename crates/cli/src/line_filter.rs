@@ -20,7 +20,7 @@ pub(crate) enum LineText {
 pub(crate) struct LineFilter {
     pattern: Option<Regex>,
     text: LineText,
-    /// What is plain of the line that has begun, unless bytes are matched.
+    /// The plain text of the current line, unless bytes are matched.
     plain: PlainLines,
     /// Whether a text of that line has matched.
     has_match: bool,

@@ -165,7 +165,7 @@ impl SelectArgs {
         }
     }
 
-    /// Says that nothing of what was selected runs: ended processes have been left out.
+    /// Says that no selected process is running; ended ones were left out.
     pub(crate) fn say_none_runs(&self) {
         match self.filter.options() {
             options if options.is_empty() => print::message("nothing is running"),

@@ -143,7 +143,7 @@ pub(crate) fn is_not_running(error: &ClientError) -> bool {
     }
 }
 
-/// Whether a connection failed because nobody listens.
+/// Whether a connection failed because nothing listens.
 pub(crate) fn is_nobody_there(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

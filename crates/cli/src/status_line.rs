@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{print, stdio};
 
-/// What is over sooner needs no line.
+/// A shorter wait shows no line.
 const A_MOMENT: Duration = Duration::from_secs(1);
 const CLEAR: &str = "\r\x1b[K";
 

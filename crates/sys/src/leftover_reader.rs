@@ -60,7 +60,7 @@ unsafe extern "C" fn enter(polled: *mut c_void) -> ! {
     _ = rustix::process::setsid();
     _ = rustix::process::chdir(c"/");
     close_others(polled);
-    // Last: what is found by its name is in place.
+    // Last, so that a process with this name is ready.
     _ = rustix::thread::set_name(c"lastbyte-reader");
     let mut bytes = [0; 16 << 10];
     while polled.iter().any(|place| place.fd >= 0) {

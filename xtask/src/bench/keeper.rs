@@ -109,8 +109,8 @@ fn longest_write(kept: &Daemon, kills: bool) -> Result<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// The command: writes for so many seconds, and says on stderr how many nanoseconds the longest write
-/// took.
+/// The command: writes for this many seconds, then prints to stderr how many nanoseconds the longest
+/// write took.
 pub(crate) fn write_and_time(seconds: &str) -> Result<()> {
     let (end, block) = (Instant::now() + Duration::from_secs(seconds.parse()?), [b'x'; 4096]);
     let (mut stdout, mut longest) = (std::io::stdout().lock(), Duration::ZERO);

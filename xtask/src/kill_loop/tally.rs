@@ -15,7 +15,7 @@ pub(super) struct Counts {
     /// Kinds that this machine cannot run.
     pub(super) not_run: BTreeMap<&'static str, u64>,
     pub(super) bytes: u64,
-    /// How often each job that says that it ran should have: once, never (`0..=0`), or at most once.
+    /// How often each job that records its runs should have run: once, never (`0..=0`), or at most once.
     pub(super) runs: BTreeMap<String, RangeInclusive<usize>>,
     /// Starts with a key that had been carried out before they were cut off and sent again.
     pub(super) repeated: u64,
@@ -35,7 +35,7 @@ impl Tally {
         counts.bytes += bytes;
     }
 
-    /// Of a job that was started, or not.
+    /// Notes how often a job should run, given whether it was started.
     pub(super) fn expect_runs(&self, job: &Job, started: bool) {
         let least = usize::from(started && !job.output.may_be_cut);
         let runs = least..=usize::from(started);

@@ -16,10 +16,10 @@ struct Others<'a> {
     reader: String,
 }
 
-/// The kernel kills a command that takes all memory, and its ending says so; nobody else notices.
+/// The kernel kills a command that takes all memory, and its ending says so. Other commands go on.
 pub(super) async fn all_memory(client: &Client) -> Result<()> {
     let others = Others::start(client).await?;
-    // The pause is long enough for the server to offer it to the kernel; the other takes all at once.
+    // Once at its start, and once after the server has made it the kernel's preferred victim.
     for pause in [0, 2500] {
         let actions = format!("print begun then sleep-ms {pause} then eat-memory");
         let process = run(client, &actions).await?;
@@ -28,7 +28,7 @@ pub(super) async fn all_memory(client: &Client) -> Result<()> {
         check(&process, ending)?;
         others.go_on().await.with_context(|| format!("after a pause of {pause} ms"))?;
     }
-    // A child takes it: the leader goes on.
+    // A child takes all memory: the leader goes on.
     let actions = "print begun then background eat-memory end then sleep-ms 10000 then exit 7";
     let process = run(client, actions).await?;
     let ending = ending(&process)?;
@@ -68,7 +68,7 @@ pub(super) async fn at_birth(client: &Client) -> Result<()> {
             }
         }
         for cgroup in &cgroups {
-            // One in which the kernel killed is gone.
+            // It is gone if the kernel has killed a process in it.
             _ = fs::write(cgroup.join("memory.max"), "max");
         }
         others.go_on().await.with_context(|| format!("after a start with {kilobytes} KiB"))?;
@@ -127,7 +127,7 @@ fn request(actions: &str) -> StartRequest {
     StartRequest { command, ..StartRequest::default() }
 }
 
-/// A command, ended.
+/// Runs a command to its end.
 async fn run(client: &Client, actions: &str) -> Result<Process> {
     let id = client.start(&request(actions)).await?.process.id;
     wait(client, &id).await.with_context(|| actions.to_owned())

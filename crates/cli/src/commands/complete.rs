@@ -37,7 +37,7 @@ enum Kind {
     Labels,
 }
 
-/// As long as a person does not notice.
+/// Short enough for a person who presses Tab.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Returns the exit code, which is 0 in any case.
@@ -54,7 +54,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Newest first. A whole id completes what the end of none begins with.
+/// Newest first. Ids are shown by their last characters; if none of these starts with the prefix, whole
+/// ids that do are returned.
 fn words(kind: Kind, prefix: &str, processes: &[Process]) -> Vec<String> {
     let of_each = |process: &Process| -> Vec<String> {
         match kind {

@@ -136,7 +136,7 @@ fn usual(setting: Setting, choice: &Choice) -> Value {
     }
 }
 
-/// As the help of `serve` has it.
+/// The default value in the help of `serve`.
 fn default_of(name: &str) -> Value {
     let serve = serve::Args::augment_args(Command::new("serve"));
     let flag = serve.get_arguments().find(|flag| flag.get_long() == Some(name));

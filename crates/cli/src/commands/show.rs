@@ -134,8 +134,8 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
 /// The rows below each other, coloured by what they mean.
 fn lines(rows: &[Row], tone: impl Fn(&str) -> Option<Tone>) -> String {
     let line = |(name, value): &Row| {
-        let name_there = colour::paint(Some(Tone::Dim), &format!("{name:10}"));
-        format!("{name_there} {}\n", colour::paint(tone(name), value))
+        let dim_name = colour::paint(Some(Tone::Dim), &format!("{name:10}"));
+        format!("{dim_name} {}\n", colour::paint(tone(name), value))
     };
     rows.iter().map(line).collect()
 }

@@ -8,7 +8,7 @@ use super::process_map::Keyed;
 use crate::journal::{Field, FieldHashes};
 use crate::launch::{Launch, Limits, Spec};
 
-/// In what two launches with one key differ.
+/// How two launches with the same key differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
     Known {
@@ -30,7 +30,7 @@ const NOT_WRITTEN: [Field; 4] = [Field::Cwd, Field::Env, Field::Stdin, Field::Dr
 const LIMITS: [Field; 2] = [Field::Timeouts, Field::Quota];
 
 impl Keyed {
-    /// In what this launch differs from the one that has the key.
+    /// How this launch differs from the one that has the key.
     pub(super) fn difference(&self, launch: &Launch, fields: &FieldHashes) -> Difference {
         // It has no spec until it has started, and none if that failed.
         let started = self.outcome.borrow().clone().and_then(Result::ok);

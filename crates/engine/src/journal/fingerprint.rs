@@ -124,7 +124,7 @@ impl FieldHashes {
     }
 }
 
-/// Calls back after the bytes of each field. Names every field, so that a field more is one to decide about.
+/// Calls back after the bytes of each field. Names every field, so that a new one cannot be forgotten.
 fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encoder)) {
     let Launch {
         program,

@@ -10,12 +10,12 @@
 //! machine. The record of a launch never has the value of an environment variable. Short output is part
 //! of the record of an ending, and is removed with the process.
 //!
-//! `record` is one fact, `codec`, `ending`, `limits` and `sandbox` turn it into bytes, `frames` add length and
-//! checksum, `store` writes them or keeps them until there is disk space, `file` opens and appends,
-//! `replay` reads. `maintenance` and `compaction` write a smaller file while the journal is in use,
-//! with `live` and `reserve`. `entry` is what one process writes, `fingerprint` compares
-//! launches without keeping them, `state` says what is on disk, `lock` keeps other servers out,
-//! `set_aside` moves files away that no record names.
+//! `record` is one fact, `codec`, `ending`, `limits` and `sandbox` turn it into bytes, `frames` add
+//! length and checksum, `store` writes them or keeps them until there is disk space, `file` opens and
+//! appends, `replay` reads. `maintenance` and `compaction` write a smaller file while the journal is in
+//! use, with `live` and `reserve`. `entry` is what one process writes, `fingerprint` compares launches
+//! without keeping them, `state` says what is on disk, `lock` keeps other servers out, `set_aside` moves
+//! files away that no record names.
 
 mod codec;
 mod compaction;

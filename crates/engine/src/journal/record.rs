@@ -92,7 +92,7 @@ impl Launched {
         to.option(self.cgroup.as_ref(), Encoder::os);
         encode_sandbox(sandbox, to);
         to.option(self.log, Encoder::u64);
-        // Last, and in records of other kinds: what earlier programs wrote they can still read.
+        // Last, and in records of other kinds, so that records of earlier versions can still be read.
         match limits {
             None => name.iter().for_each(|name| to.text(&name.0)),
             Some(limits) => {

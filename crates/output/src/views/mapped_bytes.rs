@@ -39,7 +39,7 @@ impl MappedBytes {
         }
     }
 
-    /// Cuts the bytes from `index` on off, and returns them.
+    /// Splits off the bytes from `index` on, and returns them.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
         if index == self.len() {
             return Self::default();

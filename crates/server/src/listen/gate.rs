@@ -27,8 +27,8 @@ pub(super) fn check(
 ) -> Result<Admitted, Error> {
     auth::check_peer(peer)?;
     let asked_for = match peer {
-        // A program may write anything there: `unix`, `docker`, the path of the socket. A page can get
-        // here through a port that somebody forwards.
+        // A program may send any name: `unix`, `docker`, the path of the socket. A page can get here
+        // through a forwarded port.
         Peer::Unix { .. } if !origin::is_from_page(&head.headers) => None,
         Peer::Unix { .. } | Peer::Tcp(_) => host::check(head, hosts)?,
     };

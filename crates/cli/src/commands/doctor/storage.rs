@@ -35,7 +35,7 @@ pub(super) struct Storage {
 
 impl Storage {
     /// Of a state directory that exists. The number of processes is read from the journal unless a server
-    /// has told it.
+    /// has reported it.
     pub(super) fn look(
         state: &Path,
         processes: Option<u64>,

@@ -87,7 +87,7 @@ struct Log<'a> {
     /// `None` until it is read.
     source: Option<Source<'a>>,
     filter: LineFilter,
-    /// The exit code as far as it is about this log.
+    /// The exit code for this log alone.
     code: u8,
     over: bool,
 }

@@ -27,7 +27,7 @@ pub(super) struct Searcher<'q> {
     after: u8,
     /// If the line continues, the index in its next part where the last hit ended.
     hit_end: Option<usize>,
-    /// Whether a text of the current line matched that was overwritten.
+    /// Whether an overwritten text of the current line matched.
     overwritten_matched: bool,
     /// `None` after a dropped range.
     number: Option<u64>,
@@ -176,7 +176,7 @@ impl<'q> Searcher<'q> {
             self.hit_end = continued.and_then(|end| end.checked_sub(line.resume));
         }
         if line.kind == TextKind::Overwritten && !self.is_full() {
-            // The line is searched to its end, unless it has none.
+            // The line is searched to its end, unless it is too long.
             return self.check_work(LONGEST_LINE as u64);
         }
         if ends_line {
@@ -199,7 +199,7 @@ impl<'q> Searcher<'q> {
 
     /// The hits not returned with the part before: those that end after its bytes.
     fn hits(&self, line: &SplitLine) -> Vec<Range<usize>> {
-        // One of the texts that a line showed is enough, and its last one.
+        // One overwritten text of a line is enough. Its last text is reported, too.
         if line.kind == TextKind::Overwritten && self.overwritten_matched {
             return Vec::new();
         }

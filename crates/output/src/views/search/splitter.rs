@@ -24,7 +24,7 @@ pub(super) struct SplitLine {
     pub(super) known: usize,
     /// The index where the next part begins: at the end, or earlier if the line continues.
     pub(super) resume: usize,
-    /// The bytes of the log that it was made from and no earlier part was.
+    /// The bytes of the log that it was made from, without those of earlier parts.
     pub(super) range: Range<u64>,
     /// How many bytes were read for it.
     pub(super) scanned: usize,

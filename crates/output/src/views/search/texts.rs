@@ -9,7 +9,7 @@ use super::splitter::{SplitLine, Splitter};
 use crate::views::mapped_bytes::{MappedBytes, last_bytes};
 use crate::views::{Chunk, Source};
 
-/// How far before a cursor a sequence is looked for that the cursor is in.
+/// How far back to look for the start of a sequence that the cursor is in.
 const LOOK_BACK: u64 = 64 * 1024;
 
 /// Splits chunks into texts, wherever the chunks are split. It holds one line.
@@ -109,7 +109,7 @@ impl Texts {
     }
 }
 
-/// How many bytes are looked at together, which is faster than one by one.
+/// How many bytes to look at together, which is faster than one by one.
 const BLOCK: usize = 1024;
 
 /// How many bytes at the front have nothing that must be cleaned: valid UTF-8 without control
@@ -137,7 +137,7 @@ fn clean_prefix(bytes: &[u8]) -> usize {
 /// The index of the first control character, if `next` follows the block.
 fn first_control(block: &[u8], next: u8) -> Option<usize> {
     let (last, most) = block.split_last()?;
-    // Without a branch, so that many bytes are looked at at once.
+    // Without a branch, so that the compiler can look at many bytes at once.
     let found = block.windows(2).fold(false, |found, pair| found | is_control(pair[0], pair[1]));
     if found {
         block.windows(2).position(|pair| is_control(pair[0], pair[1]))

@@ -22,8 +22,8 @@ pub(in crate::views) struct Cell {
 pub(in crate::views) struct Cells {
     cells: Vec<Cell>,
     cursor: usize,
-    /// How many cells the text has that was printed since the cursor was in the first column. The
-    /// cells after it are left of an earlier text.
+    /// The length of the text printed since the cursor was in the first column. The cells after it are
+    /// left of an earlier text.
     printed: usize,
     /// Whether the cursor has gone back to the first column after that text.
     went_back: bool,

@@ -34,7 +34,7 @@ impl Cleaner {
         self.apply(&bytes, after_each);
     }
 
-    /// Starts within a line, at the offset `from`, after these bytes of it. Nothing of them is shown.
+    /// Starts within a line, at the offset `from`, after these bytes of it. None of them is shown.
     pub(in crate::views) fn start_within(&mut self, before: MappedBytes, from: u64) {
         self.from = from;
         self.push(before, |_, _| ());
