@@ -90,7 +90,7 @@ fn a_populated_cgroup_is_neither_removed_nor_reused() {
     let cgroup = parent.cgroup(0).unwrap();
     let child = spawn(&["/bin/sleep", "60"], &cgroup, Mechanism::Clone3).unwrap();
     assert_eq!(cgroup.remove().map_err(|e| Errno::from_io_error(&e)), Err(Some(Errno::BUSY)));
-    assert!(!cgroup.reusable(cgroup.state().unwrap()));
+    assert!(!cgroup.end_use(cgroup.state().unwrap()));
     assert!(!wait_until_empty(cgroup.events().unwrap(), Duration::ZERO).unwrap());
     drop(child);
     assert!(wait_until_empty(cgroup.events().unwrap(), PATIENCE).unwrap());
@@ -103,7 +103,7 @@ fn cgroups_that_a_tree_created_inside_are_removed_with_it() {
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
     fs::create_dir_all(cgroup.folder().join("a/b")).unwrap();
-    assert!(!cgroup.reusable(cgroup.state().unwrap()));
+    assert!(!cgroup.end_use(cgroup.state().unwrap()));
     let inner = cgroup.folder().join("a/b/cgroup.procs");
     let script = format!("echo $$ > {}; exec sleep 60", inner.display());
     let child = spawn(&["/bin/sh", "-c", &script], &cgroup, Mechanism::Clone3).unwrap();
@@ -119,9 +119,9 @@ fn a_frozen_cgroup_is_not_reused() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
-    assert!(cgroup.reusable(cgroup.state().unwrap()));
+    assert!(cgroup.end_use(cgroup.state().unwrap()));
     fs::write(cgroup.folder().join("cgroup.freeze"), "1").unwrap();
-    assert!(!cgroup.reusable(cgroup.state().unwrap()), "the next tree would never run");
+    assert!(!cgroup.end_use(cgroup.state().unwrap()), "the next tree would never run");
     cgroup.remove().unwrap();
 }
 
@@ -182,9 +182,9 @@ fn a_killed_cgroup_is_not_reused() {
     let Some(ground) = Ground::new() else { return };
     let parent = ParentCgroup::make(&ground.0).unwrap();
     let cgroup = parent.cgroup(0).unwrap();
-    assert!(cgroup.reusable(cgroup.state().unwrap()));
+    assert!(cgroup.end_use(cgroup.state().unwrap()));
     cgroup.kill().unwrap();
-    assert!(!cgroup.reusable(cgroup.state().unwrap()));
+    assert!(!cgroup.end_use(cgroup.state().unwrap()));
     match spawn(&["/bin/true"], &cgroup, Mechanism::Clone3) {
         Ok(child) => assert_eq!(child.reap().unwrap().status, Status::Exited(0)),
         Err(failure) => assert_eq!(failure, Failure { step: Step::Cgroup, errno: Errno::CANCELED }),
@@ -205,7 +205,7 @@ fn a_cgroup_of_a_dead_run_is_claimed_only_if_it_is_populated() {
     assert!(claim(&empty).is_none(), "nobody lives in it");
     let claimed = claim(&used).expect("left behind with somebody in it");
     assert!(claim(&used).is_none(), "it has an owner again");
-    assert!(!claimed.reusable(claimed.state().unwrap()));
+    assert!(!claimed.end_use(claimed.state().unwrap()));
     // Other sweeps leave a claimed parent alone, so that its name is not reused.
     drop(child);
     assert!(wait_until_empty(claimed.events().unwrap(), PATIENCE).unwrap());

@@ -53,7 +53,7 @@ impl CgroupPool {
 
     /// The same for a cgroup that was just seen to be empty, in this state.
     pub(super) fn give_back_empty(&self, cgroup: Cgroup, state: CgroupState) {
-        let reusable = cgroup.reusable(state);
+        let reusable = cgroup.end_use(state);
         let mut stock = self.stock();
         if reusable && !stock.closed && stock.free.len() < MOST_FREE {
             stock.free.push(cgroup);

@@ -121,7 +121,7 @@ impl Cgroup {
     /// Ends its use by a tree: from now on it has no [`Cgroup::peak_memory`]. Returns whether it is as
     /// good as a new one, given its current [`Cgroup::state`]: empty, and with nothing changed that the
     /// next tree would notice.
-    pub fn reusable(&self, state: CgroupState) -> bool {
+    pub fn end_use(&self, state: CgroupState) -> bool {
         self.was_used.store(true, Ordering::Relaxed);
         !self.killed.load(Ordering::Relaxed)
             && state == CgroupState::EMPTY
@@ -271,14 +271,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
-        assert_eq!((cgroup.peak_memory(), cgroup.reusable(CgroupState::EMPTY)), (None, true));
+        assert_eq!((cgroup.peak_memory(), cgroup.end_use(CgroupState::EMPTY)), (None, true));
         write("memory.peak", "4096\n");
         write("memory.events", "oom_kill 0\n");
         let cgroup = Cgroup::at(folder.path().to_owned());
         assert_eq!(cgroup.peak_memory(), Some(4096));
-        assert!(cgroup.reusable(CgroupState::EMPTY));
+        assert!(cgroup.end_use(CgroupState::EMPTY));
         assert_eq!(cgroup.peak_memory(), None);
         write("memory.events", "oom_kill 1\n");
-        assert_eq!((cgroup.oom_kills(), cgroup.reusable(CgroupState::EMPTY)), (Some(1), false));
+        assert_eq!((cgroup.oom_kills(), cgroup.end_use(CgroupState::EMPTY)), (Some(1), false));
     }
 }
