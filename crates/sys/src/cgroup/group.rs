@@ -79,10 +79,7 @@ impl Cgroup {
 
     /// The current state. A cgroup that is gone is empty.
     pub fn state(&self) -> io::Result<CgroupState> {
-        match self.events() {
-            Err(error) if gone(&error) => Ok(CgroupState::EMPTY),
-            events => read_state(events?),
-        }
+        state_at(&self.folder)
     }
 
     /// Kills every process in it and below it, including those that start meanwhile. No process can
@@ -96,7 +93,7 @@ impl Cgroup {
 
     /// Opens `cgroup.events`, which polls `POLLPRI` when it changes after a [`read_state`].
     pub fn events(&self) -> io::Result<OwnedFd> {
-        fs::File::open(self.folder.join("cgroup.events")).map(OwnedFd::from)
+        events_at(&self.folder)
     }
 
     /// The peak memory in bytes, if the kernel accounts it and no other tree was here before.
@@ -143,6 +140,18 @@ impl CgroupState {
         let is_set = |name| words(text, name).next() == Some("1");
         Self { populated: is_set("populated"), frozen: is_set("frozen") }
     }
+}
+
+/// The current state of the cgroup in this folder. One that is gone is empty.
+pub(super) fn state_at(folder: &Path) -> io::Result<CgroupState> {
+    match events_at(folder) {
+        Err(error) if gone(&error) => Ok(CgroupState::EMPTY),
+        events => read_state(events?),
+    }
+}
+
+fn events_at(folder: &Path) -> io::Result<OwnedFd> {
+    fs::File::open(folder.join("cgroup.events")).map(OwnedFd::from)
 }
 
 /// Reads the open `cgroup.events` of a cgroup again. It then polls for the next change.

@@ -4,7 +4,7 @@
 //! it exits. So the leftovers of a dead run can be told from the folders of a live one, even if its
 //! pid has been reused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 
-use super::group::{Cgroup, remove, subfolders};
+use super::group::{Cgroup, remove, state_at, subfolders};
 use super::memory::account_memory_below;
 
 /// The prefix of every parent's name.
@@ -96,19 +96,32 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 #[derive(Debug, Default)]
 pub struct Claims {
     parents: HashMap<PathBuf, Option<Arc<OwnedFd>>>,
+    /// Cgroups in which no process lives. They stay so: their parent has no owner. Thousands of
+    /// processes may have used one after the other.
+    empty: HashSet<PathBuf>,
 }
 
 impl Claims {
     /// The cgroup at this path, if a process lives in it and its parent has no owner. A live parent
     /// may have the name of a dead one, but has none of its cgroups.
     pub fn claim(&mut self, folder: &Path) -> Option<Cgroup> {
+        if self.empty.contains(folder) {
+            return None;
+        }
         let parent = folder.parent().filter(|parent| is_parent(parent))?;
         let claim = self.parents.entry(parent.to_owned()).or_insert_with(|| {
             // A parent that cannot be locked cannot be claimed.
             lock(parent).ok().flatten().map(Arc::new)
         });
-        let cgroup = Cgroup::claimed(folder.to_owned(), Arc::clone(claim.as_ref()?));
-        cgroup.state().is_ok_and(|state| state.populated).then_some(cgroup)
+        let claim = Arc::clone(claim.as_ref()?);
+        match state_at(folder) {
+            Ok(state) if state.populated => Some(Cgroup::claimed(folder.to_owned(), claim)),
+            Ok(_) => {
+                self.empty.insert(folder.to_owned());
+                None
+            }
+            Err(_) => None,
+        }
     }
 }
 
