@@ -31,7 +31,12 @@ pub(super) fn run() -> Result<()> {
     one_call(&alone.unix(), &kept.unix())?;
     one_call(&alone.tcp(), &kept.tcp())?;
     pause_of_a_flood(&kept)?;
-    first_answer(&kept)
+    let ended = kill_and_ask(&kept)?;
+    drop(kept);
+    first_answer(&Daemon::start_with_keeper(program::lastbyte()?)?)?;
+    let count = 2 * (WARM_UP + ROUNDS);
+    print_spread(&format!("nothing runs, {count} have ended and are kept"), ended);
+    Ok(())
 }
 
 fn one_call(alone: &Address, kept: &Address) -> Result<()> {

@@ -1,11 +1,13 @@
 //! One `stop` of two thousand processes.
 
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use lastbyte_sys::cgroup::{Cgroup, ParentCgroup, probe};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
 use super::daemon::Daemon;
@@ -17,32 +19,36 @@ const ROUNDS: usize = 5;
 
 pub(super) fn run() -> Result<()> {
     let daemon = Daemon::start()?;
-    let (mut floor, mut stops) = (Vec::new(), Vec::new());
+    let cgroups = probe().ok().map(|folder| ParentCgroup::make(&folder)).transpose()?;
+    let (mut bare, mut by_cgroup, mut stops) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        floor.push(kill_groups()?);
+        bare.push(kill_groups()?);
+        by_cgroup.extend(cgroups.as_ref().map(kill_by_cgroup).transpose()?);
         stops.push(stop(&daemon)?);
     }
-    let (floor, stops) = (Samples::new(floor), Samples::new(stops));
     println!(
-        "many: {PROCESSES} sleeping processes are stopped, in turn with a bare kill of each group"
+        "many: {PROCESSES} sleeping processes are stopped, in turn with kills without a server"
     );
-    for (what, times) in [("floor: killpg and wait", &floor), ("one call of stop", &stops)] {
-        let [least, median, most] =
-            [0.0, 0.5, 1.0].map(|share| times.quantile(share).as_secs_f64() * 1e3);
-        println!("  {median:6.0} ms ({least:.0} to {most:.0}): {what}");
+    let stops = Samples::new(stops);
+    let floors = [("killpg and wait, no proof", bare), ("the same kill by cgroup", by_cgroup)];
+    for (what, times) in floors.into_iter().filter(|(_, times)| !times.is_empty()) {
+        let floor = Samples::new(times);
+        println!("  {}: floor: {what}", spread(&floor));
+        println!("  {:.2} of it: one call of stop (aim: at most 2)", stops.ratio_to(&floor));
     }
-    println!("  ratio  {:.2} (aim: at most 2)", stops.ratio_to(&floor));
+    println!("  {}: one call of stop", spread(&stops));
     Ok(())
+}
+
+fn spread(times: &Samples) -> String {
+    let [least, median, most] =
+        [0.0, 0.5, 1.0].map(|share| times.quantile(share).as_secs_f64() * 1e3);
+    format!("{median:6.0} ms ({least:.0} to {most:.0})")
 }
 
 /// TERM to each group, then a wait for each leader: a kill without proof.
 fn kill_groups() -> Result<Duration> {
-    let sleeper = || {
-        let mut command = Command::new("sleep");
-        command.arg("3600").process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(Stdio::null()).spawn()
-    };
-    let mut children: Vec<Child> = (0..PROCESSES).map(|_| sleeper()).collect::<Result<_, _>>()?;
+    let mut children = sleepers()?;
     let begun = Instant::now();
     for child in &children {
         let pid = Pid::from_raw(child.id().cast_signed()).context("no pid")?;
@@ -52,6 +58,43 @@ fn kill_groups() -> Result<Duration> {
         child.wait()?;
     }
     Ok(begun.elapsed())
+}
+
+/// What a proof needs at least: each is alone in a cgroup, whose members are listed, opened and
+/// signalled, and which is empty afterwards.
+fn kill_by_cgroup(parent: &ParentCgroup) -> Result<Duration> {
+    let mut children = sleepers()?;
+    let cgroups = (0..PROCESSES as u64).map(|number| parent.cgroup(number));
+    let cgroups: Vec<Cgroup> = cgroups.collect::<Result<_, _>>()?;
+    for (child, cgroup) in children.iter().zip(&cgroups) {
+        fs::write(cgroup.folder().join("cgroup.procs"), child.id().to_string())?;
+    }
+    let begun = Instant::now();
+    for cgroup in &cgroups {
+        for pid in fs::read_to_string(cgroup.folder().join("cgroup.procs"))?.lines() {
+            let pid = Pid::from_raw(pid.parse()?).context("no pid")?;
+            pidfd_send_signal(pidfd_open(pid, PidfdFlags::empty())?, Signal::TERM)?;
+        }
+    }
+    for child in &mut children {
+        child.wait()?;
+    }
+    for cgroup in &cgroups {
+        let events = fs::read_to_string(cgroup.folder().join("cgroup.events"))?;
+        ensure!(events.starts_with("populated 0"), "a cgroup is not empty: {events}");
+    }
+    let time = begun.elapsed();
+    cgroups.iter().try_for_each(Cgroup::remove)?;
+    Ok(time)
+}
+
+fn sleepers() -> Result<Vec<Child>> {
+    let sleeper = || {
+        let mut command = Command::new("sleep");
+        command.arg("3600").process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null()).spawn()
+    };
+    Ok((0..PROCESSES).map(|_| sleeper()).collect::<Result<_, _>>()?)
 }
 
 fn stop(daemon: &Daemon) -> Result<Duration> {
