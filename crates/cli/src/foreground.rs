@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::attach::input::{self, Pass, StdinPiece};
 use crate::copy_output::{self, DeliverError, Delivered, Outcome};
 use crate::signals::{Interrupted, Signals};
-use crate::{exit_code, print, stdio};
+use crate::{exit_code, format, print, stdio};
 
 /// The command has ended, and its output was written as far as it has a reader.
 #[derive(Debug)]
@@ -149,7 +149,8 @@ fn stop(process: &Process, policy: StopPolicy) {
 impl FinishedRun {
     pub(crate) fn exit_code(&self) -> anyhow::Result<u8> {
         if self.lost > 0 {
-            bail!("{} bytes of the command's output were lost", self.lost);
+            let one = "byte of the command's output was lost";
+            bail!(format::count(self.lost, one, "bytes of the command's output were lost"));
         }
         exit_code::from_ending(&self.ending)
     }

@@ -25,7 +25,7 @@ use super::terminal_guard::TerminalGuard;
 use super::window::{Window, WindowEvent, stop_self};
 use crate::server_args::RECONNECTED;
 use crate::signals::Signals;
-use crate::{print, stdio};
+use crate::{format, print, stdio};
 
 /// This side of it.
 #[derive(Debug)]
@@ -270,10 +270,9 @@ impl<'a> Session<'a> {
             print::message(RECONNECTED);
         }
         if self.dropped > 0 {
-            let count = self.dropped;
-            print::message(format_args!(
-                "{count} bytes of output were dropped before they were shown"
-            ));
+            let one = "byte of output was dropped before it was shown";
+            let several = "bytes of output were dropped before they were shown";
+            print::message(format::count(self.dropped, one, several));
         }
         if let Some(why) = &self.refused {
             print::message(format_args!("the server refused a request: {why}"));
