@@ -85,8 +85,8 @@ impl Census {
         let adopted = AdoptedOrphans::now();
         let mut census = Self::take(asked)?;
         let Some(mut adopted) = adopted else {
-            // This program adopts none.
-            census.appeared = Some(vec![]);
+            // Either this program adopts none, or they could not be read before the scan.
+            census.appeared = (!orphans::adopts()).then(Vec::new);
             return Ok(census);
         };
         let asked: HashSet<Id> = asked.iter().map(|marks| marks.id).collect();
