@@ -33,16 +33,16 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         let cgroups = engine.inner.trees.cgroups().cloned();
         drop(engine);
         every = EVERY;
-        if let Some(cgroups) = cgroups {
-            // After a panic, the next sweep tries again.
-            _ = spawn_blocking(move || cgroups.reclaim()).await;
-        }
         if let Some(journal) = journal {
             let state = journal.state();
             journal.maintain().await;
             if state.borrow().trouble.is_some() {
                 every = IN_TROUBLE;
             }
+        }
+        if let Some(cgroups) = cgroups {
+            // Last, when nothing of the engine is held. After a panic, the next sweep tries again.
+            _ = spawn_blocking(move || cgroups.reclaim()).await;
         }
         sleep_until(Instant::now() + pause).await;
     }
