@@ -28,6 +28,27 @@ fn ending(daemon: &Daemon, id: &str) -> Value {
     process["ending"].clone()
 }
 
+/// A child starts as a copy of its spawner, and the kernel counts the spawner's peak.
+#[test]
+fn the_memory_of_a_dead_worker_is_not_reported_as_that_of_a_command() {
+    let daemon = Daemon::start();
+    // The worker has more memory than the next one will have.
+    let large = daemon.result(&["start", "--stdin-open", "cat >/dev/null"]);
+    let mut write = daemon.lastbyte(&["write", large.trim()]);
+    write.stdin(std::process::Stdio::piped());
+    let mut write = start(write);
+    write.stdin.take().unwrap().write_all(&vec![b'x'; 8 << 20]).unwrap();
+    assert!(write.wait().unwrap().success());
+    let id = daemon.result(&["start", "--stdin-open", "--", "cat"]);
+    let id = id.trim();
+    kill_worker(&daemon);
+    daemon.result(&["write", id, "--close"]);
+    daemon.result(&["wait", id]);
+    let peak = ending(&daemon, id)["usage"]["peak_memory"].as_u64();
+    assert!(peak.is_none_or(|peak| peak < 8 << 20), "{peak:?}");
+    daemon.result(&["stop", large.trim()]);
+}
+
 #[test]
 fn output_input_and_status_go_on_over_several_deaths() {
     check_several_deaths(&Daemon::start());

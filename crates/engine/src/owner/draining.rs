@@ -98,7 +98,10 @@ impl Draining {
         let drained =
             if core.pump.ended() { drained } else { drained.held_by(holders(&core).await) };
         let (status, usage) = match exited {
-            Ok(exited) => (exited.status.into(), exited.usage.map(|it| usage_of(it, &core.tree))),
+            Ok(exited) => {
+                let usage = exited.usage.map(|usage| usage_of(usage, &child, &core.tree));
+                (exited.status.into(), usage)
+            }
             Err(Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
         };
         let end = End::Seen {
@@ -137,10 +140,12 @@ async fn holders(core: &Core) -> Holders {
 }
 
 /// A child that shares its spawner's memory until exec starts with the spawner's peak, so its own
-/// is known only where it is higher, or where the tree's cgroup counts it.
-fn usage_of(usage: lastbyte_sys::Usage, tree: &Tree) -> Usage {
+/// is known only where it is higher, or where the tree's cgroup counts it. Nobody knows the peak of a
+/// spawner that died with its worker.
+fn usage_of(usage: lastbyte_sys::Usage, child: &Child, tree: &Tree) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
-    let own = lastbyte_sys::exceeds_own_peak(peak_memory).then_some(peak_memory);
+    let is_own = !child.is_taken_over() && lastbyte_sys::exceeds_own_peak(peak_memory);
+    let own = is_own.then_some(peak_memory);
     let peak_memory = own.or_else(|| tree.peak_memory());
     Usage { user, system, peak_memory, oom_killed: tree.oom_killed() }
 }
