@@ -144,13 +144,18 @@ fn spawn(place: &ServerPlace, settings: &Choice, log: &File) -> anyhow::Result<D
     if let Some(file) = &settings.file {
         argv.extend(["--config".into(), absolute(file)?.into_os_string()]);
     }
+    if settings.get("log").is_none() {
+        // Its log is a file that is cut by the next start alone: so requests are logged only on
+        // demand. Not as a variable, which every command would inherit.
+        argv.extend(["--log".into(), "warn".into()]);
+    }
     let argv: Result<Vec<CString>, _> = argv.into_iter().map(c_string).collect();
-    let env: Result<Vec<CString>, _> = environment(settings).map(c_string).collect();
+    let env: Result<Vec<CString>, _> = environment().map(c_string).collect();
     let daemon = start_daemon(c_string(program.into_os_string())?, argv?, env?, log);
     daemon.context("cannot start the server")
 }
 
-fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
+fn environment() -> impl Iterator<Item = OsString> {
     let passed_on = std::env::vars_os().filter_map(|(name, value)| {
         let text = name.to_string_lossy();
         let known = PASSED_ON.contains(&&*text)
@@ -165,10 +170,7 @@ fn environment(settings: &Choice) -> impl Iterator<Item = OsString> {
             None => known.then_some((name, value)),
         }
     });
-    // Its log is a file that is cut by the next start alone: so requests are logged only on
-    // demand.
-    let quiet = settings.get("log").is_none().then(|| ("LASTBYTE_LOG".into(), "warn".into()));
-    passed_on.chain(quiet).map(|(mut entry, value): (OsString, OsString)| {
+    passed_on.map(|(mut entry, value): (OsString, OsString)| {
         entry.push("=");
         entry.push(value);
         entry

@@ -95,8 +95,24 @@ fn the_server_gets_few_of_the_callers_variables() {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
     let environ = String::from_utf8_lossy(&environ);
     assert!(environ.contains("HOME="), "{environ}");
-    assert!(environ.contains("LASTBYTE_LOG=warn"), "{environ}");
     assert!(!environ.contains("SECRET_OF_CALLER"), "{environ}");
+}
+
+/// The server logs less than by default, but the commands it runs do not inherit that.
+#[test]
+fn a_command_gets_no_setting_of_a_server_that_was_started_on_first_use() {
+    let home = Home::new();
+    let mut command = home.fixture.lastbyte(&["start", "env"]);
+    command.env_remove("LASTBYTE_LOG");
+    let first = finish(command);
+    assert_eq!(home.finish(&["wait", "last"]).code, Some(0));
+    let environ = home.finish(&["logs", "last"]).stdout;
+    assert!(environ.contains("HOME="), "{environ}");
+    assert!(!environ.contains("LASTBYTE_LOG"), "{environ}");
+    let pid = first.stderr.split("(pid ").nth(1).unwrap().split(')').next().unwrap();
+    let cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let cmdline = String::from_utf8_lossy(&cmdline);
+    assert!(cmdline.contains("--log\0warn"), "{cmdline}");
 }
 
 /// The default path of the socket depends on a variable that a service or `sudo` does not have.
