@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use lastbyte_client::wire::{Cause, Closing, Ending};
+use lastbyte_client::wire::{self, Cause, Closing, Ending, ErrorBody};
 use lastbyte_engine::{
     Engine, Launch, OnQuota, OrphanReaper, Process, Settings, Stdin, StopPolicy, Streams,
     Survivors, Timeouts,
@@ -18,7 +18,7 @@ use crate::launch_args::LaunchArgs;
 use crate::sandbox_args::warn_if_external;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, foreground, format, print, stdio};
+use crate::{client_error, exit_code, foreground, format, print, stdio};
 
 /// Run a command and wait for it to end
 ///
@@ -49,7 +49,8 @@ pub(crate) struct Args {
     #[arg(long)]
     summary: bool,
 
-    /// Print the process as JSON, as the API shows it, as the last line on standard error
+    /// Print the process as JSON, as the API shows it, as the last line on standard error; if the
+    /// command cannot be started, the API's error: {"error":{"code":…,"message":…}}
     #[arg(long)]
     json: bool,
 }
@@ -92,7 +93,10 @@ impl Args {
         // Adopts orphans, so that nothing the command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
         let streams = launch.streams;
-        let started = engine.start(launch).await.map_err(|error| to_wire::start_error(&error))?;
+        let started = match engine.start(launch).await {
+            Ok(started) => started,
+            Err(error) => return self.not_started(to_wire::start_error(&error)),
+        };
         for warning in started.warnings {
             print::message(format_args!("warning: {warning}"));
         }
@@ -114,6 +118,17 @@ impl Args {
         // Waits for a stop in progress.
         engine.close(Survivors::Leave).await;
         self.report(&process, &finished.ending).await;
+        Ok(code)
+    }
+
+    fn not_started(&self, error: wire::Error) -> anyhow::Result<u8> {
+        if !self.json {
+            return Err(error.into());
+        }
+        let code = error.code.exit_code();
+        let body = ErrorBody { error };
+        print::message(client_error::to_text(&body.error.clone().into()));
+        print::json_message(&body);
         Ok(code)
     }
 

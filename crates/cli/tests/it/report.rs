@@ -77,6 +77,24 @@ fn a_report_comes_after_the_summary() {
 }
 
 #[test]
+fn a_command_that_cannot_start_is_reported_as_an_error_of_the_api() {
+    let fixture = Fixture::new();
+    for (arguments, code, want) in [
+        (["--", "no-such-program"].as_slice(), 127, "program_not_found"),
+        (&["--", "/etc/passwd"], 126, "program_not_runnable"),
+        (&["--cwd", "/no/such", "true"], 125, "bad_cwd"),
+    ] {
+        let refused = |options: &[&str]| finish(fixture.run(&[options, arguments].concat()));
+        let (plain, json) = (refused(&[]), refused(&["--json"]));
+        assert_eq!((plain.code, json.code), (Some(code), Some(code)), "{json:?}");
+        let line = json.stderr.strip_prefix(&plain.stderr).expect("the same message first");
+        let body: Value = serde_json::from_str(line).expect("one line of JSON");
+        assert_eq!(body["error"]["code"], want);
+        assert!(body["error"]["message"].is_string(), "{body}");
+    }
+}
+
+#[test]
 fn a_process_that_still_runs_is_named_once() {
     let fixture = Fixture::new();
     let mut command = fixture.run(&["--summary", "--"]);
