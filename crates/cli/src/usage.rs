@@ -202,7 +202,7 @@ fn own_explanation(error: &clap::Error, program: &clap::Command) -> Option<Error
         ErrorKind::UnknownArgument => unknown_option(error, program),
         ErrorKind::InvalidSubcommand => {
             let name = text_of(error, ContextKind::InvalidSubcommand)?;
-            instead_of_command(&name)?;
+            instead_of_command(&name).filter(|_| !is_below_command(&name, program))?;
             Some(Error::UnknownCommand { name })
         }
         // `lastbyte run df -h` must not do nothing and call it a success.
@@ -233,6 +233,12 @@ fn unknown_option(error: &clap::Error, program: &clap::Command) -> Option<Error>
         None => format!("see `lastbyte {command} --help`"),
     };
     Some(Error::UnknownOption { command, option, advice })
+}
+
+/// Whether a command stands before this word, as in `config list`.
+fn is_below_command(word: &str, program: &clap::Command) -> bool {
+    let mut before = std::env::args_os().skip(1).take_while(|other| other != word);
+    before.any(|other| program.find_subcommand(other).is_some())
 }
 
 /// The words of the command that was called, without its arguments: `run`, or `config show`.

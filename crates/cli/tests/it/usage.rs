@@ -130,6 +130,19 @@ fn a_command_of_another_program_is_answered_with_ours() {
 }
 
 #[test]
+fn a_command_of_another_program_means_nothing_below_a_command() {
+    for arguments in [["config", "list"].as_slice(), &["--color", "never", "config", "list"]] {
+        let refused = finish(Fixture::new().lastbyte(arguments));
+        assert_eq!(refused.code, Some(2));
+        let first = refused.stderr.lines().next();
+        assert_eq!(first, Some("lastbyte: unrecognized subcommand 'list'"), "{refused:?}");
+        assert!(!refused.stderr.contains("lastbyte ps"), "{refused:?}");
+    }
+    let refused = finish(Fixture::new().lastbyte(&["list", "config"]));
+    assert!(refused.stderr.contains("`lastbyte ps` lists processes"), "{refused:?}");
+}
+
+#[test]
 fn help_of_a_command_is_what_its_option_prints() {
     let print = |arguments: &[&str]| finish(Fixture::new().lastbyte(arguments));
     for command in [&["start"][..], &["config", "show"]] {
