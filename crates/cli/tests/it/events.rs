@@ -51,7 +51,7 @@ fn the_feed_ends_with_the_server() {
     let mut events = start(daemon.lastbyte(&["events", "--json"]));
     let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
     start_until_heard(&daemon, &mut lines);
-    daemon.check(&["shutdown"], 0, "", "");
+    assert_eq!(daemon.finish(&["shutdown"]).code, Some(0));
     let output = events.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert_eq!(output.stderr, b"lastbyte: the server is gone\n", "{output:?}");

@@ -100,7 +100,7 @@ fn the_feed_goes_on_and_says_so_once() {
     until_heard(&daemon);
     kill_and_start_again(&mut daemon);
     until_heard(&daemon);
-    daemon.check(&["shutdown"], 0, "", "");
+    assert_eq!(daemon.finish(&["shutdown"]).code, Some(0));
     let (stderr, code) = end_of(events);
     let want =
         format!("{RECONNECTED}lastbyte: some events were missed\nlastbyte: the server is gone\n");

@@ -11,10 +11,31 @@ fn a_shutdown_ends_the_server_and_everything_it_ran() {
     let pid = started.stderr.split("(pid ").nth(1).unwrap().split(')').next().unwrap();
     home.fixture.anchor.wait_for(1);
     let finished = home.finish(&["shutdown"]);
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    let want = format!("lastbyte: stopped the server (pid {pid}); 1 process was running\n");
+    assert_eq!((finished.code, finished.stderr), (Some(0), want));
     assert!(!is_alive(pid.parse().unwrap()));
     home.fixture.anchor.wait_for_at_most(0);
     assert_eq!(home.finish(&["stop", "last"]).code, Some(125));
+}
+
+#[test]
+fn a_shutdown_says_that_nothing_was_running() {
+    let home = Home::new();
+    let started = home.finish(&["start", "true"]);
+    let pid = started.stderr.split("(pid ").nth(1).unwrap().split(')').next().unwrap();
+    assert_eq!(home.finish(&["wait", "last"]).code, Some(0));
+    let finished = home.finish(&["shutdown"]);
+    let want = format!("lastbyte: stopped the server (pid {pid}); nothing was running\n");
+    assert_eq!((finished.code, finished.stderr), (Some(0), want));
+}
+
+#[test]
+fn a_shutdown_as_json_has_no_message() {
+    let home = Home::new();
+    home.finish(&["start", "true"]);
+    let finished = home.finish(&["shutdown", "--json"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    assert!(finished.stdout.starts_with("{\"shut_down\":"), "{finished:?}");
 }
 
 /// A home whose server is shutting down and waits for its process; the server's pid.
@@ -53,10 +74,13 @@ fn a_server_that_is_shutting_down_is_reported_as_such() {
         let finished = home.finish(arguments);
         assert_eq!((finished.code, finished.stderr), (Some(125), want.clone()), "{arguments:?}");
     }
-    let mut second = start(home.fixture.lastbyte(&["shutdown"]));
+    let second = start(home.fixture.lastbyte(&["shutdown"]));
     until_it_waits(&second);
     home.fixture.anchor.tell("exit 0");
-    assert_eq!(second.wait().unwrap().code(), Some(0));
+    let second = second.wait_with_output().unwrap();
+    assert_eq!(second.status.code(), Some(0));
+    let want = format!("lastbyte: stopped the server (pid {pid})\n");
+    assert_eq!(String::from_utf8_lossy(&second.stderr), want);
     assert!(!is_alive(pid.parse().unwrap()));
     assert_eq!(first.wait().unwrap().code(), Some(0));
 }

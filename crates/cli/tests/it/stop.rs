@@ -95,6 +95,6 @@ fn a_stop_ends_daemons_and_a_shutdown_ends_the_rest() {
     let id = daemon.result(&["start", &format!("{unmarked}; exec sleep 60")]);
     daemon.fixture.anchor.wait_for(1);
     daemon.finish(&["stop", id.trim()]);
-    daemon.result(&["shutdown"]);
+    assert_eq!(daemon.finish(&["shutdown"]).code, Some(0));
     daemon.fixture.anchor.wait_for_at_most(0);
 }
