@@ -9,13 +9,15 @@ use lastbyte_client::wire::{Event, EventKind, TimeoutKind};
 use crate::client_error::is_gone;
 use crate::colour::{Tone, paint};
 use crate::exit_code::help::{self, Code};
-use crate::process_args::short_id;
+use crate::select_args::called;
 use crate::server_args::ServerArgs;
 use crate::stdio::{self, Reader};
 use crate::timestamp::Zone;
 use crate::{format, print};
 
 /// Print an event per line as things happen to processes
+///
+/// A line has the time, the name of the process or the end of its id, and what happened.
 ///
 /// Runs until interrupted or until the server stops. If the connection breaks, it reconnects and
 /// continues after the last event; if events were missed, standard error says so.
@@ -73,7 +75,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn line(event: &Event, zone: Zone) -> String {
-    let (time, id) = (zone.seconds(event.at_unix_ns), short_id(&event.process));
+    let time = zone.seconds(event.at_unix_ns);
+    let called = called(&event.process, event.name.as_deref());
     let name = event.event.name();
     let more = match &event.event {
         EventKind::Started => format::command_line(event.shell.as_ref(), event.command.as_deref()),
@@ -97,5 +100,6 @@ fn line(event: &Event, zone: Zone) -> String {
         EventKind::Ended { .. } => paint(Some(tone), &more),
         _ => more,
     };
-    format!("{time}  {id}  {}{gap}{more}", paint(Some(tone), &name))
+    // As wide as the end of an id; only a longer name moves what follows.
+    format!("{time}  {called:8}  {}{gap}{more}", paint(Some(tone), &name))
 }

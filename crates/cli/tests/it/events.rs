@@ -78,3 +78,24 @@ fn a_start_is_printed_with_its_command() {
     drop(lines);
     assert_eq!(events.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_process_with_a_name_is_printed_by_it() {
+    let daemon = Daemon::start();
+    let mut events = start(daemon.lastbyte(&["events", "--utc"]));
+    let mut lines = BufReader::new(events.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let heard = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !heard.load(Ordering::Relaxed) {
+                daemon.finish(&["start", "--name", "web", "true"]);
+            }
+        });
+        let started = lines.find(|line| line.contains("  started"));
+        heard.store(true, Ordering::Relaxed);
+        let started = started.expect("a line");
+        assert!(started.ends_with("Z  web       started       true"), "{started:?}");
+    });
+    drop(lines);
+    assert_eq!(events.wait().unwrap().code(), Some(0));
+}
