@@ -89,7 +89,7 @@ fn program() -> Command {
 pub(crate) fn run(joined: Option<Joined>) -> u8 {
     let call = match program().try_get_matches_from(usage::own_args()) {
         Ok(call) => call,
-        Err(error) => return usage::explain(&with_wrapped_help(error), &program()),
+        Err(error) => return usage::explain(with_wrapped_help(error), &program()),
     };
     let result = with_settings(call).and_then(|command| dispatch(command, joined));
     result.unwrap_or_else(|error| {

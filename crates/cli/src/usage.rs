@@ -114,6 +114,9 @@ fn instead_of_option(command: &str, option: &str, number: Option<&str>) -> Optio
         ("run", "--rm") => "leave it out: `lastbyte run` keeps no output".into(),
         ("start", "--rm") => "leave it out: the server forgets ended processes by itself".into(),
         ("logs", "-n" | "--lines") => format!("for the last lines, use --tail {count}"),
+        ("logs", option) if is_number(&option[1..]) => {
+            format!("for the last lines, use --tail {}", &option[1..])
+        }
         ("stop", "-t" | "--time" | "--timeout") => {
             format!("to choose how long to wait before KILL, use --grace {time}")
         }
@@ -150,7 +153,10 @@ fn instead_of_command(name: &str) -> Option<&'static str> {
         "history" => "`lastbyte ps` lists processes, ended ones too",
         "version" => "`lastbyte --version` prints the version",
         "rm" | "remove" | "clean" => "`lastbyte forget ID` removes an ended process and its output",
-        "send" | "input" => "`lastbyte write ID` writes to a process",
+        "prune" => "`lastbyte forget --ended` removes all ended processes and their output",
+        "send" | "send-keys" | "input" => "`lastbyte write ID` writes to a process",
+        "kill-server" => "`lastbyte shutdown` stops the server and everything it runs",
+        "daemon" => "`lastbyte serve` runs the server; `lastbyte start` starts one if needed",
         _ => return None,
     })
 }
@@ -170,11 +176,12 @@ fn without_dash(word: &OsStr) -> OsString {
 }
 
 /// Prints the error that clap found, or the help that was requested; returns the exit code.
-pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
-    if let Some(own) = own_explanation(error, program) {
+pub(crate) fn explain(mut error: clap::Error, program: &clap::Command) -> u8 {
+    if let Some(own) = own_explanation(&error, program) {
         print::message(own);
         return exit_code::USAGE;
     }
+    offer_no_hidden_command(&mut error, program);
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return match error.print().and_then(|()| io::stdout().flush()) {
@@ -194,6 +201,21 @@ pub(crate) fn explain(error: &clap::Error, program: &clap::Command) -> u8 {
         }
     }
     exit_code::USAGE
+}
+
+/// clap offers every command that is spelt alike.
+fn offer_no_hidden_command(error: &mut clap::Error, program: &clap::Command) {
+    let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand)
+    else {
+        return;
+    };
+    names.retain(|name| !program.find_subcommand(name).is_some_and(clap::Command::is_hide_set));
+    if names.is_empty() {
+        // The list of other advice is empty, but clap would print a blank line for it.
+        error.remove(ContextKind::Suggested);
+    } else {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
 }
 
 /// What is wrong, if we can say it better than clap.
@@ -226,6 +248,7 @@ fn unknown_option(error: &clap::Error, program: &clap::Command) -> Option<Error>
         return (!is_misspelt).then_some(Error::ForeignOption { verb, option, words });
     }
     let command = called_command(program)?;
+    let option = whole_number(&option).unwrap_or(option);
     let number = number_with(&option);
     let advice = match instead_of_option(&command, &option, number.as_deref()) {
         Some(advice) => advice,
@@ -261,7 +284,17 @@ fn number_with(option: &str) -> Option<String> {
     let mut words = words.skip_while(|word| !word.starts_with(option));
     let own = words.next()?[option.len()..].trim_start_matches('=').to_owned();
     let number = if own.is_empty() { words.next()? } else { own };
-    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number)
+    is_number(&number).then_some(number)
+}
+
+/// `-10`, of which clap names only `-1`.
+fn whole_number(option: &str) -> Option<String> {
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    words.find(|word| word.starts_with(option) && is_number(&word[1..]))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The words of a call that runs a command, from the first that is neither an option nor an

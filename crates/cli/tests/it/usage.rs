@@ -84,6 +84,8 @@ fn an_option_of_another_program_is_answered_with_ours() {
         ("logs -n 10 web", "for the last lines, use --tail 10"),
         ("--color never logs -n10 web", "for the last lines, use --tail 10"),
         ("logs --lines=5 web", "for the last lines, use --tail 5"),
+        ("logs -10 web", "for the last lines, use --tail 10"),
+        ("logs web -5", "for the last lines, use --tail 5"),
         ("logs web -n", "for the last lines, use --tail COUNT"),
         ("stop -t 5 web", "to choose how long to wait before KILL, use --grace 5s"),
         ("stop --force web", "to kill at once, use --grace 0s"),
@@ -120,6 +122,10 @@ fn a_command_of_another_program_is_answered_with_ours() {
         ("pause", "`lastbyte signal ID STOP` suspends a process"),
         ("top", "`lastbyte ps --watch` shows what is running"),
         ("kill", "`lastbyte stop ID` stops a process and everything it started"),
+        ("kill-server", "`lastbyte shutdown` stops the server and everything it runs"),
+        ("prune", "`lastbyte forget --ended` removes all ended processes and their output"),
+        ("send-keys", "`lastbyte write ID` writes to a process"),
+        ("daemon", "`lastbyte serve` runs the server; `lastbyte start` starts one if needed"),
     ] {
         let refused = finish(Fixture::new().lastbyte(&[name]));
         let want = format!("lastbyte: {name:?} is not a command; {advice}\n");
@@ -127,6 +133,15 @@ fn a_command_of_another_program_is_answered_with_ours() {
     }
     let misspelt = finish(Fixture::new().lastbyte(&["doctr"]));
     assert!(misspelt.stderr.contains("a similar subcommand exists: 'doctor'"), "{misspelt:?}");
+}
+
+#[test]
+fn a_hidden_command_is_not_offered() {
+    let misspelt = |name: &str| finish(Fixture::new().lastbyte(&[name])).stderr;
+    let said = misspelt("complet");
+    assert!(said.contains("a similar subcommand exists: 'completions'\n"), "{said}");
+    let said = misspelt("cli-do");
+    assert!(said.starts_with("lastbyte: unrecognized subcommand 'cli-do'\n\nUsage:"), "{said}");
 }
 
 #[test]
