@@ -40,6 +40,19 @@ pub(crate) fn dropped(range: &Range) -> String {
     format!("{bytes} ({start}..{end}) {were} dropped")
 }
 
+/// Says that there is output after the end, which was left out.
+pub(crate) fn left_out_late(bytes: u64) -> String {
+    let (were, them) = if bytes == 1 { ("was", "it") } else { ("were", "them") };
+    let more = count(bytes, "more byte", "more bytes");
+    format!("{more} {were} written after the end; use --late to see {them}")
+}
+
+/// How many bytes were written after the end.
+pub(crate) fn late_bytes(process: &Process) -> u64 {
+    let ending = process.ending.as_ref();
+    ending.map_or(0, |ending| process.total.saturating_sub(ending.final_len))
+}
+
 /// On one line, with every character escaped that a terminal obeys or does not show.
 pub(crate) fn one_line(text: &str) -> String {
     lines(text).replace('\n', "\\n")

@@ -24,7 +24,8 @@ use crate::{autostart, client_error, exit_code, format, print, timestamp, units}
 /// Print the output of a process, byte for byte, or of several, each line behind its name
 ///
 /// Without -f, prints what there is now. If bytes were dropped, standard error
-/// says which. If the reader of the output goes away, that is not an error.
+/// says which. If the process has ended and others that it left running wrote more, standard error says
+/// how much; --late shows it. If the reader of the output goes away, that is not an error.
 ///
 /// --grep matches the text that a person sees: without escape sequences, and with `\r` and backspace applied.
 /// A text that was overwritten, such as a step of a progress bar, can match too. If bytes were dropped, lines
@@ -153,6 +154,9 @@ async fn print_one(args: &Args, client: &Client, id: &str) -> anyhow::Result<u8>
             if let Some(text) = args.text_if_lost(source.ending()) {
                 print::message(text);
             }
+            if args.shows_to_the_end() && source.late_bytes() > 0 {
+                print::message(format::left_out_late(source.late_bytes()));
+            }
             return Ok(code);
         };
         if let Some(dropped) = part.gap {
@@ -180,6 +184,12 @@ impl Args {
     fn is_by_line(&self) -> bool {
         let filtered = self.tail.is_some() || self.head.is_some() || self.grep.is_some();
         !self.json && (filtered || self.timestamps || self.text.plain)
+    }
+
+    /// Whether everything up to the end is shown, but nothing that was written after it.
+    fn shows_to_the_end(&self) -> bool {
+        let cut = self.head.is_some() || self.grep.is_some() || self.output.stream.is_some();
+        !self.json && !self.output.late && !cut
     }
 
     fn line_text(&self) -> LineText {

@@ -76,6 +76,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let answer = status_line::during("searching", search_all(&client, &id, query)).await?;
     print::answer(args.json, &answer, page)?;
     report_stopped(&answer);
+    let may_be_late = answer.matches.is_empty() && !args.output.late;
+    if may_be_late && !args.json && args.output.stream.is_none() {
+        let late = format::late_bytes(&client.show(&id).await?);
+        if late > 0 {
+            print::message(format::left_out_late(late));
+        }
+    }
     Ok(match (answer.matches.is_empty(), answer.dropped.is_empty()) {
         (false, _) => 0,
         (true, true) => exit_code::NOT_MET,

@@ -114,7 +114,7 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
         let why = "may not have arrived: the server was killed while typing it";
         rows.push(("input", format!("bytes {start} to {end}: {why}")));
     }
-    rows.push(("output", format!("{} bytes", process.total)));
+    rows.push(("output", output(process)));
     rows.extend(row("log file", &process.log_file));
     if !process.dropped.is_empty() {
         rows.push(("dropped", ranges(&process.dropped)));
@@ -129,6 +129,12 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
         rows.push(("survivor", format::name_and_pid(&survivor.name, survivor.pid) + unclear));
     }
     lines(&rows, |name| tone(name, process))
+}
+
+fn output(process: &Process) -> String {
+    let late = format::late_bytes(process);
+    let output = format::count(process.total - late, "byte", "bytes");
+    if late > 0 { format!("{output}, and {late} after the end") } else { output }
 }
 
 /// The rows below each other, coloured by what they mean.

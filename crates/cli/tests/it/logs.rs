@@ -129,10 +129,44 @@ fn late_output_is_shown_only_on_request() {
     daemon.fixture.anchor.tell("print late");
     let all = || daemon.result(&["logs", "--late", &id]);
     eventually("late output is in the log", || all() == "earlylate");
-    assert_eq!(daemon.result(&["logs", "-f", &id]), "early");
+    let told = "lastbyte: 4 more bytes were written after the end; use --late to see them\n";
+    daemon.check(&["logs", "-f", &id], 0, "early", told);
     let follower = start(daemon.lastbyte(&["logs", "-f", "--late", &id]));
     daemon.fixture.anchor.tell("exit 0");
     assert_eq!(follower.wait_with_output().unwrap().stdout, b"earlylate");
+}
+
+#[test]
+fn late_output_that_is_left_out_is_told_if_all_else_is_shown() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&[], r"print early\n then leave-silent-holder");
+    daemon.result(&["wait", &id]);
+    daemon.check(&["logs", &id], 0, "early\n", "");
+    daemon.check(&["search", &id, "x"], 1, "", "");
+    daemon.fixture.anchor.wait_for(1);
+    daemon.fixture.anchor.tell("print x");
+    let all = || daemon.result(&["logs", "--late", &id]);
+    eventually("late output is in the log", || all() == "early\nx");
+    let told = "lastbyte: 1 more byte was written after the end; use --late to see it\n";
+    daemon.check(&["logs", &id], 0, "early\n", told);
+    daemon.check(&["logs", "--tail", "1", &id], 0, "early\n", told);
+    daemon.check(&["search", &id, "x"], 1, "", told);
+    let stamped = daemon.finish(&["logs", "--timestamps", &id]);
+    assert_eq!(stamped.stderr, told);
+    for call in [
+        ["logs", "--head", "1", &id].as_slice(),
+        &["logs", "--grep", "early", &id],
+        &["logs", "--stream", "stdout", &id],
+        &["logs", &id, &id],
+        &["logs", "--json", &id],
+        &["search", &id, "early"],
+        &["search", "--late", &id, "x"],
+    ] {
+        daemon.result(call);
+    }
+    let shown = daemon.result(&["show", &id]);
+    let output = "output     6 bytes, and 1 after the end";
+    assert!(shown.lines().any(|line| line == output), "{shown}");
 }
 
 #[test]

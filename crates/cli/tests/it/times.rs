@@ -189,8 +189,10 @@ fn late_output_has_its_time() {
     let (times, lines) = split(&daemon.result(&["logs", "-t", "--late", &id]));
     assert_eq!(lines, "early\nlate\n");
     assert_eq!(daemon.result(&["logs", "--late", "--since", &times[1], &id]), "late\n");
-    assert_eq!(daemon.result(&["logs", "--since", &times[1], &id]), "");
-    assert_eq!(split(&daemon.result(&["logs", "-f", "-t", &id])).1, "early\n");
+    let told = "lastbyte: 5 more bytes were written after the end; use --late to see them\n";
+    daemon.check(&["logs", "--since", &times[1], &id], 0, "", told);
+    let followed = daemon.finish(&["logs", "-f", "-t", &id]);
+    assert_eq!((split(&followed.stdout).1.as_str(), followed.stderr.as_str()), ("early\n", told));
     let follower = start(daemon.lastbyte(&["logs", "-f", "-t", "--late", &id]));
     daemon.fixture.anchor.tell("exit 0");
     let output = follower.wait_with_output().unwrap();

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Args;
 use super::json_parts::{JsonParts, Rest};
+use crate::format;
 
 /// The next part of the output.
 #[derive(Debug, Default)]
@@ -36,8 +37,17 @@ impl<'a> Source<'a> {
             return Ok(Self::Followed(Box::new(Stamped::open(args, client, id).await?)));
         }
         let cursor = args.begin(client, id).await?;
-        let (end, ending, parts) = (None, None, JsonParts::default());
-        Ok(Self::Polled(Polled { args, client, id, cursor, end, over: false, ending, parts }))
+        Ok(Self::Polled(Polled {
+            args,
+            client,
+            id,
+            cursor,
+            end: None,
+            over: false,
+            ending: None,
+            late_bytes: 0,
+            parts: JsonParts::default(),
+        }))
     }
 
     /// `None` at the end.
@@ -55,6 +65,14 @@ impl<'a> Source<'a> {
             Self::Followed(stamped) => stamped.ending.as_ref(),
         }
     }
+
+    /// How many bytes were written after the end, as far as is known.
+    pub(super) fn late_bytes(&self) -> u64 {
+        match self {
+            Self::Polled(polled) => polled.late_bytes,
+            Self::Followed(stamped) => stamped.late_bytes,
+        }
+    }
 }
 
 pub(super) struct Polled<'a> {
@@ -66,6 +84,7 @@ pub(super) struct Polled<'a> {
     end: Option<u64>,
     over: bool,
     ending: Option<Box<Ending>>,
+    late_bytes: u64,
     /// For --json.
     parts: JsonParts,
 }
@@ -90,6 +109,7 @@ impl Polled<'_> {
             (true, false) => piece.phase.has_ending() && piece.next >= end_now,
             (true, true) => !piece.log_open && piece.next >= end_now,
         };
+        self.late_bytes = piece.final_len.map_or(0, |end| piece.total.saturating_sub(end));
         self.ending = piece.ending.clone().map(Box::new);
         self.cursor = i64::try_from(piece.next).unwrap_or(i64::MAX);
         let bytes = if self.args.json { self.json_lines(piece).await? } else { piece.bytes };
@@ -159,24 +179,25 @@ pub(super) struct Stamped<'a> {
     /// Without -f: where the output ended when we first looked.
     end: Option<u64>,
     ending: Option<Ending>,
+    late_bytes: u64,
 }
 
 impl<'a> Stamped<'a> {
     async fn open(args: &'a Args, client: &Client, id: &str) -> anyhow::Result<Self> {
-        let (end, ending) = if args.follow {
-            (None, None)
-        } else {
-            let Process { total, ending, .. } = client.show(id).await?;
-            (Some(args.end(total, ending.as_ref().map(|ending| ending.final_len))), ending)
-        };
+        let process = client.show(id).await?;
+        let late_bytes = format::late_bytes(&process);
+        let Process { total, ending, .. } = process;
+        let final_len = ending.as_ref().map(|ending| ending.final_len);
+        let end = (!args.follow).then(|| args.end(total, final_len));
         let from = args.begin(client, id).await?;
         let is_past = |end: u64| u64::try_from(from).is_ok_and(|from| from >= end) || end == 0;
         if end.is_some_and(is_past) {
-            return Ok(Self { args, following: None, end, ending });
+            return Ok(Self { args, following: None, end, ending, late_bytes });
         }
         let late = Some(args.output.late);
         let query = FollowQuery { from: Some(from), late, times: Some(true) };
-        Ok(Self { args, following: Some(client.follow(id, &query).await?), end, ending })
+        let following = Some(client.follow(id, &query).await?);
+        Ok(Self { args, following, end, ending, late_bytes })
     }
 
     async fn next(&mut self) -> anyhow::Result<Option<Part>> {
