@@ -142,6 +142,9 @@ fn advice(refusal: &Error) -> Option<&str> {
         (ErrorCode::ProcessNotFound, _) if refusal.message == "there are no processes yet" => {
             Some("start one with `lastbyte start`")
         }
+        (ErrorCode::ProcessNotFound, Some(hint)) if hint.starts_with("a part of an id") => {
+            Some("a part of an id needs at least 4 characters; `lastbyte ps` lists processes")
+        }
         (ErrorCode::ProcessNotFound, _) => Some("`lastbyte ps` lists processes"),
         (ErrorCode::Unauthorized, _) => {
             Some("pass --token-file FILE (the file \"token\" in its state directory)")

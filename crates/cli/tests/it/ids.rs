@@ -24,11 +24,15 @@ fn a_process_is_found_by_a_unique_prefix_or_suffix() {
     }
     let shared = &first[..4];
     let several = format!(
-        "lastbyte: 2 process ids start or end with {shared:?}: {second}, {first}; give more characters\n"
+        "lastbyte: 2 process ids start or end with {shared:?}: {second}, {first}; ids share their \
+         beginning: give the last eight characters\n"
     );
     daemon.check(&["logs", shared], 125, "", &several);
     let nobody = "lastbyte: no process with the id or name zzz; `lastbyte ps` lists processes\n";
     daemon.check(&["logs", "zzz"], 125, "", nobody);
+    let short = "lastbyte: no process with the id or name 4f4; a part of an id needs at least 4 \
+                 characters; `lastbyte ps` lists processes\n";
+    daemon.check(&["logs", "4f4"], 125, "", short);
 }
 
 /// As from a script with an unset variable.

@@ -21,6 +21,7 @@ pub(crate) struct Finder<'a> {
 const SHORTEST_PART: usize = 4;
 /// How many ids an error names.
 const NAMED: usize = 5;
+const LIST_THEM: &str = "list the processes with GET /v1/processes";
 
 impl<'a> Finder<'a> {
     pub(crate) fn new(app: &'a App) -> Self {
@@ -65,8 +66,14 @@ impl<'a> Finder<'a> {
 }
 
 fn no_process(given: &str) -> Error {
+    let is_short = (1..SHORTEST_PART).contains(&given.len());
+    let hint = if is_short && given.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        format!("a part of an id needs at least {SHORTEST_PART} characters; {LIST_THEM}")
+    } else {
+        LIST_THEM.to_owned()
+    };
     Error::new(ErrorCode::ProcessNotFound, format!("no process with the id or name {given}"))
-        .hint("list the processes with GET /v1/processes")
+        .hint(hint)
 }
 
 fn ambiguous(part: &str, ids: &[&String]) -> Error {
@@ -77,7 +84,8 @@ fn ambiguous(part: &str, ids: &[&String]) -> Error {
     };
     let count = ids.len();
     let message = format!("{count} process ids start or end with {part:?}: {named}{more}");
-    Error::new(ErrorCode::AmbiguousId, message).hint("give more characters")
+    Error::new(ErrorCode::AmbiguousId, message)
+        .hint("ids share their beginning: give the last eight characters")
 }
 
 /// What a selection has found, in its order: a process, or what was given for one that is not there.
