@@ -93,7 +93,7 @@ impl FilterArgs {
     }
 
     /// As they were given.
-    fn options(&self) -> Vec<String> {
+    pub(crate) fn options(&self) -> Vec<String> {
         let values = [("session", &self.session), ("label", &self.label), ("name", &self.name)];
         let values = values.into_iter().filter_map(|(option, value)| {
             Some(format!("--{option} {}", usage::quoted(value.as_ref()?)))
@@ -180,9 +180,14 @@ impl SelectArgs {
     pub(crate) fn say_none(&self) {
         match self.filter.options() {
             options if options.is_empty() => print::message("there are no processes"),
-            options => print::message(format_args!("no process matches {}", options.join(" "))),
+            options => say_no_match(&options),
         }
     }
+}
+
+/// Says that no process meets the conditions of these options.
+pub(crate) fn say_no_match(options: &[String]) {
+    print::message(format_args!("no process matches {}", options.join(" ")));
 }
 
 impl Which {

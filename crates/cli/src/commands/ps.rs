@@ -11,7 +11,7 @@ use crate::colour::Tone;
 use crate::exit_code::help::{self, Code};
 use crate::format::Cell;
 use crate::process_args::short_id;
-use crate::select_args::FilterArgs;
+use crate::select_args::{self, FilterArgs};
 use crate::server_args::ServerArgs;
 use crate::{autostart, format, print, stdio, units};
 
@@ -80,6 +80,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     } else {
         print::result(listing(&page))?;
     }
+    let options = args.conditions();
+    if page.processes.is_empty() && !options.is_empty() {
+        select_args::say_no_match(&options);
+    }
     if page.next.is_some() {
         let newest = match page.processes.len() {
             1 => "newest is".into(),
@@ -92,6 +96,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 impl Args {
+    /// The options that leave processes out, as they were given.
+    fn conditions(&self) -> Vec<String> {
+        let phase = self.phase.map(|phase| format!("--phase {}", phase.as_str()));
+        self.filter.options().into_iter().chain(phase).collect()
+    }
+
     fn query(&self) -> ListQuery {
         let filter = self.filter.query();
         ListQuery {

@@ -41,7 +41,7 @@ fn a_process_that_outlives_its_server_is_shown_as_lost_and_not_as_ended() {
     assert!(page.contains(&format!("phase      lost\nending     {text}\noutput ")), "{page}");
     let list = daemon.result(&["ps", "--phase", "lost"]);
     assert!(list.contains(&format!("lost   may run as pid {pid}  1 B")), "{list}");
-    assert!(!daemon.result(&["ps", "--phase", "ended"]).contains(&id[28..]));
+    assert!(!daemon.finish(&["ps", "--phase", "ended"]).stdout.contains(&id[28..]));
     daemon.check(&["wait", &id], 125, "", &format!("lastbyte: {text}\n"));
     daemon.check(&["wait", &id, "--pattern", "y"], 1, "", &format!("lastbyte: {text}\n"));
     let more = format!("lastbyte: {text}; there may have been more output\n");

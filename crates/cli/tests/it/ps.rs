@@ -55,6 +55,18 @@ fn a_list_can_be_filtered_and_says_if_there_is_more() {
 }
 
 #[test]
+fn a_list_says_that_nothing_matches_its_conditions() {
+    let daemon = Daemon::start();
+    daemon.check(&["ps", "--json"], 0, "", "");
+    let told = "lastbyte: no process matches --session nosuch --phase lost\n";
+    let ps = ["ps", "--session", "nosuch", "--phase", "lost"];
+    let listed = daemon.finish(&ps);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), told));
+    assert_eq!(listed.stdout.lines().count(), 1, "the heading");
+    daemon.check(&[&ps[..], &["--json"]].concat(), 0, "", told);
+}
+
+#[test]
 fn control_characters_in_a_command_are_escaped() {
     let daemon = Daemon::start();
     daemon.result(&["start", "true '\u{1b}[2J\n'"]);
