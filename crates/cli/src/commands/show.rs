@@ -5,7 +5,9 @@ mod receipt;
 use std::io;
 
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Closing, Ending, Holder, Kept, Phase, Process, Range, Survivor};
+use lastbyte_client::wire::{
+    Cause, Closing, Ending, Holder, Kept, Phase, Process, Range, Status, Survivor,
+};
 
 use crate::colour::{self, Tone};
 use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
@@ -162,8 +164,9 @@ fn ending_rows(ending: &Ending) -> Vec<Row> {
     let seconds = ending.times.ran_ns.map(|ran| ran as f64 / 1e9);
     rows.extend(seconds.map(|seconds| ("ran", format!("{seconds:.3} s"))));
     if let Some(usage) = ending.usage {
-        rows.push(("cpu", format::cpu(usage)));
-        rows.extend(usage.peak_memory.map(|bytes| ("memory", format::size(bytes) + " at most")));
+        let at_least = if may_lack_children(ending) { "at least " } else { "" };
+        rows.push(("cpu", format!("{at_least}{}", format::cpu(usage))));
+        rows.extend(usage.peak_memory.map(|bytes| ("memory", format::size(bytes) + " peak")));
     }
     match &ending.closing {
         None | Some(Closing::Eof) => {}
@@ -186,6 +189,12 @@ fn ending_rows(ending: &Ending) -> Vec<Row> {
         None | Some(Kept::Whole | Kept::Dropped { .. }) => {}
     }
     rows
+}
+
+/// Whether it was ended before it could wait for its children, whose processor time is then not counted.
+fn may_lack_children(ending: &Ending) -> bool {
+    let was_stopped = matches!(ending.cause, Some(Cause::TimedOut { .. } | Cause::Stopped { .. }));
+    was_stopped || matches!(ending.status, Status::Signalled { .. })
 }
 
 /// The number of the error that a cut output has.

@@ -67,4 +67,18 @@ fn an_ended_process_is_shown_with_what_it_used() {
     let shown = daemon.result(&["show", &id]);
     let cpu = shown.lines().find_map(|line| line.strip_prefix("cpu        ")).expect("a line");
     assert!(cpu.contains("s user, ") && cpu.ends_with("s system"), "{shown}");
+    assert!(cpu.starts_with(|first: char| first.is_ascii_digit()), "{shown}");
+}
+
+#[test]
+fn the_processor_time_of_a_stopped_process_is_a_lower_bound() {
+    let daemon = Daemon::start();
+    let stopped = daemon.testchild(&[], "hold");
+    daemon.result(&["stop", &stopped]);
+    let timed_out = daemon.testchild(&["--timeout", "10ms"], "hold");
+    daemon.finish(&["wait", &timed_out]);
+    for id in [stopped, timed_out] {
+        let shown = daemon.result(&["show", &id]);
+        assert!(shown.contains("\ncpu        at least 0."), "{shown}");
+    }
 }
