@@ -25,8 +25,8 @@ use crate::{autostart, format, print, stdio, units};
 /// still run). An ending with `survivors` is that of a process that left others running: `show` lists
 /// them, and `stop` stops them.
 ///
-/// The columns NAME, SANDBOX, SESSION and LABELS are shown only if a process has one. In a narrow window, the
-/// last three are left out to make room for COMMAND.
+/// The columns NAME, SANDBOX, SESSION and LABELS are shown only if a process has one. In a narrow window,
+/// SANDBOX, SESSION and LABELS are left out, one after the other as far as needed, to make room for COMMAND.
 ///
 /// If no server is running, `ps`, `show`, `logs`, `search`, `wait` and `forget` start one, as `start` does,
 /// to read what an earlier one has left. They start none if --socket or --server is given, or if --state

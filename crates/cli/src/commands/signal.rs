@@ -7,7 +7,7 @@ use crate::exit_code::help::{self, Code};
 use crate::select_args::{self, SelectArgs};
 use crate::{client_error, exit_code, format, print, units, usage};
 
-/// Send a signal to processes and their groups, and print what it reached
+/// Send a signal to processes and their groups, and print to whom it was sent
 ///
 /// The signal is the last argument: a name like INT or SIGINT, or a number. A dash before it is
 /// ignored, as in -9. The exit code is 1 if a process has ended and left nothing running, so that there

@@ -89,7 +89,11 @@ fn exit_codes() -> String {
             "the wait timed out and the process keeps running, or the process itself timed out
          and was stopped",
         ),
-        help::NO_PROCESS,
+        (
+            Code::FAILURE,
+            "the process was lost, there is no such process, no server is running, or it refused
+         the request",
+        ),
         (Code::Signal, "signal N ended the command, or the wait while the process keeps running"),
     ])
 }
