@@ -25,8 +25,11 @@ use crate::{exit_code, format, print, stdio, units};
 /// program, like an editor, redraws its screen instead. In a pipe or file, output starts at the first
 /// byte. Input is sent only to a process started with --stdin-open, --tty or -i.
 ///
-/// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. For
-/// a process without a terminal, lines are sent as you type them, and there is no detach key: Ctrl-C
+/// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. A
+/// program that changes the mode of its terminal after that, like bash or python, may miss it: end it with
+/// `exit` in the input, or start it without a terminal.
+///
+/// For a process without a terminal, lines are sent as you type them, and there is no detach key: Ctrl-C
 /// (SIGINT) and Ctrl-\ (SIGQUIT) end `lastbyte attach` and leave the process running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
