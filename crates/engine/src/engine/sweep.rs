@@ -25,7 +25,7 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         _ = timeout(every, ended.notified()).await;
         let Some(inner) = engine.upgrade() else { return };
         let engine = Engine { inner };
-        engine.sweep(Instant::now());
+        engine.forget_what_is_due(Instant::now());
         // A sweep takes time for every process. Endings can wait a second for theirs. A disk that
         // fills up notifies at every step, and cannot wait.
         let pause = if engine.inner.disk.excess() > 0 { UNDER_PRESSURE } else { AT_MOST_EVERY };
@@ -49,8 +49,13 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
 }
 
 impl Engine {
-    /// Forgets what the retention rule gives up at this time.
+    /// Forgets what the retention rule gives up at this time, and removes cgroups that are not needed.
     pub fn sweep(&self, now: Instant) {
+        self.forget_what_is_due(now);
+        self.inner.trees.cgroups().iter().for_each(|cgroups| cgroups.reclaim());
+    }
+
+    fn forget_what_is_due(&self, now: Instant) {
         for id in self.inner.settings.retention.forget(self.candidates(now)) {
             // Ignore one that was forgotten meanwhile, or whose file cannot be removed.
             _ = self.forget(id);
