@@ -89,10 +89,8 @@ impl Inner {
         let floor = notes.floor();
         let first_hold = Mutex::new(holds.as_ref().map(|holds| holds.hold(floor)));
         let (_, last_output) = notes.instants().unwrap_or((begun.clock, begun.clock));
-        let timers = match timed_out_at {
-            None => Timers::new(terms.limits.timeouts, begun.clock, last_output),
-            Some(_) => Timers::NEVER,
-        };
+        let timers = Timers::new(terms.limits.timeouts, begun.clock, last_output);
+        let timers = Timers::after(timed_out_at.is_some(), terms.limits.on_timeout, timers);
         share.set(pump.log().kept());
         let snapshot = Snapshot { extent: pump.log().extent(), timed_out_at, ..Snapshot::first() };
         let (stdin, gate) = stdin.unzip();

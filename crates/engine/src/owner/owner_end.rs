@@ -183,6 +183,10 @@ impl OwnerEnd {
 
     /// It has timed out; the launch says what happens then.
     pub(crate) fn publish_timed_out(&self, which: Timeout) {
+        if self.snapshot.borrow().timed_out_at.is_some() {
+            // By an earlier worker.
+            return;
+        }
         let at = SystemTime::now();
         self.entry.iter().for_each(|entry| entry.timed_out(at));
         self.snapshot.send_modify(|snapshot| snapshot.timed_out_at = Some(at));

@@ -216,6 +216,12 @@ impl Timers {
         Self { wall: timeouts.wall.and_then(|wall| started.checked_add(wall)), idle }
     }
 
+    /// Those of a process whose timeout may have fired. In the background it runs without. Otherwise
+    /// its worker may have been killed before it began the stop, so it fires again, at once.
+    pub(crate) fn after(fired: bool, on_timeout: OnTimeout, timers: Self) -> Self {
+        if fired && on_timeout == OnTimeout::Background { Self::NEVER } else { timers }
+    }
+
     /// The earlier deadline, and which one it is.
     fn next(&self) -> (Option<Instant>, Timeout) {
         match (self.wall, self.idle) {
@@ -235,5 +241,21 @@ async fn step(stdin: Option<&mut StdinQueue>) {
     match stdin {
         Some(stdin) => stdin.step().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_that_fired_before_its_stop_began_fires_again() {
+        let (started, wall) = (Instant::now(), Duration::from_secs(1));
+        let timers = || Timers::new(Timeouts { wall: Some(wall), idle: None }, started, started);
+        let deadline = |fired, on_timeout| Timers::after(fired, on_timeout, timers()).next().0;
+        assert_eq!(deadline(false, OnTimeout::Stop), Some(started + wall));
+        assert_eq!(deadline(false, OnTimeout::Background), Some(started + wall));
+        assert_eq!(deadline(true, OnTimeout::Stop), Some(started + wall));
+        assert_eq!(deadline(true, OnTimeout::Background), None);
     }
 }
