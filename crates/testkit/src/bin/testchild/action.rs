@@ -5,7 +5,7 @@ use std::io;
 
 use crate::tree::Shape;
 use crate::words::Words;
-use crate::{hold, input, output, report, signals, terminal, tree};
+use crate::{hog, hold, input, output, report, signals, terminal, tree};
 
 /// Performs the actions in `arguments` in order.
 pub(crate) fn perform_all(arguments: &[OsString]) -> io::Result<()> {
@@ -44,8 +44,12 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "join" => hold::join(words),
         "chatter" => hold::chatter(words),
         "sleep-ms" => hold::sleep_ms(words),
-        "eat-memory" => hold::eat_memory(words),
         "exit" => hold::exit(words),
+
+        "eat-memory" => hog::eat_memory(words),
+        "spin" => hog::spin(words),
+        "open-files" => hog::open_files(words),
+        "grow-file" => hog::grow_file(words),
 
         "ignore" => signals::ignore(words),
         "trap" => signals::trap(words),

@@ -6,7 +6,6 @@
 //! - `chatter MS FROM`: holds, and writes a byte of the pattern every MS, from offset FROM on.
 //! - `sleep-ms N`: waits N milliseconds.
 //! - `listen PORT`: listens on this port of 127.0.0.1 from now on and never accepts.
-//! - `eat-memory`: takes memory until it is killed.
 //! - `exit N`.
 //!
 //! While it holds, a process performs the actions that the anchor sends, one per line.
@@ -38,15 +37,6 @@ pub(crate) fn hold(words: Words<'_>) -> io::Result<()> {
             wait(None, Some(Instant::now() + WITHOUT_ANCHOR))?;
             std::process::exit(0);
         }
-    }
-}
-
-pub(crate) fn eat_memory(words: Words<'_>) -> io::Result<()> {
-    words.done()?;
-    let mut eaten = Vec::new();
-    loop {
-        // Not zeros: pages of zeros take no memory.
-        eaten.push(vec![1_u8; 1 << 20]);
     }
 }
 

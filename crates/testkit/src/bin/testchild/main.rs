@@ -14,6 +14,7 @@
 #![expect(clippy::print_stderr, reason = "it reports errors on stderr")]
 
 mod action;
+mod hog;
 mod hold;
 mod input;
 mod output;
