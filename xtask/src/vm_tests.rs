@@ -6,6 +6,7 @@
 //! the result.
 #![expect(clippy::print_stdout, reason = "prints results")]
 
+mod limits;
 mod oom;
 
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::vm::{self, Guest};
 
 /// Each is run for each user.
-const CHECKS: [&str; 2] = ["oom", "oom-at-birth"];
+const CHECKS: [&str; 3] = ["oom", "oom-at-birth", "limits"];
 const USERS: [(&str, u32); 2] = [("root", 0), ("an ordinary user", 1000)];
 
 /// Begins the line that ends a check.
@@ -31,7 +32,7 @@ const SCRIPT: &str = "
 mkdir /etc
 echo server:x:$user:$user::/tmp:/bin/sh >/etc/passwd
 own=/sys/fs/cgroup/service
-echo '+memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
+echo '+memory +pids +cpu' >/sys/fs/cgroup/cgroup.subtree_control
 mkdir $own
 chown $user:$user $own $own/cgroup.procs $own/cgroup.subtree_control $own/cgroup.threads
 as() { program=$1; shift; exec start-stop-daemon -S -c $user:$user -x $program -- \"$@\"; }
@@ -105,6 +106,7 @@ async fn check() -> Result<()> {
     match check.as_str() {
         "oom" => oom::all_memory(&client).await?,
         "oom-at-birth" => oom::at_birth(&client).await?,
+        "limits" => limits::by_cgroup(&client).await?,
         _ => bail!("unknown check"),
     }
     ensure!(worker(&client).await? == before, "the worker was replaced");

@@ -112,7 +112,7 @@ impl Tone {
     pub(crate) fn of_ending(ending: &Ending) -> Self {
         let is_success = match (&ending.cause, &ending.status) {
             (Some(Cause::Stopped { .. }), _) => true,
-            (Some(Cause::TimedOut { .. }), _) => false,
+            (Some(Cause::TimedOut { .. } | Cause::Limit { .. }), _) => false,
             (Some(Cause::Own) | None, status) => *status == Status::Exited { code: 0 },
         };
         if is_success { Self::Dim } else { Self::Failed }

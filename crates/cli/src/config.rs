@@ -128,7 +128,7 @@ pub(crate) enum Kind {
     Number,
 }
 
-pub(crate) const ALL: [Setting; 16] = [
+pub(crate) const ALL: [Setting; 22] = [
     Setting { name: "state", kind: Kind::Path },
     Setting { name: "socket", kind: Kind::Path },
     Setting { name: "listen", kind: Kind::List },
@@ -142,6 +142,12 @@ pub(crate) const ALL: [Setting; 16] = [
     Setting { name: "keep-at-most", kind: Kind::Text },
     Setting { name: "keep-per-session", kind: Kind::Number },
     Setting { name: "keep-bytes", kind: Kind::Number },
+    Setting { name: "default-limits", kind: Kind::Text },
+    Setting { name: "max-limits", kind: Kind::Text },
+    Setting { name: "max-running", kind: Kind::Number },
+    Setting { name: "max-running-per-session", kind: Kind::Number },
+    Setting { name: "max-bytes", kind: Kind::Number },
+    Setting { name: "max-bytes-per-session", kind: Kind::Number },
     Setting { name: "log", kind: Kind::Text },
     Setting { name: "server", kind: Kind::Text },
     Setting { name: "token-file", kind: Kind::Path },

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_client::wire::{Cause, Ending, Process, Range, Sandbox, Status, TimeoutKind, Usage};
+use lastbyte_client::wire::{
+    Cause, Ending, LimitKind, Process, Range, Sandbox, Status, TimeoutKind, Usage,
+};
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
 
@@ -182,6 +184,14 @@ fn cause(cause: &Cause) -> Option<&'static str> {
         Cause::TimedOut { which: TimeoutKind::Wall, .. } => Some("timed out"),
         Cause::TimedOut { which: TimeoutKind::Idle, .. } => Some("timed out (idle)"),
         Cause::Stopped { .. } => Some("stopped"),
+        Cause::Limit { which, .. } => Some(match which {
+            LimitKind::Memory => "memory limit",
+            LimitKind::Cpus => "cpus limit",
+            LimitKind::Pids => "pids limit",
+            LimitKind::OpenFiles => "open files limit",
+            LimitKind::FileSize => "file size limit",
+            LimitKind::CpuTime => "cpu time limit",
+        }),
     }
 }
 

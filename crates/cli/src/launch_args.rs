@@ -12,6 +12,7 @@ use lastbyte_client::wire::TimeoutKind;
 use lastbyte_engine::{EnvEdit, Program, Signal};
 use lastbyte_output::log::Quota;
 
+use crate::limit_args::LimitArgs;
 use crate::sandbox_args::SandboxArgs;
 use crate::{env_file, units, usage};
 
@@ -65,6 +66,9 @@ pub(crate) struct LaunchArgs {
     /// read, and `start` drops the middle [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_quota, allow_hyphen_values = true)]
     pub(crate) quota: Option<Quota>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,

@@ -2,6 +2,7 @@
 
 mod attach;
 mod autostart;
+mod cap_args;
 mod client_error;
 mod colour;
 mod commands;
@@ -14,6 +15,7 @@ mod foreground;
 mod format;
 mod keep_args;
 mod launch_args;
+mod limit_args;
 mod line_filter;
 mod paths;
 mod print;

@@ -48,9 +48,13 @@ pub(crate) fn parse_quota(text: &str) -> Result<Quota, String> {
 
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     const KIB: f64 = 1024.0;
-    let binary = [("KiB", KIB), ("MiB", KIB * KIB), ("GiB", KIB * KIB * KIB)];
+    let (mib, gib, tib) = (KIB * KIB, KIB * KIB * KIB, KIB * KIB * KIB * KIB);
+    let binary = [("KiB", KIB), ("MiB", mib), ("GiB", gib), ("TiB", tib)];
+    // As `docker run --memory` and systemd read them.
+    let short = [("K", KIB), ("M", mib), ("G", gib), ("T", tib)];
     let decimal = [("", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
-    let bytes = parse(text, &binary).or_else(|| parse(text, &decimal)).ok_or(SIZES)?;
+    let units = [&binary[..], &short, &decimal];
+    let bytes = units.into_iter().find_map(|units| parse(text, units)).ok_or(SIZES)?;
     Ok(bytes as u64) // as far as it goes: more than any disk is as good as no bound
 }
 
@@ -91,7 +95,8 @@ fn parse(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 }
 
 const DURATIONS: &str = "expected a number with a unit (ms, s, m or h), like 500ms, 2s, 1.5m or 1h";
-const SIZES: &str = "expected a number with a unit (B, KB, MB, GB, KiB, MiB or GiB), like 64MiB";
+const SIZES: &str =
+    "expected a number with a unit (B, KB, MB, GB, KiB, MiB, GiB or K, M, G), like 64MiB";
 
 #[cfg(test)]
 mod tests {

@@ -49,6 +49,7 @@ pub enum CauseKind {
     Own,
     TimedOut,
     Stopped,
+    Limit,
     /// Nobody saw the end.
     Unknown,
 }
@@ -134,7 +135,8 @@ impl From<&Status> for StatusKind {
 }
 
 impl CauseKind {
-    pub const ALL: [Self; 4] = [Self::Own, Self::TimedOut, Self::Stopped, Self::Unknown];
+    pub const ALL: [Self; 5] =
+        [Self::Own, Self::TimedOut, Self::Stopped, Self::Limit, Self::Unknown];
 }
 
 impl From<&Cause> for CauseKind {
@@ -143,6 +145,7 @@ impl From<&Cause> for CauseKind {
             Cause::Own => Self::Own,
             Cause::TimedOut { .. } => Self::TimedOut,
             Cause::Stopped { .. } => Self::Stopped,
+            Cause::Limit { .. } => Self::Limit,
             Cause::Unknown => Self::Unknown,
         }
     }

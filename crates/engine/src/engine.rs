@@ -9,6 +9,7 @@
 
 mod adopt;
 mod boot;
+mod caps;
 mod close;
 pub(crate) mod disk;
 mod gates;
@@ -38,6 +39,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 pub use crate::journal::{
     Field, JournalState, journal_file, recorded_processes, set_aside_folders,
 };
+pub use caps::{CapReached, Caps};
 pub use close::{CloseReport, Survivors, stop_all, survived};
 pub use key_conflict::Difference;
 pub use list::{Filter, Page, PhaseKind, Phases};

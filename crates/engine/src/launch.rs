@@ -5,6 +5,7 @@
 pub(crate) mod directory;
 pub(crate) mod environment;
 pub(crate) mod plan;
+pub(crate) mod resources;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,6 +18,8 @@ use lastbyte_sys::pty::WindowSize;
 use crate::Id;
 use crate::sandbox::{Enforcement, Sandbox};
 use crate::stop::StopPolicy;
+
+pub use resources::{EnforcedBy, Resource, ResourceError, ResourceRules, Resources};
 
 /// A command and all its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,7 @@ pub struct Launch {
     pub quota: Quota,
     pub on_quota: OnQuota,
     pub sandbox: Sandbox,
+    pub resources: Resources,
     pub session: Option<Session>,
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
@@ -70,6 +74,8 @@ pub struct Spec {
     pub enforcement: Option<Enforcement>,
     /// `None` for a process that an earlier version started.
     pub limits: Option<Limits>,
+    /// What it and all its children may use; `None` without limits.
+    pub resources: Option<Limited>,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub name: Option<Name>,
@@ -131,6 +137,13 @@ pub struct Limits {
     pub on_timeout: OnTimeout,
     pub quota: Quota,
     pub on_quota: OnQuota,
+}
+
+/// The limits that a process has, with the server's own, and how each is enforced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limited {
+    pub limits: Resources,
+    pub by: Vec<(Resource, EnforcedBy)>,
 }
 
 /// What to do with a command that takes too long.
@@ -199,6 +212,7 @@ impl Launch {
             quota: Quota::DEFAULT,
             on_quota: OnQuota::Drop,
             sandbox: Sandbox::FullAccess,
+            resources: Resources::default(),
             session: None,
             key: None,
             name: None,
@@ -245,6 +259,7 @@ impl Spec {
             sandbox: launch.sandbox.clone(),
             enforcement: None,
             limits: Some(launch.limits()),
+            resources: None,
             session: launch.session.clone(),
             key: launch.key.clone(),
             name: launch.name.clone(),

@@ -28,17 +28,18 @@ mod tree;
 pub use counts::{CauseKind, Counts, Distribution, Histogram, StatusKind};
 pub use engine::spawner::{InProcess, SpawnFuture, Spawner};
 pub use engine::{
-    CloseReport, Difference, Engine, Field, Filter, ForgetError, FromKeeper, JournalState, Page,
-    PhaseKind, Phases, Refused, Restored, Retention, StartError, Started, Survivors, journal_file,
-    log_folder, recorded_processes, set_aside_folders, stop_all, survived,
+    CapReached, Caps, CloseReport, Difference, Engine, Field, Filter, ForgetError, FromKeeper,
+    JournalState, Page, PhaseKind, Phases, Refused, Restored, Retention, StartError, Started,
+    Survivors, journal_file, log_folder, recorded_processes, set_aside_folders, stop_all, survived,
 };
 pub use feed::{Batch, Event, EventKind, Feed};
 pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
-    DrainRule, EnvEdit, Key, Launch, Limits, Name, OnQuota, OnTimeout, Program, Session, Spec,
-    Stdin, Streams, Timeouts, Touches,
+    DrainRule, EnforcedBy, EnvEdit, Key, Launch, Limited, Limits, Name, OnQuota, OnTimeout,
+    Program, Resource, ResourceError, ResourceRules, Resources, Session, Spec, Stdin, Streams,
+    Timeouts, Touches,
 };
 pub use owner::holds::Hold;
 pub use owner::owner_end::{Delivery, ResizeError, SignalError};

@@ -14,7 +14,7 @@ use lastbyte_sys::time::monotonic;
 use lastbyte_sys::{Errno, Signal};
 use tokio::time::Instant;
 
-use crate::launch::{DrainRule, Launch, Limits, OnQuota, OnTimeout, Timeouts};
+use crate::launch::{DrainRule, Launch, Limits, OnQuota, OnTimeout, Resource, Timeouts};
 use crate::owner::Reason;
 use crate::owner::stdin::EndOfFile;
 use crate::process::ending::Timeout;
@@ -72,6 +72,9 @@ pub(crate) struct NotedStop {
     /// With the grace that is left.
     pub(crate) policy: StopPolicy,
 }
+
+/// The number of the first reason that is a limit.
+const LIMIT: u64 = 16;
 
 /// For a time that never comes.
 const NEVER: u64 = u64::MAX;
@@ -194,6 +197,7 @@ impl Notes {
                 Reason::TimedOut(Timeout::Idle) => 2,
                 Reason::Stopped(Verb::Stop) => 3,
                 Reason::Stopped(Verb::Close) => 4,
+                Reason::Limit(which) => LIMIT + which as u64,
             },
         );
     }
@@ -204,7 +208,10 @@ impl Notes {
             2 => Reason::TimedOut(Timeout::Idle),
             3 => Reason::Stopped(Verb::Stop),
             4 => Reason::Stopped(Verb::Close),
-            _ => return None,
+            number => {
+                let which = |which: &Resource| LIMIT + *which as u64 == number;
+                Reason::Limit(Resource::ALL.into_iter().find(which)?)
+            }
         };
         let left = self.get(Note::StopDeadline).saturating_sub(nanos(monotonic()));
         let signal = i32::try_from(self.get(Note::StopSignal)).ok();
@@ -321,6 +328,10 @@ mod tests {
         let noted = notes.stop().unwrap();
         assert_eq!((noted.reason, noted.policy.signal), (Reason::Stopped(Verb::Stop), Signal::INT));
         let left = noted.policy.grace;
+        for which in Resource::ALL {
+            notes.note_stop(Reason::Limit(which), policy);
+            assert_eq!(notes.stop().unwrap().reason, Reason::Limit(which));
+        }
         assert!(left <= policy.grace && left > Duration::from_secs(500), "{left:?}");
     }
 }

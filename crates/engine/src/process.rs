@@ -140,6 +140,11 @@ impl Process {
     }
 
     /// In which phase it is, without a copy of anything.
+    /// What its output takes on disk.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.shared.share.bytes()
+    }
+
     pub(crate) fn phase(&self) -> PhaseKind {
         PhaseKind::from(&self.shared.owner.snapshot.borrow().phase)
     }

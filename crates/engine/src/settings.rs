@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use lastbyte_sys::spawn::Mechanism;
 
-use crate::engine::Retention;
+use crate::engine::{Caps, Retention};
+use crate::launch::ResourceRules;
 use crate::launch::environment::{Environment, EnvironmentProvider};
 use crate::sandbox::EnforcementChoice;
 use crate::tree::ReachChoice;
@@ -44,6 +45,9 @@ pub struct Settings {
     pub config_home: Option<PathBuf>,
     /// How sandbox policies are enforced.
     pub enforcement: EnforcementChoice,
+    /// What commands may use.
+    pub resources: ResourceRules,
+    pub caps: Caps,
     /// The file that lists the folders confined commands could write, which later engines need.
     /// Engines may share it.
     pub sandbox_roots: PathBuf,
@@ -79,6 +83,8 @@ impl Settings {
             homes: homes(),
             config_home: variable("XDG_CONFIG_HOME"),
             enforcement: EnforcementChoice::Best,
+            resources: ResourceRules::default(),
+            caps: Caps::default(),
         }
     }
 }

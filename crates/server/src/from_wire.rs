@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    EnvEdit, Key, Launch, Name, OnTimeout, Program, Session, Signal, Stdin, StopPolicy, Streams,
-    Timeouts, WindowSize,
+    EnvEdit, Key, Launch, Name, OnTimeout, Program, Resources, Session, Signal, Stdin, StopPolicy,
+    Streams, Timeouts, WindowSize,
 };
 use lastbyte_output::log::Quota;
 use lastbyte_output::views::search::Reading;
@@ -45,6 +45,7 @@ pub(crate) fn launch(
         stop: stop_policy(request.stop.as_ref(), StopPolicy::default())?,
         quota: quota(request.quota_bytes)?,
         sandbox: sandboxing.choose(sandbox)?,
+        resources: request.limits.map(resources).unwrap_or_default(),
         session: request.session.clone().map(Session),
         key: request.key.clone().map(Key),
         name: request.name.as_deref().map(name).transpose()?,
@@ -140,6 +141,20 @@ pub(crate) fn window_size(rows: u16, cols: u16) -> Result<WindowSize, Error> {
     match (rows, cols) {
         (0, _) | (_, 0) => Err(invalid("`rows` and `cols` must be greater than 0")),
         (rows, cols) => Ok(WindowSize { rows, cols }),
+    }
+}
+
+pub fn resources(limits: wire::Limits) -> Resources {
+    let wire::Limits { memory_bytes, cpus, pids, open_files, file_size_bytes, cpu_time_ms, strict } =
+        limits;
+    Resources {
+        memory: memory_bytes,
+        milli_cpus: cpus.map(|cpus| cpus.thousandths.into()),
+        pids,
+        open_files,
+        file_size: file_size_bytes,
+        cpu_time: cpu_time_ms.map(Duration::from_millis),
+        strict,
     }
 }
 

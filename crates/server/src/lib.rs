@@ -18,6 +18,7 @@ pub mod verbs;
 pub use app::{App, KeptBy, UpgradeAsked};
 pub use doors::router;
 pub use env_hook::{BadEnvironment, EnvHook, HookError, PATIENCE as ENV_HOOK_PATIENCE};
+pub use from_wire::resources;
 pub use limits::Limits;
 pub use metrics::Answers;
 pub use sandboxing::{Ports, SandboxBypass, Sandboxing};

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
-    Cause, Closing, Delivery, End, Ending, Enforcement, Event, EventKind, Holders, JournalState,
-    Kept, Limits, Network, OnTimeout, Phase, PhaseKind, Process, Program, Reach, Retention,
-    Sandbox, Snapshot, StartError, StartupFiles, Status, StopPolicy, StopProof, Streams, Survivor,
-    Timeout, Times, Usage, Verb, Workspace,
+    Cause, Closing, Delivery, End, Ending, EnforcedBy, Enforcement, Event, EventKind, Holders,
+    JournalState, Kept, Limits, Network, OnTimeout, Phase, PhaseKind, Process, Program, Reach,
+    Resource, Resources, Retention, Sandbox, Snapshot, StartError, StartupFiles, Status,
+    StopPolicy, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -29,6 +29,8 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
             Streams::Pty(_) => wire::Streams::Tty,
         },
         sandbox: sandbox(&spec.sandbox),
+        limits: spec.resources.as_ref().map(|limited| resources(&limited.limits)),
+        limits_enforced: spec.resources.as_ref().map(|limited| enforced(&limited.by)),
         session: spec.session.as_ref().map(|session| session.0.clone()),
         key: spec.key.as_ref().map(|key| key.0.clone()),
         name: spec.name.as_ref().map(|name| name.0.clone()),
@@ -145,6 +147,7 @@ fn ending_at_the_time(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
         usage: ending.usage.as_ref().map(usage),
         sandbox_denied: sandbox.denied(ending.status),
         oom_killed: ending.usage.is_some_and(|usage| usage.oom_killed),
+        limits_hit: limits_hit(ending),
     }
 }
 
@@ -173,7 +176,62 @@ fn cause(cause: Cause) -> Option<wire::Cause> {
         Cause::Stopped { verb: Verb::Close, escalated } => {
             wire::Cause::Stopped { verb: wire::StopVerb::Close, escalated }
         }
+        Cause::Limit { which, escalated } => {
+            wire::Cause::Limit { which: limit_kind(which), escalated }
+        }
     })
+}
+
+fn limits_hit(ending: &Ending) -> Vec<wire::LimitKind> {
+    let ended_it = match ending.cause {
+        Cause::Limit { which, .. } => Some(limit_kind(which)),
+        Cause::Own | Cause::Unknown | Cause::TimedOut { .. } | Cause::Stopped { .. } => None,
+    };
+    let refused = ending.usage.is_some_and(|usage| usage.forks_refused);
+    ended_it.into_iter().chain(refused.then_some(wire::LimitKind::Pids)).collect()
+}
+
+fn limit_kind(which: Resource) -> wire::LimitKind {
+    match which {
+        Resource::Memory => wire::LimitKind::Memory,
+        Resource::Cpus => wire::LimitKind::Cpus,
+        Resource::Pids => wire::LimitKind::Pids,
+        Resource::OpenFiles => wire::LimitKind::OpenFiles,
+        Resource::FileSize => wire::LimitKind::FileSize,
+        Resource::CpuTime => wire::LimitKind::CpuTime,
+    }
+}
+
+fn resources(limits: &Resources) -> wire::Limits {
+    let Resources { memory, milli_cpus, pids, open_files, file_size, cpu_time, strict } = *limits;
+    let thousandths = |milli: u64| u32::try_from(milli).unwrap_or(u32::MAX);
+    wire::Limits {
+        memory_bytes: memory,
+        cpus: milli_cpus.map(|milli| wire::Cpus { thousandths: thousandths(milli) }),
+        pids,
+        open_files,
+        file_size_bytes: file_size,
+        cpu_time_ms: cpu_time.map(ms),
+        strict,
+    }
+}
+
+fn enforced(by: &[(Resource, EnforcedBy)]) -> wire::LimitsEnforced {
+    let find = |which| {
+        let (_, by) = by.iter().find(|(of, _)| *of == which)?;
+        Some(match by {
+            EnforcedBy::Kernel => wire::LimitEnforcement::Kernel,
+            EnforcedBy::Sampling => wire::LimitEnforcement::Sampled,
+        })
+    };
+    wire::LimitsEnforced {
+        memory: find(Resource::Memory),
+        cpus: find(Resource::Cpus),
+        pids: find(Resource::Pids),
+        open_files: find(Resource::OpenFiles),
+        file_size: find(Resource::FileSize),
+        cpu_time: find(Resource::CpuTime),
+    }
 }
 
 fn timeout(which: Timeout) -> wire::TimeoutKind {

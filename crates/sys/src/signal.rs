@@ -23,6 +23,8 @@ impl Signal {
     pub const CONT: Self = Self(libc::SIGCONT);
     pub const STOP: Self = Self(libc::SIGSTOP);
     pub const SYS: Self = Self(libc::SIGSYS);
+    pub const XCPU: Self = Self(libc::SIGXCPU);
+    pub const XFSZ: Self = Self(libc::SIGXFSZ);
 
     /// The signal with this number, if it exists.
     pub fn from_number(number: i32) -> Result<Self, UnknownSignal> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Range;
+use crate::{LimitKind, Range};
 
 /// How a process ended. If nobody saw the end (status `lost`), what only a witness could tell is
 /// absent.
@@ -30,6 +30,10 @@ pub struct Ending {
     /// cgroup that accounts memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub oom_killed: bool,
+    /// The limits it came up against: the one that ended it, and `pids` if the kernel refused to start
+    /// a process. The kernel does not tell of descriptors that it refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_hit: Vec<LimitKind>,
 }
 
 /// The leader's own status.
@@ -66,6 +70,11 @@ pub enum Cause {
     },
     Stopped {
         verb: StopVerb,
+        escalated: bool,
+    },
+    /// It passed this limit, and the kernel or the server ended it.
+    Limit {
+        which: LimitKind,
         escalated: bool,
     },
 }

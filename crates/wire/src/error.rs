@@ -117,6 +117,12 @@ codes! {
     BadCwd = "bad_cwd": 422, 125;
     /// The sandbox policy cannot be enforced, so the command was not started.
     SandboxUnavailable = "sandbox_unavailable": 422, 125;
+    /// A limit cannot be enforced here, so the command was not started.
+    LimitUnavailable = "limit_unavailable": 422, 125;
+    /// A limit is higher than the server permits.
+    LimitAboveCap = "limit_above_cap": 422, 125;
+    /// The server, or the session, has as many running processes or as much output as it may have.
+    CapReached = "cap_reached": 429, 125;
     /// The program was not found.
     ProgramNotFound = "program_not_found": 422, 127;
     /// The program was found but cannot be run.

@@ -9,6 +9,7 @@ mod ending;
 mod error;
 mod events;
 mod follow;
+mod limits;
 mod list;
 mod object;
 mod openapi;
@@ -31,6 +32,7 @@ pub use ending::{
 pub use error::{Error, ErrorBody, ErrorCode};
 pub use events::{Event, EventKind, EventsQuery, Gap};
 pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events};
+pub use limits::{Cpus, LimitEnforcement, LimitKind, Limits, LimitsEnforced};
 pub use list::{ListAnswer, ListQuery};
 pub use openapi::{OPENAPI, openapi};
 pub use output::{Content, Fold, Line, Output, OutputQuery, Range, Stream, TextLine, View, head};

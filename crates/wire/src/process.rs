@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Range, Sandbox};
+use crate::{Ending, Limits, LimitsEnforced, Range, Sandbox};
 
 /// A process at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +24,12 @@ pub struct Process {
     pub streams: Streams,
     /// What it and all its children may do.
     pub sandbox: Sandbox,
+    /// What it and all its children may use, with the server's own limits; absent without limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// How each of them is enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_enforced: Option<LimitsEnforced>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::object::object_or_null;
-use crate::{Met, Output, Process, Sandbox, View, Wait};
+use crate::{Limits, Met, Output, Process, Sandbox, View, Wait};
 
 /// What to run: exactly one of `command` and `shell`. Everything else is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +55,9 @@ pub struct StartRequest {
     /// What it may do. The default is the server's `--default-sandbox`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub sandbox: Option<Sandbox>,
+    /// What it and everything it starts may use.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
+    pub limits: Option<Limits>,
     /// The session it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = Self::LONGEST_NAME))]

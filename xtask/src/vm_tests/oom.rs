@@ -10,7 +10,7 @@ use lastbyte_client::wire::{
 };
 
 /// Two commands that must not notice anything: one that writes, one that reads.
-struct Others<'a> {
+pub(super) struct Others<'a> {
     client: &'a Client,
     writer: String,
     reader: String,
@@ -96,14 +96,14 @@ fn folders(folder: PathBuf) -> Result<Vec<PathBuf>> {
 }
 
 impl<'a> Others<'a> {
-    async fn start(client: &'a Client) -> Result<Self> {
+    pub(super) async fn start(client: &'a Client) -> Result<Self> {
         let writer = client.start(&request("chatter 20 0")).await?.process.id;
         let open = StartRequest { stdin: Some(Stdin::Open), ..request("cat") };
         let reader = client.start(&open).await?.process.id;
         Ok(Self { client, writer, reader })
     }
 
-    async fn go_on(&self) -> Result<()> {
+    pub(super) async fn go_on(&self) -> Result<()> {
         let written = self.client.show(&self.writer).await?.total;
         let wait = Wait { output_past: Some(written + 20), ..Wait::default() };
         let waited = self.client.wait(&self.writer, &wait).await?;
@@ -121,7 +121,7 @@ impl<'a> Others<'a> {
     }
 }
 
-fn request(actions: &str) -> StartRequest {
+pub(super) fn request(actions: &str) -> StartRequest {
     let words = format!("/bin/testchild {actions}");
     let command = Some(words.split(' ').map(str::to_owned).collect());
     StartRequest { command, ..StartRequest::default() }
@@ -133,13 +133,13 @@ async fn run(client: &Client, actions: &str) -> Result<Process> {
     wait(client, &id).await.with_context(|| actions.to_owned())
 }
 
-async fn wait(client: &Client, id: &str) -> Result<Process> {
+pub(super) async fn wait(client: &Client, id: &str) -> Result<Process> {
     let exit = Wait { exit: Some(true), timeout_ms: Some(60_000), ..Wait::default() };
     let process = client.wait(id, &exit).await?.process;
     ensure!(process.phase == Phase::Ended, "{:?}", process.phase);
     Ok(process)
 }
 
-fn ending(process: &Process) -> Result<&Ending> {
+pub(super) fn ending(process: &Process) -> Result<&Ending> {
     process.ending.as_ref().context("no ending")
 }

@@ -9,7 +9,7 @@ use lastbyte_engine::{
     Survivors, Timeouts,
 };
 use lastbyte_output::log::Quota;
-use lastbyte_server::to_wire;
+use lastbyte_server::{resources, to_wire};
 use tokio::runtime::Builder;
 
 use super::with_signals;
@@ -146,6 +146,12 @@ impl Args {
         {
             print::message(self.launch.timed_out(which));
         }
+        if let Some(Cause::Limit { which, .. }) = ending.cause
+            && !self.summary
+            && !self.json
+        {
+            print::message(format_args!("passed its limit of {}; stopped", which.as_str()));
+        }
         if self.summary {
             print::message(summary(ending));
         }
@@ -177,6 +183,7 @@ impl Args {
             // Nothing is dropped, however slow the reader of our output is: the command waits.
             on_quota: OnQuota::Block,
             sandbox: self.launch.sandbox.sandbox()?.unwrap_or_default(),
+            resources: self.launch.limits.limits().map(resources).unwrap_or_default(),
             ..Launch::new(self.launch.program("run")?)
         })
     }

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::with_signals;
+use crate::cap_args::CapArgs;
 use crate::daemon::closing;
 use crate::daemon::instance::{self, AddressFile, StateLock};
 use crate::daemon::journal_watch;
@@ -96,6 +97,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     keep: KeepArgs,
 
+    #[command(flatten)]
+    caps: CapArgs,
+
     /// Serve in this process, not in a child that is started again when it crashes: a crash then loses
     /// all running commands
     #[arg(long)]
@@ -134,7 +138,7 @@ pub(crate) fn run(args: &Args, joined: Option<Joined>) -> anyhow::Result<u8> {
     args.check(inherited)?;
     let state = paths::state_dir(args.state.as_deref())?;
     // Before there is a child. Without it an ending does not say that memory ran out.
-    _ = lastbyte_sys::cgroup::account_memory();
+    _ = lastbyte_sys::cgroup::enable_controllers();
     if args.no_keeper {
         return args.serve_alone(&state, handed_over);
     }
@@ -369,7 +373,7 @@ impl Args {
         let hook = self.env_hook.as_ref().map(hook).transpose();
         let hook = hook.context("cannot create the directory for --env-hook")?;
         let provider = hook.map(|hook| Arc::new(hook) as Arc<dyn EnvironmentProvider>);
-        Ok(self.keep.apply(Settings {
+        Ok(self.keep.apply(self.caps.apply(Settings {
             workdir,
             provider,
             history: History::Journal,
@@ -377,7 +381,7 @@ impl Args {
             protected: paths::protected(self.config.as_deref()),
             environment: supervisor::environment_of_commands(),
             ..Settings::new(state)
-        }))
+        })))
     }
 
     /// Its clients' commands run where the server was started unless they are told where.

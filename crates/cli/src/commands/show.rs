@@ -3,15 +3,17 @@
 mod receipt;
 
 use std::io;
+use std::time::Duration;
 
 use lastbyte_client::Client;
 use lastbyte_client::wire::{
-    Cause, Closing, Ending, Holder, Kept, Phase, Process, Range, Status, Survivor,
+    Cause, Closing, Ending, Holder, Kept, LimitEnforcement, Phase, Process, Range, Status, Survivor,
 };
 
 use crate::colour::{self, Tone};
 use crate::select_args::{Found, IDS_HELP, SelectArgs, Which};
 use crate::timestamp::Zone;
+use crate::units::duration_text;
 use crate::{autostart, exit_code, format, print};
 
 /// Show everything known about processes
@@ -104,8 +106,9 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
         ("directory", format::one_line(&process.cwd)),
         ("pid", process.pid.to_string()),
         ("sandbox", format::sandbox(&process.sandbox)),
-        ("started", zone.seconds(process.started_unix_ns)),
     ]);
+    rows.extend(limit_rows(process));
+    rows.extend([("started", zone.seconds(process.started_unix_ns))]);
     rows.extend(process.timed_out_at_unix_ns.map(|at| ("timed out", zone.seconds(at))));
     rows.push(("phase", process.phase.as_str().into()));
     rows.extend(process.ending.iter().flat_map(ending_rows));
@@ -131,6 +134,28 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
         rows.push(("survivor", format::name_and_pid(&survivor.name, survivor.pid) + unclear));
     }
     lines(&rows, |name| tone(name, process))
+}
+
+/// Each limit, and what enforces it.
+pub(super) fn limit_rows(process: &Process) -> Vec<Row> {
+    let (Some(limits), Some(by)) = (process.limits, process.limits_enforced) else { return vec![] };
+    let cpu_time = limits.cpu_time_ms.map(|ms| duration_text(Duration::from_millis(ms)));
+    let all = [
+        ("memory", limits.memory_bytes.map(format::size), by.memory),
+        ("cpus", limits.cpus.map(|cpus| cpus.count().to_string()), by.cpus),
+        ("pids", limits.pids.map(|count| count.to_string()), by.pids),
+        ("files", limits.open_files.map(|count| count.to_string()), by.open_files),
+        ("file size", limits.file_size_bytes.map(format::size), by.file_size),
+        ("cpu time", cpu_time, by.cpu_time),
+    ];
+    let row = |(name, limit, by): (_, Option<String>, Option<LimitEnforcement>)| {
+        let by = match by? {
+            LimitEnforcement::Kernel => "by the kernel",
+            LimitEnforcement::Sampled => "by sampling",
+        };
+        Some(("limit", format!("{name} {}, {by}", limit?)))
+    };
+    all.into_iter().filter_map(row).collect()
 }
 
 fn output(process: &Process) -> String {
@@ -193,7 +218,10 @@ fn ending_rows(ending: &Ending) -> Vec<Row> {
 
 /// Whether it was ended before it could wait for its children, whose processor time is then not counted.
 fn may_lack_children(ending: &Ending) -> bool {
-    let was_stopped = matches!(ending.cause, Some(Cause::TimedOut { .. } | Cause::Stopped { .. }));
+    let was_stopped = matches!(
+        ending.cause,
+        Some(Cause::TimedOut { .. } | Cause::Stopped { .. } | Cause::Limit { .. })
+    );
     was_stopped || matches!(ending.status, Status::Signalled { .. })
 }
 

@@ -173,6 +173,7 @@ impl Args {
             }),
             sandbox: self.sandbox()?,
             quota_bytes: self.launch.quota.map(Quota::bytes),
+            limits: self.launch.limits.limits(),
             session: self.session.clone(),
             key: self.key.clone(),
             name: self.name.clone(),

@@ -21,7 +21,7 @@ use crate::owner::holds::Holds;
 use crate::owner::owner_end::{OwnerEnd, StartTime};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::{EndOfFile, StdinGate, StdinQueue};
-use crate::owner::{Core, Exit, Running, Timers, own};
+use crate::owner::{Core, Exit, KernelLimits, Running, Sampler, Timers, own};
 use crate::process::snapshot::Snapshot;
 use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
@@ -105,6 +105,7 @@ impl Inner {
                 share: Arc::clone(&share),
                 stops: self.stops.clone(),
                 notes,
+                limits: KernelLimits::new(&spec),
             }),
             exit: Exit::new(&child),
             child,
@@ -114,6 +115,7 @@ impl Inner {
             policy: spec.stop,
             stopping: None,
             backstop: None,
+            sampler: Sampler::new(&spec, &tree),
         };
         stop.into_iter().for_each(|stop| running.resume_stop(stop));
         let (owner_end, owner) = OwnerEnd::new(begun, snapshot);

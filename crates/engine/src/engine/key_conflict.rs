@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::process_map::Keyed;
 use crate::journal::{Field, FieldHashes};
-use crate::launch::{Launch, Limits, Spec};
+use crate::launch::{Launch, Limits, Resources, Spec};
 
 /// How two launches with the same key differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,9 @@ impl Difference {
         let (variables, limits) = (variables(launch, spec), launch.limits());
         let timeouts = |limits: Limits| (limits.timeouts, limits.on_timeout);
         let quota = |limits: Limits| (limits.quota, limits.on_quota);
+        // With the server's own limits; so a launch that asks for none may not differ.
+        let theirs = spec.resources.as_ref().map(|limited| limited.limits).unwrap_or_default();
+        let none = Resources::default();
         let differs = [
             (Field::Command, launch.program != spec.program),
             (Field::Cwd, launch.cwd.as_ref().is_some_and(|cwd| *cwd != spec.cwd)),
@@ -67,6 +70,7 @@ impl Difference {
             (Field::Session, launch.session != spec.session),
             (Field::Labels, launch.labels != spec.labels),
             (Field::Name, launch.name != spec.name),
+            (Field::Resources, launch.resources != none && launch.resources != theirs),
         ];
         let fields: Vec<Field> =
             differs.into_iter().filter_map(|(field, differs)| differs.then_some(field)).collect();
@@ -74,7 +78,8 @@ impl Difference {
             return Self::Known { fields, variables };
         }
         let limits: &[Field] = if spec.limits.is_none() { &LIMITS } else { &[] };
-        Self::OneOf([&NOT_WRITTEN, limits].concat())
+        let resources: &[Field] = if theirs == none { &[] } else { &[Field::Resources] };
+        Self::OneOf([&NOT_WRITTEN, limits, resources].concat())
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::start::Outcome;
 use crate::engine::PhaseKind;
 use crate::journal::{FieldHashes, Fingerprint};
-use crate::launch::{Key, Name};
+use crate::launch::{Key, Name, Session};
 use crate::process::snapshot::Phase;
 use crate::{Id, Process};
 
@@ -20,7 +20,9 @@ pub(super) struct ProcessMap {
     /// The processes that have a name.
     names: BTreeSet<(Name, Id)>,
     /// The names of starts under way.
-    starting: HashSet<Name>,
+    starting_names: HashSet<Name>,
+    /// How many starts are under way, by session.
+    starting: HashMap<Option<Session>, usize>,
     pub(super) closed: bool,
 }
 
@@ -61,8 +63,35 @@ impl ProcessMap {
         self.processes.range((Bound::Unbounded, end)).rev().map(|(_, process)| process)
     }
 
-    /// Adds a process. Returns whether the map is closed, in which case it must be stopped.
+    /// A start is under way, until its process is added or [`ProcessMap::start_failed`].
+    pub(super) fn start_begins(&mut self, session: Option<Session>) {
+        *self.starting.entry(session).or_default() += 1;
+    }
+
+    pub(super) fn start_failed(&mut self, session: &Option<Session>) {
+        if let Some(count) = self.starting.get_mut(session) {
+            *count -= 1;
+            if *count == 0 {
+                self.starting.remove(session);
+            }
+        }
+    }
+
+    /// How many starts are under way.
+    pub(super) fn starting(&self) -> usize {
+        self.starting.values().sum()
+    }
+
+    /// How many of them are in this session.
+    pub(super) fn starting_in(&self, session: Option<&Session>) -> usize {
+        let in_session = self.starting.iter().filter(|(of, _)| of.as_ref() == session);
+        in_session.map(|(_, count)| count).sum()
+    }
+
+    /// Adds a process that was started. Returns whether the map is closed, in which case it must be
+    /// stopped.
     pub(super) fn add(&mut self, process: &Process) -> bool {
+        self.start_failed(&process.spec().session);
         self.insert(process.clone());
         self.closed
     }
@@ -87,12 +116,12 @@ impl ProcessMap {
         if let Some(holder) = holder {
             return Err(Some(holder.id()));
         }
-        if self.starting.insert(name.clone()) { Ok(()) } else { Err(None) }
+        if self.starting_names.insert(name.clone()) { Ok(()) } else { Err(None) }
     }
 
     /// The start is over: its process has the name, or nobody.
     pub(super) fn release_name(&mut self, name: &Name) {
-        self.starting.remove(name);
+        self.starting_names.remove(name);
     }
 
     pub(super) fn keyed(&self, key: &Key) -> Option<Keyed> {

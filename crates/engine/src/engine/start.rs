@@ -9,12 +9,14 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use lastbyte_sys::Errno;
+use lastbyte_sys::cgroup::CgroupLimits;
 use lastbyte_sys::registry::Slot;
 use lastbyte_sys::spawn::{Step, open_ends};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::caps::CapReached;
 use super::gates::Gate;
 use super::key_conflict::Difference;
 use super::process_map::Keyed;
@@ -24,7 +26,7 @@ use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
-use crate::launch::{Key, Launch, Name, Spec};
+use crate::launch::{Key, Launch, Limited, Name, ResourceError, Session, Spec};
 use crate::notes::{Notes, Terms};
 use crate::owner::owner_end::StartTime;
 use crate::process::Process;
@@ -49,6 +51,10 @@ pub enum StartError {
     Spawn(#[from] SpawnError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Resources(#[from] ResourceError),
+    #[error(transparent)]
+    Cap(#[from] CapReached),
     #[error("the key {key:?} was already used for a start that differs in its {differs}", key = key.0)]
     KeyConflict { key: Key, differs: Difference },
     #[error("the name {name:?} is taken: {}", holder(id.as_ref()), name = name.0)]
@@ -70,6 +76,11 @@ pub enum Refused {
     ProgramNotFound,
     ProgramNotRunnable,
     Sandbox,
+    /// A limit that cannot be enforced here.
+    LimitUnavailable,
+    LimitAboveCap,
+    /// The server, or the session, has enough.
+    Cap,
     KeyConflict,
     NameTaken,
     Closed,
@@ -102,6 +113,12 @@ impl StartError {
             ) => Refused::ProgramNotRunnable,
             Self::Spawn(SpawnError::Step { .. }) => Refused::Failed,
             Self::Sandbox(_) => Refused::Sandbox,
+            Self::Resources(ResourceError::TooSmall { .. }) => Refused::Launch,
+            Self::Resources(ResourceError::AboveCap { .. }) => Refused::LimitAboveCap,
+            Self::Resources(
+                ResourceError::Unavailable { .. } | ResourceError::NotByKernel { .. },
+            ) => Refused::LimitUnavailable,
+            Self::Cap(_) => Refused::Cap,
             Self::KeyConflict { .. } => Refused::KeyConflict,
             Self::NameTaken { .. } => Refused::NameTaken,
             Self::Closed => Refused::Closed,
@@ -110,12 +127,15 @@ impl StartError {
 }
 
 impl Refused {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Launch,
         Self::Cwd,
         Self::ProgramNotFound,
         Self::ProgramNotRunnable,
         Self::Sandbox,
+        Self::LimitUnavailable,
+        Self::LimitAboveCap,
+        Self::Cap,
         Self::KeyConflict,
         Self::NameTaken,
         Self::Closed,
@@ -196,7 +216,7 @@ async fn carry_out(starting: Starting, launch: Launch, outcome: watch::Sender<Op
     let mut starting = starting;
     let result = starting.inner.start(&launch).await;
     match &result {
-        Ok(_) => starting.key = None,
+        Ok(_) => (starting.key, starting.counted) = (None, None),
         Err(error) => starting.inner.count_refused(error),
     }
     // The key is free again before anybody hears that it failed.
@@ -220,17 +240,23 @@ struct Starting {
     key: Option<Key>,
     /// Released with this: from then on its process has it.
     name: Option<Name>,
+    /// The session in which it counts as under way; `None` once its process is in the map.
+    counted: Option<InSession>,
     _in_flight: Ongoing,
 }
 
+/// Where a start counts; without a session, with all others that have none.
+struct InSession(Option<Session>);
+
 impl Drop for Starting {
     fn drop(&mut self) {
-        if self.key.is_none() && self.name.is_none() {
+        if self.key.is_none() && self.name.is_none() && self.counted.is_none() {
             return;
         }
         let mut processes = self.inner.processes();
         self.key.iter().for_each(|key| processes.release(key));
         self.name.iter().for_each(|name| processes.release_name(name));
+        self.counted.iter().for_each(|InSession(session)| processes.start_failed(session));
     }
 }
 
@@ -256,6 +282,7 @@ impl Inner {
         if processes.closed {
             return Err(StartError::Closed);
         }
+        self.settings.caps.check(&processes, launch.session.as_ref())?;
         if let Some(name) = launch.name.clone() {
             let taken = processes.take_name(&name);
             taken.map_err(|id| StartError::NameTaken { name, id })?;
@@ -264,8 +291,12 @@ impl Inner {
             let (fields, outcome) = (Some(fields), outcome.clone());
             processes.reserve(key, Keyed { fingerprint, fields, outcome });
         }
+        let counted = self.settings.caps.count_running();
+        let counted = counted.then(|| InSession(launch.session.clone()));
+        counted.iter().for_each(|InSession(session)| processes.start_begins(session.clone()));
         let (inner, key, name) = (Arc::clone(self), launch.key.clone(), launch.name.clone());
-        Ok(Reserved::Ours(Starting { inner, key, name, _in_flight: self.starting.begin() }))
+        let _in_flight = self.starting.begin();
+        Ok(Reserved::Ours(Starting { inner, key, name, counted, _in_flight }))
     }
 
     /// Files that are open for later logs give way to a start that lacks descriptors.
@@ -283,22 +314,24 @@ impl Inner {
     }
 
     async fn start_with_or_without_cgroup(self: &Arc<Self>, launch: &Launch) -> Outcome {
-        let outcome = self.start_on(|| self.trees.seed(), launch).await;
+        let outcome = self.start_on(|limits| self.trees.seed(limits), launch).await;
         let Err(StartError::Spawn(SpawnError::Step { step: Step::Cgroup, errno })) = outcome else {
             return outcome;
         };
         let Some(seed) = self.trees.seed_without_cgroup() else { return outcome };
-        let mut started = self.start_on(|| Ok(seed), launch).await?;
+        let mut started = self.start_on(|_| Ok(seed), launch).await?;
         started.warnings.push(Warning::NoCgroup(errno));
         Ok(started)
     }
 
     async fn start_on(
         self: &Arc<Self>,
-        seed: impl FnOnce() -> io::Result<Seed> + Send,
+        seed: impl FnOnce(Option<CgroupLimits>) -> io::Result<Seed> + Send,
         launch: &Launch,
     ) -> Outcome {
         let id = self.ids.next();
+        let resources = self.settings.resources.apply(launch.resources)?;
+        let is_limited = !resources.is_empty();
         let (base, warning) = self.base_environment().await;
         let workdir = self.settings.workdir.as_deref();
         let plan = Plan::new(id, launch, workdir, base)?;
@@ -323,7 +356,11 @@ impl Inner {
         request.place = slot.as_ref().map(|slot| slot.place());
         let notes = Notes::new(slot);
         let (ours, childs) = open_ends(request.stdin, request.output).map_err(SpawnError::from)?;
-        let seed = seed().map_err(|error| step(Step::Cgroup, &error))?;
+        let seed = seed(is_limited.then(|| resources.for_cgroup()));
+        let seed = seed.map_err(|error| step(Step::Cgroup, &error))?;
+        let by = resources.enforced_by(seed.controllers(), seed.reach())?;
+        let limited = is_limited.then_some(Limited { limits: resources, by });
+        request.rlimits = resources.for_each_process();
         let prepared = self.prepare(begun.wall, launch, (ours, notes.clone()));
         let prepared = prepared.map_err(|error| step(Step::Handover, &error))?;
         let (cgroup, birth) = (seed.cgroup(), seed.birth());
@@ -334,7 +371,8 @@ impl Inner {
         // Until `started` is written down.
         let gate = gates.and_then(|gates| gates.make(id));
         request.gate = gate.as_ref().and_then(Gate::for_child);
-        let spec = Spec { enforcement, ..Spec::new(id, launch, cwd, begun.wall) };
+        let spec =
+            Spec { enforcement, resources: limited, ..Spec::new(id, launch, cwd, begun.wall) };
         let spec = Arc::new(spec);
         let entry = self.write_down(launch, &spec, cgroup, prepared.pump.log().number());
         let recorded = entry.as_ref().map(Entry::recorded).unwrap_or_default();

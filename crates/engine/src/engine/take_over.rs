@@ -251,6 +251,7 @@ impl Inner {
             share,
             stops: self.stops.clone(),
             notes,
+            limits: None,
         })
     }
 

@@ -7,6 +7,7 @@ use lastbyte_output::log::{Dropped, Failed, ShortLog, Stamp, Stream};
 use lastbyte_sys::{Errno, Signal};
 
 use super::codec::{Decoder, Encoder};
+use super::resources::{decode_resource, encode_resource};
 use crate::process::ending::{
     Cause, Closing, End, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
@@ -133,6 +134,11 @@ fn encode_cause(cause: Cause, to: &mut Encoder) {
             to.bool(verb == Verb::Close);
             to.bool(escalated);
         }
+        Cause::Limit { which, escalated } => {
+            to.u8(3);
+            encode_resource(which, to);
+            to.bool(escalated);
+        }
     }
 }
 
@@ -147,6 +153,7 @@ fn decode_cause(from: &mut Decoder<'_>) -> Option<Cause> {
             verb: if from.bool()? { Verb::Close } else { Verb::Stop },
             escalated: from.bool()?,
         },
+        3 => Cause::Limit { which: decode_resource(from)?, escalated: from.bool()? },
         _ => return None,
     })
 }
@@ -205,8 +212,10 @@ fn decode_kept(from: &mut Decoder<'_>) -> Option<Kept> {
 
 /// Earlier versions write and read only 0 and 1.
 fn encode_usage(usage: Option<&Usage>, to: &mut Encoder) {
-    let Some(Usage { user, system, peak_memory, oom_killed }) = usage else { return to.u8(0) };
-    to.u8(if *oom_killed { 2 } else { 1 });
+    let Some(Usage { user, system, peak_memory, oom_killed, forks_refused }) = usage else {
+        return to.u8(0);
+    };
+    to.u8(1 + u8::from(*oom_killed) + 2 * u8::from(*forks_refused));
     to.duration(*user);
     to.duration(*system);
     to.option(*peak_memory, Encoder::u64);
@@ -214,15 +223,14 @@ fn encode_usage(usage: Option<&Usage>, to: &mut Encoder) {
 
 #[expect(clippy::option_option, reason = "the outer one is for invalid bytes")]
 fn decode_usage(from: &mut Decoder<'_>) -> Option<Option<Usage>> {
-    let oom_killed = match from.u8()? {
+    let (oom_killed, forks_refused) = match from.u8()? {
         0 => return Some(None),
-        1 => false,
-        2 => true,
+        kind @ 1..=4 => ((kind - 1) & 1 != 0, (kind - 1) & 2 != 0),
         _ => return None,
     };
     let (user, system) = (from.duration()?, from.duration()?);
     let peak_memory = from.option(Decoder::u64)?;
-    Some(Some(Usage { user, system, peak_memory, oom_killed }))
+    Some(Some(Usage { user, system, peak_memory, oom_killed, forks_refused }))
 }
 
 /// Only numbers that the kernel gives out: any other would be a panic.

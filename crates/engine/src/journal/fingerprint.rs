@@ -8,9 +8,10 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use uuid::Uuid;
 
 use super::codec::Encoder;
+use super::resources::encode_resources;
 use super::sandbox::encode_sandbox;
 use crate::launch::{
-    DrainRule, EnvEdit, Launch, OnQuota, OnTimeout, Program, Stdin, Streams, Timeouts,
+    DrainRule, EnvEdit, Launch, OnQuota, OnTimeout, Program, Resources, Stdin, Streams, Timeouts,
 };
 
 /// What hashes are made with. It stays with the journal: in another one the same launch has
@@ -38,6 +39,7 @@ pub enum Field {
     Session,
     Labels,
     Name,
+    Resources,
 }
 
 /// A hash of each field, in memory only.
@@ -78,7 +80,7 @@ impl Fingerprint {
 }
 
 impl Field {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Command,
         Self::Cwd,
         Self::Env,
@@ -92,6 +94,7 @@ impl Field {
         Self::Session,
         Self::Labels,
         Self::Name,
+        Self::Resources,
     ];
 }
 
@@ -111,6 +114,7 @@ impl fmt::Display for Field {
             Self::Session => "session",
             Self::Labels => "labels",
             Self::Name => "name",
+            Self::Resources => "limits",
         })
     }
 }
@@ -140,6 +144,7 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         quota,
         on_quota,
         sandbox,
+        resources,
         session,
         key: _, // what it is looked up by
         name,
@@ -200,6 +205,11 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         to.text(&name.0);
     }
     end(Field::Name, to);
+    if *resources != Resources::default() {
+        to.u8(3);
+        encode_resources(resources, to);
+    }
+    end(Field::Resources, to);
 }
 
 pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
@@ -305,6 +315,8 @@ mod tests {
             |launch| launch.session = Some(Session("s".into())),
             |launch| launch.name = Some(Name("a".into())),
             |launch| launch.name = Some(Name("b".into())),
+            |launch| launch.resources.pids = Some(1),
+            |launch| launch.resources.pids = Some(2),
             |launch| launch.labels = [("a".to_owned(), "b".to_owned())].into(),
         ]
     }

@@ -31,6 +31,7 @@ mod maintenance;
 mod record;
 mod replay;
 mod reserve;
+mod resources;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]

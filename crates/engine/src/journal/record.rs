@@ -15,6 +15,7 @@ use super::ending::{
 use super::fingerprint::{Fingerprint, HashKey, encode_program, encode_streams};
 use super::frames::split;
 use super::limits::{decode_enforcement, decode_limits, encode_enforcement, encode_limits};
+use super::resources::{decode_limited, encode_limited};
 use super::sandbox::{decode_sandbox, encode_sandbox};
 use crate::Id;
 use crate::launch::{Key, Name, Program, Session, Spec, Streams};
@@ -67,6 +68,7 @@ impl Launched {
             sandbox,
             enforcement,
             limits,
+            resources,
             session,
             key,
             name,
@@ -99,16 +101,18 @@ impl Launched {
                 to.option(name.as_ref(), |to, name| to.text(&name.0));
                 encode_limits(*limits, to);
                 to.option(*enforcement, encode_enforcement);
+                resources.iter().for_each(|resources| encode_limited(resources, to));
             }
         }
     }
 
     /// The kind of its record.
     fn kind(&self) -> u8 {
-        match (&self.spec.limits, &self.spec.name) {
-            (Some(_), _) => 7,
-            (None, Some(_)) => 6,
-            (None, None) => 0,
+        match (&self.spec.resources, &self.spec.limits, &self.spec.name) {
+            (Some(_), _, _) => 8,
+            (None, Some(_), _) => 7,
+            (None, None, Some(_)) => 6,
+            (None, None, None) => 0,
         }
     }
 
@@ -139,6 +143,7 @@ impl Launched {
             sandbox,
             enforcement: None,
             limits: None,
+            resources: None,
             session,
             key,
             name: None,
@@ -159,6 +164,12 @@ impl Launched {
         spec.name = from.option(Decoder::text)?.map(Name);
         spec.limits = Some(decode_limits(from)?);
         spec.enforcement = from.option(decode_enforcement)?;
+        Some(launched)
+    }
+
+    fn decode_with_resources(from: &mut Decoder<'_>) -> Option<Self> {
+        let mut launched = Self::decode_limited(from)?;
+        Arc::make_mut(&mut launched.spec).resources = Some(decode_limited(from)?);
         Some(launched)
     }
 }
@@ -235,6 +246,7 @@ impl Record {
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
             (VERSION, 6) => Self::Launched(Box::new(Launched::decode_named(&mut from)?)),
             (VERSION, 7) => Self::Launched(Box::new(Launched::decode_limited(&mut from)?)),
+            (VERSION, 8) => Self::Launched(Box::new(Launched::decode_with_resources(&mut from)?)),
             _ => return None,
         };
         from.end()?;

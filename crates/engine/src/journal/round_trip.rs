@@ -18,7 +18,8 @@ use super::fingerprint::Fingerprint;
 use super::record::{Launched, Record, VERSION};
 use crate::Id;
 use crate::launch::{
-    Key, Limits, Name, OnQuota, OnTimeout, Program, Session, Spec, Streams, Timeouts,
+    EnforcedBy, Key, Limited, Limits, Name, OnQuota, OnTimeout, Program, Resource, Resources,
+    Session, Spec, Streams, Timeouts,
 };
 use crate::process::ending::Ending;
 use crate::process::ending::{
@@ -84,8 +85,10 @@ fn launched() -> impl Strategy<Value = Launched> {
     let cgroup = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
     let log = prop::option::of(any::<u64>());
-    (what, (name, labels), streams(), time(), (stop, limits()), (cgroup, log), sandbox()).prop_map(
-        |(what, (name, labels), streams, started, (stop, limits), (cgroup, log), sandbox)| {
+    let terms = (limits(), prop::option::of(limited()));
+    (what, (name, labels), streams(), time(), (stop, terms), (cgroup, log), sandbox()).prop_map(
+        |(what, (name, labels), streams, started, (stop, terms), (cgroup, log), sandbox)| {
+            let (limits, resources) = terms;
             let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
@@ -102,6 +105,8 @@ fn launched() -> impl Strategy<Value = Launched> {
                 sandbox,
                 enforcement: enforcement.flatten(),
                 limits,
+                // Known since a version that writes down the others.
+                resources: resources.filter(|_| limits.is_some()),
                 session,
                 key,
                 name,
@@ -110,6 +115,29 @@ fn launched() -> impl Strategy<Value = Launched> {
             Launched { spec: Arc::new(spec), fingerprint, cgroup, log }
         },
     )
+}
+
+fn limited() -> impl Strategy<Value = Limited> {
+    let limit = || prop::option::of(any::<u64>());
+    let cpu_time = prop::option::of(any::<Duration>());
+    let limits = (limit(), limit(), limit(), limit(), limit(), cpu_time, any::<bool>()).prop_map(
+        |(memory, milli_cpus, pids, open_files, file_size, cpu_time, strict)| Resources {
+            memory,
+            milli_cpus,
+            pids,
+            open_files,
+            file_size,
+            cpu_time,
+            strict,
+        },
+    );
+    let by = prop::sample::select(vec![EnforcedBy::Kernel, EnforcedBy::Sampling]);
+    let by = prop::collection::vec((resource(), by), 0..6);
+    (limits, by).prop_map(|(limits, by)| Limited { limits, by })
+}
+
+fn resource() -> impl Strategy<Value = Resource> {
+    prop::sample::select(Resource::ALL.to_vec())
 }
 
 fn sandbox() -> impl Strategy<Value = Sandbox> {
@@ -152,6 +180,8 @@ fn cause() -> impl Strategy<Value = Cause> {
         Just(Cause::Own),
         (times, any::<bool>()).prop_map(|(which, escalated)| Cause::TimedOut { which, escalated }),
         (verbs, any::<bool>()).prop_map(|(verb, escalated)| Cause::Stopped { verb, escalated }),
+        (resource(), any::<bool>())
+            .prop_map(|(which, escalated)| Cause::Limit { which, escalated }),
     ]
 }
 
@@ -189,13 +219,15 @@ fn lost() -> impl Strategy<Value = Ending> {
 fn seen() -> impl Strategy<Value = Ending> {
     let times = (time(), time(), time(), any::<Duration>(), any::<Duration>());
     let peak = prop::option::of(any::<u64>());
-    let usage = (any::<Duration>(), any::<Duration>(), peak, any::<bool>());
-    let usage = prop::option::of(usage.prop_map(|(user, system, peak_memory, oom_killed)| Usage {
+    let usage = (any::<Duration>(), any::<Duration>(), peak, any::<bool>(), any::<bool>());
+    let usage = usage.prop_map(|(user, system, peak_memory, oom_killed, forks_refused)| Usage {
         user,
         system,
         peak_memory,
         oom_killed,
-    }));
+        forks_refused,
+    });
+    let usage = prop::option::of(usage);
     (status(), cause(), closing(), kept(), any::<u64>(), times, usage).prop_map(
         |(status, cause, closing, kept, final_len, times, usage)| {
             let (started, exited, ended, ran, drained) = times;

@@ -11,6 +11,7 @@ use crate::engine::disk::Share;
 use crate::engine::in_flight::InFlight;
 use crate::launch::DrainRule;
 use crate::notes::Notes;
+use crate::owner::KernelLimits;
 use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::WriteError;
@@ -30,6 +31,7 @@ pub(crate) struct Core {
     /// The stops of this engine, which a close waits for.
     pub(crate) stops: InFlight,
     pub(crate) notes: Notes,
+    pub(crate) limits: Option<KernelLimits>,
 }
 
 impl Core {

@@ -104,6 +104,12 @@ impl Draining {
             }
             Err(Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
         };
+        let cause = match (cause, &core.limits) {
+            (Cause::Own, Some(limits)) => limits
+                .hit(status, &core.tree)
+                .map_or(cause, |which| Cause::Limit { which, escalated: false }),
+            (cause, _) => cause,
+        };
         let end = End::Seen {
             exited: at.0,
             ended: SystemTime::now(),
@@ -147,5 +153,11 @@ fn usage_of(usage: lastbyte_sys::Usage, child: &Child, tree: &Tree) -> Usage {
     let is_own = !child.is_taken_over() && lastbyte_sys::exceeds_own_peak(peak_memory);
     let own = is_own.then_some(peak_memory);
     let peak_memory = own.or_else(|| tree.peak_memory());
-    Usage { user, system, peak_memory, oom_killed: tree.oom_killed() }
+    Usage {
+        user,
+        system,
+        peak_memory,
+        oom_killed: tree.oom_killed(),
+        forks_refused: tree.forks_refused(),
+    }
 }

@@ -7,7 +7,8 @@
 //!
 //! `running`, `draining` and `ended` are the phases, `core` what all have; `exit` watches the
 //! leader. `ends` are our ends of its pipes; `owner_end` is the mailbox and the publisher, `pump` moves output into the log, `holds`
-//! are readers that hold output back, `stdin` is the queue of input.
+//! are readers that hold output back, `stdin` is the queue of input. `sampler` watches limits that the
+//! kernel does not enforce, `limit_hit` tells whether one that it does was hit.
 
 mod core;
 mod draining;
@@ -15,9 +16,11 @@ mod ended;
 pub(crate) mod ends;
 mod exit;
 pub(crate) mod holds;
+mod limit_hit;
 pub(crate) mod owner_end;
 pub(crate) mod pump;
 mod running;
+mod sampler;
 pub(crate) mod stdin;
 
 use lastbyte_output::log::Writer;
@@ -29,7 +32,9 @@ use ended::Ended;
 
 pub(crate) use core::Core;
 pub(crate) use exit::Exit;
+pub(crate) use limit_hit::KernelLimits;
 pub(crate) use running::{Reason, Running, Timers};
+pub(crate) use sampler::Sampler;
 
 /// Takes a process from its start to its last late byte, and returns its log.
 pub(crate) async fn own(running: Running, mut owner_end: OwnerEnd) -> Writer {

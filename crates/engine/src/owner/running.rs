@@ -9,8 +9,9 @@ use tokio::time::Instant;
 use super::core::Core;
 use super::draining::Draining;
 use super::exit::Exit;
+use super::sampler::Sampler;
 use crate::clock::{deadline_after, until};
-use crate::launch::{OnTimeout, Timeouts};
+use crate::launch::{OnTimeout, Resource, Timeouts};
 use crate::notes::NotedStop;
 use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTicket};
 use crate::owner::stdin::{StdinQueue, WriteError};
@@ -32,6 +33,7 @@ pub(crate) struct Running {
     /// When a stop is long overdue. The group is then killed by number, which needs no descriptor
     /// and no scan, so it works even if the stop could do neither.
     pub(crate) backstop: Option<Instant>,
+    pub(crate) sampler: Sampler,
 }
 
 /// How much longer than its grace a stop may take before the owner kills by number.
@@ -45,6 +47,7 @@ const LEAST_GRACE: Duration = Duration::from_millis(100);
 pub(crate) enum Reason {
     TimedOut(Timeout),
     Stopped(Verb),
+    Limit(Resource),
 }
 
 /// The deadlines. `None` means never, and so does a time past the end of the clock.
@@ -71,6 +74,7 @@ impl Running {
                 () = step(self.stdin.as_mut()) => {}
                 () = until(deadline) => self.expired(owner_end),
                 () = until(self.backstop) => self.stop_by_number(),
+                which = self.sampler.passed() => self.passed(which),
             }
         }
     }
@@ -145,6 +149,16 @@ impl Running {
         }
     }
 
+    /// The tree has passed this limit. One that grows gets no time to grow further.
+    fn passed(&mut self, which: Resource) {
+        if self.has_exited() {
+            return;
+        }
+        let policy = if which == Resource::CpuTime { self.policy } else { StopPolicy::KILL };
+        self.begin_stop(Reason::Limit(which), policy);
+        self.go_on_stopping(policy);
+    }
+
     /// Stops the tree in a task of its own.
     fn go_on_stopping(&self, policy: StopPolicy) {
         let (tree, escalation) = (self.core.tree.clone(), self.core.escalation.clone());
@@ -203,6 +217,7 @@ impl Running {
             None => Cause::Own,
             Some(Reason::TimedOut(which)) => Cause::TimedOut { which, escalated },
             Some(Reason::Stopped(verb)) => Cause::Stopped { verb, escalated },
+            Some(Reason::Limit(which)) => Cause::Limit { which, escalated },
         }
     }
 }

@@ -34,6 +34,7 @@ use std::time::{Duration, SystemTime};
 use lastbyte_output::log::{Dropped, Failed};
 use lastbyte_sys::Signal;
 
+use crate::launch::Resource;
 use crate::owner::pump::Drained;
 use crate::stop::Verb;
 
@@ -91,6 +92,11 @@ pub enum Cause {
     /// `escalated` if the stop signal was not enough and KILL followed.
     Stopped {
         verb: Verb,
+        escalated: bool,
+    },
+    /// The tree passed this limit. `escalated` as above, if the server stopped it.
+    Limit {
+        which: Resource,
         escalated: bool,
     },
 }
@@ -176,6 +182,8 @@ pub struct Usage {
     /// The kernel killed a process of the tree because memory ran out. `false` also where it does not
     /// tell.
     pub oom_killed: bool,
+    /// The kernel refused to start a process of the tree, because of its limit of `pids`.
+    pub forks_refused: bool,
 }
 
 impl Ending {
@@ -208,7 +216,7 @@ impl Ending {
     pub fn failed(&self) -> bool {
         match self.cause {
             Cause::Stopped { .. } => false,
-            Cause::TimedOut { .. } => true,
+            Cause::TimedOut { .. } | Cause::Limit { .. } => true,
             Cause::Own | Cause::Unknown => self.status != Status::Exited(0),
         }
     }

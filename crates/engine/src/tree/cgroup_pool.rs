@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use lastbyte_sys::cgroup::{Cgroup, CgroupState, ParentCgroup, sweep};
+use lastbyte_sys::cgroup::{Cgroup, CgroupLimits, CgroupState, Controller, ParentCgroup, sweep};
 
 /// A cgroup costs kernel memory. Above this number an empty one is removed.
 const MOST_FREE: usize = 64;
@@ -14,6 +14,8 @@ const MOST_FREE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct CgroupPool {
     parent: ParentCgroup,
+    /// For trees with limits, made for the first of them; `None` if it cannot be made.
+    limited: OnceLock<Option<ParentCgroup>>,
     next: AtomicU64,
     /// Locked only for a push or a pop.
     stock: Mutex<CgroupStock>,
@@ -34,13 +36,34 @@ struct CgroupStock {
 impl CgroupPool {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let parent = ParentCgroup::make(folder)?;
-        Ok(Self { parent, next: AtomicU64::new(0), stock: Mutex::default() })
+        let limited = OnceLock::new();
+        Ok(Self { parent, limited, next: AtomicU64::new(0), stock: Mutex::default() })
     }
 
     /// An empty cgroup.
     pub(super) fn take(&self) -> io::Result<Cgroup> {
         let free = self.stock().free.pop();
         free.map_or_else(|| self.parent.cgroup(self.next.fetch_add(1, Ordering::Relaxed)), Ok)
+    }
+
+    /// A new cgroup with these limits, and the controllers that enforce one.
+    pub(super) fn take_limited(
+        &self,
+        limits: CgroupLimits,
+    ) -> io::Result<(Cgroup, Vec<Controller>)> {
+        let limited = self.limited.get_or_init(|| {
+            let folder = self.parent.folder().parent()?;
+            ParentCgroup::with_controllers(folder, &Controller::ALL).ok()
+        });
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let cgroup = limited.as_ref().unwrap_or(&self.parent).cgroup(number)?;
+        match cgroup.limit(limits) {
+            Ok(controllers) => Ok((cgroup, controllers)),
+            Err(error) => {
+                self.give_back(cgroup);
+                Err(error)
+            }
+        }
     }
 
     /// Takes back a cgroup whose tree is gone or has no handle any more.
@@ -64,7 +87,7 @@ impl CgroupPool {
         drop(stock);
         if closed {
             self.remove_unneeded();
-            self.parent.remove_if_bare();
+            self.remove_parents();
         }
     }
 
@@ -90,7 +113,12 @@ impl CgroupPool {
             stock.unneeded.extend(free);
         }
         self.reclaim();
+        self.remove_parents();
+    }
+
+    fn remove_parents(&self) {
         self.parent.remove_if_bare();
+        self.limited.get().into_iter().flatten().for_each(ParentCgroup::remove_if_bare);
     }
 
     /// Removes what engines that are gone have left.

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lastbyte_sys::cgroup::{Cgroup, CgroupState};
+use lastbyte_sys::cgroup::{Cgroup, CgroupLimits, CgroupState, Controller};
 
 use super::cgroup_pool::CgroupPool;
 
@@ -30,6 +30,15 @@ pub(crate) struct Watched(Arc<Lease>);
 impl Lease {
     pub(super) fn new(pool: &Arc<CgroupPool>) -> io::Result<Self> {
         Ok(Self::from_cgroup(pool.take()?, pool))
+    }
+
+    /// As [`Lease::new`], with these limits; tells which controllers enforce one.
+    pub(super) fn limited(
+        pool: &Arc<CgroupPool>,
+        limits: CgroupLimits,
+    ) -> io::Result<(Self, Vec<Controller>)> {
+        let (cgroup, controllers) = pool.take_limited(limits)?;
+        Ok((Self::from_cgroup(cgroup, pool), controllers))
     }
 
     pub(super) fn from_cgroup(cgroup: Cgroup, pool: &Arc<CgroupPool>) -> Self {

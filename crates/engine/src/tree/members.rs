@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lastbyte_sys::cgroup::Cgroup;
 use lastbyte_sys::procfs::{self, Member, Stat};
@@ -77,11 +77,7 @@ impl Tree {
     }
 
     pub(crate) fn reach(&self) -> Reach {
-        match &self.way {
-            Way::Cgroup(_) => Reach::Cgroup,
-            Way::Scan => Reach::Scan,
-            Way::Group => Reach::Group,
-        }
+        self.way.reach()
     }
 
     /// The same tree as found by a scan: once its cgroup is empty, these are the processes that left
@@ -151,14 +147,33 @@ impl Tree {
 
     /// The peak memory of the tree, if its cgroup accounts it.
     pub(crate) fn peak_memory(&self) -> Option<u64> {
-        let lease = self.lease()?;
-        lease.with_cgroup(|cgroup| Ok(cgroup.peak_memory())).ok().flatten().flatten()
+        self.in_cgroup(Cgroup::peak_memory)
     }
 
     /// Whether the kernel killed a member because memory ran out, as far as its cgroup tells.
     pub(crate) fn oom_killed(&self) -> bool {
-        let kills = |lease: &Arc<Lease>| lease.with_cgroup(|cgroup| Ok(cgroup.oom_kills())).ok();
-        self.lease().and_then(kills).flatten().flatten().is_some_and(|kills| kills > 0)
+        self.in_cgroup(Cgroup::oom_kills).is_some_and(|kills| kills.killed > 0)
+    }
+
+    /// As [`Tree::oom_killed`], because the tree had passed its own limit.
+    pub(crate) fn oom_killed_at_limit(&self) -> bool {
+        let kills = self.in_cgroup(Cgroup::oom_kills);
+        kills.is_some_and(|kills| kills.killed > 0 && kills.at_own_limit > 0)
+    }
+
+    /// Whether the kernel refused to start a process of the tree, because of its limit.
+    pub(crate) fn forks_refused(&self) -> bool {
+        let is_limited = |cgroup: &Cgroup| cgroup.is_limited().then(|| cgroup.refused_forks());
+        self.in_cgroup(|cgroup| is_limited(cgroup).flatten()).is_some_and(|times| times > 0)
+    }
+
+    /// The processor time of the tree, if its cgroup tells.
+    pub(crate) fn cpu_time(&self) -> Option<(Duration, Duration)> {
+        self.in_cgroup(Cgroup::cpu_time)
+    }
+
+    fn in_cgroup<T>(&self, look: impl FnOnce(&Cgroup) -> Option<T>) -> Option<T> {
+        self.lease()?.with_cgroup(|cgroup| Ok(look(cgroup))).ok().flatten().flatten()
     }
 
     /// Releases what an empty tree does not need. Called whenever it may have become empty: when
@@ -207,6 +222,11 @@ impl Target {
             Self::Tree(_) => None,
             Self::Unowned => ForkChain::new(None),
         }
+    }
+
+    /// The processor time of the tree, if its cgroup tells.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.tree()?.cpu_time().map(|(user, system)| user + system)
     }
 
     /// Every live process of the target. Blocks.
@@ -260,6 +280,14 @@ impl Target {
 }
 
 impl Way {
+    pub(super) fn reach(&self) -> Reach {
+        match self {
+            Self::Cgroup(_) => Reach::Cgroup,
+            Self::Scan => Reach::Scan,
+            Self::Group => Reach::Group,
+        }
+    }
+
     pub(super) fn lease(&self) -> Option<&Arc<Lease>> {
         match self {
             Self::Cgroup(lease) => Some(lease),

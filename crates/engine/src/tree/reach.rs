@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::sync::Arc;
 
-use lastbyte_sys::cgroup::{self, Cgroup};
+use lastbyte_sys::cgroup::{self, Cgroup, CgroupLimits, Controller};
 use lastbyte_sys::procfs::{self, Stat};
 use lastbyte_sys::spawn::Mechanism;
 use lastbyte_sys::tag::Tag;
@@ -51,6 +51,8 @@ pub(crate) struct Trees {
 #[derive(Debug)]
 pub(crate) struct Seed {
     way: Option<Way>,
+    /// Those that enforce a limit on it.
+    controllers: Vec<Controller>,
     birth: Birth,
     scans: Arc<Scans>,
 }
@@ -70,14 +72,20 @@ impl Trees {
         Ok(Self { choice, pool: pool.map(Arc::new), reach, scans: Arc::default() })
     }
 
-    /// Prepares one more tree.
-    pub(crate) fn seed(&self) -> io::Result<Seed> {
-        let way = match (&self.pool, self.reach) {
-            (Some(pool), _) => Way::Cgroup(Arc::new(Lease::new(pool)?)),
-            (None, Reach::Group) => Way::Group,
-            (None, Reach::Cgroup | Reach::Scan) => Way::Scan,
+    /// Prepares one more tree, with these limits as far as its cgroup enforces them.
+    pub(crate) fn seed(&self, limits: Option<CgroupLimits>) -> io::Result<Seed> {
+        let (way, controllers) = match (&self.pool, limits, self.reach) {
+            (Some(pool), None, _) => (Way::Cgroup(Arc::new(Lease::new(pool)?)), vec![]),
+            (Some(pool), Some(limits), _) => {
+                let (lease, controllers) = Lease::limited(pool, limits)?;
+                (Way::Cgroup(Arc::new(lease)), controllers)
+            }
+            (None, _, Reach::Group) => (Way::Group, vec![]),
+            (None, _, Reach::Cgroup | Reach::Scan) => (Way::Scan, vec![]),
         };
-        Ok(self.seed_with(way))
+        let mut seed = self.seed_with(way);
+        seed.controllers = controllers;
+        Ok(seed)
     }
 
     /// Prepares a tree that cannot have a cgroup; `None` if it must have one.
@@ -89,7 +97,8 @@ impl Trees {
     }
 
     fn seed_with(&self, way: Way) -> Seed {
-        Seed { way: Some(way), birth: Birth::next(), scans: Arc::clone(&self.scans) }
+        let scans = Arc::clone(&self.scans);
+        Seed { way: Some(way), controllers: vec![], birth: Birth::next(), scans }
     }
 
     /// The tree of a leader that an earlier engine started and saw exit, by its cgroup if that still
@@ -160,6 +169,14 @@ impl Trees {
 }
 
 impl Seed {
+    pub(crate) fn controllers(&self) -> &[Controller] {
+        &self.controllers
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        self.way.as_ref().map_or(Reach::Group, Way::reach)
+    }
+
     /// The cgroup to create the leader in.
     pub(crate) fn cgroup(&self) -> Option<CString> {
         self.way.as_ref().and_then(Way::lease).and_then(|lease| lease.path())

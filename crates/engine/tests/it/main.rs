@@ -20,6 +20,7 @@ mod full_disk;
 mod home;
 mod journal;
 mod keys;
+mod limits;
 mod list;
 mod log_files;
 mod names;

@@ -72,6 +72,7 @@ fn cause_word(cause: CauseKind) -> &'static str {
         CauseKind::Own => "own",
         CauseKind::TimedOut => "timed_out",
         CauseKind::Stopped => "stopped",
+        CauseKind::Limit => "limit",
         CauseKind::Unknown => "unknown",
     }
 }

@@ -15,6 +15,11 @@ pub(crate) fn from_start(error: &StartError) -> Error {
         ErrorCode::NameTaken => Some("stop that process first, or use another name"),
         ErrorCode::BadCwd => Some("`cwd` must be a directory that the server can enter"),
         ErrorCode::ProgramNotRunnable => script_hint(error),
+        ErrorCode::LimitUnavailable => {
+            Some("run `lastbyte doctor` to see which limits the kernel enforces here")
+        }
+        ErrorCode::LimitAboveCap => Some("ask for less, or leave the limit out"),
+        ErrorCode::CapReached => Some("stop or forget processes, or wait until some have ended"),
         _ => sandbox_hint(error),
     };
     refusal(code, error, hint)
@@ -57,6 +62,9 @@ pub(crate) fn start_code(refused: Refused) -> ErrorCode {
         Refused::ProgramNotFound => ErrorCode::ProgramNotFound,
         Refused::ProgramNotRunnable => ErrorCode::ProgramNotRunnable,
         Refused::Sandbox => ErrorCode::SandboxUnavailable,
+        Refused::LimitUnavailable => ErrorCode::LimitUnavailable,
+        Refused::LimitAboveCap => ErrorCode::LimitAboveCap,
+        Refused::Cap => ErrorCode::CapReached,
         Refused::KeyConflict => ErrorCode::KeyConflict,
         Refused::NameTaken => ErrorCode::NameTaken,
         Refused::Closed => ErrorCode::ShuttingDown,

@@ -14,21 +14,24 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::memory::accounts_memory;
+use super::controllers::accounts_memory;
+use super::limits::OomKills;
 use crate::procfs::{pids, words};
 
 /// A cgroup below our own. Dropping it leaves the folder; [`Cgroup::remove`] removes it.
 #[derive(Debug)]
 pub struct Cgroup {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// Linux counts the kills of a cgroup, and compares the count of a child's cgroup with that of
     /// its parent's. So a cgroup that was killed once also kills every process that starts in it
     /// later (seen on 6.18; `cgroup_css_set_fork` and `cgroup_post_fork`).
     killed: AtomicBool,
     /// Whether the kernel accounts memory here. Its counts outlive the processes.
-    counts_memory: bool,
+    pub(super) counts_memory: bool,
     /// A tree has used it before: its peak is not of this one.
-    was_used: AtomicBool,
+    pub(super) was_used: AtomicBool,
+    /// It has limits, which the next tree must not have.
+    pub(super) limited: AtomicBool,
     /// The lock on a dead run's parent, which keeps its name from being reused.
     _claim: Option<Arc<OwnedFd>>,
 }
@@ -44,8 +47,8 @@ pub struct CgroupState {
 impl Cgroup {
     pub(super) fn at(folder: PathBuf) -> Self {
         let counts_memory = accounts_memory(&folder);
-        let (killed, was_used) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { folder, killed, counts_memory, was_used, _claim: None }
+        let [killed, was_used, limited] = [false; 3].map(AtomicBool::new);
+        Self { folder, killed, counts_memory, was_used, limited, _claim: None }
     }
 
     /// A cgroup of a dead run. It counts as killed, so that it is removed and not reused for another
@@ -62,6 +65,10 @@ impl Cgroup {
     /// The folder in the form that a spawn request takes.
     pub fn path(&self) -> CString {
         CString::new(self.folder.as_os_str().as_bytes()).expect("a path that was used has no NUL")
+    }
+
+    pub fn is_limited(&self) -> bool {
+        self.limited.load(Ordering::Relaxed)
     }
 
     /// The pids in this cgroup and below it, each once. A cgroup that is gone has none.
@@ -105,24 +112,15 @@ impl Cgroup {
         text.trim().parse().ok()
     }
 
-    /// How many of its processes the kernel killed because memory ran out, if it accounts memory here.
-    /// A cgroup is not reused after that, so all of them were of this tree.
-    pub fn oom_kills(&self) -> Option<u64> {
-        if !self.counts_memory {
-            return None;
-        }
-        let text = fs::read_to_string(self.folder.join("memory.events")).ok()?;
-        words(&text, "oom_kill").next()?.parse().ok()
-    }
-
     /// Ends its use by a tree: from now on it has no [`Cgroup::peak_memory`]. Returns whether it is as
     /// good as a new one, given its current [`Cgroup::state`]: empty, and with nothing changed that the
     /// next tree would notice.
     pub fn end_use(&self, state: CgroupState) -> bool {
         self.was_used.store(true, Ordering::Relaxed);
         !self.killed.load(Ordering::Relaxed)
+            && !self.limited.load(Ordering::Relaxed)
             && state == CgroupState::EMPTY
-            && (!self.counts_memory || self.oom_kills() == Some(0))
+            && (!self.counts_memory || self.oom_kills() == Some(OomKills::default()))
             && has_no_subfolders(&self.folder)
     }
 
@@ -258,36 +256,18 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_were_killed_for_memory_are_counted_where_the_kernel_accounts_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let events = |text: &str| fs::write(folder.path().join("memory.events"), text).unwrap();
-        let oom_kills = || Cgroup::at(folder.path().to_owned()).oom_kills();
-        assert_eq!(oom_kills(), None);
-        for (text, want) in [
-            ("low 0\nhigh 0\nmax 8\noom 5\noom_kill 2\noom_group_kill 7\n", Some(2)),
-            ("oom 5\noom_kill 0\n", Some(0)),
-            ("oom 5\noom_group_kill 1\n", None),
-        ] {
-            events(text);
-            assert_eq!(oom_kills(), want, "{text:?}");
-        }
-        fs::remove_file(folder.path().join("memory.events")).unwrap();
-        assert_eq!(oom_kills(), None);
-    }
-
-    #[test]
     fn counts_of_one_tree_are_never_those_of_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         let cgroup = Cgroup::at(folder.path().to_owned());
         assert_eq!((cgroup.peak_memory(), cgroup.end_use(CgroupState::EMPTY)), (None, true));
         write("memory.peak", "4096\n");
-        write("memory.events", "oom_kill 0\n");
+        write("memory.events", "oom 0\noom_kill 0\n");
         let cgroup = Cgroup::at(folder.path().to_owned());
         assert_eq!(cgroup.peak_memory(), Some(4096));
         assert!(cgroup.end_use(CgroupState::EMPTY));
         assert_eq!(cgroup.peak_memory(), None);
-        write("memory.events", "oom_kill 1\n");
-        assert_eq!((cgroup.oom_kills(), cgroup.end_use(CgroupState::EMPTY)), (Some(1), false));
+        write("memory.events", "oom 0\noom_kill 1\n");
+        assert!(!cgroup.end_use(CgroupState::EMPTY));
     }
 }

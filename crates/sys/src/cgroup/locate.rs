@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::memory::without_server;
+use super::controllers::without_server;
 
 /// Why the folder of our own cgroup is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum NoFolder {
     NotMounted { cgroup: PathBuf },
 }
 
-/// The folder of the cgroup that this program is in, or was before [`super::account_memory`].
+/// The folder of the cgroup that this program is in, or was before [`super::enable_controllers`].
 pub fn own_folder() -> Result<PathBuf, NoFolder> {
     let read = |path| std::fs::read(path).map_err(|source| NoFolder::Read { path, source });
     let folder = locate(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 
+use super::controllers::{Controller, enable_below};
 use super::group::{Cgroup, remove, state_at, subfolders};
-use super::memory::account_memory_below;
 
 /// The prefix of every parent's name.
 const PREFIX: &str = "lastbyte-";
@@ -32,8 +32,13 @@ pub struct ParentCgroup {
 }
 
 impl ParentCgroup {
-    /// Creates a parent below `folder`, with a unique name.
+    /// Creates a parent below `folder`, with a unique name. Its cgroups account memory, if that can be.
     pub fn make(folder: &Path) -> io::Result<Self> {
+        Self::with_controllers(folder, &[Controller::Memory])
+    }
+
+    /// As [`ParentCgroup::make`], for cgroups with those of these controllers that can be had.
+    pub fn with_controllers(folder: &Path, controllers: &[Controller]) -> io::Result<Self> {
         // Never reuse a name, so that nobody removes another owner's folder as its own.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -46,8 +51,9 @@ impl ParentCgroup {
             }
             // Another process that starts between the two calls may take the folder for a leftover.
             if let Some(lock) = lock(&folder)? {
-                // For trees below it. Without it less is known of an ending.
-                _ = account_memory_below(&folder);
+                // For trees below it. Without them less is known of an ending, and fewer limits
+                // are the kernel's.
+                _ = enable_below(&folder, controllers);
                 return Ok(Self { folder, _lock: lock });
             }
         }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use crate::confine::Confinement;
 use crate::pty::WindowSize;
 use crate::registry::Place;
+use crate::rlimits::Rlimits;
 use crate::tag::Tag;
 
 /// Everything a child needs, ready to use between clone and exec, where nothing can be allocated.
@@ -27,6 +28,8 @@ pub struct Request {
     pub tag: Option<Tag>,
     /// Restricts the child and all its descendants.
     pub confinement: Option<Arc<Confinement>>,
+    /// What each of its processes may use.
+    pub rlimits: Rlimits,
     /// A file that the child removes before anything else. If it is gone, the child does not run:
     /// so a program that removes it first knows that the command will never run.
     pub gate: Option<CString>,

@@ -29,6 +29,7 @@ pub(super) struct Setup<'a> {
     streams: [BorrowedFd<'a>; 3],
     descriptors: Option<SoftAndHard>,
     tag: Option<[(usize, SoftAndHard); 2]>,
+    rlimits: [Option<(usize, SoftAndHard)>; 3],
     confining: Option<Confining<'a>>,
     birth: &'a AtomicI32,
     /// The signals to reset to the default action: bit n - 1 is signal n.
@@ -54,6 +55,7 @@ impl<'a> Setup<'a> {
             streams,
             descriptors: descriptor_limit::for_children(),
             tag: request.tag.map(Tag::limits),
+            rlimits: request.rlimits.for_child(),
             confining,
             birth,
             reset: Cell::new(own_signals::may_be_ignored()),
@@ -147,6 +149,9 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     confining.map_or(Ok(()), Confining::mark)?;
     if let Some(limits) = setup.descriptors {
         set_limits(libc::RLIMIT_NOFILE as usize, limits)?;
+    }
+    for (which, limits) in setup.rlimits.into_iter().flatten() {
+        set_limits(which, limits)?;
     }
     for (which, limits) in setup.tag.into_iter().flatten() {
         // If the system has no such limit, trees are told apart by their other marks.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use lastbyte_engine::{Enforcement, Missing};
-use lastbyte_sys::cgroup::NoCgroup;
+use lastbyte_sys::cgroup::{self, NoCgroup};
 use lastbyte_sys::spawn::Mechanism;
 use lastbyte_sys::{descriptor_limit, probe};
 
@@ -34,6 +34,7 @@ pub(super) fn all(
         finding("punch hole", Verdict::No, punch_hole(folder)),
         finding("large pipes", Verdict::No, large_pipes()),
         finding("descriptors", Verdict::Needed, descriptors()),
+        finding("kernel limits", Verdict::No, kernel_limits(leaf.is_ok())),
         finding("cgroup leaf", Verdict::No, cgroup_leaf(leaf)),
         finding("landlock", Verdict::No, landlock()),
         finding("namespaces", Verdict::No, namespaces()),
@@ -132,6 +133,17 @@ fn cgroup_leaf(leaf: Result<PathBuf, NoCgroup>) -> Check {
     let folder = leaf.map_err(|why| format!("{}: {searched}{}", chain(why), way_to_a_cgroup()))?;
     let own = "each command and everything it starts get their own cgroup";
     Ok(format!("{own}, below {}", folder.display()))
+}
+
+/// A server that is alone in its cgroup can enable its controllers; whether this one is, nobody knows
+/// before.
+fn kernel_limits(has_cgroup: bool) -> Check {
+    let names: Vec<_> = cgroup::offered().into_iter().map(|one| one.name()).collect();
+    if has_cgroup && !names.is_empty() {
+        let names = names.join(", ");
+        return Ok(format!("{names}: of a whole tree, if a server is alone in this cgroup"));
+    }
+    Err("no controllers: limits of memory and pids are sampled, and cpus cannot be limited".into())
 }
 
 /// How this user can have a server whose stops are proved.

@@ -29,6 +29,7 @@ pub(super) fn page(receipt: &Receipt, zone: Zone) -> String {
         ("stop", stop(&receipt.stop)),
     ]);
     rows.extend(limits(receipt.limits.as_ref()));
+    rows.extend(super::limit_rows(process));
     rows.push(("started", zone.milliseconds(process.started_unix_ns)));
     match &process.ending {
         Some(ending) => rows.extend(ending_rows(ending, zone)),

@@ -96,6 +96,8 @@ impl Api {
             StartError::Launch(LaunchError::EnvName { .. } | LaunchError::Input { .. })
             | StartError::KeyConflict { .. }
             | StartError::NameTaken { .. }
+            | StartError::Resources(_)
+            | StartError::Cap(_)
             | StartError::Closed => error.to_string(),
         })
     }
