@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 
+use lastbyte_output::mask::Secret;
+
 use super::process_map::Keyed;
 use crate::journal::{Field, FieldHashes};
 use crate::launch::{Launch, Limits, Spec};
@@ -67,6 +69,7 @@ impl Difference {
             (Field::Session, launch.session != spec.session),
             (Field::Labels, launch.labels != spec.labels),
             (Field::Name, launch.name != spec.name),
+            (Field::Secrets, !launch.secrets.iter().map(Secret::name).eq(&spec.secret_names)),
         ];
         let fields: Vec<Field> =
             differs.into_iter().filter_map(|(field, differs)| differs.then_some(field)).collect();
@@ -74,7 +77,8 @@ impl Difference {
             return Self::Known { fields, variables };
         }
         let limits: &[Field] = if spec.limits.is_none() { &LIMITS } else { &[] };
-        Self::OneOf([&NOT_WRITTEN, limits].concat())
+        let secrets: &[Field] = if spec.secret_names.is_empty() { &[] } else { &[Field::Secrets] };
+        Self::OneOf([&NOT_WRITTEN, limits, secrets].concat())
     }
 }
 

@@ -38,6 +38,7 @@ pub enum Field {
     Session,
     Labels,
     Name,
+    Secrets,
 }
 
 /// A hash of each field, in memory only.
@@ -78,7 +79,7 @@ impl Fingerprint {
 }
 
 impl Field {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Command,
         Self::Cwd,
         Self::Env,
@@ -92,6 +93,7 @@ impl Field {
         Self::Session,
         Self::Labels,
         Self::Name,
+        Self::Secrets,
     ];
 }
 
@@ -111,6 +113,7 @@ impl fmt::Display for Field {
             Self::Session => "session",
             Self::Labels => "labels",
             Self::Name => "name",
+            Self::Secrets => "secrets",
         })
     }
 }
@@ -131,6 +134,7 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         cwd,
         env,
         forced_env,
+        secrets,
         stdin,
         streams,
         timeouts: Timeouts { wall, idle },
@@ -200,6 +204,14 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         to.text(&name.0);
     }
     end(Field::Name, to);
+    if !secrets.is_empty() {
+        to.u8(3);
+        to.list(secrets.iter(), |to, secret| {
+            to.text(secret.name());
+            to.bytes(secret.value());
+        });
+    }
+    end(Field::Secrets, to);
 }
 
 pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
@@ -254,6 +266,7 @@ mod tests {
     use crate::sandbox::{Network, Sandbox, Workspace};
     use crate::{Key, Name, Session, StopPolicy, Touches};
     use lastbyte_output::log::Quota;
+    use lastbyte_output::mask::Secret;
     use lastbyte_sys::pty::WindowSize;
 
     const KEY: HashKey = HashKey([1; 16]);
@@ -305,6 +318,9 @@ mod tests {
             |launch| launch.session = Some(Session("s".into())),
             |launch| launch.name = Some(Name("a".into())),
             |launch| launch.name = Some(Name("b".into())),
+            |launch| launch.secrets = vec![Secret::new("A", "hunter2").unwrap()],
+            |launch| launch.secrets = vec![Secret::new("A", "hunter3").unwrap()],
+            |launch| launch.secrets = vec![Secret::new("B", "hunter2").unwrap()],
             |launch| launch.labels = [("a".to_owned(), "b".to_owned())].into(),
         ]
     }

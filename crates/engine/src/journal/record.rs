@@ -62,6 +62,7 @@ impl Launched {
             program,
             cwd,
             env_names,
+            secret_names,
             streams,
             stop,
             sandbox,
@@ -101,11 +102,15 @@ impl Launched {
                 to.option(*enforcement, encode_enforcement);
             }
         }
+        if !secret_names.is_empty() {
+            to.list(secret_names.iter(), |to, name| to.text(name));
+        }
     }
 
     /// The kind of its record.
     fn kind(&self) -> u8 {
         match (&self.spec.limits, &self.spec.name) {
+            (Some(_), _) if !self.spec.secret_names.is_empty() => 16,
             (Some(_), _) => 7,
             (None, Some(_)) => 6,
             (None, None) => 0,
@@ -134,6 +139,7 @@ impl Launched {
             program,
             cwd,
             env_names,
+            secret_names: Vec::new(),
             streams,
             stop,
             sandbox,
@@ -159,6 +165,12 @@ impl Launched {
         spec.name = from.option(Decoder::text)?.map(Name);
         spec.limits = Some(decode_limits(from)?);
         spec.enforcement = from.option(decode_enforcement)?;
+        Some(launched)
+    }
+
+    fn decode_with_secrets(from: &mut Decoder<'_>) -> Option<Self> {
+        let mut launched = Self::decode_limited(from)?;
+        Arc::make_mut(&mut launched.spec).secret_names = from.list(Decoder::text)?;
         Some(launched)
     }
 }
@@ -193,6 +205,7 @@ impl Record {
             Self::Launched(launched) => launched.kind(),
             Self::Started { .. } => 1,
             Self::Failed { .. } => 2,
+            Self::Ended { ending, .. } if ending.masked > 0 => 17,
             Self::Ended { .. } => 3,
             Self::Forgotten { .. } => 4,
             Self::TimedOut { .. } => 5,
@@ -208,6 +221,9 @@ impl Record {
                 encode_ending(ending, &mut to);
                 encode_dropped(dropped, &mut to);
                 to.option(short.as_ref(), |to, short| encode_short(short, to));
+                if ending.masked > 0 {
+                    to.u64(ending.masked);
+                }
             }
             Self::TimedOut { id, at } => {
                 to.u128(id.number());
@@ -225,20 +241,33 @@ impl Record {
             (VERSION, 0) => Self::Launched(Box::new(Launched::decode(&mut from)?)),
             (VERSION, 1) => Self::Started { id: decode_id(&mut from)?, pid: from.i32()? },
             (VERSION, 2) => Self::Failed { id: decode_id(&mut from)? },
-            (VERSION, 3) => Self::Ended {
-                id: decode_id(&mut from)?,
-                ending: Box::new(decode_ending(&mut from)?),
-                dropped: decode_dropped(&mut from)?,
-                short: from.option(decode_short)?,
-            },
+            (VERSION, 3) => Self::decode_ended(&mut from)?,
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
             (VERSION, 6) => Self::Launched(Box::new(Launched::decode_named(&mut from)?)),
             (VERSION, 7) => Self::Launched(Box::new(Launched::decode_limited(&mut from)?)),
+            (VERSION, 16) => Self::Launched(Box::new(Launched::decode_with_secrets(&mut from)?)),
+            (VERSION, 17) => Self::decode_ended(&mut from)?.with_masked(from.u64()?),
             _ => return None,
         };
         from.end()?;
         Some(record)
+    }
+
+    fn decode_ended(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self::Ended {
+            id: decode_id(from)?,
+            ending: Box::new(decode_ending(from)?),
+            dropped: decode_dropped(from)?,
+            short: from.option(decode_short)?,
+        })
+    }
+
+    fn with_masked(mut self, masked: u64) -> Self {
+        if let Self::Ended { ending, .. } = &mut self {
+            ending.masked = masked;
+        }
+        self
     }
 }
 

@@ -84,32 +84,44 @@ fn launched() -> impl Strategy<Value = Launched> {
     let cgroup = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
     let log = prop::option::of(any::<u64>());
-    (what, (name, labels), streams(), time(), (stop, limits()), (cgroup, log), sandbox()).prop_map(
-        |(what, (name, labels), streams, started, (stop, limits), (cgroup, log), sandbox)| {
-            let (id, program, cwd, env_names, session, key) = what;
-            let stop = StopPolicy { signal: stop.0, grace: stop.1 };
-            let cwd = cwd.into();
-            let (key, fingerprint) = key.unzip();
-            let (limits, enforcement) = limits.unzip();
-            let spec = Spec {
-                id,
-                started,
-                program,
-                cwd,
-                env_names,
+    let secrets = prop::collection::vec(".*", 0..3);
+    (what, (name, labels), streams(), time(), (stop, limits(), secrets), (cgroup, log), sandbox())
+        .prop_map(
+            |(
+                what,
+                (name, labels),
                 streams,
-                stop,
+                started,
+                (stop, limits, secrets),
+                (cgroup, log),
                 sandbox,
-                enforcement: enforcement.flatten(),
-                limits,
-                session,
-                key,
-                name,
-                labels,
-            };
-            Launched { spec: Arc::new(spec), fingerprint, cgroup, log }
-        },
-    )
+            )| {
+                let (id, program, cwd, env_names, session, key) = what;
+                let stop = StopPolicy { signal: stop.0, grace: stop.1 };
+                let cwd = cwd.into();
+                let (key, fingerprint) = key.unzip();
+                let (limits, enforcement) = limits.unzip();
+                let spec = Spec {
+                    id,
+                    started,
+                    program,
+                    cwd,
+                    env_names,
+                    // A version that knows secrets writes limits, too.
+                    secret_names: limits.map(|_| secrets).unwrap_or_default(),
+                    streams,
+                    stop,
+                    sandbox,
+                    enforcement: enforcement.flatten(),
+                    limits,
+                    session,
+                    key,
+                    name,
+                    labels,
+                };
+                Launched { spec: Arc::new(spec), fingerprint, cgroup, log }
+            },
+        )
 }
 
 fn sandbox() -> impl Strategy<Value = Sandbox> {
@@ -196,11 +208,12 @@ fn seen() -> impl Strategy<Value = Ending> {
         peak_memory,
         oom_killed,
     }));
-    (status(), cause(), closing(), kept(), any::<u64>(), times, usage).prop_map(
-        |(status, cause, closing, kept, final_len, times, usage)| {
+    let lengths = (any::<u64>(), prop_oneof![Just(0), any::<u64>()]);
+    (status(), cause(), closing(), kept(), lengths, times, usage).prop_map(
+        |(status, cause, closing, kept, (final_len, masked), times, usage)| {
             let (started, exited, ended, ran, drained) = times;
             let times = Times { started, end: End::Seen { exited, ended, ran, drained } };
-            Ending { status, cause, closing, kept, final_len, times, usage }
+            Ending { status, cause, closing, kept, final_len, masked, times, usage }
         },
     )
 }
