@@ -145,6 +145,7 @@ fn ending_at_the_time(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
         usage: ending.usage.as_ref().map(usage),
         sandbox_denied: sandbox.denied(ending.status),
         oom_killed: ending.usage.is_some_and(|usage| usage.oom_killed),
+        masked: ending.masked,
     }
 }
 

@@ -30,6 +30,13 @@ pub struct Ending {
     /// cgroup that accounts memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub oom_killed: bool,
+    /// How many times a secret was masked in the output. Absent if none was.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub masked: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The leader's own status.
