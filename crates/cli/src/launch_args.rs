@@ -14,6 +14,7 @@ use lastbyte_output::log::Quota;
 
 use crate::limit_args::LimitArgs;
 use crate::sandbox_args::SandboxArgs;
+use crate::secret_args::SecretArgs;
 use crate::{env_file, units, usage};
 
 /// A command, its surroundings and its time.
@@ -52,6 +53,9 @@ pub(crate) struct LaunchArgs {
     /// Remove an environment variable; repeatable, and --env and --env-file win over it
     #[arg(long, value_name = "NAME")]
     unset: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) secrets: SecretArgs,
 
     /// Stop the command with this signal [default: TERM]
     #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true)]

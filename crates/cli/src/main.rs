@@ -21,6 +21,7 @@ mod paths;
 mod print;
 mod process_args;
 mod sandbox_args;
+mod secret_args;
 mod select_args;
 mod server_args;
 mod signals;

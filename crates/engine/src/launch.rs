@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_output::log::Quota;
+use lastbyte_output::mask::Secret;
 use lastbyte_sys::pty::WindowSize;
 
 use crate::Id;
@@ -31,6 +32,8 @@ pub struct Launch {
     pub env: Vec<EnvEdit>,
     /// Applied last; the edits cannot override it.
     pub forced_env: Vec<(OsString, OsString)>,
+    /// Variables that no edit may name. Their values are masked in the output.
+    pub secrets: Vec<Secret>,
     pub stdin: Stdin,
     pub streams: Streams,
     pub timeouts: Timeouts,
@@ -65,6 +68,8 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// The variables that the launch sets or removes.
     pub env_names: Vec<OsString>,
+    /// The secret variables; they are not among the others.
+    pub secret_names: Vec<String>,
     /// As launched; a terminal may have been resized since.
     pub streams: Streams,
     pub stop: StopPolicy,
@@ -203,6 +208,7 @@ impl Launch {
             cwd: None,
             env: Vec::new(),
             forced_env: Vec::new(),
+            secrets: Vec::new(),
             stdin: Stdin::Closed,
             streams: Streams::Merged,
             timeouts: Timeouts::default(),
@@ -254,6 +260,7 @@ impl Spec {
             program: launch.program.clone(),
             cwd,
             env_names: launch.env_names().cloned().collect(),
+            secret_names: launch.secrets.iter().map(|secret| secret.name().to_owned()).collect(),
             streams: launch.streams,
             stop: launch.stop,
             sandbox: launch.sandbox.clone(),

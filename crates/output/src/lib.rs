@@ -2,4 +2,5 @@
 
 pub mod decode;
 pub mod log;
+pub mod mask;
 pub mod views;

@@ -11,6 +11,7 @@ use lastbyte_engine::{
     Streams, Timeouts, WindowSize,
 };
 use lastbyte_output::log::Quota;
+use lastbyte_output::mask::Secret;
 use lastbyte_output::views::search::Reading;
 use lastbyte_wire as wire;
 use lastbyte_wire::{Error, ErrorCode};
@@ -19,6 +20,7 @@ use crate::Sandboxing;
 
 const LONGEST_NAME: usize = wire::StartRequest::LONGEST_NAME;
 const MOST_LABELS: usize = wire::StartRequest::MOST_LABELS;
+const MOST_SECRETS: usize = wire::StartRequest::MOST_SECRETS;
 const LONGEST_PROCESS_NAME: usize = 64;
 /// Of all labels together.
 const LABEL_BYTES: usize = 16 << 10;
@@ -32,6 +34,7 @@ pub(crate) fn launch(
     Ok(Launch {
         cwd: request.cwd.as_deref().map(directory).transpose()?,
         env: edits(&request.env),
+        secrets: secrets(&request.secrets)?,
         stdin: stdin(request.stdin.as_ref())?,
         streams: streams(request)?,
         timeouts: Timeouts {
@@ -104,6 +107,15 @@ fn directory(path: &str) -> Result<PathBuf, Error> {
     }
     Err(invalid("`cwd` must be an absolute path")
         .hint("start it with `/`, or leave `cwd` out for the server's default directory"))
+}
+
+fn secrets(given: &wire::Secrets) -> Result<Vec<Secret>, Error> {
+    if given.0.len() > MOST_SECRETS {
+        return Err(invalid(format!("there are more than {MOST_SECRETS} secrets")));
+    }
+    let secret = |(name, value): (&String, &String)| Secret::new(name, value.as_bytes());
+    let secrets = given.0.iter().map(secret).collect::<Result<_, _>>();
+    secrets.map_err(|error| invalid(error.to_string()))
 }
 
 fn edits(env: &BTreeMap<String, Option<String>>) -> Vec<EnvEdit> {

@@ -148,6 +148,7 @@ fn ending_at_the_time(ending: &Ending, sandbox: &Sandbox) -> wire::Ending {
         sandbox_denied: sandbox.denied(ending.status),
         oom_killed: ending.usage.is_some_and(|usage| usage.oom_killed),
         limits_hit: limits_hit(ending),
+        masked: ending.masked,
     }
 }
 

@@ -52,6 +52,11 @@ pub fn append(file: impl AsFd, len: u64, bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Writes over bytes that are there.
+pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    retry(|| pwrite(&file, bytes, offset))
+}
+
 /// Reads at an offset, without moving the position. `Ok(0)` is the end.
 pub fn read_at(file: impl AsFd, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
     retry(|| pread(&file, &mut *into, offset))

@@ -29,7 +29,7 @@ pub const SLOTS: usize = 1 << 15;
 pub const NOTES: usize = 28;
 
 /// Changes with every change of the layout that an older program would misread.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: u32 = 0x6c62_7265;
 
@@ -50,10 +50,15 @@ pub enum Purpose {
     Input,
     /// The input that was accepted, written or not.
     Accepted,
+    /// The secrets to mask in the output, and how far that has come.
+    Secrets,
+    /// Output that is not masked yet, of each stream.
+    Staged,
+    StagedError,
 }
 
 impl Purpose {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Output,
         Self::Error,
         Self::Gathered,
@@ -61,6 +66,9 @@ impl Purpose {
         Self::Terminal,
         Self::Input,
         Self::Accepted,
+        Self::Secrets,
+        Self::Staged,
+        Self::StagedError,
     ];
 }
 

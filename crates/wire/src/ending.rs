@@ -34,6 +34,13 @@ pub struct Ending {
     /// a process. The kernel does not tell of descriptors that it refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<LimitKind>,
+    /// How many times a secret was masked in the output. Absent if none was.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub masked: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The leader's own status.

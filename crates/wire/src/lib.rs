@@ -19,6 +19,7 @@ mod receipt;
 mod sandbox;
 mod schema;
 mod search;
+mod secrets;
 mod select;
 mod start;
 mod times;
@@ -41,6 +42,7 @@ pub use receipt::{Enforcement, OutputHash, ProcessLimits, Receipt};
 pub use sandbox::Sandbox;
 pub use schema::schema;
 pub use search::{SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
+pub use secrets::Secrets;
 pub use select::{
     ForgetManyRequest, ManyAnswer, Outcome, Selection, SignalManyRequest, StopManyRequest,
     WaitManyAnswer, WaitManyRequest, WaitOutcome,

@@ -12,6 +12,9 @@ pub struct Receipt {
     pub process: Process,
     /// The variables that the start set or removed, by name. Their values are never kept.
     pub env_names: Vec<String>,
+    /// The secret variables, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_names: Vec<String>,
     /// How its sandbox is enforced. Absent if the policy restricts nothing, or if an earlier version of
     /// the server started the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]

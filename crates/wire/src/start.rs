@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::object::object_or_null;
-use crate::{Limits, Met, Output, Process, Sandbox, View, Wait};
+use crate::{Limits, Met, Output, Process, Sandbox, Secrets, View, Wait};
 
 /// What to run: exactly one of `command` and `shell`. Everything else is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,11 @@ pub struct StartRequest {
     /// Changes to the server's environment: a string sets a variable, null removes it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Option<String>>,
+    /// Secret variables, by name; none may be in `env`. They are in the command's environment and nowhere
+    /// else: wherever a value appears in the output, `***NAME***` is stored instead.
+    #[serde(skip_serializing_if = "Secrets::is_empty")]
+    #[schemars(extend("maxProperties" = Self::MOST_SECRETS))]
+    pub secrets: Secrets,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Stdin>,
     /// Run it on a terminal of this size.
@@ -98,6 +103,7 @@ impl StartRequest {
     /// The longest session or key, in bytes: they are kept with every event.
     pub const LONGEST_NAME: usize = 1024;
     pub const MOST_LABELS: usize = 64;
+    pub const MOST_SECRETS: usize = 64;
     /// A letter, then letters, digits, `.`, `_` and `-`; 64 characters at most.
     pub const NAME_PATTERN: &str = "^[A-Za-z][A-Za-z0-9._-]{0,63}$";
     /// It stands for the newest process.

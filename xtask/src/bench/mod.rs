@@ -15,6 +15,7 @@ mod http;
 mod idle;
 mod keeper;
 mod many;
+mod masking;
 mod neglect;
 mod overload;
 pub(crate) mod program;
@@ -34,9 +35,10 @@ pub(crate) use keeper::write_and_time;
 
 type Benchmark = (&'static str, fn() -> Result<()>);
 
-const ALL: [Benchmark; 13] = [
+const ALL: [Benchmark; 14] = [
     ("spawn", spawn::run),
     ("copy", copy::run),
+    ("masking", masking::run),
     ("idle", idle::run),
     ("fairness", fairness::run),
     ("tree", tree::run),

@@ -164,6 +164,7 @@ impl Args {
         Ok(Launch {
             cwd: Some(self.launch.directory()?),
             env: self.launch.env_edits()?,
+            secrets: self.launch.secrets.secrets()?,
             stdin: if stdio::stdin_is_terminal() && !self.tty {
                 Stdin::Closed
             } else {

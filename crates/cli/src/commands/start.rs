@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lastbyte_client::ClientError;
 use lastbyte_client::wire::{
-    self, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+    self, OnTimeout, Secrets, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
 };
 use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
 use lastbyte_output::log::Quota;
+use lastbyte_output::mask::Secret;
 use lastbyte_server::to_wire;
 use rustix::stdio::stderr;
 use rustix::termios::isatty;
@@ -156,11 +157,13 @@ impl Args {
                 (Some(words.collect::<Result<_, _>>()?), None)
             }
         };
+        let secrets = self.secrets()?;
         Ok(StartRequest {
             command,
             shell,
             cwd: Some(text("directory", self.launch.directory()?.into_os_string())?),
-            env: self.env()?,
+            env: self.env(&secrets)?,
+            secrets,
             stdin: self.terminal.stdin(),
             tty: self.terminal.tty(),
             streams: self.split.then_some(StreamsAsked::Split),
@@ -194,10 +197,24 @@ impl Args {
         Ok(sandbox.as_ref().map(to_wire::sandbox))
     }
 
-    /// The caller's variables, and the edits over them.
-    fn env(&self) -> anyhow::Result<BTreeMap<String, Option<String>>> {
+    fn secrets(&self) -> anyhow::Result<Secrets> {
+        let secret = |secret: Secret| {
+            let Ok(value) = String::from_utf8(secret.value().to_vec()) else {
+                bail!("the secret {} is not UTF-8", secret.name())
+            };
+            Ok((secret.name().to_owned(), value))
+        };
+        let secrets = self.launch.secrets.secrets()?.into_iter();
+        secrets.map(secret).collect::<Result<_, _>>().map(Secrets)
+    }
+
+    /// The caller's variables but the secrets, and the edits over them.
+    fn env(&self, secrets: &Secrets) -> anyhow::Result<BTreeMap<String, Option<String>>> {
         let mut env = BTreeMap::new();
         for (name, value) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| secrets.0.contains_key(name)) {
+                continue;
+            }
             match (name.to_str(), value.to_str()) {
                 (Some(name), Some(value)) => {
                     env.insert(name.to_owned(), Some(value.to_owned()));

@@ -48,6 +48,7 @@ mod report;
 mod retention;
 mod sandbox;
 mod search;
+mod secrets;
 mod serve;
 mod serve_stop;
 mod show;

@@ -62,7 +62,8 @@ impl Inner {
         let stdin = input(&launch.stdin, stdin, &output, &notes)?;
         let streams = log_streams(launch.streams);
         let log = || Ok(Writer::new(self.logs.take()?, streams, launch.quota, unix_ms(started)));
-        let ends = Ends::new(output, notes.slot())?;
+        let mut ends = Ends::new(output, notes.slot())?;
+        ends.mask(&launch.secrets, notes.slot())?;
         let pump = Pump::new(ends, log, Arc::clone(&self.large_pipes), holds.clone())?;
         Ok(Prepared { pump, holds, stdin, notes, timed_out_at: None })
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 
+use lastbyte_output::mask::Secret;
+
 use super::process_map::Keyed;
 use crate::journal::{Field, FieldHashes};
 use crate::launch::{Launch, Limits, Resources, Spec};
@@ -71,6 +73,7 @@ impl Difference {
             (Field::Labels, launch.labels != spec.labels),
             (Field::Name, launch.name != spec.name),
             (Field::Resources, launch.resources != none && launch.resources != theirs),
+            (Field::Secrets, !launch.secrets.iter().map(Secret::name).eq(&spec.secret_names)),
         ];
         let fields: Vec<Field> =
             differs.into_iter().filter_map(|(field, differs)| differs.then_some(field)).collect();
@@ -79,7 +82,8 @@ impl Difference {
         }
         let limits: &[Field] = if spec.limits.is_none() { &LIMITS } else { &[] };
         let resources: &[Field] = if theirs == none { &[] } else { &[Field::Resources] };
-        Self::OneOf([&NOT_WRITTEN, limits, resources].concat())
+        let secrets: &[Field] = if spec.secret_names.is_empty() { &[] } else { &[Field::Secrets] };
+        Self::OneOf([&NOT_WRITTEN, limits, resources, secrets].concat())
     }
 }
 

@@ -101,6 +101,7 @@ impl StartError {
                 LaunchError::EmptyCommand
                 | LaunchError::Nul { .. }
                 | LaunchError::EnvName { .. }
+                | LaunchError::SecretTwice { .. }
                 | LaunchError::Input { .. },
             ) => Refused::Launch,
             Self::Spawn(

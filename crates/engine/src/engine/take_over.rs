@@ -80,7 +80,11 @@ impl Inner {
     ) -> io::Result<TakenOver> {
         let Some(registry) = self.registry else { return Ok(TakenOver::Nothing(cgroup)) };
         let slot = registry.take_over(place);
-        let ends = Ends::taken_over(descriptors, &slot);
+        let mut ends = Ends::taken_over(descriptors, &slot);
+        let lost = match go_on_masking(past, &mut ends) {
+            Err(error) if is_shortage(&error) => return Err(error),
+            masking => lost || masking.is_err(),
+        };
         if past.ended.is_some() {
             return self.go_on_late(past, cgroup, (slot, ends));
         }
@@ -275,6 +279,10 @@ pub(super) fn give_up(registry: Registry, Inherited { place, descriptors, .. }: 
     }
     place.release();
     drop(Ends::taken_over(descriptors, &slot));
+}
+
+fn go_on_masking(past: &Past, ends: &mut Ends) -> io::Result<()> {
+    if past.launched.spec.secret_names.is_empty() { Ok(()) } else { ends.go_on_masking() }
 }
 
 fn is_shortage(error: &io::Error) -> bool {

@@ -16,8 +16,9 @@ use crate::stop::Verb;
 /// An ending that nobody saw has the layout of all others, with the time at which that was noticed
 /// for its times and the first of everything else that it does not know. Its status tells it apart.
 /// Earlier versions wrote the same and took it at its word.
+/// The count of masked secrets is not in here: a record of another kind has it after all else.
 pub(super) fn encode_ending(ending: &Ending, to: &mut Encoder) {
-    let Ending { status, cause, closing, kept, final_len, times, usage } = ending;
+    let Ending { status, cause, closing, kept, final_len, masked: _, times, usage } = ending;
     encode_status(*status, to);
     encode_cause(*cause, to);
     encode_closing(closing, to);
@@ -47,7 +48,7 @@ pub(super) fn decode_ending(from: &mut Decoder<'_>) -> Option<Ending> {
         }
         Status::Exited(_) | Status::Signalled { .. } | Status::Lost(LostWhy::TakenByOthers) => {
             let times = Times { started, end: End::Seen { exited, ended, ran, drained } };
-            Ending { status, cause, closing, kept, final_len, times, usage }
+            Ending { status, cause, closing, kept, final_len, masked: 0, times, usage }
         }
     })
 }

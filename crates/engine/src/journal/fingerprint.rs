@@ -40,6 +40,7 @@ pub enum Field {
     Labels,
     Name,
     Resources,
+    Secrets,
 }
 
 /// A hash of each field, in memory only.
@@ -80,7 +81,7 @@ impl Fingerprint {
 }
 
 impl Field {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Command,
         Self::Cwd,
         Self::Env,
@@ -95,6 +96,7 @@ impl Field {
         Self::Labels,
         Self::Name,
         Self::Resources,
+        Self::Secrets,
     ];
 }
 
@@ -115,6 +117,7 @@ impl fmt::Display for Field {
             Self::Labels => "labels",
             Self::Name => "name",
             Self::Resources => "limits",
+            Self::Secrets => "secrets",
         })
     }
 }
@@ -135,6 +138,7 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         cwd,
         env,
         forced_env,
+        secrets,
         stdin,
         streams,
         timeouts: Timeouts { wall, idle },
@@ -210,6 +214,14 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         encode_resources(resources, to);
     }
     end(Field::Resources, to);
+    if !secrets.is_empty() {
+        to.u8(4);
+        to.list(secrets.iter(), |to, secret| {
+            to.text(secret.name());
+            to.bytes(secret.value());
+        });
+    }
+    end(Field::Secrets, to);
 }
 
 pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {
@@ -264,6 +276,7 @@ mod tests {
     use crate::sandbox::{Network, Sandbox, Workspace};
     use crate::{Key, Name, Session, StopPolicy, Touches};
     use lastbyte_output::log::Quota;
+    use lastbyte_output::mask::Secret;
     use lastbyte_sys::pty::WindowSize;
 
     const KEY: HashKey = HashKey([1; 16]);
@@ -317,6 +330,9 @@ mod tests {
             |launch| launch.name = Some(Name("b".into())),
             |launch| launch.resources.pids = Some(1),
             |launch| launch.resources.pids = Some(2),
+            |launch| launch.secrets = vec![Secret::new("A", "hunter2").unwrap()],
+            |launch| launch.secrets = vec![Secret::new("A", "hunter3").unwrap()],
+            |launch| launch.secrets = vec![Secret::new("B", "hunter2").unwrap()],
             |launch| launch.labels = [("a".to_owned(), "b".to_owned())].into(),
         ]
     }

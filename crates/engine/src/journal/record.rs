@@ -55,6 +55,9 @@ pub(crate) struct Launched {
 /// Of each payload, so that a later program can tell what an earlier one wrote.
 pub(super) const VERSION: u8 = 1;
 
+/// The kind of a launch with limits of what it may use, or with secrets.
+const WITH_ADDITIONS: u8 = 8;
+
 impl Launched {
     fn encode(&self, to: &mut Encoder) {
         let Spec {
@@ -63,6 +66,7 @@ impl Launched {
             program,
             cwd,
             env_names,
+            secret_names,
             streams,
             stop,
             sandbox,
@@ -101,18 +105,23 @@ impl Launched {
                 to.option(name.as_ref(), |to, name| to.text(&name.0));
                 encode_limits(*limits, to);
                 to.option(*enforcement, encode_enforcement);
-                resources.iter().for_each(|resources| encode_limited(resources, to));
             }
+        }
+        if self.kind() == WITH_ADDITIONS {
+            to.option(resources.as_ref(), |to, resources| encode_limited(resources, to));
+            to.list(secret_names.iter(), |to, name| to.text(name));
         }
     }
 
     /// The kind of its record.
     fn kind(&self) -> u8 {
-        match (&self.spec.resources, &self.spec.limits, &self.spec.name) {
-            (Some(_), _, _) => 8,
-            (None, Some(_), _) => 7,
-            (None, None, Some(_)) => 6,
-            (None, None, None) => 0,
+        let Spec { limits, resources, secret_names, name, .. } = &*self.spec;
+        let has_additions = resources.is_some() || !secret_names.is_empty();
+        match (limits, name) {
+            (Some(_), _) if has_additions => WITH_ADDITIONS,
+            (Some(_), _) => 7,
+            (None, Some(_)) => 6,
+            (None, None) => 0,
         }
     }
 
@@ -138,6 +147,7 @@ impl Launched {
             program,
             cwd,
             env_names,
+            secret_names: Vec::new(),
             streams,
             stop,
             sandbox,
@@ -167,9 +177,12 @@ impl Launched {
         Some(launched)
     }
 
-    fn decode_with_resources(from: &mut Decoder<'_>) -> Option<Self> {
+    /// Limits of what it may use, and secrets.
+    fn decode_with_additions(from: &mut Decoder<'_>) -> Option<Self> {
         let mut launched = Self::decode_limited(from)?;
-        Arc::make_mut(&mut launched.spec).resources = Some(decode_limited(from)?);
+        let spec = Arc::make_mut(&mut launched.spec);
+        spec.resources = from.option(decode_limited)?;
+        spec.secret_names = from.list(Decoder::text)?;
         Some(launched)
     }
 }
@@ -204,6 +217,7 @@ impl Record {
             Self::Launched(launched) => launched.kind(),
             Self::Started { .. } => 1,
             Self::Failed { .. } => 2,
+            Self::Ended { ending, .. } if ending.masked > 0 => 9,
             Self::Ended { .. } => 3,
             Self::Forgotten { .. } => 4,
             Self::TimedOut { .. } => 5,
@@ -219,6 +233,9 @@ impl Record {
                 encode_ending(ending, &mut to);
                 encode_dropped(dropped, &mut to);
                 to.option(short.as_ref(), |to, short| encode_short(short, to));
+                if ending.masked > 0 {
+                    to.u64(ending.masked);
+                }
             }
             Self::TimedOut { id, at } => {
                 to.u128(id.number());
@@ -236,21 +253,35 @@ impl Record {
             (VERSION, 0) => Self::Launched(Box::new(Launched::decode(&mut from)?)),
             (VERSION, 1) => Self::Started { id: decode_id(&mut from)?, pid: from.i32()? },
             (VERSION, 2) => Self::Failed { id: decode_id(&mut from)? },
-            (VERSION, 3) => Self::Ended {
-                id: decode_id(&mut from)?,
-                ending: Box::new(decode_ending(&mut from)?),
-                dropped: decode_dropped(&mut from)?,
-                short: from.option(decode_short)?,
-            },
+            (VERSION, 3) => Self::decode_ended(&mut from)?,
             (VERSION, 4) => Self::Forgotten { id: decode_id(&mut from)? },
             (VERSION, 5) => Self::TimedOut { id: decode_id(&mut from)?, at: from.time()? },
             (VERSION, 6) => Self::Launched(Box::new(Launched::decode_named(&mut from)?)),
             (VERSION, 7) => Self::Launched(Box::new(Launched::decode_limited(&mut from)?)),
-            (VERSION, 8) => Self::Launched(Box::new(Launched::decode_with_resources(&mut from)?)),
+            (VERSION, WITH_ADDITIONS) => {
+                Self::Launched(Box::new(Launched::decode_with_additions(&mut from)?))
+            }
+            (VERSION, 9) => Self::decode_ended(&mut from)?.with_masked(from.u64()?),
             _ => return None,
         };
         from.end()?;
         Some(record)
+    }
+
+    fn decode_ended(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self::Ended {
+            id: decode_id(from)?,
+            ending: Box::new(decode_ending(from)?),
+            dropped: decode_dropped(from)?,
+            short: from.option(decode_short)?,
+        })
+    }
+
+    fn with_masked(mut self, masked: u64) -> Self {
+        if let Self::Ended { ending, .. } = &mut self {
+            ending.masked = masked;
+        }
+        self
     }
 }
 

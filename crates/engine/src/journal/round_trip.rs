@@ -85,10 +85,11 @@ fn launched() -> impl Strategy<Value = Launched> {
     let cgroup = prop::option::of(os().prop_map(PathBuf::from));
     let what = (id(), program, os(), names, session, key);
     let log = prop::option::of(any::<u64>());
-    let terms = (limits(), prop::option::of(limited()));
+    let secrets = prop::collection::vec(".*", 0..3);
+    let terms = (limits(), prop::option::of(limited()), secrets);
     (what, (name, labels), streams(), time(), (stop, terms), (cgroup, log), sandbox()).prop_map(
         |(what, (name, labels), streams, started, (stop, terms), (cgroup, log), sandbox)| {
-            let (limits, resources) = terms;
+            let (limits, resources, secrets) = terms;
             let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
@@ -100,13 +101,14 @@ fn launched() -> impl Strategy<Value = Launched> {
                 program,
                 cwd,
                 env_names,
+                // A version that knows these writes limits, too.
+                secret_names: limits.map(|_| secrets).unwrap_or_default(),
+                resources: resources.filter(|_| limits.is_some()),
                 streams,
                 stop,
                 sandbox,
                 enforcement: enforcement.flatten(),
                 limits,
-                // Known since a version that writes down the others.
-                resources: resources.filter(|_| limits.is_some()),
                 session,
                 key,
                 name,
@@ -228,11 +230,12 @@ fn seen() -> impl Strategy<Value = Ending> {
         forks_refused,
     });
     let usage = prop::option::of(usage);
-    (status(), cause(), closing(), kept(), any::<u64>(), times, usage).prop_map(
-        |(status, cause, closing, kept, final_len, times, usage)| {
+    let lengths = (any::<u64>(), prop_oneof![Just(0), any::<u64>()]);
+    (status(), cause(), closing(), kept(), lengths, times, usage).prop_map(
+        |(status, cause, closing, kept, (final_len, masked), times, usage)| {
             let (started, exited, ended, ran, drained) = times;
             let times = Times { started, end: End::Seen { exited, ended, ran, drained } };
-            Ending { status, cause, closing, kept, final_len, times, usage }
+            Ending { status, cause, closing, kept, final_len, masked, times, usage }
         },
     )
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::future::Future;
+use std::os::unix::ffi::OsStrExt;
 use std::pin::Pin;
+
+use lastbyte_output::mask::Secret;
 
 use crate::launch::EnvEdit;
 
@@ -53,6 +56,12 @@ impl Environment {
                 EnvEdit::Set(name, value) => self.set(name, value),
                 EnvEdit::Unset(name) => _ = self.0.remove(name),
             }
+        }
+    }
+
+    pub(crate) fn add(&mut self, secrets: &[Secret]) {
+        for secret in secrets {
+            self.set(secret.name(), OsStr::from_bytes(secret.value()));
         }
     }
 

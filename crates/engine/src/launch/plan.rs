@@ -1,5 +1,6 @@
 //! A launch that was checked and prepared for the spawner.
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -25,6 +26,8 @@ pub enum LaunchError {
         "the environment name {name:?} {}", if name.is_empty() { "is empty" } else { "contains '='" }
     )]
     EnvName { name: OsString },
+    #[error("the variable {name} is given more than once, at least once as a secret")]
+    SecretTwice { name: String },
     #[error("cannot use the working directory {}", if path.as_os_str().is_empty() { "\"\"".into() } else { path.to_string_lossy() })]
     Cwd {
         path: PathBuf,
@@ -130,6 +133,7 @@ impl Plan {
         base: Environment,
     ) -> Result<Self, LaunchError> {
         check_names(launch)?;
+        check_secrets(launch)?;
         check_input(&launch.stdin)?;
         let argv = argv(&launch.program)?;
         no_nul(launch.cwd.as_ref().map_or(b"", |cwd| cwd.as_os_str().as_bytes()), || Part::Cwd)?;
@@ -138,6 +142,7 @@ impl Plan {
         let search = base.get("PATH").map(OsStr::to_owned);
         let mut env = base;
         env.edit(&launch.env);
+        env.add(&launch.secrets);
         env.force(&launch.forced_env);
         env.set(COOKIE, id.to_string());
         let path = match launch.program {
@@ -280,6 +285,15 @@ fn entries(env: &Environment) -> Result<Vec<CString>, LaunchError> {
 fn check_names(launch: &Launch) -> Result<(), LaunchError> {
     match launch.env_names().find(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
         Some(name) => Err(LaunchError::EnvName { name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn check_secrets(launch: &Launch) -> Result<(), LaunchError> {
+    let mut names: BTreeSet<&OsStr> = launch.env_names().map(OsString::as_os_str).collect();
+    names.insert(OsStr::new(COOKIE));
+    match launch.secrets.iter().find(|secret| !names.insert(OsStr::new(secret.name()))) {
+        Some(secret) => Err(LaunchError::SecretTwice { name: secret.name().to_owned() }),
         None => Ok(()),
     }
 }

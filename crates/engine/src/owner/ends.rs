@@ -4,9 +4,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use lastbyte_output::mask::Secret;
 use lastbyte_sys::pipe;
 use lastbyte_sys::registry::{Entered, Purpose, Slot};
 use lastbyte_sys::spawn::OutputEnds;
+
+use super::pump::Masking;
 
 /// What there is of them. Made before the leader is born, or taken over from an earlier worker.
 #[derive(Debug, Default)]
@@ -20,6 +23,11 @@ pub(crate) struct Ends {
     /// Those of input, which its queue enters.
     pub(crate) input: Option<OwnedFd>,
     pub(crate) accepted: Option<OwnedFd>,
+    /// What an earlier worker had to mask the output with.
+    secrets: Option<Entered>,
+    staged: Option<Entered>,
+    staged_error: Option<Entered>,
+    pub(crate) masking: Option<Box<Masking>>,
 }
 
 impl Ends {
@@ -52,6 +60,29 @@ impl Ends {
         ends
     }
 
+    /// Masks these secrets in the output.
+    pub(crate) fn mask(&mut self, secrets: &[Secret], slot: Option<&Arc<Slot>>) -> io::Result<()> {
+        if !secrets.is_empty() {
+            self.masking = Some(Box::new(Masking::create(secrets, slot, self.error.is_some())?));
+        }
+        Ok(())
+    }
+
+    /// Goes on masking the output. If that is impossible the output is given up: it is never stored as
+    /// it is.
+    pub(crate) fn go_on_masking(&mut self) -> io::Result<()> {
+        let staged = [self.staged.take(), self.staged_error.take()];
+        let file = self.secrets.take().ok_or(io::ErrorKind::NotFound);
+        match file.map_err(Into::into).and_then(|file| Masking::resume(file, staged)) {
+            Ok(masking) => self.masking = Some(Box::new(masking)),
+            Err(error) => {
+                (self.output, self.error, self.gathered, self.gathering) = (None, None, None, None);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn has_output(&self) -> bool {
         self.output.is_some() || self.error.is_some()
     }
@@ -65,6 +96,9 @@ impl Ends {
             Purpose::Terminal => &mut self.terminal,
             Purpose::Input => return self.input = Some(end),
             Purpose::Accepted => return self.accepted = Some(end),
+            Purpose::Secrets => &mut self.secrets,
+            Purpose::Staged => &mut self.staged,
+            Purpose::StagedError => &mut self.staged_error,
         };
         *place = Some(Entered::new(end, slot, purpose));
     }

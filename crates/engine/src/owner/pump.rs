@@ -4,7 +4,10 @@
 //! step is dropped. The pump says when all pipes are at their end; it never decides that a
 //! process has ended, but without it nobody can.
 
+mod masking;
+mod sink;
 mod source;
+mod staged;
 
 use std::future::poll_fn;
 use std::io;
@@ -24,7 +27,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::owner::ends::Ends;
 use crate::owner::holds::Holds;
 use crate::process::ending::{Closing, Holders, Kept};
+use sink::Sink;
 use source::OutputEnd;
+
+pub(crate) use masking::Masking;
 
 /// The most to move before the owner checks exit, mailbox and timers, and before other tasks of the
 /// thread run: about 0.1 ms of copying.
@@ -38,7 +44,7 @@ pub(crate) const MOST_LARGE_PIPES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Pump {
     sources: Vec<OutputEnd>,
-    writer: Writer,
+    sink: Sink,
     /// Which source is tried first, so that neither stream starves the other.
     turn: usize,
     moved_since_yield: usize,
@@ -53,6 +59,7 @@ pub struct Drained {
     final_len: u64,
     closing: Closing,
     kept: Kept,
+    masked: u64,
 }
 
 impl Drained {
@@ -60,8 +67,8 @@ impl Drained {
         self.final_len
     }
 
-    pub(crate) fn into_parts(self) -> (Closing, Kept) {
-        (self.closing, self.kept)
+    pub(crate) fn into_parts(self) -> (Closing, Kept, u64) {
+        (self.closing, self.kept, self.masked)
     }
 
     /// Names the processes that hold the output open, if any do.
@@ -81,7 +88,7 @@ impl Pump {
         large_pipes: Arc<Semaphore>,
         holds: Option<Holds>,
     ) -> io::Result<Self> {
-        let Ends { output, error, gathered, gathering, terminal, .. } = ends;
+        let Ends { output, error, gathered, gathering, terminal, masking, .. } = ends;
         let output = match (output, gathered.zip(gathering)) {
             (Some(ours), Some(pipe)) => Some(OutputEnd::pty(ours, terminal, pipe)?),
             (Some(pipe), None) => Some(OutputEnd::pipe(pipe, Stream::Out)?),
@@ -89,24 +96,26 @@ impl Pump {
         };
         let error = error.map(|pipe| OutputEnd::pipe(pipe, Stream::Err)).transpose()?;
         let sources = output.into_iter().chain(error).collect();
-        Ok(Self { sources, writer: log()?, turn: 0, moved_since_yield: 0, large_pipes, holds })
+        let sink = Sink::new(log()?, masking);
+        Ok(Self { sources, sink, turn: 0, moved_since_yield: 0, large_pipes, holds })
     }
 
     /// Enters what is open into a slot that is about to be ours.
     pub(crate) fn enter(&self) {
         self.sources.iter().for_each(OutputEnd::enter);
+        self.sink.enter();
     }
 
     pub(crate) fn log(&self) -> &Writer {
-        &self.writer
+        &self.sink.writer
     }
 
     pub(super) fn log_mut(&mut self) -> &mut Writer {
-        &mut self.writer
+        &mut self.sink.writer
     }
 
     pub(crate) fn into_log(self) -> Writer {
-        self.writer
+        self.sink.writer
     }
 
     /// Every pipe is at its end.
@@ -138,11 +147,11 @@ impl Pump {
     /// Stores what is ready in every pipe at this instant and hardly more, so that it ends even
     /// under a flood. Calls `stored` after each append. Returns how many bytes.
     pub(crate) fn pass(&mut self, mut stored: impl FnMut(&mut Writer)) -> usize {
-        let Self { sources, writer, holds, .. } = self;
-        writer.keep_from(holds.as_ref().and_then(Holds::floor));
+        let Self { sources, sink, holds, .. } = self;
+        sink.writer.keep_from(holds.as_ref().and_then(Holds::floor));
         let mut moved = 0;
         let ended = sources.extract_if(.., |source| {
-            let (bytes, at_end) = source.pass(writer, &mut stored);
+            let (bytes, at_end) = source.pass(sink, &mut stored);
             moved += bytes;
             at_end
         });
@@ -153,21 +162,23 @@ impl Pump {
     /// The leader has exited: from now on nothing waits for a descriptor, and a terminal that nobody
     /// has open is at its end.
     pub(crate) fn leader_exited(&mut self) {
-        self.writer.hurry();
+        self.sink.writer.hurry();
         self.sources.iter_mut().for_each(OutputEnd::let_terminal_go);
     }
 
     /// Fixes the final length. What the pump stores from now on is late output.
     pub(crate) fn finish(&mut self) -> Drained {
         let closing = if self.ended() { Closing::Eof } else { Closing::Held(Holders::Unknown) };
-        let final_len = self.writer.finish();
-        let kept = Kept::new(&self.writer.extent().dropped, self.writer.failed());
-        Drained { final_len, closing, kept }
+        let masked = self.sink.end();
+        let writer = &mut self.sink.writer;
+        let final_len = writer.finish();
+        let kept = Kept::new(&writer.extent().dropped, writer.failed());
+        Drained { final_len, closing, kept, masked }
     }
 
     /// All of the output, if it is short and nobody can add to it. Its file is no longer needed.
     pub(crate) fn settle(&self) -> Option<&ShortLog> {
-        self.ended().then(|| self.writer.settle()).flatten()
+        self.ended().then(|| self.sink.writer.settle()).flatten()
     }
 
     /// How `/proc` shows the files that holders of the output have open.
@@ -189,16 +200,16 @@ impl Pump {
     /// Waits while the slowest pinned reader is a quota behind. Cancel-safe.
     async fn until_caught_up(&mut self) {
         let Some(holds) = &self.holds else { return };
-        holds.until_within(self.writer.extent().len, self.writer.max_lead()).await;
-        self.writer.keep_from(holds.floor());
+        let writer = &mut self.sink.writer;
+        holds.until_within(writer.extent().len, writer.max_lead()).await;
+        writer.keep_from(holds.floor());
     }
 
     /// `Pending` has always registered the waker.
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Pulled> {
         let count = self.sources.len();
         for index in (self.turn..self.turn + count).map(|turn| turn % count) {
-            let Poll::Ready(pulled) = self.sources[index].poll_pull(&mut self.writer, context)
-            else {
+            let Poll::Ready(pulled) = self.sources[index].poll_pull(&mut self.sink, context) else {
                 continue;
             };
             match pulled {

@@ -18,7 +18,7 @@
 //! fn end_early(times: Times) -> Ending {
 //!     let (status, cause) = (Status::Exited(0), Cause::Own);
 //!     let (closing, kept) = (Closing::Eof, Kept::Whole);
-//!     Ending { status, cause, closing, kept, final_len: 0, times, usage: None }
+//!     Ending { status, cause, closing, kept, final_len: 0, masked: 0, times, usage: None }
 //! }
 //! ```
 //!
@@ -49,6 +49,8 @@ pub struct Ending {
     /// The length of the output; what follows in the log is late output. If nobody saw the end, the
     /// length of what was stored.
     pub final_len: u64,
+    /// How many secrets were masked in it.
+    pub masked: u64,
     pub times: Times,
     /// `None` if the status was lost or came from the pidfd after another part of the program
     /// reaped the leader.
@@ -189,8 +191,8 @@ pub struct Usage {
 impl Ending {
     pub fn new(status: Status, cause: Cause, drained: Drained, times: Times) -> Self {
         let final_len = drained.final_len();
-        let (closing, kept) = drained.into_parts();
-        Self { status, cause, closing, kept, final_len, times, usage: None }
+        let (closing, kept, masked) = drained.into_parts();
+        Self { status, cause, closing, kept, final_len, masked, times, usage: None }
     }
 
     /// The ending of a process whose owner is gone: only what was stored is known.
@@ -201,6 +203,7 @@ impl Ending {
             closing: Closing::Unknown,
             kept: Kept::Unknown,
             final_len,
+            masked: 0,
             times,
             usage: None,
         }

@@ -32,6 +32,7 @@ mod pty;
 mod quota;
 mod restart;
 mod sandbox;
+mod secrets;
 mod shortage;
 mod spawning;
 mod state_folder;

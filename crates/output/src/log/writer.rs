@@ -138,11 +138,7 @@ impl Writer {
         match self.pull_onto_disk(&pipe, stream, most, now_ms) {
             Ok(0) => Pulled::End,
             Ok(count) => {
-                if let Shortage::Since(_) = self.shortage {
-                    self.shortage = Shortage::None;
-                }
-                self.len += count as u64;
-                self.fit();
+                self.stored(count);
                 Pulled::Bytes(count)
             }
             Err(Errno::AGAIN) => Pulled::Nothing,
@@ -153,6 +149,31 @@ impl Writer {
                 self.pull_into_memory(pipe, stream, most, now_ms)
             }
         }
+    }
+
+    /// Appends these bytes, which are in no pipe. Returns false, with nothing appended, if this program
+    /// has no descriptor left for the file: try again in a moment. If the disk fails, the log continues
+    /// in memory.
+    pub fn append(&mut self, bytes: &[u8], stream: Stream, now_ms: u64) -> bool {
+        if bytes.is_empty() {
+            return true;
+        }
+        let written = match &self.destination {
+            Destination::Memory(_) => 0,
+            Destination::Disk(_) => match self.make_ready(stream, now_ms) {
+                Ok(()) => self.write_onto_disk(bytes),
+                Err(error) => match errno_of(&error) {
+                    Errno::MFILE | Errno::NFILE if self.is_patient(now_ms) => return false,
+                    errno => {
+                        self.fail(errno);
+                        0
+                    }
+                },
+            },
+        };
+        let rest = bytes[written..].chunks(MEMORY_STEP);
+        rest.for_each(|bytes| self.keep_in_memory(bytes, stream, now_ms));
+        true
     }
 
     /// The extent to publish.
@@ -271,6 +292,38 @@ impl Writer {
         splice_into_file(pipe, &log.file, self.len, most)
     }
 
+    /// Returns how many bytes were written. If that is not all, the disk has failed.
+    fn write_onto_disk(&mut self, bytes: &[u8]) -> usize {
+        let mut written = 0;
+        while written < bytes.len() {
+            let Destination::Disk(Some(log)) = &self.destination else { break };
+            match log.file.write_at(&bytes[written..], self.len) {
+                Ok(count) if count > 0 => {
+                    written += count;
+                    self.stored(count);
+                }
+                Ok(_) => {
+                    self.fail(Errno::IO);
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.fail(errno_of(&error));
+                    break;
+                }
+            }
+        }
+        written
+    }
+
+    fn stored(&mut self, count: usize) {
+        if let Shortage::Since(_) = self.shortage {
+            self.shortage = Shortage::None;
+        }
+        self.len += count as u64;
+        self.fit();
+    }
+
     fn is_patient(&mut self, now_ms: u64) -> bool {
         match self.shortage {
             Shortage::None => self.shortage = Shortage::Since(now_ms),
@@ -323,19 +376,22 @@ impl Writer {
             // A pipe that cannot be read is at its end.
             Ok(_) | Err(_) => return Pulled::End,
         };
+        self.keep_in_memory(&chunk[..count], stream, now_ms);
+        Pulled::Bytes(count)
+    }
+
+    fn keep_in_memory(&mut self, bytes: &[u8], stream: Stream, now_ms: u64) {
         self.stamps.begin_in_memory(self.len, stream, now_ms);
-        self.len += count as u64;
+        self.len += bytes.len() as u64;
         match self.final_len {
             // The bytes in memory are the end of the output; late output must not push them out.
             Some(final_len) if self.gone.failed.start < final_len => {
                 self.gone.late = final_len..self.len;
             }
             _ => {
-                let bytes = &chunk[..count];
                 self.gone.failed.end = self.shared.memory.append(bytes, self.keep_from);
             }
         }
-        Pulled::Bytes(count)
     }
 
     /// Marks as gone what does not fit, in the region that still grows.

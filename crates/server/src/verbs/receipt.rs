@@ -33,6 +33,7 @@ pub async fn receipt(app: &App, process: &Process) -> Result<Receipt, Error> {
     Ok(Receipt {
         process: to_wire::process(process, &snapshot),
         env_names: spec.env_names.iter().map(name).collect(),
+        secret_names: spec.secret_names.clone(),
         enforcement: spec.enforcement.map(to_wire::enforcement),
         stop: to_wire::stop_policy(spec.stop),
         limits: spec.limits.map(to_wire::limits),

@@ -25,9 +25,11 @@ pub(super) fn page(receipt: &Receipt, zone: Zone) -> String {
         ("command", format::command(process)),
         ("directory", format::one_line(&process.cwd)),
         ("variables", variables(&receipt.env_names)),
-        ("sandbox", sandbox(receipt)),
-        ("stop", stop(&receipt.stop)),
     ]);
+    if !receipt.secret_names.is_empty() {
+        rows.push(("secrets", format::one_line(&receipt.secret_names.join(", "))));
+    }
+    rows.extend([("sandbox", sandbox(receipt)), ("stop", stop(&receipt.stop))]);
     rows.extend(limits(receipt.limits.as_ref()));
     rows.extend(super::limit_rows(process));
     rows.push(("started", zone.milliseconds(process.started_unix_ns)));
@@ -90,6 +92,9 @@ fn ending_rows(ending: &Ending, zone: Zone) -> Vec<Row> {
     rows.extend(at("ended", times.ended_unix_ns));
     rows.push(("ending", format::ending(ending)));
     rows.push(("output", format::count(ending.final_len, "byte", "bytes")));
+    if ending.masked > 0 {
+        rows.push(("masked", format::count(ending.masked, "secret", "secrets")));
+    }
     rows
 }
 

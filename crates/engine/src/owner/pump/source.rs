@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -18,7 +17,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::STEP;
-use crate::clock::{after_waiters, unix_ms};
+use super::sink::Sink;
+use crate::clock::after_waiters;
 
 /// One open end of a command's output.
 #[derive(Debug)]
@@ -84,18 +84,14 @@ impl OutputEnd {
     }
 
     /// Stores one step of what is ready. `Pending` has always registered the waker.
-    pub(super) fn poll_pull(
-        &mut self,
-        writer: &mut Writer,
-        context: &mut Context<'_>,
-    ) -> Poll<Pulled> {
+    pub(super) fn poll_pull(&mut self, sink: &mut Sink, context: &mut Context<'_>) -> Poll<Pulled> {
         loop {
             let mut ready = match self.end.poll_read_ready(context) {
                 Poll::Ready(Ok(ready)) => ready,
                 // The runtime is shutting down, and with it this owner.
                 Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
             };
-            match pull(self.end.get_ref(), &self.kind, self.stream, writer, STEP) {
+            match pull(self.end.get_ref(), &self.kind, self.stream, sink, STEP) {
                 Pulled::Nothing => ready.clear_ready(),
                 pulled => return Poll::Ready(pulled),
             }
@@ -106,15 +102,15 @@ impl OutputEnd {
     /// is at its end.
     pub(super) fn pass(
         &self,
-        writer: &mut Writer,
+        sink: &mut Sink,
         stored: &mut impl FnMut(&mut Writer),
     ) -> (usize, bool) {
         let (mut moved, mut left) = (0, None);
         loop {
             let most = left.unwrap_or(STEP).max(1);
-            match pull(self.end.get_ref(), &self.kind, self.stream, writer, most) {
+            match pull(self.end.get_ref(), &self.kind, self.stream, sink, most) {
                 Pulled::Bytes(count) => {
-                    stored(writer);
+                    stored(&mut sink.writer);
                     moved += count;
                     left = match left {
                         // Asked only now: usually nothing was ready.
@@ -190,18 +186,32 @@ impl AsFd for OutputEnd {
     }
 }
 
-fn pull(end: &Entered, kind: &EndKind, stream: Stream, writer: &mut Writer, most: usize) -> Pulled {
+/// At its end, what was held back is stored first, as a step of its own.
+fn pull(end: &Entered, kind: &EndKind, stream: Stream, sink: &mut Sink, most: usize) -> Pulled {
+    match pull_bytes(end, kind, stream, sink, most) {
+        Pulled::End => sink.close(stream),
+        pulled => pulled,
+    }
+}
+
+fn pull_bytes(
+    end: &Entered,
+    kind: &EndKind,
+    stream: Stream,
+    sink: &mut Sink,
+    most: usize,
+) -> Pulled {
     let EndKind::Pty { read, write, .. } = kind else {
-        return writer.pull(end, stream, most, now_ms());
+        return sink.pull(end, stream, most);
     };
     // What an earlier step could not store is still in the pipe, and comes first.
-    match writer.pull(read, stream, most, now_ms()) {
+    match sink.pull(read, stream, most) {
         Pulled::Nothing | Pulled::End => {}
         pulled => return pulled,
     }
     match gather(end, write, most.min(USUAL_PIPE)) {
         Ok(0) => Pulled::End,
-        Ok(gathered) => writer.pull(read, stream, gathered, now_ms()),
+        Ok(gathered) => sink.pull(read, stream, gathered),
         Err(Errno::AGAIN) => Pulled::Nothing,
         // A pty that cannot be read is at its end.
         Err(_) => Pulled::End,
@@ -222,8 +232,4 @@ fn gather(pty: &Entered, pipe: &Entered, most: usize) -> Result<usize, Errno> {
         }
     }
     Ok(gathered)
-}
-
-fn now_ms() -> u64 {
-    unix_ms(SystemTime::now())
 }

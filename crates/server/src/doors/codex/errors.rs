@@ -93,7 +93,11 @@ impl Api {
                 not_in_path(program, launch, door)
             }
             StartError::Spawn(error) => error.errno().to_string(),
-            StartError::Launch(LaunchError::EnvName { .. } | LaunchError::Input { .. })
+            StartError::Launch(
+                LaunchError::EnvName { .. }
+                | LaunchError::SecretTwice { .. }
+                | LaunchError::Input { .. },
+            )
             | StartError::KeyConflict { .. }
             | StartError::NameTaken { .. }
             | StartError::Resources(_)
