@@ -5,11 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use lastbyte_testkit::eventually;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
 use crate::daemon::Daemon;
 use crate::harness::{Finished, Fixture, finish, start};
+use crate::take_over::{ending, kill_worker};
 
 const VALUE: &str = "correct-horse-battery";
 
@@ -23,18 +22,6 @@ fn started(daemon: &Daemon, arguments: &[&str]) -> String {
     let Finished { code, stdout, stderr } = with_token(start, VALUE);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     stdout.trim().to_owned()
-}
-
-fn kill_worker(daemon: &Daemon) {
-    let worker = daemon.worker();
-    kill_process(Pid::from_raw(worker.cast_signed()).unwrap(), Signal::KILL).unwrap();
-    daemon.result(&["ps"]);
-    assert_ne!(daemon.worker(), worker);
-}
-
-fn ending(daemon: &Daemon, id: &str) -> Value {
-    let process: Value = serde_json::from_str(&daemon.result(&["show", "--json", id])).unwrap();
-    process["ending"].clone()
 }
 
 #[test]
@@ -149,24 +136,25 @@ fn the_value_is_nowhere_but_in_the_command() {
 #[test]
 fn a_kill_of_the_worker_neither_loses_nor_unmasks_anything() {
     let daemon = Daemon::start();
-    let script = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); echo \"$i $TOKEN.\"; \
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo \"$i $TOKEN.\"; \
                   printf '%s' correct-; printf '\\033[31m%s\\n' horse-battery; done; \
                   printf correct-horse";
     let line = |number| format!("{number} ***TOKEN***.\n***TOKEN***\n");
-    let want: String = (1..=4000).map(line).collect::<String>() + "correct-horse";
+    let want: String = (1..=20_000).map(line).collect::<String>() + "correct-horse";
     for options in [&["--split"][..], &["--tty", "24x80"]] {
         let id = started(&daemon, &[&["--secret", "TOKEN"], options, &[script]].concat());
-        for _ in 0..3 {
+        for kill in 0..3 {
             let before = daemon.result(&["logs", &id]).len();
             let grown = || daemon.result(&["logs", &id]).len() > before;
             eventually("more output", || grown() || !ending(&daemon, &id).is_null());
+            assert!(kill > 0 || ending(&daemon, &id).is_null(), "it has ended before it is killed");
             kill_worker(&daemon);
         }
         assert_eq!(daemon.finish(&["wait", &id]).code, Some(0));
         let raw = daemon.result(&["logs", &id]).replace('\r', "");
         assert!(raw == want, "{} bytes instead of {}", raw.len(), want.len());
         let ending = ending(&daemon, &id);
-        assert_eq!(ending["masked"], 8000, "{ending}");
+        assert_eq!(ending["masked"], 40_000, "{ending}");
         assert_eq!(ending["kept"]["kind"], "whole");
     }
 }

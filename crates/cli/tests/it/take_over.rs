@@ -16,14 +16,14 @@ fn kill(pid: i32, signal: Signal) {
 }
 
 /// Kills the worker and waits until the next one answers.
-fn kill_worker(daemon: &Daemon) {
+pub(crate) fn kill_worker(daemon: &Daemon) {
     let worker = daemon.worker();
     kill(worker.cast_signed(), Signal::KILL);
     daemon.result(&["ps"]);
     assert_ne!(daemon.worker(), worker);
 }
 
-fn ending(daemon: &Daemon, id: &str) -> Value {
+pub(crate) fn ending(daemon: &Daemon, id: &str) -> Value {
     let process: Value = serde_json::from_str(&daemon.result(&["show", "--json", id])).unwrap();
     process["ending"].clone()
 }
