@@ -37,8 +37,8 @@ pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
-    DrainRule, EnvEdit, Key, Launch, Limits, Name, OnQuota, OnTimeout, Program, Session, Spec,
-    Stdin, Streams, Timeouts, Touches,
+    DrainRule, EnvEdit, Key, Launch, Limits, Name, NameUnique, OnQuota, OnTimeout, Program,
+    Session, Spec, Stdin, Streams, Timeouts, Touches,
 };
 pub use owner::holds::Hold;
 pub use owner::owner_end::{Delivery, ResizeError, SignalError};

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::gates::Gate;
 use super::key_conflict::Difference;
-use super::process_map::Keyed;
+use super::process_map::{Keyed, TakenName};
 use super::{Engine, Inner};
 use crate::Id;
 use crate::engine::in_flight::Ongoing;
@@ -219,7 +219,7 @@ struct Starting {
     /// Released with this, unless something was started under it: then it can be tried again.
     key: Option<Key>,
     /// Released with this: from then on its process has it.
-    name: Option<Name>,
+    name: Option<TakenName>,
     _in_flight: Ongoing,
 }
 
@@ -256,15 +256,17 @@ impl Inner {
         if processes.closed {
             return Err(StartError::Closed);
         }
-        if let Some(name) = launch.name.clone() {
-            let taken = processes.take_name(&name);
-            taken.map_err(|id| StartError::NameTaken { name, id })?;
+        let name = launch.name.clone().map(|name| TakenName { name, within: launch.name_within() });
+        if let Some(taken) = &name {
+            let name = || taken.name.clone();
+            let free = processes.take_name(taken);
+            free.map_err(|id| StartError::NameTaken { name: name(), id })?;
         }
         if let Some((key, (fingerprint, fields))) = key {
             let (fields, outcome) = (Some(fields), outcome.clone());
             processes.reserve(key, Keyed { fingerprint, fields, outcome });
         }
-        let (inner, key, name) = (Arc::clone(self), launch.key.clone(), launch.name.clone());
+        let (inner, key) = (Arc::clone(self), launch.key.clone());
         Ok(Reserved::Ours(Starting { inner, key, name, _in_flight: self.starting.begin() }))
     }
 
