@@ -257,6 +257,9 @@ async fn no_query_body_or_header_widens_a_token_of_a_session() {
     assert_eq!((&health["running"], &health["processes"]), (&json!(0), &json!(0)));
     let public = server.send(Who::Nobody, ("GET", "/healthz", Value::Null), &[]).await.json();
     assert_eq!(public.get("processes"), None);
+    let kill = format!("/api/v0/processes/{}/signal", server.process);
+    let killed = ("POST", kill.as_str(), json!({ "signal": "kill" }));
+    assert_eq!(server.send(Who::Other, killed, &chat).await.status, 404);
     let elsewhere = json!({ "command": argv("exit 0"), "session": "a" });
     let refused = server.send(Who::Other, ("POST", "/v1/processes", elsewhere), &[]).await;
     assert_eq!((refused.status, refused.code().as_str()), (403, "session_token"));
