@@ -367,7 +367,7 @@ type WebSocket = tokio_tungstenite::WebSocketStream<TcpStream>;
 async fn upgraded(server: &Tokens, path: &str, token: Option<String>) -> Result<WebSocket, u16> {
     use tokio_tungstenite::tungstenite::client::IntoClientRequest;
     let mut request = format!("ws://localhost{path}").into_client_request().unwrap();
-    for token in token {
+    if let Some(token) = token {
         request.headers_mut().insert("authorization", token.parse().unwrap());
     }
     let stream = TcpStream::connect(server.address).await.unwrap();
