@@ -16,7 +16,7 @@ BELOW = re.compile(
     r"|stop|resize)"
 )
 OTHERS = re.compile(
-    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes)|/v1/processes/[^/]*"
+    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes|tokens)|/v1/processes/[^/]*"
 )
 # Schemathesis probes the server with these.
 PROBES = re.compile(r"/(schemathesis-probe[^/]*)?")

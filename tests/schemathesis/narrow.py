@@ -25,6 +25,8 @@ EXAMPLES = {
 # Operations that are left out, with the reason.
 EXCLUDED = {
     "shutDown": "it ends the server; asked once, after all others",
+    "createToken": "it gives access to the server",
+    "revokeToken": "it takes access to the server away",
     "upgrade": "it runs any program of the server's machine",
 }
 

@@ -18,6 +18,7 @@ mod shutdown;
 mod signal;
 mod start;
 mod stop;
+mod token;
 mod upgrade;
 mod wait;
 mod write;
@@ -57,6 +58,7 @@ enum Subcommand {
     Forget(forget::Args),
     Events(events::Args),
     Upgrade(upgrade::Args),
+    Token(token::Args),
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
     Config(config::Args),
@@ -129,6 +131,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Forget(args) => asking(forget::run(&args)),
         Subcommand::Events(args) => asking(events::run(&args)),
         Subcommand::Upgrade(args) => asking(upgrade::run(&args)),
+        Subcommand::Token(args) => asking(token::run(&args)),
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
         Subcommand::AppServer(args) => app_server::run(&args),
         Subcommand::Config(args) => config::run(&args),

@@ -105,6 +105,11 @@ pub(crate) fn refusal(address: &Address, status: StatusCode, body: &[u8]) -> Cli
     }
 }
 
+/// `/v1/tokens/{id}`.
+pub(crate) fn token_path(id: &str) -> String {
+    format!("/v1/tokens/{}", part(id))
+}
+
 /// `/v1/processes/{id}`, and something below it.
 pub(crate) fn process_path(id: &str, below: &str) -> String {
     format!("/v1/processes/{}{below}", part(id))

@@ -8,19 +8,20 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::outage::Outage;
-use crate::request::{ApiRequest, Retry, process_path};
+use crate::request::{ApiRequest, Retry, process_path, token_path};
 use crate::subscription::Subscription;
 use crate::wire::{
-    AttachQuery, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, ListAnswer,
-    ListQuery, ManyAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest, SearchAnswer,
-    SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer, StartRequest,
-    StopManyRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, UpgradeAnswer,
-    UpgradeRequest, View, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
-    WriteQuery,
+    AttachQuery, CreateTokenAnswer, CreateTokenRequest, EventsQuery, FollowQuery,
+    ForgetManyRequest, ForgetQuery, Health, ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery,
+    Process, Receipt, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest,
+    SignalRequest, StartAnswer, StartRequest, StopManyRequest, StopProof, StopRequest, Survivor,
+    TimesAnswer, TimesQuery, TokenList, UpgradeAnswer, UpgradeRequest, View, Wait, WaitAnswer,
+    WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
 const PROCESSES: &str = "/v1/processes";
+const TOKENS: &str = "/v1/tokens";
 
 impl Client {
     /// With a key it is sent again when a connection breaks: the same key is the same process. Without
@@ -206,6 +207,23 @@ impl Client {
     /// The server stops everything that it runs, and ends.
     pub async fn shutdown(&self) -> Result<(), ClientError> {
         self.answer(&ApiRequest::post("/v1/shutdown", Retry::Safe)).await.map(drop)
+    }
+
+    /// The only answer that has its secret.
+    pub async fn create_token(
+        &self,
+        request: &CreateTokenRequest,
+    ) -> Result<CreateTokenAnswer, ClientError> {
+        // Not repeated: it would be a second token.
+        self.value(&ApiRequest::post(TOKENS, Retry::Unsafe).json(request)?).await
+    }
+
+    pub async fn tokens(&self) -> Result<TokenList, ClientError> {
+        self.value(&ApiRequest::get(TOKENS)).await
+    }
+
+    pub async fn revoke_token(&self, id: &str) -> Result<(), ClientError> {
+        self.answer(&ApiRequest::delete(token_path(id))).await.map(drop)
     }
 
     /// Another worker, of this program, is about to serve.

@@ -47,8 +47,9 @@ pub struct Launch {
     pub session: Option<Session>,
     /// A start with the same key and the same launch is the same process.
     pub key: Option<Key>,
-    /// No other running process has it.
+    /// No other running process has it, or none of its session.
     pub name: Option<Name>,
+    pub name_unique: NameUnique,
     pub labels: BTreeMap<String, String>,
     /// Reported to readers of the feed after the ending.
     pub touches: Option<Touches>,
@@ -85,6 +86,14 @@ pub struct Spec {
     pub key: Option<Key>,
     pub name: Option<Name>,
     pub labels: BTreeMap<String, String>,
+}
+
+/// Among which running processes a name is unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameUnique {
+    OnServer,
+    /// Among those of its session: a client of one session does not hear of other sessions' names.
+    InSession,
 }
 
 /// The program and its arguments.
@@ -222,6 +231,7 @@ impl Launch {
             session: None,
             key: None,
             name: None,
+            name_unique: NameUnique::OnServer,
             labels: BTreeMap::new(),
             touches: None,
             outlives_server: true,
@@ -236,6 +246,14 @@ impl Launch {
     /// A program and its arguments.
     pub fn argv(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self::new(Program::Argv(argv.into_iter().map(Into::into).collect()))
+    }
+
+    /// The session that its name has to be unique in; `None` for all.
+    pub(crate) fn name_within(&self) -> Option<Session> {
+        match self.name_unique {
+            NameUnique::OnServer => None,
+            NameUnique::InSession => self.session.clone(),
+        }
     }
 
     pub(crate) fn limits(&self) -> Limits {

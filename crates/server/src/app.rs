@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::Body;
-use lastbyte_engine::{Engine, Id, Process};
+use lastbyte_engine::{Engine, Id, Process, Session};
 use lastbyte_wire::{Error, ErrorCode, KeeperHealth};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::doors::websocket::Messages;
-use crate::listen::Traffic;
 use crate::listen::body::collect;
+use crate::listen::{CreatedTokens, Scope, Traffic};
 use crate::{Answers, Limits, Sandboxing, to_wire};
 
 const KIB: usize = 1024;
@@ -71,6 +71,10 @@ pub struct App {
     /// Memory for messages of attached clients.
     pub(crate) messages: Messages,
     shutdown: Arc<Notify>,
+    /// What the client of a request may see and do.
+    pub(crate) scope: Scope,
+    /// `None` for a server whose tokens cannot be managed.
+    pub(crate) tokens: Option<Arc<CreatedTokens>>,
 }
 
 impl App {
@@ -88,6 +92,8 @@ impl App {
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
             messages: Messages::new(&limits),
             shutdown: Arc::new(Notify::new()),
+            scope: Scope::All,
+            tokens: None,
         }
     }
 
@@ -102,10 +108,31 @@ impl App {
         Self { sandboxing, ..self }
     }
 
-    /// The process with this id, written exactly so.
+    /// With the tokens that clients can create.
+    pub fn with_tokens(self, tokens: Arc<CreatedTokens>) -> Self {
+        Self { tokens: Some(tokens), ..self }
+    }
+
+    /// As a client with this scope sees it.
+    pub(crate) fn within(&self, scope: Scope) -> Self {
+        Self { scope, ..self.clone() }
+    }
+
+    /// The session that the client is bound to.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.scope.within()
+    }
+
+    /// The process with this id, written exactly so, if the client may see it.
     pub fn process(&self, id: &str) -> Option<Process> {
         let parsed = id.parse::<Id>().ok().filter(|parsed| parsed.to_string() == id);
-        parsed.and_then(|id| self.engine.get(id))
+        let process = parsed.and_then(|id| self.engine.get(id));
+        process.filter(|process| self.reaches(process))
+    }
+
+    /// Whether the client may see this process.
+    pub(crate) fn reaches(&self, process: &Process) -> bool {
+        self.session().is_none_or(|own| process.spec().session.as_ref() == Some(own))
     }
 
     /// Counts a request as waiting for as long as the permit lives.

@@ -7,7 +7,8 @@
 //!
 //! Nothing here knows a verb: it takes a router and hands it the admitted requests.
 //! `listener` and `unix` accept, `server` and `traffic` limit connections, `connection` speaks HTTP,
-//! `gate` calls the checks (`auth`, `confinement`, `host`, `origin`, `token`). `socket` has the
+//! `gate` calls the checks (`auth`, `confinement`, `host`, `origin`, `token`, `created_tokens`,
+//! `failed_tokens`), which give a request its `scope`. `socket` has the
 //! timeouts of a connection (`stall`, `half_closed`, `request_state`); `body`
 //! collects request bodies. Every limit is in [`Limits`](crate::Limits).
 
@@ -15,6 +16,8 @@ mod auth;
 pub mod body;
 mod confinement;
 mod connection;
+mod created_tokens;
+mod failed_tokens;
 mod gate;
 mod half_closed;
 mod host;
@@ -24,6 +27,7 @@ mod origin;
 mod peer;
 mod refusal;
 mod request_state;
+mod scope;
 mod server;
 mod socket;
 mod stage;
@@ -32,12 +36,14 @@ mod token;
 mod traffic;
 mod unix;
 
-pub use auth::Access;
+pub use auth::{AcceptedTokens, Access};
 pub use confinement::PeerConfinement;
+pub use created_tokens::CreatedTokens;
 pub use host::Hosts;
 pub use listener::{BindError, Listener, bind_tcp};
 pub use peer::Peer;
 pub use refusal::refusal;
+pub use scope::{Grant, Needs, Scope};
 pub use server::Server;
 pub use token::{Token, TokenError};
 pub(crate) use traffic::Kind;

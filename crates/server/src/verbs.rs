@@ -13,6 +13,7 @@ pub mod search;
 pub(crate) mod select;
 pub mod start;
 pub mod times;
+pub mod tokens;
 pub mod upgrade;
 pub mod wait;
 pub mod write;

@@ -77,6 +77,12 @@ codes! {
     SandboxedPeer = "sandboxed_peer": 403, 125;
     /// The request comes from a page of another site.
     CrossSite = "cross_site": 403, 125;
+    /// The token is read-only, and the request would change something.
+    ReadOnlyToken = "read_only_token": 403, 125;
+    /// The token is for one session, and the request is about another one or the whole server.
+    SessionToken = "session_token": 403, 125;
+    /// There is no token with this id.
+    TokenNotFound = "token_not_found": 404, 125;
     /// There is no process with this id or name.
     ProcessNotFound = "process_not_found": 404, 125;
     /// There is no such route.
@@ -103,6 +109,8 @@ codes! {
     StdinGap = "stdin_gap": 409, 125;
     /// The command does not read, and its input queue is full.
     StdinFull = "stdin_full": 429, 125;
+    /// Too many requests with a wrong token came from this address.
+    TooManyFailedTokens = "too_many_failed_tokens": 429, 125;
     /// The process has no terminal.
     NoTerminal = "no_terminal": 409, 125;
     /// The program cannot replace that of the server, or the server has no keeper to replace it.

@@ -23,6 +23,7 @@ mod secrets;
 mod select;
 mod start;
 mod times;
+mod tokens;
 mod verbs;
 mod wait;
 
@@ -49,6 +50,7 @@ pub use select::{
 };
 pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
 pub use times::{Stamp, TimesAnswer, TimesQuery};
+pub use tokens::{CreateTokenAnswer, CreateTokenRequest, TokenInfo, TokenList, TokenScope};
 pub use verbs::{
     Delivered, ForgetQuery, Health, HealthStatus, JournalHealth, KeeperHealth, Reach,
     ResizeRequest, Retention, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use crate::ErrorCode::{
     AmbiguousId, BadCwd, Failed, InvalidPattern, KeyConflict, NameTaken, NoTerminal, NotEnded,
     OutputHeld, ProcessExited, ProcessNotFound, ProgramNotFound, ProgramNotRunnable,
-    RangeNotSatisfiable, SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TooManyWaits,
-    UpgradeRefused,
+    RangeNotSatisfiable, SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TokenNotFound,
+    TooManyWaits, UpgradeRefused,
 };
 use crate::schema::completed;
 use crate::{
-    AttachQuery, ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health,
-    ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest, Root,
-    SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer,
-    StartRequest, StopManyRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery,
-    UpgradeAnswer, UpgradeRequest, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
-    WriteQuery, head,
+    AttachQuery, CreateTokenAnswer, CreateTokenRequest, ErrorBody, EventsQuery, FollowQuery,
+    ForgetManyRequest, ForgetQuery, Health, ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery,
+    Process, Receipt, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
+    SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest, StopProof,
+    StopRequest, Survivor, TimesAnswer, TimesQuery, TokenList, UpgradeAnswer, UpgradeRequest, Wait,
+    WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery, head,
 };
 use operation::{Field, Operation};
 
@@ -74,6 +74,16 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .body::<UpgradeRequest>()
             .json::<UpgradeAnswer>(202)
             .refused(&[UpgradeRefused]),
+        post("/v1/tokens", "createToken", "Create a token for TCP clients")
+            .body::<CreateTokenRequest>()
+            .json::<CreateTokenAnswer>(201)
+            .refused(&[Failed]),
+        get("/v1/tokens", "listTokens", "List the created tokens, without their secrets")
+            .json::<TokenList>(200),
+        delete("/v1/tokens/{token}", "revokeToken", "Revoke a token, also for open connections")
+            .token_id()
+            .empty(204)
+            .refused(&[TokenNotFound, Failed]),
         get("/v1/processes", "listProcesses", "List processes, newest first")
             .query::<ListQuery>()
             .json::<ListAnswer>(200),

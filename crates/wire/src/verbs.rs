@@ -159,8 +159,12 @@ pub struct Health {
     /// Of the process to signal or to wait for: the keeper, if there is one.
     pub pid: u32,
     pub started_unix_ns: u64,
-    pub processes: u64,
-    pub running: u64,
+    /// Of the session, for a token of one; absent without a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Of these, those that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<u64>,
     pub reach: Reach,
     /// Earlier versions of the server send neither this nor `journal`.
     #[serde(default)]

@@ -13,7 +13,9 @@ use lastbyte_engine::{
 };
 use lastbyte_keeper::Joined;
 use lastbyte_server::doors::codex;
-use lastbyte_server::listen::{Access, Hosts, Listener, Server, Token};
+use lastbyte_server::listen::{
+    AcceptedTokens, Access, CreatedTokens, Hosts, Listener, Server, Token,
+};
 use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
 use lastbyte_sys::resolve::check_folder;
 use tokio::runtime::Builder;
@@ -266,7 +268,12 @@ impl Args {
         let _preferring = oom::begin(engine.clone());
         let _watching = engine.journal_state().map(journal_watch::begin);
         let limits = Limits::within_descriptors(lastbyte_sys::descriptor_limit::own());
-        let mut app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
+        let tokens = match listeners.iter().find_map(Listener::created_tokens) {
+            Some(tokens) => Arc::clone(tokens),
+            None => Arc::new(CreatedTokens::open(state)?),
+        };
+        let app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
+        let mut app = app.with_tokens(tokens);
         if let Some((joined, kept_by, _)) = &kept {
             app = app.kept_by(Arc::clone(kept_by), joined.uptime());
         }
@@ -360,7 +367,9 @@ impl Args {
     /// What ports require, if there are any.
     fn access(&self, state: &Path, has_port: bool) -> anyhow::Result<Access> {
         Ok(if has_port && !self.no_auth {
-            Access::Token(Arc::new(Token::read_or_create(state)?))
+            let created = Arc::new(CreatedTokens::open(state)?);
+            let tokens = AcceptedTokens::new(Token::read_or_create(state)?).and(created);
+            Access::Token(Arc::new(tokens))
         } else {
             Access::Open
         })

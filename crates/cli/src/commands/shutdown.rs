@@ -61,8 +61,8 @@ async fn shut_down(client: &Client) -> anyhow::Result<(u32, String)> {
         Address::Tcp { .. } => None,
     };
     let done = match server {
-        Some(_) => format!("stopped the server (pid {pid}); {}", was_running(running)),
-        None => format!("the server (pid {pid}) is stopping; {}", was_running(running)),
+        Some(_) => format!("stopped the server (pid {pid}){}", was_running(running)),
+        None => format!("the server (pid {pid}) is stopping{}", was_running(running)),
     };
     let gone = async {
         client.shutdown().await?;
@@ -75,10 +75,12 @@ async fn shut_down(client: &Client) -> anyhow::Result<(u32, String)> {
     Ok((pid, done))
 }
 
-fn was_running(count: u64) -> String {
+/// The server does not tell it to a client without a token.
+fn was_running(count: Option<u64>) -> String {
     match count {
-        0 => "nothing was running".into(),
-        1 => "1 process was running".into(),
-        _ => format!("{count} processes were running"),
+        None => String::new(),
+        Some(0) => "; nothing was running".into(),
+        Some(1) => "; 1 process was running".into(),
+        Some(count) => format!("; {count} processes were running"),
     }
 }

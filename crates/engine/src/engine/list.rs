@@ -8,6 +8,8 @@ use crate::{Id, Process};
 /// Which processes to list; the default is all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
+    /// Only of this session, whatever `session` says: the bound of a client.
+    pub within: Option<Session>,
     pub session: Option<Session>,
     pub phase: Option<PhaseKind>,
     /// A label and its value.
@@ -45,12 +47,17 @@ pub struct Phases {
 }
 
 impl Engine {
-    /// How many processes are in each phase. Reads the phases after the lock on the map is
-    /// released.
+    /// How many processes are in each phase.
     pub fn phases(&self) -> Phases {
+        self.phases_within(None)
+    }
+
+    /// How many processes, of this session if one is given, are in each phase. Reads them after the lock on the map is
+    /// released.
+    pub fn phases_within(&self, within: Option<&Session>) -> Phases {
         let all: Vec<Process> = self.inner.processes().all().cloned().collect();
         let mut phases = Phases::default();
-        for process in all {
+        for process in all.iter().filter(|process| is_within(process, within)) {
             *phases.count_mut(process.phase()) += 1;
         }
         phases
@@ -76,10 +83,7 @@ impl Engine {
     ) -> Vec<(Process, Snapshot)> {
         let (mut listed, mut ended) = (Vec::new(), Vec::new());
         let processes = self.inner.processes();
-        let of_session = |process: &&Process| {
-            session.is_none_or(|session| process.spec().session.as_ref() == Some(session))
-        };
-        for process in processes.before(None).filter(of_session) {
+        for process in processes.before(None).filter(|process| is_within(process, session)) {
             if listed.len() == most {
                 break;
             }
@@ -94,14 +98,20 @@ impl Engine {
         listed
     }
 
-    /// The newest process with this name. Of all that have it, no other one can be running.
+    /// The newest process with this name.
     pub fn named(&self, name: &Name) -> Option<Process> {
-        self.inner.processes().named(name)
+        self.named_within(name, None)
     }
 
-    /// The ids of all processes, oldest first.
-    pub fn ids(&self) -> Vec<Id> {
-        self.inner.processes().all().map(Process::id).collect()
+    /// The same within a session, if one is given.
+    pub fn named_within(&self, name: &Name, within: Option<&Session>) -> Option<Process> {
+        self.inner.processes().named(name, within)
+    }
+
+    /// The ids of all processes, oldest first; with a session, of those in that one.
+    pub fn ids(&self, within: Option<&Session>) -> Vec<Id> {
+        let processes = self.inner.processes();
+        processes.all().filter(|process| is_within(process, within)).map(Process::id).collect()
     }
 
     /// The process that was started with this key.
@@ -111,12 +121,19 @@ impl Engine {
     }
 }
 
+/// Whether a process is of this session, if one is given.
+pub(super) fn is_within(process: &Process, within: Option<&Session>) -> bool {
+    within.is_none_or(|session| process.spec().session.as_ref() == Some(session))
+}
+
 impl Filter {
     /// Whether this process is one of them, as it was in this snapshot.
     pub fn takes(&self, process: &Process, snapshot: &Snapshot) -> bool {
         let spec = process.spec();
         let label = |(name, value): &(String, String)| spec.labels.get(name) == Some(value);
-        self.session.as_ref().is_none_or(|session| spec.session.as_ref() == Some(session))
+        let of = |session: &Session| spec.session.as_ref() == Some(session);
+        self.within.as_ref().is_none_or(of)
+            && self.session.as_ref().is_none_or(of)
             && self.phase.is_none_or(|phase| phase == PhaseKind::from(&snapshot.phase))
             && self.label.as_ref().is_none_or(label)
             && self.name.as_ref().is_none_or(|name| spec.name.as_ref() == Some(name))

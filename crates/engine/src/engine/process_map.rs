@@ -6,6 +6,7 @@ use std::ops::Bound;
 
 use tokio::sync::watch;
 
+use super::list::is_within;
 use super::start::Outcome;
 use crate::engine::PhaseKind;
 use crate::journal::{FieldHashes, Fingerprint};
@@ -20,10 +21,17 @@ pub(super) struct ProcessMap {
     /// The processes that have a name.
     names: BTreeSet<(Name, Id)>,
     /// The names of starts under way.
-    starting_names: HashSet<Name>,
+    starting_names: HashSet<TakenName>,
     /// How many starts are under way, by session.
     starting: HashMap<Option<Session>, usize>,
     pub(super) closed: bool,
+}
+
+/// A name of a start under way, and the session that it has to be unique in; `None` for all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct TakenName {
+    pub(super) name: Name,
+    pub(super) within: Option<Session>,
 }
 
 /// A start with a key: what was launched, and its outcome once known.
@@ -103,25 +111,34 @@ impl ProcessMap {
         self.processes.insert(process.id(), process);
     }
 
-    /// The newest process with this name. Of all that have it, no other one can be running.
-    pub(super) fn named(&self, name: &Name) -> Option<Process> {
+    /// The newest process with this name, of this session if one is given.
+    pub(super) fn named(&self, name: &Name, within: Option<&Session>) -> Option<Process> {
+        self.all_named(name).find(|process| is_within(process, within))
+    }
+
+    /// Newest first.
+    fn all_named(&self, name: &Name) -> impl Iterator<Item = Process> {
         let (first, last) = (Id::from_number(0), Id::from_number(u128::MAX));
         let all = self.names.range((name.clone(), first)..=(name.clone(), last));
-        all.last().and_then(|(_, id)| self.get(*id))
+        all.rev().filter_map(|(_, id)| self.get(*id))
     }
 
     /// Takes a name for a start, or tells which process has it; `None` if that is being started.
-    pub(super) fn take_name(&mut self, name: &Name) -> Result<(), Option<Id>> {
-        let holder = self.named(name).filter(|holder| holder.phase() == PhaseKind::Running);
-        if let Some(holder) = holder {
-            return Err(Some(holder.id()));
+    /// A name that is taken within a session is compared with those of that session alone.
+    pub(super) fn take_name(&mut self, taken: &TakenName) -> Result<(), Option<Id>> {
+        let TakenName { name, within } = taken;
+        let runs = |holder: &Process| holder.phase() == PhaseKind::Running;
+        let own = |holder: &Process| runs(holder) && is_within(holder, within.as_ref());
+        let holder = self.all_named(name).find(own).map(|holder| holder.id());
+        if holder.is_some() {
+            return Err(holder);
         }
-        if self.starting_names.insert(name.clone()) { Ok(()) } else { Err(None) }
+        if self.starting_names.insert(taken.clone()) { Ok(()) } else { Err(None) }
     }
 
     /// The start is over: its process has the name, or nobody.
-    pub(super) fn release_name(&mut self, name: &Name) {
-        self.starting_names.remove(name);
+    pub(super) fn release_name(&mut self, taken: &TakenName) {
+        self.starting_names.remove(taken);
     }
 
     pub(super) fn keyed(&self, key: &Key) -> Option<Keyed> {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::caps::CapReached;
 use super::gates::Gate;
 use super::key_conflict::Difference;
-use super::process_map::Keyed;
+use super::process_map::{Keyed, TakenName};
 use super::{Engine, Inner};
 use crate::Id;
 use crate::engine::in_flight::Ongoing;
@@ -240,7 +240,7 @@ struct Starting {
     /// Released with this, unless something was started under it: then it can be tried again.
     key: Option<Key>,
     /// Released with this: from then on its process has it.
-    name: Option<Name>,
+    name: Option<TakenName>,
     /// The session in which it counts as under way; `None` once its process is in the map.
     counted: Option<InSession>,
     _in_flight: Ongoing,
@@ -284,9 +284,11 @@ impl Inner {
             return Err(StartError::Closed);
         }
         self.settings.caps.check(&processes, launch.session.as_ref())?;
-        if let Some(name) = launch.name.clone() {
-            let taken = processes.take_name(&name);
-            taken.map_err(|id| StartError::NameTaken { name, id })?;
+        let name = launch.name.clone().map(|name| TakenName { name, within: launch.name_within() });
+        if let Some(taken) = &name {
+            let name = || taken.name.clone();
+            let free = processes.take_name(taken);
+            free.map_err(|id| StartError::NameTaken { name: name(), id })?;
         }
         if let Some((key, (fingerprint, fields))) = key {
             let (fields, outcome) = (Some(fields), outcome.clone());
@@ -295,7 +297,7 @@ impl Inner {
         let counted = self.settings.caps.count_running();
         let counted = counted.then(|| InSession(launch.session.clone()));
         counted.iter().for_each(|InSession(session)| processes.start_begins(session.clone()));
-        let (inner, key, name) = (Arc::clone(self), launch.key.clone(), launch.name.clone());
+        let (inner, key) = (Arc::clone(self), launch.key.clone());
         let _in_flight = self.starting.begin();
         Ok(Reserved::Ours(Starting { inner, key, name, counted, _in_flight }))
     }

@@ -152,6 +152,8 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         session,
         key: _, // what it is looked up by
         name,
+        // Only decides what the name is compared with.
+        name_unique: _,
         labels,
         touches: _,         // what is told afterwards, and changes nothing of the command
         outlives_server: _, // whose it is, not what

@@ -1,23 +1,73 @@
 //! Which clients are let in.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::{HeaderMap, Method, header, request};
 use lastbyte_wire::{Error, ErrorCode};
 use rustix::process::geteuid;
 
 use super::confinement::PeerConfinement;
+use super::created_tokens::CreatedTokens;
+use super::failed_tokens::{FailedTokens, WINDOW};
 use super::gate::Admitted;
 use super::peer::Peer;
+use super::scope::Grant;
 use super::token::Token;
 
 /// What a TCP listener requires of its clients. A unix socket is for this user and root alone.
 #[derive(Debug, Clone)]
 pub enum Access {
     /// `Authorization: Bearer TOKEN` on everything but `GET /healthz`.
-    Token(Arc<Token>),
+    Token(Arc<AcceptedTokens>),
     /// Nothing: every client that can connect is let in.
     Open,
+}
+
+/// The tokens that a listener accepts.
+#[derive(Debug)]
+pub struct AcceptedTokens {
+    own: Token,
+    created: Option<Arc<CreatedTokens>>,
+    failed: FailedTokens,
+}
+
+impl AcceptedTokens {
+    /// The server's own alone.
+    pub fn new(own: Token) -> Self {
+        Self { own, created: None, failed: FailedTokens::default() }
+    }
+
+    /// And those that were created.
+    pub fn and(self, created: Arc<CreatedTokens>) -> Self {
+        Self { created: Some(created), ..self }
+    }
+
+    /// Those that were created.
+    pub fn created(&self) -> Option<&Arc<CreatedTokens>> {
+        self.created.as_ref()
+    }
+
+    fn find(&self, given: &[u8]) -> Option<Grant> {
+        if self.own.is(given) {
+            return Some(Grant::all());
+        }
+        self.created.as_ref()?.find(given)
+    }
+
+    fn wrong(&self, peer: &Peer) -> Error {
+        let too_many = match peer {
+            Peer::Tcp(address) => self.failed.count(address.ip(), Instant::now()),
+            Peer::Unix { .. } => false,
+        };
+        if !too_many {
+            return unauthorized("wrong token");
+        }
+        let message = "too many requests with a wrong token came from this address";
+        let seconds = WINDOW.as_secs();
+        Error::new(ErrorCode::TooManyFailedTokens, message)
+            .hint(format!("use a right token, which is taken at once, or wait {seconds} seconds"))
+    }
 }
 
 /// The first check: what the kernel says of a unix peer.
@@ -67,19 +117,25 @@ fn check_uid(peer: &Peer, own: u32) -> Result<(), Error> {
 }
 
 /// The last check: the token, if one is required.
-pub(super) fn check_token(head: &request::Parts, access: &Access) -> Result<Admitted, Error> {
-    match access {
-        Access::Open => Ok(Admitted::Proved),
-        Access::Token(token) => match bearer(&head.headers) {
-            Some(given) if token.is(given) => Ok(Admitted::Proved),
-            _ if is_health(head) => Ok(Admitted::Public),
-            Some(_) => Err(unauthorized("wrong token")),
-            None => Err(unauthorized("missing token")),
-        },
+pub(super) fn check_token(
+    head: &request::Parts,
+    peer: &Peer,
+    access: &Access,
+) -> Result<Admitted, Error> {
+    let tokens = match access {
+        Access::Open => return Ok(Admitted::Proved(Grant::all())),
+        Access::Token(tokens) => tokens,
+    };
+    let given = bearer(&head.headers);
+    match given.and_then(|given| tokens.find(given)) {
+        Some(grant) => Ok(Admitted::Proved(grant)),
+        None if is_health(head) => Ok(Admitted::Public),
+        None if given.is_some() => Err(tokens.wrong(peer)),
+        None => Err(unauthorized("missing token")),
     }
 }
 
-fn unauthorized(message: &str) -> Error {
+pub(super) fn unauthorized(message: &str) -> Error {
     Error::new(ErrorCode::Unauthorized, message)
         .hint("send `Authorization: Bearer TOKEN`; the server prints the path of its token file at startup")
 }
@@ -132,7 +188,20 @@ mod tests {
         assert_eq!(check_uid(&Peer::Tcp(([127, 0, 0, 1], 1).into()), OURS), Ok(()));
     }
 
-    fn check(method: &str, path: &str, fields: &[&str]) -> Result<Admitted, ErrorCode> {
+    #[derive(Debug, PartialEq, Eq)]
+    enum As {
+        Proved,
+        Public,
+    }
+
+    fn admitted(admitted: Admitted) -> As {
+        match admitted {
+            Admitted::Proved(_) => As::Proved,
+            Admitted::Public => As::Public,
+        }
+    }
+
+    fn check(method: &str, path: &str, fields: &[&str]) -> Result<As, ErrorCode> {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::read_or_create(folder.path()).unwrap();
         let text = std::fs::read_to_string(Token::file_in(folder.path())).unwrap();
@@ -141,14 +210,16 @@ mod tests {
             request = request.header("authorization", field.replace("TOKEN", text.trim()));
         }
         let (head, ()) = request.body(()).unwrap().into_parts();
-        assert_eq!(check_token(&head, &Access::Open), Ok(Admitted::Proved));
-        check_token(&head, &Access::Token(Arc::new(token))).map_err(|error| error.code)
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        assert_eq!(check_token(&head, &peer, &Access::Open).map(admitted), Ok(As::Proved));
+        let access = Access::Token(Arc::new(AcceptedTokens::new(token)));
+        check_token(&head, &peer, &access).map(admitted).map_err(|error| error.code)
     }
 
     #[test]
     fn the_token_comes_through() {
         for field in ["Bearer TOKEN", "bearer TOKEN", "BEARER  TOKEN "] {
-            assert_eq!(check("POST", "/v1/processes", &[field]), Ok(Admitted::Proved), "{field}");
+            assert_eq!(check("POST", "/v1/processes", &[field]), Ok(As::Proved), "{field}");
         }
     }
 
@@ -171,9 +242,9 @@ mod tests {
 
     #[test]
     fn health_alone_needs_none() {
-        assert_eq!(check("GET", "/healthz", &[]), Ok(Admitted::Public));
-        assert_eq!(check("HEAD", "/healthz?x", &[]), Ok(Admitted::Public));
-        assert_eq!(check("GET", "/healthz", &["Bearer TOKEN"]), Ok(Admitted::Proved));
+        assert_eq!(check("GET", "/healthz", &[]), Ok(As::Public));
+        assert_eq!(check("HEAD", "/healthz?x", &[]), Ok(As::Public));
+        assert_eq!(check("GET", "/healthz", &["Bearer TOKEN"]), Ok(As::Proved));
         for (method, path) in [
             ("POST", "/healthz"),
             ("GET", "/healthz/"),

@@ -8,6 +8,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, header};
+use futures_util::StreamExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,12 +18,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower_service::Service;
 
-use super::auth::Access;
+use super::auth::{Access, unauthorized};
 use super::gate::{self, Admitted};
 use super::host::Hosts;
 use super::peer::Peer;
 use super::refusal::refusal;
 use super::request_state::RequestBody;
+use super::scope::Grant;
 use super::socket::Socket;
 use super::stage::{Stage, Stages, until};
 use super::traffic::{Slot, Traffic};
@@ -157,13 +159,19 @@ async fn answer(request: Request<RequestBody>, shared: &Shared, caller: Caller) 
     let admitted = gate::check(&head, &caller.peer, &shared.hosts, &caller.access);
     let response = match admitted {
         Ok(admitted) => {
-            if admitted == Admitted::Proved {
-                caller.slot.prove();
-            }
             head.extensions.insert(caller.peer);
-            let request = Request::from_parts(head, Body::new(body));
-            let Ok(response) = shared.router.clone().call(request).await;
-            response
+            let request = |head| Request::from_parts(head, Body::new(body));
+            match admitted {
+                Admitted::Proved(grant) => {
+                    caller.slot.prove();
+                    head.extensions.insert(grant.clone());
+                    while_granted(shared.router.clone().call(request(head)), grant).await
+                }
+                Admitted::Public => {
+                    let Ok(response) = shared.router.clone().call(request(head)).await;
+                    response
+                }
+            }
         }
         Err(error) => refusal(error),
     };
@@ -178,6 +186,28 @@ async fn answer(request: Request<RequestBody>, shared: &Shared, caller: Caller) 
         "request"
     );
     response
+}
+
+/// The answer, which ends early if the token is revoked or expires meanwhile.
+async fn while_granted(
+    answer: impl Future<Output = Result<Response<Body>, Infallible>>,
+    grant: Grant,
+) -> Response<Body> {
+    if grant.life.is_none() {
+        let Ok(response) = answer.await;
+        return response;
+    }
+    tokio::select! {
+        Ok(response) = answer => {
+            // One that is whole is sent whole.
+            if response.body().size_hint().exact().is_some() {
+                return response;
+            }
+            let over = Box::pin(grant.until_over());
+            response.map(|body| Body::from_stream(body.into_data_stream().take_until(over)))
+        }
+        () = grant.clone().until_over() => refusal(unauthorized("the token is no longer valid")),
+    }
 }
 
 /// A connection that ended badly is only worth a debug line.

@@ -7,12 +7,13 @@ use super::auth::{self, Access};
 use super::host::{self, Hosts};
 use super::origin;
 use super::peer::Peer;
+use super::scope::Grant;
 
 /// What an admitted request proves of its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Admitted {
-    /// Its client may use the server.
-    Proved,
+    /// Its client may use the server, within this scope.
+    Proved(Grant),
     /// It only asked for public information.
     Public,
 }
@@ -33,7 +34,7 @@ pub(super) fn check(
         Peer::Unix { .. } | Peer::Tcp(_) => host::check(head, hosts)?,
     };
     origin::check(&head.headers, asked_for.as_ref())?;
-    auth::check_token(head, access)
+    auth::check_token(head, peer, access)
 }
 
 #[cfg(test)]
@@ -44,13 +45,14 @@ mod tests {
     use lastbyte_wire::ErrorCode;
     use rustix::process::geteuid;
 
-    use super::super::{PeerConfinement, Token};
+    use super::super::{AcceptedTokens, PeerConfinement, Token};
     use super::*;
 
     /// What a request that fails every check from this one on is refused for.
     fn refused_for(uid: u32, host: &str, origin: &str) -> ErrorCode {
         let folder = tempfile::tempdir().unwrap();
-        let token = Arc::new(Token::read_or_create(folder.path()).unwrap());
+        let token = Token::read_or_create(folder.path()).unwrap();
+        let token = Arc::new(AcceptedTokens::new(token));
         let request = Request::get("/").header("host", host).header("origin", origin);
         let (head, ()) = request.body(()).unwrap().into_parts();
         let peer = Peer::Unix { pid: None, uid, confinement: PeerConfinement::None };

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_sys::socket;
@@ -14,6 +15,7 @@ use tokio::net::TcpListener;
 
 use super::auth::Access;
 use super::confinement::OwnConfinement;
+use super::created_tokens::CreatedTokens;
 use super::peer::Peer;
 use super::socket::Stream;
 use super::unix::{OwnSocket, UnixError};
@@ -48,6 +50,14 @@ const BACKLOG: i32 = 1024;
 const PROBE_AFTER: Duration = Duration::from_secs(60);
 
 impl Listener {
+    /// The created tokens that it accepts.
+    pub fn created_tokens(&self) -> Option<&Arc<CreatedTokens>> {
+        match &self.access {
+            Access::Token(tokens) => tokens.created(),
+            Access::Open => None,
+        }
+    }
+
     /// A socket for this user and root, whose file goes with the listener. Must be called on a
     /// runtime.
     pub fn unix(path: &Path) -> Result<Self, BindError> {

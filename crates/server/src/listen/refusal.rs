@@ -1,5 +1,6 @@
 //! An error as an HTTP answer.
 
+use super::failed_tokens::WINDOW;
 use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -16,6 +17,9 @@ pub fn refusal(error: Error) -> Response<Body> {
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // The extension is for the counts of refusals.
     let mut response = (status, Extension(code), [kind], json).into_response();
+    if code == ErrorCode::TooManyFailedTokens {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(WINDOW.as_secs()));
+    }
     if code == ErrorCode::Unauthorized {
         let scheme = HeaderValue::from_static("Bearer");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);

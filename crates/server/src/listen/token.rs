@@ -106,11 +106,16 @@ impl Token {
 
     /// 256 bits from the kernel.
     fn random() -> io::Result<Self> {
-        let mut bytes = [0; 32];
-        // Up to 256 bytes come whole, once the kernel has gathered enough.
-        rustix::io::retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()))?;
-        Ok(Self(base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes)))
+        random_text().map(Self)
     }
+}
+
+/// 256 bits as text.
+pub(super) fn random_text() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    // Up to 256 bytes come whole, once the kernel has gathered enough.
+    rustix::io::retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()))?;
+    Ok(base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes))
 }
 
 impl fmt::Debug for Token {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lastbyte_engine::{Event, EventKind, Feed};
+use lastbyte_engine::{Event, EventKind, Feed, Session};
 use lastbyte_wire::{self as wire, Error, EventsQuery};
 
 use crate::{App, from_wire, to_wire};
@@ -15,6 +15,7 @@ pub struct Reading {
     seen: u64,
     gap: bool,
     only: EventsQuery,
+    within: Option<Session>,
 }
 
 /// What a reader gets.
@@ -48,7 +49,7 @@ impl Reading {
             Some(_) => (0, true),
             None => (feed.since(u64::MAX, 0).newest, false),
         };
-        Ok(Self { feed, seen, gap, only })
+        Ok(Self { feed, seen, gap, only, within: app.session().cloned() })
     }
 
     /// Waits until something comes.
@@ -62,13 +63,19 @@ impl Reading {
             let gap = (gap || batch.gap).then_some(Next::Gap);
             // A worker that has taken over knows the number of the newest event, but keeps none.
             self.seen = batch.events.last().map_or(batch.newest, |last| last.number);
-            let wanted = batch.events.iter().filter(|event| takes(&self.only, event));
+            let wanted = batch.events.iter().filter(|event| self.takes(event));
             let next: Vec<Next> =
                 gap.into_iter().chain(wanted.map(|event| self.told(event))).collect();
             if !next.is_empty() {
                 return next;
             }
         }
+    }
+
+    /// The bound comes first: no query widens it.
+    fn takes(&self, event: &Event) -> bool {
+        let is_own = |own: &Session| event.spec.session.as_ref() == Some(own);
+        self.within.as_ref().is_none_or(is_own) && takes(&self.only, event)
     }
 
     fn told(&self, event: &Arc<Event>) -> Next {

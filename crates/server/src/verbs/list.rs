@@ -10,8 +10,8 @@ const USUAL: u64 = 100;
 
 pub async fn list(app: &App, query: &ListQuery) -> Result<ListAnswer, Error> {
     let ListQuery { session, name, label, phase, failed, .. } = query;
-    let filter =
-        select::filter((session.as_ref(), name.as_ref()), label.as_deref(), *phase, *failed)?;
+    let named = (session.as_ref(), name.as_ref());
+    let filter = select::filter(app, named, label.as_deref(), *phase, *failed)?;
     let before = query.before.as_deref().map(before).transpose()?;
     let most = from_wire::count("limit", query.limit.unwrap_or(USUAL), ListQuery::MOST)?;
     let page = app.engine.list(&filter, before, most);

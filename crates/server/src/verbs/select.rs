@@ -30,7 +30,9 @@ impl<'a> Finder<'a> {
 
     pub(crate) fn find(&self, given: &str) -> Result<Process, Error> {
         if given == "last" {
-            let newest = self.app.engine.list(&Filter::default(), None, 1).processes.pop();
+            let within = self.app.session().cloned();
+            let all = Filter { within, ..Filter::default() };
+            let newest = self.app.engine.list(&all, None, 1).processes.pop();
             let none = || {
                 Error::new(ErrorCode::ProcessNotFound, "there are no processes yet")
                     .hint("start one with POST /v1/processes")
@@ -38,7 +40,8 @@ impl<'a> Finder<'a> {
             return newest.map(|(newest, _)| newest).ok_or_else(none);
         }
         let whole = self.app.process(given);
-        match whole.or_else(|| self.app.engine.named(&Name(given.into()))) {
+        let named = || self.app.engine.named_within(&Name(given.into()), self.app.session());
+        match whole.or_else(named) {
             Some(process) => Ok(process),
             None => self.find_by_part(given),
         }
@@ -60,8 +63,10 @@ impl<'a> Finder<'a> {
     }
 
     fn ids(&self) -> &[String] {
-        let all = || self.app.engine.ids().into_iter().rev().map(|id| id.to_string()).collect();
-        self.ids.get_or_init(all)
+        self.ids.get_or_init(|| {
+            let ids = self.app.engine.ids(self.app.session());
+            ids.into_iter().rev().map(|id| id.to_string()).collect()
+        })
     }
 }
 
@@ -99,7 +104,8 @@ impl Selected {
             return Err(invalid("nothing is selected")
                 .hint("give `ids`, a condition like `session`, or `\"all\": true`"));
         }
-        let filter = filter((session.as_ref(), name.as_ref()), label.as_deref(), *phase, *failed)?;
+        let named = (session.as_ref(), name.as_ref());
+        let filter = filter(app, named, label.as_deref(), *phase, *failed)?;
         let Some(ids) = ids else {
             let listed = app.engine.list(&filter, None, usize::MAX).processes;
             return Ok(Self(listed.into_iter().map(|(process, _)| Ok(process)).collect()));
@@ -127,14 +133,16 @@ impl Selected {
     }
 }
 
-/// The conditions of a selection or a list.
+/// The conditions of a selection or a list, within what the client may see.
 pub(crate) fn filter(
+    app: &App,
     (session, name): (Option<&String>, Option<&String>),
     label: Option<&str>,
     phase: Option<Phase>,
     failed: Option<bool>,
 ) -> Result<Filter, Error> {
     Ok(Filter {
+        within: app.session().cloned(),
         session: session.cloned().map(Session),
         phase: phase.map(phase_kind),
         label: label.map(list::label).transpose()?,

@@ -12,7 +12,8 @@ use crate::{App, from_wire, to_wire};
 pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Error> {
     let conditions = request.wait.as_ref().map(wait::Conditions::new).transpose()?;
     let shown = ReadRequest::whole_log(request.view.unwrap_or(View::HeadTail), request.max_bytes)?;
-    let launch = from_wire::launch(request, &app.sandboxing)?;
+    let mut launch = from_wire::launch(request, &app.sandboxing)?;
+    app.scope.bind(&mut launch)?;
     let permit = conditions.as_ref().map(|_| app.begin_wait()).transpose()?;
     let started = app.engine.start(launch).await;
     let started = started.map_err(|error| refusal::from_start(&error))?;

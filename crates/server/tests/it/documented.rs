@@ -31,7 +31,8 @@ pub(crate) fn check<B>(method: &str, path: &str, answer: &Response<B>) {
 
 /// Whether the path matches the template.
 fn is(template: &str, path: &str) -> bool {
-    let same = |(known, given): (&str, &str)| known == "{id}" || known == given;
+    let same =
+        |(known, given): (&str, &str)| known == "{id}" || known == "{token}" || known == given;
     template.split('/').count() == path.split('/').count()
         && template.split('/').zip(path.split('/')).all(same)
 }

@@ -144,7 +144,7 @@ pub(crate) fn argv(actions: &str) -> Vec<String> {
 }
 
 impl Client {
-    async fn over(stream: TcpStream) -> Self {
+    pub(crate) async fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);

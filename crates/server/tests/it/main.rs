@@ -11,3 +11,4 @@ mod http;
 mod listen;
 mod metrics;
 mod random;
+mod tokens;

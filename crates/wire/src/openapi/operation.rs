@@ -42,6 +42,14 @@ impl<'a> Operation<'a> {
         own
     }
 
+    /// Its path has the id of a token.
+    pub(super) fn token_id(mut self) -> Self {
+        let schema =
+            json!({ "type": "string", "minLength": 1, "description": "An id of a token." });
+        self.add_parameter(json!({ "name": "token", "in": "path", "required": true }), schema);
+        self
+    }
+
     /// It needs no token.
     pub(super) fn for_anybody(mut self) -> Self {
         self.document["security"] = json!([]);

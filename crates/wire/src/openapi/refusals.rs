@@ -8,12 +8,15 @@ use crate::ErrorCode;
 
 /// What any request can be refused for before a route is looked for. A head that is too large is
 /// answered by its status alone.
-pub(super) const OF_ALL: [ErrorCode; 10] = [
+pub(super) const OF_ALL: [ErrorCode; 13] = [
     ErrorCode::InvalidRequest,
     ErrorCode::Unauthorized,
     ErrorCode::ForbiddenPeer,
     ErrorCode::SandboxedPeer,
     ErrorCode::CrossSite,
+    ErrorCode::ReadOnlyToken,
+    ErrorCode::SessionToken,
+    ErrorCode::TooManyFailedTokens,
     ErrorCode::UnknownHost,
     ErrorCode::HeadTooLarge,
     ErrorCode::TooManyConnections,
@@ -57,11 +60,11 @@ mod tests {
         let own = [ErrorCode::NotEnded, ErrorCode::OutputHeld];
         let answers = answers(&[&OF_ALL[..], &own].concat());
         let statuses: Vec<_> = answers.keys().map(String::as_str).collect();
-        assert_eq!(statuses, ["400", "401", "403", "409", "421", "431", "503"]);
+        assert_eq!(statuses, ["400", "401", "403", "409", "421", "429", "431", "503"]);
         assert_eq!(answers["409"]["description"], "`not_ended`, `output_held`");
         assert_eq!(
             answers["403"]["description"],
-            "`forbidden_peer`, `sandboxed_peer`, `cross_site`"
+            "`forbidden_peer`, `sandboxed_peer`, `cross_site`, `read_only_token`, `session_token`"
         );
         assert_eq!(answers["431"], json!({ "description": "`head_too_large`" }));
     }

@@ -45,7 +45,13 @@ impl Report {
         let Health { pid, started_unix_ns, keeper, processes, retention, .. } = health;
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let uptime = now.saturating_sub(Duration::from_nanos(started_unix_ns));
-        Self { pid, uptime_s: uptime.as_secs(), keeper, processes, retention }
+        Self {
+            pid,
+            uptime_s: uptime.as_secs(),
+            keeper,
+            processes: processes.unwrap_or_default(),
+            retention,
+        }
     }
 }
 

@@ -34,6 +34,12 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, format!("Process {} not found.", quote(id)))
     }
 
+    /// The token does not allow it.
+    pub(super) fn forbidden(error: &Error) -> Self {
+        let refusal = Self::new(StatusCode::FORBIDDEN, "The token does not allow this request.");
+        refusal.code(error.code.as_str()).detail(&error.message)
+    }
+
     pub(super) fn code(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }
     }

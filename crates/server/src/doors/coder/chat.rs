@@ -8,6 +8,7 @@ use lastbyte_engine::{Process, Session};
 
 use super::json_in::repair;
 use crate::App;
+use crate::listen::Scope;
 
 const CHAT: &str = "coder-chat-id";
 const ANCESTORS: &str = "coder-ancestor-chat-ids";
@@ -25,6 +26,14 @@ impl Chat {
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let own = headers.get(CHAT).and_then(|value| chat_id(value.as_bytes()));
         Self { own, ancestors: headers.get(ANCESTORS).map(ancestors).unwrap_or_default() }
+    }
+
+    /// The session of a token is the chat of all its requests, whatever their headers say.
+    pub(super) fn new(headers: &HeaderMap, scope: &Scope) -> Self {
+        match scope {
+            Scope::All | Scope::ReadOnly => Self::from_headers(headers),
+            Scope::Session(Session(own)) => Self { own: Some(own.clone()), ancestors: Vec::new() },
+        }
     }
 
     pub(super) fn session(&self) -> Option<Session> {

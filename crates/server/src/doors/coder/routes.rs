@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use lastbyte_engine::Histogram;
@@ -17,6 +17,7 @@ use super::chat::Chat;
 use super::path::{Endpoint, MOUNT, ROUTES, WaitFor};
 use super::{list, output, signal, start};
 use crate::App;
+use crate::listen::{Grant, Needs};
 use crate::metrics::{Answered, waited};
 
 /// Everything below `/api/v0/processes`.
@@ -70,7 +71,12 @@ fn is_known(method: &Method) -> bool {
 
 async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request) -> Answer {
     let (head, body) = request.into_parts();
-    let chat = Chat::from_headers(&head.headers);
+    let Some(grant) = head.extensions.get::<Grant>() else {
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "Missing token."));
+    };
+    grant.scope.check(needs(endpoint)).map_err(|error| Refusal::forbidden(&error))?;
+    let app = &app.within(grant.scope.clone());
+    let chat = Chat::new(&head.headers, &grant.scope);
     let answer = match endpoint {
         Endpoint::Start => start::start(app, &chat, body).await,
         Endpoint::List => list::list(app, &chat),
@@ -80,6 +86,13 @@ async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request)
     };
     log(&head.method, head.uri.path(), &chat, answer.as_ref().err());
     answer
+}
+
+fn needs(endpoint: &Endpoint) -> Needs {
+    match endpoint {
+        Endpoint::Start | Endpoint::Signal(_) => Needs::Change,
+        Endpoint::List | Endpoint::Output(_) | Endpoint::Token(_) => Needs::Read,
+    }
 }
 
 /// In the log, with whom it was for.

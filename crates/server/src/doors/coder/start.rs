@@ -48,8 +48,10 @@ pub(super) async fn start(app: &App, chat: &Chat, body: Body) -> Answer {
             format!("{} is longer than {} bytes.", key.kind(), StartRequest::LONGEST_NAME);
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     }
-    let launch =
+    let mut launch =
         launch(request, chat).map_err(|error| failed(format!("start process: {error}")))?;
+    let bound = app.scope.bind(&mut launch);
+    bound.map_err(|error| Refusal::forbidden(&error))?;
     let sandbox = app.sandboxing.choose(None);
     let sandbox = sandbox.map_err(|way| failed(format!("start process: {way}")))?;
     let start = app.engine.start(Launch { sandbox, ..launch });
@@ -76,8 +78,8 @@ fn pending(app: &App, key: &RetryKey) -> Refusal {
 
 pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     let key = std::str::from_utf8(token).map(|token| Key(token.into())).ok();
-    let process = key.and_then(|key| app.engine.keyed(&key));
-    match process.filter(|process| chat.reaches(process)) {
+    let process = key.and_then(|key| app.engine.keyed(&app.scope.key(key)));
+    match process.filter(|process| app.reaches(process) && chat.reaches(process)) {
         Some(process) => ok(&StartAnswer::running(process.id().to_string(), true)),
         None => {
             let message = format!("Process token {} not found.", quote(token));

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lastbyte_engine::{Engine, Environment};
+use lastbyte_engine::{Engine, Environment, Session};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::errors::Fault;
@@ -43,6 +43,8 @@ pub struct Door {
     pub(super) settings: Arc<Settings>,
     open: watch::Sender<bool>,
     connections: Arc<Semaphore>,
+    /// The session of everything that a client starts, if it is bound to one.
+    pub(super) session: Option<Session>,
     /// The bound of messages that come over WebSockets.
     pub(super) messages: Messages,
 }
@@ -83,8 +85,14 @@ impl Door {
             settings: Arc::new(settings),
             open: watch::Sender::new(true),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)),
+            session: None,
             messages: Messages::new(&Limits::default()),
         }
+    }
+
+    /// For a client that is bound to this session.
+    pub(super) fn within(self, session: Option<Session>) -> Self {
+        Self { session, ..self }
     }
 
     /// Closes every connection as if its client had gone, and waits until they are closed.

@@ -73,6 +73,7 @@ impl CommandParams {
             // A client that reads slowly makes the command wait and loses nothing.
             on_quota: OnQuota::Block,
             sandbox: self.sandbox,
+            session: door.session.clone(),
             labels: BTreeMap::from([("door".into(), "codex".into())]),
             outlives_server: false,
             ..Launch::argv(self.argv)

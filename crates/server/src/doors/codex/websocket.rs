@@ -1,6 +1,6 @@
 //! Clients over HTTP: the routes, and a WebSocket with one message per text frame.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -19,6 +19,7 @@ use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
 use super::door::Door;
 use super::send_queue::{self, OutgoingMessages};
 use crate::doors::websocket::{self, WebSocket};
+use crate::listen::{Grant, Needs, refusal};
 
 /// For a server without other doors: every path becomes a WebSocket, except its health pages.
 pub fn router(door: Door) -> Router {
@@ -46,23 +47,29 @@ async fn refuse_browsers(request: Request, next: Next) -> Response {
 
 /// Needs a server that lets connections be upgraded.
 async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
+    let grant = request.extensions().get::<Grant>().cloned().unwrap_or_else(Grant::all);
+    if let Err(error) = grant.scope.check(Needs::Change) {
+        return refusal(error);
+    }
     let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let Some(permit) = door.connection_permit() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    tokio::spawn(serve(door, upgrade, permit));
+    let door = door.within(grant.scope.within().cloned());
+    tokio::spawn(serve(door, upgrade, grant, permit));
     response
 }
 
-async fn serve(door: Door, upgrade: OnUpgrade, permit: OwnedSemaphorePermit) {
+async fn serve(door: Door, upgrade: OnUpgrade, grant: Grant, permit: OwnedSemaphorePermit) {
     // A client that went away before it was upgraded has started nothing.
     let socket = websocket::open(upgrade, door.messages.clone(), MAX_MESSAGE_BYTES).await;
     let Some(socket) = socket else { return };
     let (sink, stream) = socket.split();
     let (send_queue, outgoing, progress) = send_queue::channel();
-    let mut connection = pin!(Connection::new(door, Frames(stream), send_queue, progress).run());
+    let frames = Frames { stream, over: Box::pin(grant.until_over()) };
+    let mut connection = pin!(Connection::new(door, frames, send_queue, progress).run());
     // On one task, as the socket demands. What is not written when the connection ends is dropped.
     tokio::select! {
         () = connection.as_mut() => {}
@@ -71,13 +78,21 @@ async fn serve(door: Door, upgrade: OnUpgrade, permit: OwnedSemaphorePermit) {
     drop(permit);
 }
 
-struct Frames(SplitStream<WebSocket>);
+struct Frames {
+    stream: SplitStream<WebSocket>,
+    /// The client's token is no longer valid.
+    over: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
 
 impl Incoming for Frames {
     /// Control frames are answered by the library; binary ones are ignored.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            match self.0.next().await?.ok()? {
+            let next = tokio::select! {
+                next = self.stream.next() => next,
+                () = self.over.as_mut() => return None,
+            };
+            match next?.ok()? {
                 Message::Text(text) => return Some(text.as_bytes().to_vec()),
                 Message::Close(_) => return None,
                 Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}

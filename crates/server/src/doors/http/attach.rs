@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use lastbyte_engine::Process;
@@ -18,12 +18,13 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::answer::{Answer, json_text};
-use super::input::{self, Target};
+use super::input::{self, Caller, Target};
 use crate::doors::websocket::{self, WebSocket};
 use crate::from_wire::invalid;
+use crate::listen::Grant;
+use crate::to_wire;
 use crate::verbs::follow::{Follower, Step};
 use crate::verbs::{control, write};
-use crate::{App, to_wire};
 
 /// A longer message is refused, and ends the connection.
 const MOST_MESSAGE_BYTES: usize = 1 << 20;
@@ -31,11 +32,12 @@ const MOST_MESSAGE_BYTES: usize = 1 << 20;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 pub(super) async fn attach_to_process(
-    State(app): State<App>,
+    Caller(app): Caller,
     Target(process): Target,
     mut request: Request,
 ) -> Answer {
     let query: AttachQuery = input::query(request.uri())?;
+    let grant = request.extensions().get::<Grant>().cloned();
     let permit = app.begin_wait()?;
     let follower = Follower::attached(&process, &query)?;
     let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
@@ -46,7 +48,12 @@ pub(super) async fn attach_to_process(
         let socket = websocket::open(upgrade, app.messages, MOST_MESSAGE_BYTES).await;
         // The client may have gone before.
         if let Some(socket) = socket {
-            serve(socket, process, follower, query.only_writer == Some(true)).await;
+            let over = grant.unwrap_or_else(Grant::all).until_over();
+            tokio::select! {
+                () = serve(socket, process, follower, query.only_writer == Some(true)) => {}
+                // The client is cut off in the middle of whatever it does.
+                () = over => {}
+            }
         }
         drop(permit);
     });

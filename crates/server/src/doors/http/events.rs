@@ -1,16 +1,15 @@
 //! `GET /v1/events`: the feed as server-sent events.
 
-use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use futures_util::stream;
 use lastbyte_wire::{EventsQuery, Gap};
 
 use super::answer::Answer;
-use super::{input, sse};
-use crate::App;
+use super::input::{self, Caller};
+use super::sse;
 use crate::verbs::events::{Next, Reading};
 
-pub(super) async fn read_events(State(app): State<App>, headers: HeaderMap, uri: Uri) -> Answer {
+pub(super) async fn read_events(Caller(app): Caller, headers: HeaderMap, uri: Uri) -> Answer {
     let mut query: EventsQuery = input::query(&uri)?;
     let permit = app.begin_wait()?;
     if let Some(last) = sse::last_event_id(&headers)? {

@@ -1,19 +1,18 @@
 //! `GET …/follow`: the output as server-sent events.
 
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::IntoResponse;
 use futures_util::stream;
 use lastbyte_wire::{Bytes, ErrorBody, FollowDropped, FollowOutput, follow_events as name};
 
 use super::answer::Answer;
-use super::input::{self, Target};
+use super::input::{self, Caller, Target};
 use super::sse;
+use crate::to_wire;
 use crate::verbs::follow::{FollowPlace, Follower, Part, Step};
-use crate::{App, to_wire};
 
 pub(super) async fn follow_output(
-    State(app): State<App>,
+    Caller(app): Caller,
     Target(process): Target,
     headers: HeaderMap,
     uri: Uri,

@@ -5,28 +5,71 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use lastbyte_engine::Process;
-use lastbyte_wire::Error;
+use lastbyte_wire::{Error, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use super::answer::Refusal;
 use crate::App;
 use crate::from_wire::invalid;
+use crate::listen::Grant;
 use crate::verbs::select::Finder;
+
+/// What the routes share. A handler gets at it only as its client may see it.
+#[derive(Debug, Clone)]
+pub(super) struct Routed(App);
+
+impl Routed {
+    pub(super) fn new(app: App) -> Self {
+        Self(app)
+    }
+}
+
+/// What all verbs take, as the client of the request sees it.
+pub(super) struct Caller(pub(super) App);
+
+impl FromRequestParts<Routed> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, routed: &Routed) -> Result<Self, Refusal> {
+        match parts.extensions.get::<Grant>() {
+            Some(grant) => Ok(Self(routed.0.within(grant.scope.clone()))),
+            None => Err(Refusal(Error::new(ErrorCode::Unauthorized, "missing token"))),
+        }
+    }
+}
+
+/// The same for a route that needs no token.
+pub(super) enum Anybody {
+    Caller(App),
+    Public(App),
+}
+
+impl FromRequestParts<Routed> for Anybody {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, routed: &Routed) -> Result<Self, Refusal> {
+        match parts.extensions.get::<Grant>() {
+            Some(grant) => Ok(Self::Caller(routed.0.within(grant.scope.clone()))),
+            None => Ok(Self::Public(routed.0.clone())),
+        }
+    }
+}
 
 /// The process that the path names.
 pub(super) struct Target(pub(super) Process);
 
-impl FromRequestParts<App> for Target {
+impl FromRequestParts<Routed> for Target {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let id = match Path::<String>::from_request_parts(parts, app).await {
+    async fn from_request_parts(parts: &mut Parts, routed: &Routed) -> Result<Self, Refusal> {
+        let Caller(app) = Caller::from_request_parts(parts, routed).await?;
+        let id = match Path::<String>::from_request_parts(parts, routed).await {
             Ok(Path(id)) => id,
             // What is no text is no id either. It follows `/v1/processes/`.
             Err(_) => parts.uri.path().split('/').nth(3).unwrap_or_default().to_owned(),
         };
-        Ok(Self(Finder::new(app).find(&id)?))
+        Ok(Self(Finder::new(&app).find(&id)?))
     }
 }
 

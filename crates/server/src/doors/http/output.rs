@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::fmt::Display;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{self, IntoHeaderName};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
@@ -14,13 +13,13 @@ use lastbyte_engine::{Process, Snapshot};
 use lastbyte_wire::{Error, ErrorCode, OutputQuery, View, head};
 
 use super::answer::{Answer, Refusal, after_a_wait, json_text, ok};
-use super::input::{self, Target};
+use super::input::{self, Caller, Target};
 use super::partial::{self, Wanted};
 use crate::verbs::read::{self, RawOutput};
 use crate::{App, to_wire};
 
 pub(super) async fn read_output(
-    State(app): State<App>,
+    Caller(app): Caller,
     Target(process): Target,
     headers: HeaderMap,
     uri: Uri,

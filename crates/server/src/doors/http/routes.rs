@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::handler::Handler;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode, Uri};
@@ -20,11 +20,12 @@ use lastbyte_wire::{
 use tokio::task::spawn_blocking;
 
 use super::answer::{Answer, Refusal, after_a_wait, json, ok};
-use super::input::Target;
+use super::input::{Anybody, Caller, Routed, Target};
 use super::{attach, events, follow, input, output};
+use crate::listen::{Grant, Needs};
 use crate::metrics::{Answered, page};
 use crate::verbs::refusal::broken;
-use crate::verbs::{control, list, receipt, search, start, times, upgrade, wait, write};
+use crate::verbs::{control, list, receipt, search, start, times, tokens, upgrade, wait, write};
 use crate::{App, to_wire};
 
 const PROCESSES: &str = "/v1/processes";
@@ -44,23 +45,27 @@ fn routes() -> Vec<Route> {
         Route::get("/v1/processes/{id}/output/search", search_output),
         Route::get("/v1/processes/{id}/output/times", tell_times),
         Route::get("/v1/processes/{id}/follow", follow::follow_output),
-        Route::get("/v1/processes/{id}/attach", attach::attach_to_process),
+        // Its client can write.
+        Route::get("/v1/processes/{id}/attach", attach::attach_to_process).needs(Needs::Change),
         Route::get("/v1/processes/{id}/survivors", list_survivors),
-        Route::post("/v1/processes/{id}/wait", wait_for_process).that_waits(),
+        Route::post("/v1/processes/{id}/wait", wait_for_process).that_waits().needs(Needs::Read),
         Route::post("/v1/processes/{id}/stdin", write_to_process),
         Route::post("/v1/processes/{id}/signal", signal_process),
         Route::post("/v1/processes/{id}/stop", stop_process).that_waits(),
         Route::post("/v1/processes/{id}/resize", resize_process),
-        Route::post("/v1/wait", wait_for_processes).that_waits(),
+        Route::post("/v1/wait", wait_for_processes).that_waits().needs(Needs::Read),
         Route::post("/v1/signal", signal_processes),
         Route::post("/v1/stop", stop_processes).that_waits(),
         Route::post("/v1/forget", forget_processes),
         Route::get("/v1/events", events::read_events),
-        Route::post("/v1/shutdown", shut_down),
-        Route::post("/v1/upgrade", upgrade_server).that_waits(),
+        Route::post("/v1/shutdown", shut_down).needs(Needs::Administer),
+        Route::post("/v1/upgrade", upgrade_server).that_waits().needs(Needs::Administer),
+        Route::post("/v1/tokens", create_token).needs(Needs::Administer),
+        Route::get("/v1/tokens", list_tokens).needs(Needs::Administer),
+        Route::delete("/v1/tokens/{token}", revoke_token).needs(Needs::Administer),
         Route::get("/openapi.json", tell_api),
         Route::get("/healthz", tell_health),
-        Route::get("/metrics", tell_metrics),
+        Route::get("/metrics", tell_metrics).needs(Needs::ReadServer),
     ]
 }
 
@@ -71,37 +76,38 @@ pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Everything that the native door offers.
 pub fn router(app: App) -> Router {
-    let add = |router: Router<App>, route: Route| {
-        let Route { method, path, answers, times } = route;
+    let add = |router: Router<Routed>, route: Route| {
+        let Route { method, path, needs, answers, times } = route;
         let answered = app.answers.route((method, path), times);
-        router.route(path, answers.route_layer(from_fn_with_state(answered, timed)))
+        router.route(path, answers.route_layer(from_fn_with_state((answered, needs), admitted)))
     };
     routes()
         .into_iter()
         .fold(Router::new(), add)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .with_state(app)
+        .with_state(Routed::new(app))
 }
 
 /// Made with its handler, so that the method it is known by is the one it answers to.
 struct Route {
     method: &'static str,
     path: &'static str,
-    answers: MethodRouter<App>,
+    needs: Needs,
+    answers: MethodRouter<Routed>,
     times: Option<Histogram>,
 }
 
 impl Route {
-    fn get<T: 'static>(path: &'static str, handler: impl Handler<T, App>) -> Self {
+    fn get<T: 'static>(path: &'static str, handler: impl Handler<T, Routed>) -> Self {
         Self::new("GET", path, routing::get(handler))
     }
 
-    fn post<T: 'static>(path: &'static str, handler: impl Handler<T, App>) -> Self {
+    fn post<T: 'static>(path: &'static str, handler: impl Handler<T, Routed>) -> Self {
         Self::new("POST", path, routing::post(handler))
     }
 
-    fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, App>) -> Self {
+    fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, Routed>) -> Self {
         Self::new("DELETE", path, routing::delete(handler))
     }
 
@@ -110,24 +116,35 @@ impl Route {
         Self { times: None, ..self }
     }
 
-    fn new(method: &'static str, path: &'static str, answers: MethodRouter<App>) -> Self {
-        Self { method, path, answers, times: Some(Histogram::default()) }
+    /// Other than that a GET reads and everything else changes something.
+    fn needs(self, needs: Needs) -> Self {
+        Self { needs, ..self }
+    }
+
+    fn new(method: &'static str, path: &'static str, answers: MethodRouter<Routed>) -> Self {
+        let needs = if method == "GET" { Needs::Read } else { Needs::Change };
+        Self { method, path, needs, answers, times: Some(Histogram::default()) }
     }
 }
 
-/// Notes how long a route took to the head of its answer.
-async fn timed(
-    State(answered): State<Arc<Answered>>,
+/// Refuses what the scope of the request does not allow. Notes how long a route took to the head of
+/// its answer.
+async fn admitted(
+    State((answered, needs)): State<(Arc<Answered>, Needs)>,
     request: Request,
     next: Next,
 ) -> Response<Body> {
     let asked = Instant::now();
-    let answer = next.run(request).await;
+    let scope = request.extensions().get::<Grant>().map(|grant| &grant.scope);
+    let answer = match scope.map_or(Ok(()), |scope| scope.check(needs)) {
+        Ok(()) => next.run(request).await,
+        Err(error) => Refusal(error).into_response(),
+    };
     answered.note(&answer, asked.elapsed());
     answer
 }
 
-async fn tell_metrics(State(app): State<App>) -> Answer {
+async fn tell_metrics(Caller(app): Caller) -> Answer {
     // Off the runtime: it looks at every process and at every descriptor.
     let text = spawn_blocking(move || page(&app)).await;
     let text = text.map_err(|_| broken("collecting the metrics"))?;
@@ -143,7 +160,7 @@ async fn tell_version() -> Answer {
     ok(&Root { name: "lastbyte".into(), version: env!("CARGO_PKG_VERSION").into() })
 }
 
-async fn start_process(State(app): State<App>, body: Body) -> Answer {
+async fn start_process(Caller(app): Caller, body: Body) -> Answer {
     let request: StartRequest = input::json(&app, body).await?;
     let started = start::start(&app, &request).await;
     let status = |attached| if attached { StatusCode::OK } else { StatusCode::CREATED };
@@ -152,7 +169,7 @@ async fn start_process(State(app): State<App>, body: Body) -> Answer {
     if request.wait.is_some() { after_a_wait(answer) } else { answer }
 }
 
-async fn list_processes(State(app): State<App>, uri: Uri) -> Answer {
+async fn list_processes(Caller(app): Caller, uri: Uri) -> Answer {
     ok(&list::list(&app, &input::query(&uri)?).await?)
 }
 
@@ -160,11 +177,11 @@ async fn show_process(Target(process): Target) -> Answer {
     ok(&list::show(&process))
 }
 
-async fn give_receipt(State(app): State<App>, Target(process): Target) -> Answer {
+async fn give_receipt(Caller(app): Caller, Target(process): Target) -> Answer {
     ok(&receipt::receipt(&app, &process).await?)
 }
 
-async fn search_output(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
+async fn search_output(Caller(app): Caller, Target(process): Target, uri: Uri) -> Answer {
     let query = input::query(&uri)?;
     ok(&search::search(&app, &process, &query).await?)
 }
@@ -177,7 +194,7 @@ async fn list_survivors(Target(process): Target) -> Answer {
     ok(&list::survivors(&process).await)
 }
 
-async fn forget_process(State(app): State<App>, Target(process): Target, uri: Uri) -> Answer {
+async fn forget_process(Caller(app): Caller, Target(process): Target, uri: Uri) -> Answer {
     let query: ForgetQuery = input::query(&uri)?;
     let forgotten = control::forget(&app, &process, &query).await.map_err(Refusal);
     let answer = forgotten.map(|()| StatusCode::NO_CONTENT.into_response());
@@ -185,13 +202,13 @@ async fn forget_process(State(app): State<App>, Target(process): Target, uri: Ur
     if query.stop == Some(true) { after_a_wait(answer) } else { answer }
 }
 
-async fn wait_for_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
+async fn wait_for_process(Caller(app): Caller, Target(process): Target, body: Body) -> Answer {
     let conditions = input::json(&app, body).await?;
     ok(&wait::wait(&app, &process, &conditions).await?)
 }
 
 async fn write_to_process(
-    State(app): State<App>,
+    Caller(app): Caller,
     Target(process): Target,
     uri: Uri,
     body: Body,
@@ -201,64 +218,83 @@ async fn write_to_process(
     ok(&write::write(&process, bytes.into(), &query).await?)
 }
 
-async fn signal_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
+async fn signal_process(Caller(app): Caller, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&control::signal(&process, &request).await?)
 }
 
-async fn stop_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
+async fn stop_process(Caller(app): Caller, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&control::stop(&process, &request).await?)
 }
 
-async fn wait_for_processes(State(app): State<App>, body: Body) -> Answer {
+async fn wait_for_processes(Caller(app): Caller, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&wait::wait_many(&app, &request).await?)
 }
 
-async fn signal_processes(State(app): State<App>, body: Body) -> Answer {
+async fn signal_processes(Caller(app): Caller, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&control::signal_many(&app, &request).await?)
 }
 
-async fn stop_processes(State(app): State<App>, body: Body) -> Answer {
+async fn stop_processes(Caller(app): Caller, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     ok(&control::stop_many(&app, &request).await?)
 }
 
-async fn forget_processes(State(app): State<App>, body: Body) -> Answer {
+async fn forget_processes(Caller(app): Caller, body: Body) -> Answer {
     let request: ForgetManyRequest = input::json(&app, body).await?;
     let answer = control::forget_many(&app, &request).await.map_err(Refusal);
     let answer = answer.map(|forgotten| json(StatusCode::OK, &forgotten));
     if request.stop == Some(true) { after_a_wait(answer) } else { answer }
 }
 
-async fn resize_process(State(app): State<App>, Target(process): Target, body: Body) -> Answer {
+async fn resize_process(Caller(app): Caller, Target(process): Target, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     control::resize(&process, &request).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shut_down(State(app): State<App>) -> StatusCode {
+async fn shut_down(Caller(app): Caller) -> StatusCode {
     app.ask_for_shutdown();
     StatusCode::ACCEPTED
 }
 
-async fn upgrade_server(State(app): State<App>, body: Body) -> Answer {
+async fn upgrade_server(Caller(app): Caller, body: Body) -> Answer {
     let request = input::json(&app, body).await?;
     Ok(json(StatusCode::ACCEPTED, &upgrade::upgrade(&app, &request).await?))
 }
 
-async fn tell_health(State(app): State<App>) -> Answer {
-    let phases = app.engine.phases();
+async fn create_token(Caller(app): Caller, body: Body) -> Answer {
+    let request = input::json(&app, body).await?;
+    Ok(json(StatusCode::CREATED, &tokens::create(&app, request).await?))
+}
+
+async fn list_tokens(Caller(app): Caller) -> Answer {
+    ok(&tokens::list(&app))
+}
+
+async fn revoke_token(Caller(app): Caller, Path(id): Path<String>) -> Answer {
+    tokens::revoke(&app, id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Without a token it tells nothing of processes.
+async fn tell_health(caller: Anybody) -> Answer {
+    let (app, is_public) = match caller {
+        Anybody::Caller(app) => (app, false),
+        Anybody::Public(app) => (app, true),
+    };
+    let phases = (!is_public).then(|| app.engine.phases_within(app.session()));
     let journal = to_wire::journal(app.engine.journal_now());
     let keeper = app.keeper_health();
     ok(&Health {
         version: env!("CARGO_PKG_VERSION").into(),
         pid: keeper.as_ref().map_or_else(std::process::id, |keeper| keeper.pid),
         started_unix_ns: to_wire::unix_ns(app.started),
-        running: phases.running,
-        processes: phases.all(),
+        running: phases.map(|phases| phases.running),
+        processes: phases.map(|phases| phases.all()),
         reach: to_wire::reach(app.engine.reach()),
         status: match journal {
             JournalHealth::Off | JournalHealth::Ok => HealthStatus::Ok,

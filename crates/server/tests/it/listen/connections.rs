@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_server::Limits;
-use lastbyte_server::listen::{Access, Token};
+use lastbyte_server::listen::{AcceptedTokens, Access, Token};
 use lastbyte_testkit::{PATIENCE, eventually};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -51,7 +51,7 @@ fn requests_without_a_token_do_not_protect_a_connection() {
     let state = tempfile::tempdir().unwrap();
     let token = Token::read_or_create(state.path()).unwrap();
     let limits = Limits { connections: 2, ..Limits::default() };
-    let fixture = Fixture::with(limits, Access::Token(Arc::new(token)));
+    let fixture = Fixture::with(limits, Access::Token(Arc::new(AcceptedTokens::new(token))));
     let mut strangers: Vec<_> = (0..2).map(|_| fixture.tcp()).collect();
     for stranger in &mut strangers {
         assert_eq!(stranger.get("/healthz", &[]).status, 200);

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use lastbyte_server::Limits;
-use lastbyte_server::listen::{Access, Token};
+use lastbyte_server::listen::{AcceptedTokens, Access, Token};
 use lastbyte_testkit::not_run;
 use rustix::process::{Uid, geteuid};
 
@@ -81,7 +81,8 @@ fn a_page_of_another_site_is_refused() {
 #[test]
 fn tcp_needs_the_token_and_the_unix_socket_does_not() {
     let state = tempfile::tempdir().unwrap();
-    let access = Access::Token(Arc::new(Token::read_or_create(state.path()).unwrap()));
+    let access =
+        Access::Token(Arc::new(AcceptedTokens::new(Token::read_or_create(state.path()).unwrap())));
     let token = fs::read_to_string(Token::file_in(state.path())).unwrap();
     let fixture = Fixture::with(Limits::default(), access);
     for fields in [vec![], vec!["Authorization: Bearer wrong"]] {
