@@ -18,7 +18,6 @@ use crate::owner::owner_end::OwnerEnd;
 use crate::owner::pump::Drained;
 use crate::process::ending::{Cause, Closing, End, Ending, Holders, LostWhy, Status, Times, Usage};
 use crate::tree::Reach;
-use crate::tree::Tree;
 
 /// The leader has exited and is not reaped, so that signals to its group are safe.
 #[derive(Debug)]
@@ -99,7 +98,7 @@ impl Draining {
             if core.pump.ended() { drained } else { drained.held_by(holders(&core).await) };
         let (status, usage) = match exited {
             Ok(exited) => {
-                let usage = exited.usage.map(|usage| usage_of(usage, &child, &core.tree));
+                let usage = exited.usage.map(|usage| usage_of(usage, &child, &core));
                 (exited.status.into(), usage)
             }
             Err(Lost) => (Status::Lost(LostWhy::TakenByOthers), None),
@@ -147,17 +146,19 @@ async fn holders(core: &Core) -> Holders {
 
 /// A child that shares its spawner's memory until exec starts with the spawner's peak, so its own
 /// is known only where it is higher, or where the tree's cgroup counts it. Nobody knows the peak of a
-/// spawner that died with its worker.
-fn usage_of(usage: lastbyte_sys::Usage, child: &Child, tree: &Tree) -> Usage {
+/// spawner that died with its worker. A tree with limits has a cgroup to itself, which knows better than
+/// the leader: it counts every process.
+fn usage_of(usage: lastbyte_sys::Usage, child: &Child, core: &Core) -> Usage {
     let lastbyte_sys::Usage { user, system, peak_memory } = usage;
+    let tree = &core.tree;
     let is_own = !child.is_taken_over() && lastbyte_sys::exceeds_own_peak(peak_memory);
     let own = is_own.then_some(peak_memory);
-    let peak_memory = own.or_else(|| tree.peak_memory());
-    Usage {
-        user,
-        system,
-        peak_memory,
-        oom_killed: tree.oom_killed(),
-        forks_refused: tree.forks_refused(),
+    let (oom_killed, forks_refused) = (tree.oom_killed(), tree.forks_refused());
+    if core.limits.is_none() {
+        let peak_memory = own.or_else(|| tree.peak_memory());
+        return Usage { user, system, peak_memory, oom_killed, forks_refused };
     }
+    let (user, system) = tree.cpu_time().unwrap_or((user, system));
+    let peak_memory = tree.peak_memory().or(own);
+    Usage { user, system, peak_memory, oom_killed, forks_refused }
 }
