@@ -176,8 +176,16 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_alone_is_a_binary_unit_as_in_docker() {
+        for (text, bytes) in [("1K", 1 << 10), ("1.5M", 3 << 19), ("2G", 2 << 30), ("1T", 1 << 40)]
+        {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_size_is_refused_with_what_is_accepted() {
-        for text in ["", "-1", "1 MiB", "MiB", "1mib", "1TiB", "1.2.3B", "."] {
+        for text in ["", "-1", "1 MiB", "MiB", "1mib", "1PiB", "1.2.3B", "."] {
             assert_eq!(parse_size(text), Err(SIZES.to_owned()), "{text:?}");
         }
         assert!(parse_quota("1KiB").is_err_and(|error| error.contains("at least 128 KiB")));

@@ -45,10 +45,10 @@ impl Controller {
 /// and so what it starts later, if it has to.
 pub fn enable_controllers() -> io::Result<()> {
     let own = own_folder().map_err(io::Error::other)?;
-    match enable_below(&own, &Controller::ALL) {
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => make_way(&own),
-        answer => answer,
+    if controllers_of(&own).is_empty() {
+        return Err(Errno::NOENT.into());
     }
+    if has_processes(&own)? { make_way(&own) } else { enable_below(&own, &Controller::ALL) }
 }
 
 /// The controllers that cgroups below our own can have, as far as it shows: it may still be refused.
@@ -98,10 +98,21 @@ fn make_way(own: &Path) -> io::Result<()> {
         _ => {}
     }
     enter(&server)?;
-    enable_below(own, &Controller::ALL).inspect_err(|_| {
+    let enabled = if has_processes(own)? {
+        Err(Errno::BUSY.into())
+    } else {
+        enable_below(own, &Controller::ALL)
+    };
+    enabled.inspect_err(|_| {
         // Another program is in our cgroup. It is left as it was.
         _ = enter(own).and_then(|()| fs::remove_dir(&server));
     })
+}
+
+/// Asked before anything is enabled: the kernel would enable some controllers in a cgroup with processes,
+/// and then permit no processes below it.
+fn has_processes(folder: &Path) -> io::Result<bool> {
+    Ok(!fs::read_to_string(folder.join("cgroup.procs"))?.trim().is_empty())
 }
 
 /// Moves this program.
