@@ -169,10 +169,14 @@ impl Masking {
     }
 
     /// Writes a checkpoint: what comes out of this stream from now on begins at this offset of the log.
-    fn note(&self, stream: Stream, log_len: u64) {
+    /// What came before it is not needed any more: only now, because the next program begins there.
+    fn note(&mut self, stream: Stream, log_len: u64) {
         let reached = [0, 1].map(|index| self.streams[index].reached);
         let checkpoint = Checkpoint { stream: stream as usize, log_len, reached };
         self.file.iter().for_each(|file| checkpoint::write(file, &checkpoint));
+        for Masked { staged, reached, .. } in &mut self.streams {
+            staged.give_back(reached.begin);
+        }
     }
 }
 
@@ -211,6 +215,5 @@ impl Masked {
         self.out.clear();
         let begin = self.pushed - self.masker.undecided() as u64;
         self.reached = Reached { begin, state: self.masker.state() };
-        self.staged.give_back(begin);
     }
 }
