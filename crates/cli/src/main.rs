@@ -38,7 +38,8 @@ use std::process::ExitCode;
 use lastbyte_keeper::Joined;
 
 fn main() -> ExitCode {
-    // First of all: the stand-in is a copy of this process.
+    // Before there is anything to hide, and before the stand-in, which is a copy of this process.
+    lastbyte_sys::core_dumps::forbid();
     let joined = match Joined::join_if_worker() {
         Ok(joined) => joined,
         Err(error) => {

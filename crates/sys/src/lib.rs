@@ -13,6 +13,7 @@ pub mod cgroup;
 mod child;
 pub mod child_exits;
 pub mod confine;
+pub mod core_dumps;
 pub mod descriptor_limit;
 pub mod file;
 mod leaders;

@@ -15,6 +15,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Signal;
 use crate::child::send;
+use crate::core_dumps;
+use crate::descriptor_limit::SoftAndHard;
 
 /// A started worker.
 #[derive(Debug)]
@@ -56,8 +58,11 @@ impl Worker {
         command.env(variable, CONTROL.to_string());
         let control = control.as_raw_fd();
         let score = oom_score.map(|score| score.to_string());
+        // The worker forbids its own core dumps, and then knows what its commands are to have.
+        let core_limits = core_dumps::for_children();
         let prepare = move || {
             score.as_deref().into_iter().for_each(set_oom_score);
+            core_limits.into_iter().for_each(set_core_limits);
             place_control(control)
         };
         // SAFETY: the closure makes system calls and uses only memory that was made before.
@@ -108,6 +113,13 @@ fn set_oom_score(score: &str) {
         // SAFETY: it was opened above, and nothing else has its number.
         unsafe { libc::close(file) };
     }
+}
+
+fn set_core_limits([soft, hard]: SoftAndHard) {
+    let limits = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
+    // It cannot fail: the hard limit is as it was.
+    // SAFETY: it reads the limits, which are live.
+    unsafe { libc::setrlimit64(libc::RLIMIT_CORE, &raw const limits) };
 }
 
 /// Puts the socket where the worker looks for it; everything else is closed on exec.

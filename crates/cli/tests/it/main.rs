@@ -14,6 +14,7 @@ mod colour;
 mod coming_from;
 mod completions;
 mod config;
+mod core_dumps;
 mod crash;
 mod daemon;
 mod deaths;

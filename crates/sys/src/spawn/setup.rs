@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::confine::Confining;
 use super::request::{Failure, Output, Request, Step};
+use crate::core_dumps;
 use crate::descriptor_limit::{self, SoftAndHard};
 use crate::own_signals;
 use crate::raw::{check, number, syscall};
@@ -28,6 +29,7 @@ pub(super) struct Setup<'a> {
     env: Vec<*const c_char>,
     streams: [BorrowedFd<'a>; 3],
     descriptors: Option<SoftAndHard>,
+    core_dumps: Option<SoftAndHard>,
     tag: Option<[(usize, SoftAndHard); 2]>,
     rlimits: [Option<(usize, SoftAndHard)>; 3],
     confining: Option<Confining<'a>>,
@@ -54,6 +56,7 @@ impl<'a> Setup<'a> {
             env: pointers(&request.env),
             streams,
             descriptors: descriptor_limit::for_children(),
+            core_dumps: core_dumps::for_children(),
             tag: request.tag.map(Tag::limits),
             rlimits: request.rlimits.for_child(),
             confining,
@@ -149,6 +152,9 @@ fn prepare(setup: &Setup<'_>) -> Result<(), Failure> {
     confining.map_or(Ok(()), Confining::mark)?;
     if let Some(limits) = setup.descriptors {
         set_limits(libc::RLIMIT_NOFILE as usize, limits)?;
+    }
+    if let Some(limits) = setup.core_dumps {
+        set_limits(libc::RLIMIT_CORE as usize, limits)?;
     }
     for (which, limits) in setup.rlimits.into_iter().flatten() {
         set_limits(which, limits)?;
