@@ -53,9 +53,9 @@ class Guard:
             raise Blocked("another command")
         if launch.get("cwd") not in (None, self._workdir):
             raise Blocked("another directory")
-        env = launch.get("env", {})
-        if isinstance(env, list) or isinstance(env, dict) and not set(env) <= set(narrow.VARIABLES):
-            raise Blocked("another environment")
+        for env in (launch.get("env", {}), launch.get("secrets", {})):
+            if isinstance(env, list) or isinstance(env, dict) and not set(env) <= set(narrow.VARIABLES):
+                raise Blocked("another environment")
 
 
 def parsed(body):

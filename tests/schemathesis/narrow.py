@@ -75,6 +75,11 @@ def narrow_start(start: dict, testchild: str, workdir: str):
         "properties": {name: {"type": ["string", "null"]} for name in VARIABLES},
         "additionalProperties": False,
     }
+    start["properties"]["secrets"] = {
+        "type": "object",
+        "properties": {name: {"type": "string", "minLength": 4} for name in VARIABLES},
+        "additionalProperties": False,
+    }
 
 
 def any_signal() -> str:

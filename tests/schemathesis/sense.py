@@ -5,10 +5,11 @@ import re
 from schemathesis.core.failures import Failure
 
 # Things this machine cannot do, and the syntax of patterns.
-CODES = ["sandbox_unavailable", "invalid_pattern"]
+CODES = ["sandbox_unavailable", "limit_unavailable", "invalid_pattern"]
 REASONS = [
     # Two members that contradict each other.
     r"cannot be combined",
+    r"is given more than once, at least once as a secret",
     r"need `view=lines`",
     r"`max_bytes` must be at most \d+ for this view",
     r"no condition to wait for",
@@ -16,6 +17,8 @@ REASONS = [
     # Whether something exists.
     r"lies past them",
     r"past the end",
+    # A secret is measured without terminal control.
+    r"is shorter than \d+ characters",
     # A limit in bytes; a schema counts characters.
     r"is longer than \d+ bytes",
     r"too many labels: at most \d+ labels with \d+ bytes in all",

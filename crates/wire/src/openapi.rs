@@ -10,10 +10,10 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::ErrorCode::{
-    AmbiguousId, BadCwd, Failed, InvalidPattern, KeyConflict, NameTaken, NoTerminal, NotEnded,
-    OutputHeld, ProcessExited, ProcessNotFound, ProgramNotFound, ProgramNotRunnable,
-    RangeNotSatisfiable, SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TokenNotFound,
-    TooManyWaits, UpgradeRefused,
+    AmbiguousId, BadCwd, CapReached, Failed, InvalidPattern, KeyConflict, LimitAboveCap,
+    LimitUnavailable, NameTaken, NoTerminal, NotEnded, OutputHeld, ProcessExited, ProcessNotFound,
+    ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable, StdinFull,
+    StdinGap, StdinNotOpen, TokenNotFound, TooManyWaits, UpgradeRefused,
 };
 use crate::schema::completed;
 use crate::{
@@ -92,6 +92,7 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .json::<StartAnswer>(200)
             .json::<StartAnswer>(201)
             .refused(&[InvalidPattern, KeyConflict, NameTaken, BadCwd, SandboxUnavailable])
+            .refused(&[LimitUnavailable, LimitAboveCap, CapReached])
             .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
         post("/v1/wait", "waitForProcesses", "Wait for any or all of several processes")
             .body::<WaitManyRequest>()

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub struct Secrets(pub BTreeMap<String, String>);
 
 impl Secrets {
-    /// In bytes.
+    /// In characters.
     pub const SHORTEST: usize = 4;
     pub const NAME_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
 

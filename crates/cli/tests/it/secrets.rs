@@ -53,7 +53,7 @@ fn what_cannot_be_a_secret_is_refused_without_its_value() {
     for (option, value, want) in [
         ("TOKEN=plain-text", VALUE, "a value must not be an argument"),
         ("MISSING", VALUE, "--secret MISSING: there is no such environment variable here"),
-        ("TOKEN", "abc", "the secret TOKEN is shorter than 4 bytes"),
+        ("TOKEN", "abc", "the secret TOKEN is shorter than 4 characters"),
         ("TO-KEN=@/dev/null", VALUE, "the name of a secret must be"),
         ("TOKEN=@/nowhere", VALUE, "--secret TOKEN: cannot read file /nowhere"),
     ] {

@@ -21,7 +21,7 @@ pub enum SecretError {
     )]
     Name { name: String },
     #[error(
-        "the secret {name} is shorter than {} bytes: it cannot be masked, because such short text is \
+        "the secret {name} is shorter than {} characters: it cannot be masked, because such short text is \
          also found elsewhere",
         Secret::SHORTEST
     )]
@@ -33,7 +33,7 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// In bytes, without terminal control.
+    /// In characters, without terminal control.
     pub const SHORTEST: usize = 4;
     pub const LONGEST: usize = 32 << 10;
     pub const LONGEST_NAME: usize = 64;
@@ -52,7 +52,8 @@ impl Secret {
         if value.len() > Self::LONGEST {
             return Err(SecretError::TooLong { name });
         }
-        if without_control(&value).len() < Self::SHORTEST {
+        let shown = without_control(&value);
+        if String::from_utf8_lossy(&shown).chars().count() < Self::SHORTEST {
             return Err(SecretError::TooShort { name });
         }
         Ok(Self { name, value })
