@@ -36,7 +36,7 @@ fn a_command_has_the_limit_that_lastbyte_was_started_with() {
         ("0", r#""$LASTBYTE" run "$COMMAND""#),
         ("8", background),
     ] {
-        let script = format!("ulimit -Sc {limit} && {}", way.replace("$COMMAND", "$COMMAND"));
+        let script = format!("ulimit -Sc {limit} && {way}");
         let mut command = fixture.shell(&script);
         command.env("COMMAND", read);
         let finished = finish(command);
