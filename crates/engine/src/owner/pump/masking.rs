@@ -6,6 +6,8 @@
 //! gets the same bytes, and skips those that the log has already.
 
 mod checkpoint;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::AsFd;
