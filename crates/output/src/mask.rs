@@ -2,7 +2,7 @@
 //!
 //! A secret is found by its value, wherever the stream was cut into chunks. Of the matches that begin
 //! first, the longest is taken, and the search goes on after it. Terminal control that stands between
-//! the bytes of a secret ([`control`]) does not hide it, and is replaced together with it. It is looked
+//! the bytes of a secret (`control`) does not hide it, and is replaced together with it. It is looked
 //! for in the bytes as they are as well, because a secret can look like terminal control.
 //!
 //! Bytes that may be the beginning of a secret are held back until they are one, or cannot be one any
