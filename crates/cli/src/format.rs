@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_client::wire::{
-    Cause, Ending, LimitKind, Process, Range, Sandbox, Status, TimeoutKind, Usage,
+    Cause, Ending, LimitKind, Process, Range, Sandbox, Status, StopVerb, TimeoutKind, Usage,
 };
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
@@ -183,7 +183,8 @@ fn cause(cause: &Cause) -> Option<&'static str> {
         // If it had to be killed, the status is SIGKILL.
         Cause::TimedOut { which: TimeoutKind::Wall, .. } => Some("timed out"),
         Cause::TimedOut { which: TimeoutKind::Idle, .. } => Some("timed out (idle)"),
-        Cause::Stopped { .. } => Some("stopped"),
+        Cause::Stopped { verb: StopVerb::Stop | StopVerb::Close, .. } => Some("stopped"),
+        Cause::Stopped { verb: StopVerb::Disconnect, .. } => Some("stopped: no client left"),
         Cause::Limit { which, .. } => Some(match which {
             LimitKind::Memory => "memory limit",
             LimitKind::Cpus => "cpus limit",

@@ -38,6 +38,7 @@ pub struct Launch {
     pub streams: Streams,
     pub timeouts: Timeouts,
     pub on_timeout: OnTimeout,
+    pub on_disconnect: OnDisconnect,
     pub stop: StopPolicy,
     pub drain: DrainRule,
     pub quota: Quota,
@@ -82,6 +83,7 @@ pub struct Spec {
     pub limits: Option<Limits>,
     /// What it and all its children may use; `None` without limits.
     pub resources: Option<Limited>,
+    pub on_disconnect: OnDisconnect,
     pub session: Option<Session>,
     pub key: Option<Key>,
     pub name: Option<Name>,
@@ -169,6 +171,16 @@ pub enum OnTimeout {
     Background,
 }
 
+/// What to do with a command whose clients are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDisconnect {
+    #[default]
+    Keep,
+    /// Stop it and its tree once no client has been connected to it for this long. After its ending
+    /// this goes for its survivors.
+    Stop { after: Duration },
+}
+
 /// What to do with output that exceeds the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnQuota {
@@ -222,6 +234,7 @@ impl Launch {
             streams: Streams::Merged,
             timeouts: Timeouts::default(),
             on_timeout: OnTimeout::Stop,
+            on_disconnect: OnDisconnect::Keep,
             stop: StopPolicy::default(),
             drain: DrainRule::default(),
             quota: Quota::DEFAULT,
@@ -285,6 +298,7 @@ impl Spec {
             enforcement: None,
             limits: Some(launch.limits()),
             resources: None,
+            on_disconnect: launch.on_disconnect,
             session: launch.session.clone(),
             key: launch.key.clone(),
             name: launch.name.clone(),

@@ -37,14 +37,15 @@ pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
-    DrainRule, EnforcedBy, EnvEdit, Key, Launch, Limited, Limits, Name, NameUnique, OnQuota,
-    OnTimeout, Program, Resource, ResourceError, ResourceRules, Resources, Session, Spec, Stdin,
-    Streams, Timeouts, Touches,
+    DrainRule, EnforcedBy, EnvEdit, Key, Launch, Limited, Limits, Name, NameUnique, OnDisconnect,
+    OnQuota, OnTimeout, Program, Resource, ResourceError, ResourceRules, Resources, Session, Spec,
+    Stdin, Streams, Timeouts, Touches,
 };
 pub use owner::holds::Hold;
 pub use owner::owner_end::{Delivery, ResizeError, SignalError};
 pub use owner::pump::Drained;
 pub use owner::stdin::{StdinOpen, StdinState, WriteError, Written};
+pub use process::clients::Connected;
 pub use process::ending::{
     Cause, Closing, End, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };

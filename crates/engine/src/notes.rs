@@ -197,6 +197,7 @@ impl Notes {
                 Reason::TimedOut(Timeout::Idle) => 2,
                 Reason::Stopped(Verb::Stop) => 3,
                 Reason::Stopped(Verb::Close) => 4,
+                Reason::Stopped(Verb::Disconnect) => 5,
                 Reason::Limit(which) => LIMIT + which as u64,
             },
         );
@@ -208,6 +209,7 @@ impl Notes {
             2 => Reason::TimedOut(Timeout::Idle),
             3 => Reason::Stopped(Verb::Stop),
             4 => Reason::Stopped(Verb::Close),
+            5 => Reason::Stopped(Verb::Disconnect),
             number => {
                 let which = |which: &Resource| LIMIT + *which as u64 == number;
                 Reason::Limit(Resource::ALL.into_iter().find(which)?)

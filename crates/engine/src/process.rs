@@ -1,8 +1,10 @@
 //! A handle on a process: look, wait, read and command.
 //!
 //! `snapshot` is what it is at one instant, `ending` how it ended, `readers` keeps the logs open
-//! that were read last, `log_source` is a log at one snapshot, for the views.
+//! that were read last, `log_source` is a log at one snapshot, for the views, `clients` are those
+//! connected to it.
 
+pub(crate) mod clients;
 pub(crate) mod ending;
 pub(crate) mod log_source;
 mod readers;
@@ -30,6 +32,7 @@ use crate::owner::holds::{Hold, Holds};
 use crate::owner::owner_end::{
     Command, Delivery, OwnerHandle, ResizeError, SignalError, StopTicket,
 };
+use crate::process::clients::{Clients, Connected};
 use crate::process::ending::Ending;
 
 use crate::engine::in_flight::InFlight;
@@ -49,6 +52,8 @@ pub struct Process {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) spec: Arc<Spec>,
+    /// `None` for one that is kept without clients.
+    pub(crate) clients: Option<Clients>,
     /// 0 if the server died during the start, so that it is not known.
     pub(crate) pid: i32,
     pub(crate) owner: OwnerHandle,
@@ -129,6 +134,19 @@ impl Process {
         &self.shared.tree
     }
 
+    /// Counts as a client of the process for as long as the answer lives. `None` for a process that
+    /// is kept without clients.
+    pub fn connect(&self) -> Option<Connected> {
+        self.shared.clients.as_ref().map(Clients::connect)
+    }
+
+    /// Lets it be stopped when its clients are gone, if it was launched so.
+    pub(crate) fn stop_when_left(&self) {
+        if let Some(clients) = &self.shared.clients {
+            tokio::spawn(clients.stop_when_gone(self.clone()));
+        }
+    }
+
     /// What it is at this instant.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.owner.snapshot.borrow().clone()
@@ -140,11 +158,6 @@ impl Process {
     }
 
     /// In which phase it is, without a copy of anything.
-    /// What its output takes on disk.
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        self.shared.share.bytes()
-    }
-
     pub(crate) fn phase(&self) -> PhaseKind {
         PhaseKind::from(&self.shared.owner.snapshot.borrow().phase)
     }

@@ -28,6 +28,8 @@ pub enum Verb {
     Stop,
     /// The engine, or the connection that started the command, was closed.
     Close,
+    /// No client was connected to it any more.
+    Disconnect,
 }
 
 /// The outcome of stopping a tree.

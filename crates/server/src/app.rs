@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use axum::http::Extensions;
 use bytes::Bytes;
 use hyper::body::Body;
 use lastbyte_engine::{Engine, Id, Process, Session};
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::doors::websocket::Messages;
 use crate::listen::body::collect;
-use crate::listen::{CreatedTokens, Scope, Traffic};
+use crate::listen::{ClientOf, CreatedTokens, Grant, Scope, Traffic};
 use crate::{Answers, Limits, Sandboxing, to_wire};
 
 const KIB: usize = 1024;
@@ -73,6 +74,8 @@ pub struct App {
     shutdown: Arc<Notify>,
     /// What the client of a request may see and do.
     pub(crate) scope: Scope,
+    /// The processes that it is connected to.
+    pub(crate) client_of: ClientOf,
     /// `None` for a server whose tokens cannot be managed.
     pub(crate) tokens: Option<Arc<CreatedTokens>>,
 }
@@ -93,6 +96,7 @@ impl App {
             messages: Messages::new(&limits),
             shutdown: Arc::new(Notify::new()),
             scope: Scope::All,
+            client_of: ClientOf::default(),
             tokens: None,
         }
     }
@@ -113,9 +117,11 @@ impl App {
         Self { tokens: Some(tokens), ..self }
     }
 
-    /// As a client with this scope sees it.
-    pub(crate) fn within(&self, scope: Scope) -> Self {
-        Self { scope, ..self.clone() }
+    /// As the client of a request with these extensions sees it; `None` if it was not admitted.
+    pub(crate) fn seen_by(&self, extensions: &Extensions) -> Option<Self> {
+        let scope = extensions.get::<Grant>()?.scope.clone();
+        let client_of = extensions.get::<ClientOf>().cloned().unwrap_or_default();
+        Some(Self { scope, client_of, ..self.clone() })
     }
 
     /// The session that the client is bound to.
@@ -127,7 +133,9 @@ impl App {
     pub fn process(&self, id: &str) -> Option<Process> {
         let parsed = id.parse::<Id>().ok().filter(|parsed| parsed.to_string() == id);
         let process = parsed.and_then(|id| self.engine.get(id));
-        process.filter(|process| self.reaches(process))
+        let process = process.filter(|process| self.reaches(process))?;
+        self.client_of.add(&process);
+        Some(process)
     }
 
     /// Whether the client may see this process.

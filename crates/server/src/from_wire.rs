@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_engine::{
-    EnvEdit, Key, Launch, Name, OnTimeout, Program, Resources, Session, Signal, Stdin, StopPolicy,
-    Streams, Timeouts, WindowSize,
+    EnvEdit, Key, Launch, Name, OnDisconnect, OnTimeout, Program, Resources, Session, Signal,
+    Stdin, StopPolicy, Streams, Timeouts, WindowSize,
 };
 use lastbyte_output::log::Quota;
 use lastbyte_output::mask::Secret;
@@ -45,6 +45,7 @@ pub(crate) fn launch(
             None | Some(wire::OnTimeout::Stop) => OnTimeout::Stop,
             Some(wire::OnTimeout::Background) => OnTimeout::Background,
         },
+        on_disconnect: on_disconnect(request)?,
         stop: stop_policy(request.stop.as_ref(), StopPolicy::default())?,
         quota: quota(request.quota_bytes)?,
         sandbox: sandboxing.choose(sandbox)?,
@@ -55,6 +56,20 @@ pub(crate) fn launch(
         labels: request.labels.clone(),
         ..Launch::new(program(request)?)
     })
+}
+
+fn on_disconnect(request: &wire::StartRequest) -> Result<OnDisconnect, Error> {
+    match (request.on_disconnect, request.disconnect_timeout_ms) {
+        (Some(wire::OnDisconnect::Stop), after) => {
+            let after = after.unwrap_or(wire::StartRequest::DISCONNECT_TIMEOUT_MS);
+            Ok(OnDisconnect::Stop { after: Duration::from_millis(after) })
+        }
+        (None | Some(wire::OnDisconnect::Keep), None) => Ok(OnDisconnect::Keep),
+        (None | Some(wire::OnDisconnect::Keep), Some(_)) => {
+            Err(invalid("`disconnect_timeout_ms` is given without `on_disconnect: stop`")
+                .hint("add `\"on_disconnect\": \"stop\"`, or leave the time out"))
+        }
+    }
 }
 
 fn check_names(request: &wire::StartRequest) -> Result<(), Error> {

@@ -14,6 +14,7 @@
 
 mod auth;
 pub mod body;
+mod client_of;
 mod confinement;
 mod connection;
 mod created_tokens;
@@ -37,6 +38,7 @@ mod traffic;
 mod unix;
 
 pub use auth::{AcceptedTokens, Access};
+pub use client_of::ClientOf;
 pub use confinement::PeerConfinement;
 pub use created_tokens::CreatedTokens;
 pub use host::Hosts;

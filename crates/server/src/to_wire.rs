@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
     Cause, Closing, Delivery, End, Ending, EnforcedBy, Enforcement, Event, EventKind, Holders,
-    JournalState, Kept, Limits, Network, OnTimeout, Phase, PhaseKind, Process, Program, Reach,
-    Resource, Resources, Retention, Sandbox, Snapshot, StartError, StartupFiles, Status,
-    StopPolicy, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb, Workspace,
+    JournalState, Kept, Limits, Network, OnDisconnect, OnTimeout, Phase, PhaseKind, Process,
+    Program, Reach, Resource, Resources, Retention, Sandbox, Snapshot, Spec, StartError,
+    StartupFiles, Status, StopPolicy, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
+    Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -177,6 +178,9 @@ fn cause(cause: Cause) -> Option<wire::Cause> {
         Cause::Stopped { verb: Verb::Close, escalated } => {
             wire::Cause::Stopped { verb: wire::StopVerb::Close, escalated }
         }
+        Cause::Stopped { verb: Verb::Disconnect, escalated } => {
+            wire::Cause::Stopped { verb: wire::StopVerb::Disconnect, escalated }
+        }
         Cause::Limit { which, escalated } => {
             wire::Cause::Limit { which: limit_kind(which), escalated }
         }
@@ -323,17 +327,22 @@ pub fn stop_policy(policy: StopPolicy) -> wire::StopPolicy {
     wire::StopPolicy { signal: Some(signal), grace_ms: Some(ms(grace)) }
 }
 
-pub fn limits(limits: Limits) -> wire::ProcessLimits {
-    let Limits { timeouts, on_timeout, quota, on_quota: _ } = limits;
-    wire::ProcessLimits {
+/// `None` for a process that an earlier version started.
+pub fn limits(spec: &Spec) -> Option<wire::ProcessLimits> {
+    let Limits { timeouts, on_timeout, quota, on_quota: _ } = spec.limits?;
+    Some(wire::ProcessLimits {
         timeout_ms: timeouts.wall.map(ms),
         idle_timeout_ms: timeouts.idle.map(ms),
         on_timeout: match on_timeout {
             OnTimeout::Stop => wire::OnTimeout::Stop,
             OnTimeout::Background => wire::OnTimeout::Background,
         },
+        disconnect_timeout_ms: match spec.on_disconnect {
+            OnDisconnect::Keep => None,
+            OnDisconnect::Stop { after } => Some(ms(after)),
+        },
         quota_bytes: quota.bytes(),
-    }
+    })
 }
 
 pub fn enforcement(enforcement: Enforcement) -> wire::Enforcement {

@@ -101,6 +101,8 @@ pub enum StopVerb {
     Stop,
     /// The server shut down, or the connection it belonged to closed.
     Close,
+    /// No client was connected to it any more, and it was started with `on_disconnect: stop`.
+    Disconnect,
 }
 
 /// How the output ended.

@@ -48,7 +48,9 @@ pub use select::{
     ForgetManyRequest, ManyAnswer, Outcome, Selection, SignalManyRequest, StopManyRequest,
     WaitManyAnswer, WaitManyRequest, WaitOutcome,
 };
-pub use start::{OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty};
+pub use start::{
+    OnDisconnect, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+};
 pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use tokens::{CreateTokenAnswer, CreateTokenRequest, TokenInfo, TokenList, TokenScope};
 pub use verbs::{

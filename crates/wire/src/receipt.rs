@@ -36,6 +36,9 @@ pub struct ProcessLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
     pub on_timeout: OnTimeout,
+    /// From when its last client has gone; absent if it is kept then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disconnect_timeout_ms: Option<u64>,
     pub quota_bytes: u64,
 }
 

@@ -51,6 +51,13 @@ pub struct StartRequest {
     /// What to do when a timeout passes. The default is `stop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
+    /// What to do when no client is connected to it any more. The default is `keep`. A client is
+    /// connected while a connection is open over which it started the process or asked about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_disconnect: Option<OnDisconnect>,
+    /// With `on_disconnect: stop`, how long after the last client has gone. The default is 30000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disconnect_timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub stop: Option<StopPolicy>,
     /// How many bytes of its output to keep.
@@ -108,6 +115,8 @@ impl StartRequest {
     pub const NAME_PATTERN: &str = "^[A-Za-z][A-Za-z0-9._-]{0,63}$";
     /// It stands for the newest process.
     pub const NO_NAME: &str = "last";
+    /// How long after the last client has gone, unless the request says.
+    pub const DISCONNECT_TIMEOUT_MS: u64 = 30_000;
     /// Less would keep neither the start nor the end of the output.
     pub const LEAST_QUOTA: u64 = 128 * 1024;
 }
@@ -148,6 +157,15 @@ pub enum OnTimeout {
     Stop,
     /// Report it, and let it run.
     Background,
+}
+
+/// What to do with a command whose clients are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    Keep,
+    /// Stop it with its whole tree; if it has ended, what is left of that.
+    Stop,
 }
 
 /// How to stop a command: a signal, then KILL after the grace period.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lastbyte_client::ClientError;
 use lastbyte_client::wire::{
-    self, OnTimeout, Secrets, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+    self, OnDisconnect, OnTimeout, Secrets, StartAnswer, StartRequest, Stdin, StopPolicy,
+    StreamsAsked, Tty,
 };
 use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
 use lastbyte_output::log::Quota;
@@ -56,6 +58,16 @@ pub(crate) struct Args {
     /// On timeout, stop the command (`stop`, the default) or let it keep running (`background`)
     #[arg(long, value_name = "WHAT", value_parser = |text: &str| format::parse_word::<OnTimeout>(text, "stop or background"))]
     on_timeout: Option<OnTimeout>,
+
+    /// When no client is connected to the process any more, let it run (`keep`, the default) or stop it
+    /// (`stop`). A client is connected while a connection is open over which it started the process or
+    /// asked about it; so use `stop` with --attach, or where a program keeps its connection open
+    #[arg(long, value_name = "WHAT", value_parser = |text: &str| format::parse_word::<OnDisconnect>(text, "keep or stop"))]
+    on_disconnect: Option<OnDisconnect>,
+
+    /// With --on-disconnect stop, wait this long for a client to come back [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
+    disconnect_timeout: Option<Duration>,
 
     /// Make the process part of this session: a named group of processes, for `ps` and `events`
     #[arg(long, value_name = "NAME")]
@@ -170,6 +182,8 @@ impl Args {
             timeout_ms: self.launch.timeout.map(units::ms),
             idle_timeout_ms: self.launch.idle_timeout.map(units::ms),
             on_timeout: self.on_timeout,
+            on_disconnect: self.on_disconnect,
+            disconnect_timeout_ms: self.disconnect_timeout.map(units::ms),
             stop: Some(StopPolicy {
                 signal: self.launch.stop_signal.map(units::signal_text),
                 grace_ms: self.launch.grace.map(units::ms),

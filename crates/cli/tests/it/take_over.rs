@@ -1,7 +1,7 @@
 //! What goes on when the worker is killed: everything that was running.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use lastbyte_testkit::{eventually, is_alive, not_run};
@@ -167,6 +167,25 @@ fn a_timeout_fires_and_a_stop_is_finished() {
     assert_eq!((&cause["kind"], &cause["escalated"]), (&"stopped".into(), &true.into()));
     assert_eq!(ending["status"]["name"], "SIGKILL");
     stop.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_command_whose_clients_were_lost_with_the_worker_is_stopped() {
+    let daemon = Daemon::start();
+    let body = r#"{"shell":"exec sleep 600","on_disconnect":"stop","disconnect_timeout_ms":1000}"#;
+    let mut client = UnixStream::connect(daemon.socket()).unwrap();
+    let head = "POST /v1/processes HTTP/1.1\r\nHost: localhost";
+    write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = BufReader::new(&client);
+    assert!(answer.by_ref().lines().any(|line| line.unwrap().is_empty()), "a head");
+    let mut started = serde_json::Deserializer::from_reader(answer).into_iter::<Value>();
+    let process = &started.next().unwrap().unwrap()["process"];
+    let leader = u32::try_from(process["pid"].as_u64().unwrap()).unwrap();
+    kill(daemon.worker().cast_signed(), Signal::KILL);
+    // Not asked by a request, which would be a client.
+    eventually("it is stopped", || !is_alive(leader));
+    let cause = ending(&daemon, process["id"].as_str().unwrap())["cause"].clone();
+    assert_eq!((&cause["kind"], &cause["verb"]), (&"stopped".into(), &"disconnect".into()));
 }
 
 #[test]

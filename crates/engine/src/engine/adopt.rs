@@ -22,6 +22,7 @@ use crate::owner::owner_end::{OwnerEnd, StartTime};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::owner::{Core, Exit, KernelLimits, Running, Sampler, Timers, own};
+use crate::process::clients::Clients;
 use crate::process::snapshot::Snapshot;
 use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
@@ -121,6 +122,7 @@ impl Inner {
         stop.into_iter().for_each(|stop| running.resume_stop(stop));
         let (owner_end, owner) = OwnerEnd::new(begun, snapshot);
         let process = Process::new(Shared {
+            clients: Clients::new(spec.on_disconnect),
             spec,
             pid,
             owner,
@@ -171,6 +173,7 @@ impl Inner {
         process: &Process,
         owner: impl Future<Output = Writer> + Send + 'static,
     ) {
+        process.stop_when_left();
         let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
         let (logs, recorded) = (Arc::clone(&self.logs), Arc::clone(process.recorded()));
         tokio::spawn(async move {

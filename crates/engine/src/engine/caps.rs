@@ -48,7 +48,7 @@ impl Caps {
         let runs = |process: &&Process| {
             matches!(process.phase(), PhaseKind::Running | PhaseKind::Draining)
         };
-        let bytes = |process: &Process| process.kept_bytes();
+        let bytes = |process: &Process| process.disk_bytes();
         let most =
             |cap: Option<usize>, count: &dyn Fn() -> usize| cap.filter(|cap| count() >= *cap);
         let most_bytes = |cap: Option<u64>, sum: &dyn Fn() -> u64| cap.filter(|cap| sum() >= *cap);

@@ -64,7 +64,8 @@ impl Difference {
             (Field::Streams, launch.streams != spec.streams),
             (
                 Field::Timeouts,
-                spec.limits.is_some_and(|theirs| timeouts(theirs) != timeouts(limits)),
+                launch.on_disconnect != spec.on_disconnect
+                    || spec.limits.is_some_and(|theirs| timeouts(theirs) != timeouts(limits)),
             ),
             (Field::Stop, launch.stop != spec.stop),
             (Field::Quota, spec.limits.is_some_and(|theirs| quota(theirs) != quota(limits))),

@@ -132,6 +132,8 @@ impl Inner {
             let share = Arc::new(self.disk.share());
             share.set(recovered.disk_bytes);
             let process = Process::new(Shared {
+                // Nobody owns it any more, and a restart stops nobody.
+                clients: None,
                 owner: OwnerHandle::of_ended(ending, recovered.extent, past.timed_out_at),
                 stdin: None,
                 tree,

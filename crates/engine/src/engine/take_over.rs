@@ -30,6 +30,7 @@ use crate::owner::owner_end::{OwnerEnd, StartTime};
 use crate::owner::pump::Pump;
 use crate::owner::stdin::StdinQueue;
 use crate::owner::{Core, hold_open, own};
+use crate::process::clients::Clients;
 use crate::process::snapshot::{Phase, Snapshot};
 use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
@@ -219,6 +220,7 @@ impl Inner {
         let log = pump.log().reader();
         let core = self.core_of_ended(pump, &tree, terms, (Arc::clone(&share), notes));
         let process = Process::new(Shared {
+            clients: Clients::new(spec.on_disconnect),
             spec,
             pid,
             owner,

@@ -132,7 +132,11 @@ fn encode_cause(cause: Cause, to: &mut Encoder) {
         }
         Cause::Stopped { verb, escalated } => {
             to.u8(2);
-            to.bool(verb == Verb::Close);
+            to.u8(match verb {
+                Verb::Stop => 0,
+                Verb::Close => 1,
+                Verb::Disconnect => 2,
+            });
             to.bool(escalated);
         }
         Cause::Limit { which, escalated } => {
@@ -151,7 +155,12 @@ fn decode_cause(from: &mut Decoder<'_>) -> Option<Cause> {
             escalated: from.bool()?,
         },
         2 => Cause::Stopped {
-            verb: if from.bool()? { Verb::Close } else { Verb::Stop },
+            verb: match from.u8()? {
+                0 => Verb::Stop,
+                1 => Verb::Close,
+                2 => Verb::Disconnect,
+                _ => return None,
+            },
             escalated: from.bool()?,
         },
         3 => Cause::Limit { which: decode_resource(from)?, escalated: from.bool()? },

@@ -11,7 +11,8 @@ use super::codec::Encoder;
 use super::resources::encode_resources;
 use super::sandbox::encode_sandbox;
 use crate::launch::{
-    DrainRule, EnvEdit, Launch, OnQuota, OnTimeout, Program, Resources, Stdin, Streams, Timeouts,
+    DrainRule, EnvEdit, Launch, OnDisconnect, OnQuota, OnTimeout, Program, Resources, Stdin,
+    Streams, Timeouts,
 };
 
 /// What hashes are made with. It stays with the journal: in another one the same launch has
@@ -143,6 +144,7 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         streams,
         timeouts: Timeouts { wall, idle },
         on_timeout,
+        on_disconnect,
         stop,
         drain: DrainRule { quiet_window, limit, holders },
         quota,
@@ -224,6 +226,11 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         });
     }
     end(Field::Secrets, to);
+    if let OnDisconnect::Stop { after } = on_disconnect {
+        to.u8(5);
+        to.duration(*after);
+    }
+    end(Field::Timeouts, to);
 }
 
 pub(super) fn encode_streams(streams: Streams, to: &mut Encoder) {

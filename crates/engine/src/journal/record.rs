@@ -18,7 +18,7 @@ use super::limits::{decode_enforcement, decode_limits, encode_enforcement, encod
 use super::resources::{decode_limited, encode_limited};
 use super::sandbox::{decode_sandbox, encode_sandbox};
 use crate::Id;
-use crate::launch::{Key, Name, Program, Session, Spec, Streams};
+use crate::launch::{Key, Name, OnDisconnect, Program, Session, Spec, Streams};
 use crate::process::ending::Ending;
 use crate::stop::StopPolicy;
 
@@ -58,6 +58,9 @@ pub(super) const VERSION: u8 = 1;
 /// The kind of a launch with limits of what it may use, or with secrets.
 const WITH_ADDITIONS: u8 = 8;
 
+/// The kind of one that is stopped when its clients are gone, with the same additions.
+const STOPPED_ALONE: u8 = 10;
+
 impl Launched {
     fn encode(&self, to: &mut Encoder) {
         let Spec {
@@ -73,6 +76,7 @@ impl Launched {
             enforcement,
             limits,
             resources,
+            on_disconnect,
             session,
             key,
             name,
@@ -107,17 +111,21 @@ impl Launched {
                 to.option(*enforcement, encode_enforcement);
             }
         }
-        if self.kind() == WITH_ADDITIONS {
+        if [WITH_ADDITIONS, STOPPED_ALONE].contains(&self.kind()) {
             to.option(resources.as_ref(), |to, resources| encode_limited(resources, to));
             to.list(secret_names.iter(), |to, name| to.text(name));
+        }
+        if let (STOPPED_ALONE, OnDisconnect::Stop { after }) = (self.kind(), on_disconnect) {
+            to.duration(*after);
         }
     }
 
     /// The kind of its record.
     fn kind(&self) -> u8 {
-        let Spec { limits, resources, secret_names, name, .. } = &*self.spec;
+        let Spec { limits, resources, on_disconnect, secret_names, name, .. } = &*self.spec;
         let has_additions = resources.is_some() || !secret_names.is_empty();
         match (limits, name) {
+            (Some(_), _) if *on_disconnect != OnDisconnect::Keep => STOPPED_ALONE,
             (Some(_), _) if has_additions => WITH_ADDITIONS,
             (Some(_), _) => 7,
             (None, Some(_)) => 6,
@@ -154,6 +162,7 @@ impl Launched {
             enforcement: None,
             limits: None,
             resources: None,
+            on_disconnect: OnDisconnect::Keep,
             session,
             key,
             name: None,
@@ -183,6 +192,13 @@ impl Launched {
         let spec = Arc::make_mut(&mut launched.spec);
         spec.resources = from.option(decode_limited)?;
         spec.secret_names = from.list(Decoder::text)?;
+        Some(launched)
+    }
+
+    fn decode_stopped_alone(from: &mut Decoder<'_>) -> Option<Self> {
+        let mut launched = Self::decode_with_additions(from)?;
+        let after = from.duration()?;
+        Arc::make_mut(&mut launched.spec).on_disconnect = OnDisconnect::Stop { after };
         Some(launched)
     }
 }
@@ -262,6 +278,9 @@ impl Record {
                 Self::Launched(Box::new(Launched::decode_with_additions(&mut from)?))
             }
             (VERSION, 9) => Self::decode_ended(&mut from)?.with_masked(from.u64()?),
+            (VERSION, STOPPED_ALONE) => {
+                Self::Launched(Box::new(Launched::decode_stopped_alone(&mut from)?))
+            }
             _ => return None,
         };
         from.end()?;

@@ -18,8 +18,8 @@ use super::fingerprint::Fingerprint;
 use super::record::{Launched, Record, VERSION};
 use crate::Id;
 use crate::launch::{
-    EnforcedBy, Key, Limited, Limits, Name, OnQuota, OnTimeout, Program, Resource, Resources,
-    Session, Spec, Streams, Timeouts,
+    EnforcedBy, Key, Limited, Limits, Name, OnDisconnect, OnQuota, OnTimeout, Program, Resource,
+    Resources, Session, Spec, Streams, Timeouts,
 };
 use crate::process::ending::Ending;
 use crate::process::ending::{
@@ -86,10 +86,10 @@ fn launched() -> impl Strategy<Value = Launched> {
     let what = (id(), program, os(), names, session, key);
     let log = prop::option::of(any::<u64>());
     let secrets = prop::collection::vec(".*", 0..3);
-    let terms = (limits(), prop::option::of(limited()), secrets);
+    let terms = (limits(), prop::option::of(limited()), secrets, on_disconnect());
     (what, (name, labels), streams(), time(), (stop, terms), (cgroup, log), sandbox()).prop_map(
         |(what, (name, labels), streams, started, (stop, terms), (cgroup, log), sandbox)| {
-            let (limits, resources, secrets) = terms;
+            let (limits, resources, secrets, on_disconnect) = terms;
             let (id, program, cwd, env_names, session, key) = what;
             let stop = StopPolicy { signal: stop.0, grace: stop.1 };
             let cwd = cwd.into();
@@ -104,6 +104,7 @@ fn launched() -> impl Strategy<Value = Launched> {
                 // A version that knows these writes limits, too.
                 secret_names: limits.map(|_| secrets).unwrap_or_default(),
                 resources: resources.filter(|_| limits.is_some()),
+                on_disconnect: limits.map(|_| on_disconnect).unwrap_or_default(),
                 streams,
                 stop,
                 sandbox,
@@ -117,6 +118,11 @@ fn launched() -> impl Strategy<Value = Launched> {
             Launched { spec: Arc::new(spec), fingerprint, cgroup, log }
         },
     )
+}
+
+fn on_disconnect() -> impl Strategy<Value = OnDisconnect> {
+    let stop = any::<Duration>().prop_map(|after| OnDisconnect::Stop { after });
+    prop_oneof![Just(OnDisconnect::Keep), stop]
 }
 
 fn limited() -> impl Strategy<Value = Limited> {
@@ -177,7 +183,7 @@ fn status() -> impl Strategy<Value = Status> {
 
 fn cause() -> impl Strategy<Value = Cause> {
     let times = prop::sample::select(vec![Timeout::Wall, Timeout::Idle]);
-    let verbs = prop::sample::select(vec![Verb::Stop, Verb::Close]);
+    let verbs = prop::sample::select(vec![Verb::Stop, Verb::Close, Verb::Disconnect]);
     prop_oneof![
         Just(Cause::Own),
         (times, any::<bool>()).prop_map(|(which, escalated)| Cause::TimedOut { which, escalated }),
@@ -314,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..8) {
+    fn strange_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..11) {
         bytes.splice(..0, [VERSION, kind]);
         _ = Record::decode(&bytes);
     }

@@ -9,6 +9,7 @@ mod close;
 mod control;
 mod counts;
 mod crash;
+mod disconnect;
 mod drain;
 mod enforcements;
 mod environment;

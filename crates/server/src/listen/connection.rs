@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::auth::{Access, unauthorized};
+use super::client_of::ClientOf;
 use super::gate::{self, Admitted};
 use super::host::Hosts;
 use super::peer::Peer;
@@ -49,6 +50,8 @@ pub(super) struct Caller {
     pub(super) peer: Peer,
     pub(super) access: Access,
     pub(super) slot: Arc<Slot>,
+    /// The processes that it is connected to while this connection is open.
+    pub(super) client_of: ClientOf,
 }
 
 /// How many rejected connections are told why at one time; more are closed without an answer.
@@ -160,6 +163,7 @@ async fn answer(request: Request<RequestBody>, shared: &Shared, caller: Caller) 
     let response = match admitted {
         Ok(admitted) => {
             head.extensions.insert(caller.peer);
+            head.extensions.insert(caller.client_of.clone());
             let request = |head| Request::from_parts(head, Body::new(body));
             match admitted {
                 Admitted::Proved(grant) => {
@@ -271,7 +275,8 @@ mod tests {
         let (slot, _evicted) = traffic.take(Kind::Tcp).unwrap();
         let socket = Socket::new(Stream::Unix(accepted), &limits, Some(Arc::clone(&slot)));
         let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let caller = Caller { peer, access: Access::Open, slot };
+        let client_of = ClientOf::default();
+        let caller = Caller { peer, access: Access::Open, slot, client_of };
         let router = Router::new().route("/length", post(length)).route("/slow", get(slow));
         let shared = Arc::new(Shared::new(router, Hosts::default(), limits, traffic));
         let (_stage, stages) = watch::channel(Stage::Open);

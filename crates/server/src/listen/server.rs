@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::auth::{self, Access};
+use super::client_of::ClientOf;
 use super::connection::{self, Caller, Shared};
 use super::host::Hosts;
 use super::listener::Listener;
@@ -147,7 +148,8 @@ fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), st
         return reject(shared, stream, (peer, error), stages);
     };
     let socket = Socket::new(stream, &shared.limits, Some(Arc::clone(&slot)));
-    let caller = Caller { peer, access, slot };
+    let client_of = ClientOf::default();
+    let caller = Caller { peer, access, slot, client_of };
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         let traffic = Arc::clone(&shared.traffic);

@@ -36,7 +36,7 @@ pub async fn receipt(app: &App, process: &Process) -> Result<Receipt, Error> {
         secret_names: spec.secret_names.clone(),
         enforcement: spec.enforcement.map(to_wire::enforcement),
         stop: to_wire::stop_policy(spec.stop),
-        limits: spec.limits.map(to_wire::limits),
+        limits: to_wire::limits(spec),
         output_hash,
     })
 }

@@ -28,7 +28,12 @@ impl<'a> Finder<'a> {
         Self { app, ids: OnceCell::new() }
     }
 
+    /// Its client is connected to the process from then on.
     pub(crate) fn find(&self, given: &str) -> Result<Process, Error> {
+        self.find_unconnected(given).inspect(|process| self.app.client_of.add(process))
+    }
+
+    fn find_unconnected(&self, given: &str) -> Result<Process, Error> {
         if given == "last" {
             let within = self.app.session().cloned();
             let all = Filter { within, ..Filter::default() };
@@ -108,7 +113,9 @@ impl Selected {
         let filter = filter(app, named, label.as_deref(), *phase, *failed)?;
         let Some(ids) = ids else {
             let listed = app.engine.list(&filter, None, usize::MAX).processes;
-            return Ok(Self(listed.into_iter().map(|(process, _)| Ok(process)).collect()));
+            let listed = listed.into_iter().map(|(process, _)| process);
+            let connected = listed.inspect(|process| app.client_of.add(process));
+            return Ok(Self(connected.map(Ok).collect()));
         };
         if ids.len() > Selection::MOST_IDS {
             return Err(invalid(format!("`ids` has more than {} entries", Selection::MOST_IDS)));

@@ -18,6 +18,7 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
     let started = app.engine.start(launch).await;
     let started = started.map_err(|error| refusal::from_start(&error))?;
     let Started { process, attached, warnings } = started;
+    app.client_of.add(&process);
     let warnings = warnings.iter().map(ToString::to_string).collect();
     let (met, snapshot) = match conditions {
         Some(conditions) => {

@@ -1,6 +1,7 @@
 //! The native API: one file for each verb, and for what all of them promise.
 
 mod attach;
+mod disconnect;
 pub mod events;
 mod follow;
 mod forget;

@@ -78,11 +78,15 @@ fn limits(limits: Option<&ProcessLimits>) -> Vec<Row> {
         Some(limit) => format!("{}, {then}", time(limit)),
         None => "none".into(),
     };
-    vec![
+    let mut rows = vec![
         ("timeout", timeout(limits.timeout_ms)),
         ("idle", timeout(limits.idle_timeout_ms)),
         ("quota", format::size(limits.quota_bytes)),
-    ]
+    ];
+    if let Some(after) = limits.disconnect_timeout_ms {
+        rows.push(("clients", format!("stopped {} after the last has gone", time(after))));
+    }
+    rows
 }
 
 fn ending_rows(ending: &Ending, zone: Zone) -> Vec<Row> {

@@ -17,7 +17,7 @@ use super::chat::Chat;
 use super::path::{Endpoint, MOUNT, ROUTES, WaitFor};
 use super::{list, output, signal, start};
 use crate::App;
-use crate::listen::{Grant, Needs};
+use crate::listen::Needs;
 use crate::metrics::{Answered, waited};
 
 /// Everything below `/api/v0/processes`.
@@ -71,12 +71,11 @@ fn is_known(method: &Method) -> bool {
 
 async fn handle(app: &App, endpoint: &Endpoint, wait: WaitFor, request: Request) -> Answer {
     let (head, body) = request.into_parts();
-    let Some(grant) = head.extensions.get::<Grant>() else {
+    let Some(app) = &app.seen_by(&head.extensions) else {
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "Missing token."));
     };
-    grant.scope.check(needs(endpoint)).map_err(|error| Refusal::forbidden(&error))?;
-    let app = &app.within(grant.scope.clone());
-    let chat = Chat::new(&head.headers, &grant.scope);
+    app.scope.check(needs(endpoint)).map_err(|error| Refusal::forbidden(&error))?;
+    let chat = Chat::new(&head.headers, &app.scope);
     let answer = match endpoint {
         Endpoint::Start => start::start(app, &chat, body).await,
         Endpoint::List => list::list(app, &chat),

@@ -44,6 +44,8 @@ pub(super) async fn attach_to_process(
         let hint = "use a WebSocket client, or `output` or `follow` instead";
         return Err(invalid("this route needs a WebSocket request").hint(hint).into());
     };
+    // The connection goes on as a WebSocket, and is another one to the server.
+    let connected = process.connect();
     tokio::spawn(async move {
         let socket = websocket::open(upgrade, app.messages, MOST_MESSAGE_BYTES).await;
         // The client may have gone before.
@@ -55,7 +57,7 @@ pub(super) async fn attach_to_process(
                 () = over => {}
             }
         }
-        drop(permit);
+        drop((permit, connected));
     });
     Ok(response)
 }

@@ -12,7 +12,6 @@ use serde_json::error::Category;
 use super::answer::Refusal;
 use crate::App;
 use crate::from_wire::invalid;
-use crate::listen::Grant;
 use crate::verbs::select::Finder;
 
 /// What the routes share. A handler gets at it only as its client may see it.
@@ -32,10 +31,8 @@ impl FromRequestParts<Routed> for Caller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, routed: &Routed) -> Result<Self, Refusal> {
-        match parts.extensions.get::<Grant>() {
-            Some(grant) => Ok(Self(routed.0.within(grant.scope.clone()))),
-            None => Err(Refusal(Error::new(ErrorCode::Unauthorized, "missing token"))),
-        }
+        let missing = || Refusal(Error::new(ErrorCode::Unauthorized, "missing token"));
+        routed.0.seen_by(&parts.extensions).map(Self).ok_or_else(missing)
     }
 }
 
@@ -49,10 +46,8 @@ impl FromRequestParts<Routed> for Anybody {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, routed: &Routed) -> Result<Self, Refusal> {
-        match parts.extensions.get::<Grant>() {
-            Some(grant) => Ok(Self::Caller(routed.0.within(grant.scope.clone()))),
-            None => Ok(Self::Public(routed.0.clone())),
-        }
+        let caller = routed.0.seen_by(&parts.extensions).map(Self::Caller);
+        Ok(caller.unwrap_or_else(|| Self::Public(routed.0.clone())))
     }
 }
 
