@@ -28,6 +28,7 @@ use crate::{autostart, client_error, exit_code, format, print, units};
 ///
 /// On a terminal, a status line shows progress.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[arg(value_name = "ID", help = IDS_HELP)]
