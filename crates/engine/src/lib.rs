@@ -59,6 +59,6 @@ pub use sandbox::{
 pub use settings::{History, Settings};
 pub use stop::{StopPolicy, StopProof, Verb};
 pub use tree::orphans::OrphanReaper;
-pub use tree::{PortState, Reach, ReachChoice, Survivor};
+pub use tree::{InputKind, InputReader, InputState, PortState, Reach, ReachChoice, Survivor};
 
 pub use lastbyte_sys::{Errno, Signal, pty::WindowSize};

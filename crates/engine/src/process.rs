@@ -39,7 +39,7 @@ use crate::engine::in_flight::InFlight;
 use crate::owner::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::process::snapshot::Snapshot;
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
-use crate::tree::{PortState, Survivor, Tree};
+use crate::tree::{InputState, PortState, Survivor, Tree};
 
 pub(crate) use readers::Readers;
 
@@ -296,6 +296,15 @@ impl Process {
         let tree = self.shared.tree.clone();
         let look = spawn_blocking(move || tree.listens_on(port)).await;
         look.ok().and_then(Result::ok).unwrap_or(PortState::NotYet)
+    }
+
+    /// Whether a process of the tree waits for input. Looks at what they are blocked in, off the
+    /// runtime and in turn with other looks.
+    pub async fn needs_input(&self) -> InputState {
+        let Some(Some(input)) = self.ask(|reply| Command::Input { reply }).await else {
+            return InputState::Never;
+        };
+        self.shared.tree.needs_input(input).await
     }
 
     async fn write_then(

@@ -9,6 +9,7 @@
 compile_error!("lastbyte runs on Linux; other systems need their own spawn, child and procfs");
 
 pub mod adopted;
+pub mod blocked;
 pub mod cgroup;
 mod child;
 pub mod child_exits;

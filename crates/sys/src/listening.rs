@@ -1,11 +1,15 @@
 //! Which sockets listen on a TCP port, according to `/proc`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
+
+/// The flags of one in `/proc/net/unix`.
+const UNIX_LISTEN: &str = "00010000";
 
 /// The network namespace of a process. Processes in the same one see the same ports.
 pub fn network_of(pid: i32) -> io::Result<PathBuf> {
@@ -27,6 +31,22 @@ pub fn on_port(pid: i32, port: u16) -> io::Result<Vec<PathBuf>> {
     Ok(sockets)
 }
 
+/// The inodes of all sockets that listen in the process's network namespace, TCP and unix. What
+/// cannot be read is left out.
+pub fn everywhere(pid: i32) -> HashSet<u64> {
+    let read = |table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+    let field = |line: &str, number| line.split_ascii_whitespace().nth(number).map(str::to_owned);
+    let mut sockets = HashSet::new();
+    for (table, state, listens, inode) in
+        [("tcp", 3, LISTEN, 9), ("tcp6", 3, LISTEN, 9), ("unix", 3, UNIX_LISTEN, 6)]
+    {
+        let text = read(table);
+        let listening = text.lines().filter(|line| field(line, state).as_deref() == Some(listens));
+        sockets.extend(listening.filter_map(|line| field(line, inode)?.parse::<u64>().ok()));
+    }
+    sockets
+}
+
 /// The columns of a line: number, local address and port, remote address and port, state, …, with
 /// the inode as the tenth.
 fn listening(table: &str, port: u16) -> impl Iterator<Item = PathBuf> {
@@ -40,10 +60,25 @@ fn listening(table: &str, port: u16) -> impl Iterator<Item = PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::os::unix::net::UnixListener;
 
     use super::*;
     use crate::procfs::holds_any;
+
+    #[test]
+    fn every_listening_socket_is_found_by_its_inode() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let folder = tempfile::tempdir().expect("a folder");
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let unix = UnixListener::bind(folder.path().join("s")).expect("a socket");
+        let connected = TcpStream::connect(tcp.local_addr().expect("bound")).expect("accepted");
+        let inode = |socket: BorrowedFd<'_>| rustix::fs::fstat(socket).expect("facts").st_ino;
+        let all = everywhere(own);
+        assert!(all.contains(&inode(tcp.as_fd())) && all.contains(&inode(unix.as_fd())));
+        assert!(!all.contains(&inode(connected.as_fd())));
+    }
 
     const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

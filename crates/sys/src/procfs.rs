@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
@@ -117,9 +117,14 @@ pub fn now() -> u64 {
 
 /// The stat of one process.
 pub fn read_stat(pid: i32) -> io::Result<Stat> {
+    read_stat_of(Path::new(&format!("/proc/{pid}")))
+}
+
+/// The stat in this folder, which is that of a process or of a thread.
+pub(crate) fn read_stat_of(folder: &Path) -> io::Result<Stat> {
     // One call gives at least the first 22 fields; no other is parsed.
     let mut text = [0; 1024];
-    let length = fs::File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
+    let length = fs::File::open(folder.join("stat"))?.read(&mut text)?;
     parse_stat(&text[..length]).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
@@ -158,7 +163,7 @@ pub(crate) fn pids(list: &str) -> impl Iterator<Item = i32> {
     list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
 }
 
-fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 

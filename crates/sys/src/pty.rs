@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{SpecialCodeIndex, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,32 @@ pub fn resize(ours: impl AsFd, size: WindowSize) -> Result<(), Errno> {
 /// The byte that means end of file when typed on this terminal; usually 4.
 pub fn end_of_file(terminal: impl AsFd) -> Result<u8, Errno> {
     Ok(tcgetattr(terminal)?.special_codes[SpecialCodeIndex::VEOF])
+}
+
+/// How a terminal takes what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Typing {
+    /// Key by key, shown by the program itself if at all.
+    Keys,
+    /// Line by line, shown as it is typed.
+    Lines,
+    /// Line by line and not shown, as a password is.
+    HiddenLines,
+}
+
+/// How this terminal takes what is typed, asked on either end.
+pub fn typing(terminal: impl AsFd) -> Result<Typing, Errno> {
+    let modes = tcgetattr(terminal)?.local_modes;
+    Ok(match (modes.contains(LocalModes::ICANON), modes.contains(LocalModes::ECHO)) {
+        (false, _) => Typing::Keys,
+        (true, true) => Typing::Lines,
+        (true, false) => Typing::HiddenLines,
+    })
+}
+
+/// The group that may read this terminal, if it has one that we can see.
+pub fn foreground(ours: impl AsFd) -> Option<i32> {
+    tcgetpgrp(ours).ok().map(|group| group.as_raw_nonzero().get())
 }
 
 /// Moves up to `most` bytes of output into a pipe, without waiting.

@@ -58,4 +58,4 @@ pub use verbs::{
     ResizeRequest, Retention, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,
     UpgradeAnswer, UpgradeRequest, WriteAnswer, WriteQuery,
 };
-pub use wait::{Met, Wait, WaitAnswer};
+pub use wait::{InputKind, InputUnknown, Met, Wait, WaitAnswer};

@@ -14,7 +14,10 @@ use crate::object::object_or_null;
 pub struct WriteQuery {
     /// The offset of the bytes in the input: bytes accepted before are not written again.
     pub offset: Option<u64>,
-    /// Close standard input after the bytes.
+    /// Keys to type after the bytes, separated by commas: `C-c`, `Enter,Up`. A key is a character or a
+    /// name, with modifiers before it: `C-` (control), `M-` (meta, alt), `S-` (shift).
+    pub keys: Option<String>,
+    /// Close standard input after the bytes and keys.
     pub close: Option<bool>,
 }
 

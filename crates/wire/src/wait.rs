@@ -30,6 +30,10 @@ pub struct Wait {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub port: Option<u16>,
+    /// The process or one of its descendants waits for input: it is blocked reading the terminal or the
+    /// pipe that is the command's standard input, nothing beside it runs, and no output comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_input: Option<bool>,
     /// It wrote nothing for this long, counted from the request or the last byte after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
@@ -54,8 +58,37 @@ pub enum Met {
     Port {
         port: u16,
     },
+    /// This process waits for input.
+    NeedsInput {
+        pid: i32,
+        /// Of its program, at most 15 bytes.
+        name: String,
+        on: InputKind,
+        /// It asks for a password: what is typed is not shown, and is a line.
+        secret: bool,
+    },
     Silence,
-    Timeout,
+    Timeout {
+        /// Only if `needs_input` was waited for: this process may have been waiting for input, but the
+        /// server may not look at it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_unknown: Option<InputUnknown>,
+    },
+}
+
+/// Where a process reads its input from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InputKind {
+    Terminal,
+    Pipe,
+}
+
+/// A process that the server may not look at, because it runs as another user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InputUnknown {
+    pub pid: i32,
+    pub name: String,
 }
 
 /// The process as it was when the condition held.

@@ -194,7 +194,7 @@ impl Native {
     /// Returns the offset of the next write.
     async fn write(&self, id: &str, offset: u64, bytes: Vec<u8>) -> Result<u64> {
         let end = offset + bytes.len() as u64;
-        let query = WriteQuery { offset: Some(offset), close: None };
+        let query = WriteQuery { offset: Some(offset), ..Default::default() };
         let accepted = again(|| self.client.write(id, bytes.clone(), &query)).await?.accepted;
         ensure!(accepted == end, "{accepted} bytes of input are accepted instead of {end}");
         Ok(accepted)
@@ -202,7 +202,7 @@ impl Native {
 
     /// Without an offset, so that a request that was cut off is seen here: it may have closed it.
     async fn close_input(&self, id: &str) -> Result<()> {
-        let query = WriteQuery { offset: None, close: Some(true) };
+        let query = WriteQuery { close: Some(true), ..Default::default() };
         let mut was_cut_off = false;
         loop {
             match self.client.write(id, Vec::new(), &query).await {

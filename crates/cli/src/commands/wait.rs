@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_client::Client;
-use lastbyte_client::wire::{Met, Process, Selection, Wait, WaitManyRequest, WaitOutcome};
+use lastbyte_client::wire::{
+    InputKind, InputUnknown, Met, Process, Selection, Wait, WaitManyRequest, WaitOutcome,
+};
 use tokio::time::{Instant, sleep_until};
 
 use crate::exit_code::help::{self, Code};
@@ -26,6 +28,7 @@ use crate::{autostart, client_error, exit_code, format, print, units};
 ///
 /// On a terminal, a status line shows progress.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {
     #[arg(value_name = "ID", help = IDS_HELP)]
@@ -58,6 +61,10 @@ pub(crate) struct Args {
     /// Wait until the process or one of its descendants listens on this TCP port
     #[arg(long, value_name = "PORT", value_parser = units::parse_port, allow_hyphen_values = true)]
     port: Option<u16>,
+
+    /// Wait until the process or one of its descendants waits for input: a prompt, a password, a pager
+    #[arg(long)]
+    needs_input: bool,
 
     /// Wait until nothing has been written for this long
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
@@ -131,6 +138,7 @@ impl Args {
             raw: self.raw.then_some(true),
             from: self.from,
             port: self.port,
+            needs_input: self.needs_input.then_some(true),
             silence_ms: self.silence.map(units::ms),
             timeout_ms: self.timeout.map(units::ms),
         }
@@ -172,9 +180,15 @@ impl Args {
                 }
                 Ok(exit_code::NOT_MET)
             }
-            Met::Timeout => {
-                print::message("timed out; the process keeps running");
+            Met::Timeout { input_unknown } => {
+                print::message(timed_out(input_unknown.as_ref()));
                 Ok(exit_code::TIMED_OUT)
+            }
+            Met::NeedsInput { .. } => {
+                if !self.json {
+                    print::result(format!("{}\n", in_words(&answer.process, &answer.wait)))?;
+                }
+                Ok(0)
             }
             Met::Pattern { text, .. } => {
                 if !self.json {
@@ -221,10 +235,14 @@ impl Args {
     fn code_of(&self, process: &Process, met: &Met) -> u8 {
         let failed = |ending| exit_code::from_ending(ending).ok() != Some(0);
         match met {
-            Met::Timeout => exit_code::TIMED_OUT,
+            Met::Timeout { .. } => exit_code::TIMED_OUT,
             Met::Exit if self.is_only_for_end() && !process.ending.as_ref().is_none_or(failed) => 0,
             Met::Exit => exit_code::NOT_MET,
-            Met::Pattern { .. } | Met::OutputPast { .. } | Met::Port { .. } | Met::Silence => 0,
+            Met::Pattern { .. }
+            | Met::OutputPast { .. }
+            | Met::Port { .. }
+            | Met::NeedsInput { .. }
+            | Met::Silence => 0,
         }
     }
 }
@@ -239,7 +257,26 @@ fn in_words(process: &Process, met: &Met) -> String {
         Met::Pattern { text, .. } => format::one_line(text),
         Met::Port { port } => format!("listens on port {port}"),
         Met::Silence => "silent".into(),
-        Met::Timeout => "timed out; the process keeps running".into(),
+        Met::NeedsInput { pid, name, on, secret } => {
+            let on = match (on, secret) {
+                (InputKind::Pipe, _) => "standard input",
+                (InputKind::Terminal, false) => "the terminal",
+                (InputKind::Terminal, true) => "the terminal, without showing it: a password",
+            };
+            format!("{} (pid {pid}) waits for input on {on}", format::one_line(name))
+        }
+        Met::Timeout { input_unknown } => timed_out(input_unknown.as_ref()),
+    }
+}
+
+fn timed_out(unknown: Option<&InputUnknown>) -> String {
+    let text = "timed out; the process keeps running";
+    match unknown {
+        None => text.into(),
+        Some(InputUnknown { pid, name }) => {
+            let name = format::one_line(name);
+            format!("{text}; whether {name} (pid {pid}) waits for input, the server may not see")
+        }
     }
 }
 

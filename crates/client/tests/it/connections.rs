@@ -84,7 +84,7 @@ async fn a_start_is_repeated_only_with_a_key_and_a_write_only_with_an_offset() {
         let server = Server::start(script());
         let client = server.client();
         client.health().await.unwrap();
-        let query = WriteQuery { offset, close: None };
+        let query = WriteQuery { offset, close: None, keys: None };
         let error = client.write("x", "text", &query).await.unwrap_err();
         assert_eq!(matches!(error, ClientError::Refused(_)), again, "{error:?}");
     }

@@ -55,10 +55,10 @@ async fn every_verb_sends_its_request() {
         "POST /v1/processes/x/wait",
         r#"{"exit":true}"#,
     );
-    let write = WriteQuery { offset: Some(3), close: Some(true) };
+    let write = WriteQuery { offset: Some(3), close: Some(true), keys: Some("C-c,Enter".into()) };
     check(
         asked(async |c| c.write("x", "abc", &write).await).await,
-        "POST /v1/processes/x/stdin?close=true&offset=3",
+        "POST /v1/processes/x/stdin?close=true&keys=C-c%2CEnter&offset=3",
         "abc",
     );
     let stop = StopRequest::default();

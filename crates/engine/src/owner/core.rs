@@ -70,6 +70,7 @@ impl Core {
             // As above, for each reply here.
             Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
             Command::Squeeze => self.squeeze(owner_end),
+            Command::Input { reply } => _ = reply.send(None),
             Command::LeaveReader { reply } => _ = reply.send(Err(ErrorKind::ResourceBusy.into())),
             Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {

@@ -17,6 +17,7 @@ use crate::owner::stdin;
 use crate::process::ending::{End, Ending, LostWhy, Timeout, Times};
 use crate::process::snapshot::{Phase, Snapshot};
 use crate::stop::{Escalation, StopPolicy, Verb};
+use crate::tree::InputEnd;
 
 /// A request to an owner; all but the last have a reply.
 #[derive(Debug)]
@@ -36,6 +37,10 @@ pub(crate) enum Command {
         verb: Verb,
         policy: StopPolicy,
         reply: oneshot::Sender<StopTicket>,
+    },
+    /// Where the command's input comes from; `None` if it has none.
+    Input {
+        reply: oneshot::Sender<Option<InputEnd>>,
     },
     /// Leave a process behind that reads and discards late output when this program has ended.
     LeaveReader {

@@ -11,7 +11,7 @@ mod staged;
 
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -189,6 +189,11 @@ impl Pump {
     /// Changes the size of the terminal; `None` if there is none (any more).
     pub(crate) fn resize(&self, size: WindowSize) -> Option<Result<(), Errno>> {
         self.sources.iter().find_map(|source| source.resize(size))
+    }
+
+    /// Our end of the terminal and the terminal itself, while the leader lives.
+    pub(crate) fn terminal(&self) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
+        self.sources.iter().find_map(OutputEnd::terminal)
     }
 
     /// Leaves a process behind that reads what comes after this program has ended.

@@ -17,6 +17,7 @@ use crate::owner::owner_end::{Command, Delivery, OwnerEnd, ResizeError, StopTick
 use crate::owner::stdin::{StdinQueue, WriteError};
 use crate::process::ending::{Cause, Timeout};
 use crate::stop::{StopPolicy, Verb, stop};
+use crate::tree::InputEnd;
 
 /// The leader is alive, as far as we know.
 #[derive(Debug)]
@@ -104,6 +105,7 @@ impl Running {
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
             Command::Squeeze => self.core.squeeze(owner_end),
+            Command::Input { reply } => _ = reply.send(self.input()),
             Command::LeaveReader { .. } => self.core.answer_late(command, owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
             Command::Stopping { verb, policy, reply } => {
@@ -121,6 +123,18 @@ impl Running {
         }
         let resized = self.core.pump.resize(size).ok_or(ResizeError::NoTerminal)?;
         resized.map_err(ResizeError::Refused)
+    }
+
+    /// Its terminal, or its pipe as long as that is open.
+    fn input(&self) -> Option<InputEnd> {
+        let queued = self.stdin.as_ref().is_some_and(StdinQueue::has_more);
+        let mut input = match self.core.pump.terminal() {
+            Some((ours, terminal)) => InputEnd::terminal(ours, terminal),
+            None => InputEnd::pipe(self.stdin.as_ref()?.end()?),
+        }
+        .ok()?;
+        input.has_unread |= queued;
+        Some(input)
     }
 
     fn restart_idle(&mut self) {

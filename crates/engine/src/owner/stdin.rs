@@ -13,7 +13,7 @@ mod tests;
 use std::future::pending;
 use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use lastbyte_sys::readiness::{self, Interest};
@@ -305,7 +305,13 @@ impl StdinQueue {
         }
     }
 
-    fn has_more(&self) -> bool {
+    /// Our end of the command's pipe or terminal, as long as it is open.
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        self.end.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether something is still to be written.
+    pub(crate) fn has_more(&self) -> bool {
         self.state.borrow().left() > 0 || !self.to_type.is_empty()
     }
 

@@ -16,9 +16,11 @@
 //! no later process with its pid. Or they are killed with their cgroup.
 
 mod blocking_queue;
+mod calls;
 mod census;
 mod cgroup_pool;
 mod fork_chain;
+mod input;
 mod kill;
 mod lease;
 mod marks;
@@ -30,6 +32,8 @@ mod scans;
 
 pub(crate) use census::{Appeared, TreeView, with_survivors};
 pub(crate) use fork_chain::{Caught, ForkChain};
+pub(crate) use input::InputEnd;
+pub use input::{InputKind, InputReader, InputState};
 pub(crate) use kill::KillOnDrop;
 pub(crate) use lease::Lease;
 pub use members::Survivor;

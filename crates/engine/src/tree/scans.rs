@@ -16,6 +16,8 @@ pub(crate) struct Scans {
     state: Mutex<ScanQueue>,
     /// For what a stop does between scans.
     pub(super) queue: Arc<BlockingQueue>,
+    /// For looks at what trees are blocked in: they hold up no stop.
+    pub(super) looks: Arc<BlockingQueue>,
 }
 
 #[derive(Debug, Default)]

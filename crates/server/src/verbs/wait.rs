@@ -1,5 +1,7 @@
 //! Waiting for the first of several conditions.
 
+mod input;
+
 use std::future::pending;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use lastbyte_wire::{
 };
 use tokio::time::{Instant, timeout_at};
 
+use input::{InputCondition, Looked};
+
 use super::select::Selected;
 use super::{long_read, read, refusal};
 use crate::{App, from_wire, to_wire};
@@ -24,6 +28,7 @@ pub struct Conditions {
     output_past: Option<u64>,
     pattern: Option<Pattern>,
     port: Option<PortCondition>,
+    input: Option<InputCondition>,
     silence: Option<Duration>,
     deadline: Option<Instant>,
 }
@@ -48,20 +53,28 @@ const PORT_INTERVAL: Duration = Duration::from_millis(50);
 impl Conditions {
     /// Its time counts from now.
     pub fn new(wait: &wire::Wait) -> Result<Self, Error> {
-        let none = wire::Wait { from: wait.from, raw: wait.raw, ..wire::Wait::default() };
-        if *wait == none || *wait == (wire::Wait { exit: Some(false), ..none }) {
-            let hint =
-                "give at least one of exit, output_past, pattern, port, silence_ms, timeout_ms";
+        let is_true = |asked: Option<bool>| asked.filter(|asked| *asked);
+        let (exit, needs_input) = (is_true(wait.exit), is_true(wait.needs_input));
+        let asked = wire::Wait { exit, needs_input, ..wait.clone() };
+        if asked == (wire::Wait { from: wait.from, raw: wait.raw, ..wire::Wait::default() }) {
+            let hint = "give at least one of exit, output_past, pattern, port, needs_input, silence_ms, \
+                        timeout_ms";
             return Err(from_wire::invalid("no condition to wait for").hint(hint));
         }
+        // Then it can never be met any more, and nothing else is waited for.
+        let until_the_end = asked.needs_input.is_some()
+            && [asked.output_past.is_some(), asked.pattern.is_some(), asked.port.is_some()]
+                .iter()
+                .all(|other| !other);
         let pattern = wait.pattern.as_deref().map(compile).transpose();
         let pattern = pattern.map_err(|error| refusal::from_pattern(&error))?;
         let (at, reading) = (wait.from.unwrap_or(0), from_wire::reading(wait.raw));
         Ok(Self {
-            exit: wait.exit == Some(true),
+            exit: asked.exit.is_some() || until_the_end,
             output_past: wait.output_past,
             pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex, reading), at }),
             port: wait.port.map(PortCondition::new).transpose()?,
+            input: asked.needs_input.map(|_| InputCondition::new()),
             silence: wait.silence_ms.map(Duration::from_millis),
             deadline: wait
                 .timeout_ms
@@ -124,15 +137,17 @@ pub async fn until(
         }
         let over = |time: Option<Instant>| time.is_some_and(|time| time <= now);
         if over(asked.deadline) {
-            return Ok((Met::Timeout, snapshot));
+            let input_unknown = asked.input.as_ref().and_then(InputCondition::unknown);
+            return Ok((Met::Timeout { input_unknown }, snapshot));
         }
         let silent = asked.silence.and_then(|silence| quiet_since.checked_add(silence));
         if over(silent) {
             return Ok((Met::Silence, snapshot));
         }
-        let look = asked.port.as_ref().map(|port| port.next_look);
+        let port = asked.port.as_ref().map(|port| port.next_look);
+        let input = asked.input.as_ref().map(|input| input.next_look);
         let changed = asked.changed(process, &snapshot);
-        match [silent, asked.deadline, look].into_iter().flatten().min() {
+        match [silent, asked.deadline, port, input].into_iter().flatten().min() {
             None => changed.await,
             // Which of them came is seen above.
             Some(alarm) => _ = timeout_at(alarm, changed).await,
@@ -158,6 +173,13 @@ impl Conditions {
         let total = snapshot.extent.len;
         if self.output_past.is_some_and(|past| total > past) {
             return Ok(Some(Met::OutputPast { total }));
+        }
+        if let Some(mut input) = self.input.take() {
+            match input.look(process, snapshot).await {
+                Looked::Met(met) => return Ok(Some(met)),
+                Looked::NotYet => self.input = Some(input),
+                Looked::Never => {}
+            }
         }
         let over = !snapshot.log_open || self.exit && snapshot.ending().is_some();
         match &mut self.port {

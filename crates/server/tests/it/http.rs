@@ -7,6 +7,7 @@ mod follow;
 mod forget;
 mod keys;
 mod many;
+mod needs_input;
 mod openapi;
 mod output;
 mod receipt;

@@ -136,6 +136,15 @@ impl OutputEnd {
         }
     }
 
+    pub(super) fn terminal(&self) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
+        match &self.kind {
+            EndKind::Pty { terminal: Some(terminal), .. } => {
+                Some((self.end.as_fd(), terminal.as_fd()))
+            }
+            EndKind::Pty { terminal: None, .. } | EndKind::Pipe { .. } => None,
+        }
+    }
+
     /// From now on a terminal that nobody has open is at its end.
     pub(super) fn let_terminal_go(&mut self) {
         if let EndKind::Pty { terminal, .. } = &mut self.kind {

@@ -209,7 +209,7 @@ impl AttachInput {
                 control::resize(&self.process, &ResizeRequest { rows, cols }).await
             }
             AttachRequest::CloseStdin => {
-                let close = WriteQuery { close: Some(true), offset: self.offset };
+                let close = WriteQuery { close: Some(true), offset: self.offset, keys: None };
                 write::write(&self.process, Vec::new(), &close).await.map(drop)
             }
         }

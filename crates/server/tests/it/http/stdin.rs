@@ -43,3 +43,47 @@ async fn input_is_refused_if_stdin_is_closed_or_the_queue_is_full() {
     let proof = client.post(&format!("{path}/stop"), &stop).await.json();
     assert_eq!(proof["left"], json!([]));
 }
+
+/// On a terminal that passes on each byte as it is.
+#[tokio::test]
+async fn keys_are_typed_after_the_text_as_a_terminal_sends_them() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let tty = json!({ "tty": { "rows": 24, "cols": 80 }, "stdin": "open" });
+    let path = server.path_of("raw-terminal then print > then cat", tty).await;
+    let past = |total: u64| json!({ "output_past": total });
+    client.post(&format!("{path}/wait"), &past(0)).await;
+    let typed = client.send("POST", &format!("{path}/stdin?keys=C-c,Enter,Up"), "x".into()).await;
+    assert_eq!(typed.json(), json!({ "accepted": 6 }));
+    client.post(&format!("{path}/wait"), &past(6)).await;
+    assert_eq!(client.get(&format!("{path}/output?view=raw")).await.body, ">x\x03\r\x1b[A");
+    // What it prints asks for the other cursor keys.
+    client.send("POST", &format!("{path}/stdin"), "\x1b[?1h".into()).await;
+    client.post(&format!("{path}/wait"), &past(11)).await;
+    client.send("POST", &format!("{path}/stdin?keys=Up,C-Up&offset=11"), "".into()).await;
+    client.post(&format!("{path}/wait"), &past(20)).await;
+    let body = client.get(&format!("{path}/output?view=raw&from=12")).await.body;
+    assert_eq!(body, "\x1bOA\x1b[1;5A");
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_typed_writes_nothing() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let path = server.path_of("cat", json!({ "stdin": "open" })).await;
+    for (keys, message) in [
+        ("C-c", "without a terminal"),
+        ("Enter,Foo", "unknown key \"Foo\""),
+        ("", "unknown key \"\""),
+        ("a,,b", "unknown key \"\""),
+    ] {
+        let refused = client.send("POST", &format!("{path}/stdin?keys={keys}"), "x".into()).await;
+        assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"), "{keys}");
+        let error = refused.json()["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains(message), "{error}");
+        assert!(error["hint"].is_string(), "{error}");
+    }
+    client.send("POST", &format!("{path}/stdin?keys=a,Comma,Enter&close=true"), "".into()).await;
+    client.post(&format!("{path}/wait"), &json!({ "exit": true })).await;
+    assert_eq!(client.get(&format!("{path}/output")).await.body, "a,\n");
+}

@@ -38,6 +38,11 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "await-eof" => input::await_eof(words),
         "cat" => input::cat(words),
         "read-exactly" => input::read_exactly(words),
+        "poll-stdin" => input::poll_stdin(words),
+        "epoll-stdin" => input::epoll_stdin(words),
+        "epoll-stdin-twice" => input::epoll_stdin_twice(words),
+        "poll-stdin-and-listen" => input::poll_stdin_and_listen(words),
+        "read-in-thread" => input::read_in_thread(words),
         "close-stdin" => input::close_stdin(words),
 
         "hold" => hold::hold(words),
@@ -62,6 +67,11 @@ pub(crate) fn perform(action: &[OsString]) -> io::Result<()> {
         "is-tty" => terminal::is_tty(words),
         "winsize" => terminal::winsize(words),
         "print-winsize-on-winch" => terminal::print_winsize_on_winch(words),
+
+        "hide-typing" => terminal::hide_typing(words),
+        "raw-terminal" => terminal::raw_terminal(words),
+        "read-terminal" => terminal::read_terminal(words),
+        "be-unreadable" => terminal::be_unreadable(words),
 
         "listen" => hold::listen(words),
 
