@@ -9,6 +9,7 @@ mod events;
 mod forget;
 mod generate;
 mod logs;
+mod mcp;
 mod ps;
 mod run;
 mod search;
@@ -61,6 +62,7 @@ enum Subcommand {
     Token(token::Args),
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
+    Mcp(mcp::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
@@ -134,6 +136,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Token(args) => asking(token::run(&args)),
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
         Subcommand::AppServer(args) => app_server::run(&args),
+        Subcommand::Mcp(args) => asking(mcp::run(args)),
         Subcommand::Config(args) => config::run(&args),
         Subcommand::Doctor(args) => doctor::run(&args),
         Subcommand::Completions(args) => generate::completions(&args, program()),

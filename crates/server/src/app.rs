@@ -121,7 +121,12 @@ impl App {
     pub(crate) fn seen_by(&self, extensions: &Extensions) -> Option<Self> {
         let scope = extensions.get::<Grant>()?.scope.clone();
         let client_of = extensions.get::<ClientOf>().cloned().unwrap_or_default();
-        Some(Self { scope, client_of, ..self.clone() })
+        Some(Self { client_of, ..self.within(scope) })
+    }
+
+    /// As a client with this scope sees it.
+    pub(crate) fn within(&self, scope: Scope) -> Self {
+        Self { scope, ..self.clone() }
     }
 
     /// The session that the client is bound to.

@@ -3,13 +3,14 @@
 pub mod coder;
 pub mod codex;
 pub mod http;
+pub mod mcp;
 pub(crate) mod websocket;
 
 use axum::Router;
 
 use crate::App;
 
-/// The native door, and the one for clients of Coder's agent in front of it.
+/// The native door, and in front of it those for clients of Coder's agent and for agents.
 pub fn router(app: App) -> Router {
-    coder::router(app.clone()).merge(http::router(app))
+    coder::router(app.clone()).merge(mcp::router(app.clone())).merge(http::router(app))
 }

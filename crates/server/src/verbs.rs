@@ -5,7 +5,7 @@ pub mod control;
 pub mod events;
 pub mod follow;
 pub mod list;
-mod long_read;
+pub(crate) mod long_read;
 pub mod read;
 pub mod receipt;
 pub(crate) mod refusal;

@@ -11,6 +11,7 @@ mod events;
 mod follow;
 mod limits;
 mod list;
+pub mod mcp;
 mod object;
 mod openapi;
 mod output;

@@ -11,7 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::stdio::stderr;
-use tracing_subscriber::filter::LevelFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::supervisor;
 use crate::{colour, print, stdio};
@@ -62,9 +65,11 @@ impl Log {
         // It would print its own errors, and printing to a closed stderr panics.
         let log = tracing_subscriber::fmt().with_max_level(level).log_internal_errors(false);
         if io::stderr().is_terminal() {
-            log.with_ansi(colour::is_on(stderr())).with_writer(lines).init();
+            let log = log.with_ansi(colour::is_on(stderr())).with_writer(lines).finish();
+            log.with(filter_fn(is_ours)).init();
         } else {
-            log.json().flatten_event(true).with_writer(lines).init();
+            let log = log.json().flatten_event(true).with_writer(lines).finish();
+            log.with(filter_fn(is_ours)).init();
         }
         Ok(Self { entries })
     }
@@ -77,6 +82,11 @@ impl Log {
             _ = is_done.recv_timeout(PATIENCE);
         }
     }
+}
+
+/// All but what rmcp tells of each request, which may quote what an agent types.
+fn is_ours(event: &Metadata<'_>) -> bool {
+    !event.target().starts_with("rmcp") || *event.level() == Level::ERROR
 }
 
 #[expect(clippy::disallowed_methods, reason = "time is the subject: what comes is gathered")]

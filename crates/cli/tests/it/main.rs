@@ -35,6 +35,7 @@ mod logs;
 mod lost;
 mod man;
 mod many;
+mod mcp;
 mod metrics;
 mod no_server;
 mod not_recorded;

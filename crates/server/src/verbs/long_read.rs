@@ -17,7 +17,7 @@ const SHORT: u64 = 1 << 20;
 
 /// Reads a log, of which it may have to read this many bytes. A caller that goes away gives up its
 /// turn, and a read that has begun ends at its next chunk.
-pub(super) async fn in_turn<T: Send + 'static>(
+pub(crate) async fn in_turn<T: Send + 'static>(
     app: &App,
     process: &Process,
     (source, bytes): (LogSource, u64),

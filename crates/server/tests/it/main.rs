@@ -9,6 +9,7 @@ mod env_hook;
 mod harness;
 mod http;
 mod listen;
+mod mcp;
 mod metrics;
 mod random;
 mod tokens;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lastbyte_engine::{Engine, Settings};
-use lastbyte_server::doors::{codex, http};
+use lastbyte_server::doors::{codex, http, mcp};
 use lastbyte_server::listen::{
     AcceptedTokens, Access, CreatedTokens, Hosts, Listener, Server, Token,
 };
@@ -196,14 +196,24 @@ fn coder() -> Vec<Row> {
     ]
 }
 
+fn agents() -> Vec<Row> {
+    let list = || json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    vec![("POST", "/mcp", list, [200, 200, 200, 200, 401, 401])]
+}
+
+/// What a client of the door for agents sends with each message.
+const MESSAGE: [(&str, &str); 2] =
+    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+
 #[tokio::test]
 async fn every_route_answers_each_token_as_the_table_says() {
-    for (method, path, body, statuses) in coder().into_iter().chain(native()) {
+    for (method, path, body, statuses) in coder().into_iter().chain(agents()).chain(native()) {
         // A new one for each row, so that wrong tokens do not add up.
         let server = Tokens::start().await;
         for (who, status) in EVERYBODY.into_iter().zip(statuses) {
             let path = path.replace("{id}", &server.process).replace("{token}", "none");
-            let answer = server.send(who, (method, &path, body()), &[]).await;
+            let fields: &[_] = if path == "/mcp" { &MESSAGE } else { &[] };
+            let answer = server.send(who, (method, &path, body()), fields).await;
             assert_eq!(answer.status, status, "{who:?} {method} {path}: {answer:?}");
         }
     }
@@ -215,6 +225,50 @@ fn the_table_has_every_route_of_the_native_door() {
     let table: BTreeSet<_> =
         native().iter().map(|(method, path, ..)| (*method, without_query(path))).collect();
     assert_eq!(table, http::offered().collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn the_table_has_every_route_of_the_door_for_agents() {
+    let table: Vec<_> = agents().iter().map(|(method, path, ..)| (*method, *path)).collect();
+    assert_eq!(table, mcp::offered().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn each_tool_answers_each_token_within_its_scope() {
+    let server = Tokens::start().await;
+    let id = server.process.clone();
+    let process = || json!({ "process_id": id, "timeout": 1, "pattern": "x", "command": "true" });
+    let (none, not_there) = ("", "no process with the id or name");
+    let read_only = "the token is read-only, so it cannot be used for ";
+    for (tool, names, want) in [
+        ("read_output", &["process_id"][..], [not_there, none, not_there, none]),
+        ("wait", &["process_id", "timeout"], [not_there, none, not_there, none]),
+        ("search_output", &["process_id", "pattern"], [not_there, none, not_there, none]),
+        ("list_processes", &[], [none, none, none, none]),
+        ("exec_command", &["command"], [none, none, none, read_only]),
+        ("write_stdin", &["process_id"], [not_there, none, not_there, read_only]),
+        ("stop_process", &["process_id"], [not_there, none, not_there, read_only]),
+    ] {
+        let arguments: serde_json::Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), process()[*name].clone())).collect();
+        let params = json!({ "name": tool, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        // The header is for a session that no process of theirs is in.
+        let fields = [&MESSAGE[..], &[("lastbyte-session", "c")]].concat();
+        for (who, want) in [Who::All, Who::Own, Who::Other].into_iter().zip(want) {
+            let answer = server.send(who, ("POST", "/mcp", call.clone()), &fields).await;
+            check_told(&answer, want, &format!("{who:?} {tool}"));
+        }
+        let answer = server.send(Who::ReadOnly, ("POST", "/mcp", call), &MESSAGE).await;
+        check_told(&answer, want[3], &format!("read-only {tool}"));
+    }
+}
+
+fn check_told(answer: &Answer, refused: &str, what: &str) {
+    let result = answer.json()["result"].clone();
+    let text = result["content"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(result["isError"] == true, !refused.is_empty(), "{what}: {text}");
+    assert!(text.contains(refused), "{what}: {text}");
 }
 
 #[tokio::test]
