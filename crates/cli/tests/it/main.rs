@@ -66,6 +66,7 @@ mod supervisor;
 mod take_over;
 mod timeouts;
 mod times;
+mod tokens;
 mod tty;
 mod upgrade;
 mod usage;
