@@ -9,6 +9,7 @@ mod attach;
 mod background;
 mod bare_daemon;
 mod broken_pipe;
+mod caps;
 mod cli_doc;
 mod colour;
 mod coming_from;

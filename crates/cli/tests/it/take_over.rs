@@ -283,8 +283,12 @@ fn the_next_worker_goes_on_enforcing_sampled_limits() {
     let hogs = [
         (["--memory", "64MiB"], "eat-memory", "memory"),
         (["--pids", "20"], "fork-bomb 200 then hold", "pids"),
-        // Each process by itself stays below what the kernel limits.
-        (["--cpu-time", "900ms"], "background spin end then spin", "cpu_time"),
+        // What the kernel limits is each process, and the leader does nothing.
+        (
+            ["--cpu-time", "900ms"],
+            "background spin end then background spin end then hold",
+            "cpu_time",
+        ),
     ];
     let ids = hogs.map(|(limit, hog, _)| {
         let options = ["--stdin-open", limit[0], limit[1]];
