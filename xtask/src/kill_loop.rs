@@ -20,6 +20,7 @@ mod job;
 mod leftovers;
 mod proc;
 mod reader;
+mod secret;
 mod server;
 mod tally;
 

@@ -7,7 +7,7 @@ use lastbyte_client::wire::Tty;
 use lastbyte_engine::Signal;
 use lastbyte_output::log::Quota;
 
-/// Reads `500ms`, `2s`, `1.5m` or `1h`, and refuses no time at all.
+/// Reads `500ms`, `2s`, `1.5m`, `1h` or `7d`, and refuses no time at all.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     match parse_duration_or_zero(text)? {
         Duration::ZERO => Err("the time must be greater than zero".into()),
@@ -17,7 +17,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Reads a time that may be none. One too long to be counted is as long as can be.
 pub(crate) fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
     let seconds = parse(text, &units).ok_or(DURATIONS)?;
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
@@ -27,7 +27,7 @@ pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// As `parse_duration` reads it, in the largest unit that needs no fraction.
+/// As `parse_duration` reads it, in the largest unit up to hours that needs no fraction.
 pub(crate) fn duration_text(duration: Duration) -> String {
     let ms = ms(duration);
     let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
@@ -94,7 +94,8 @@ fn parse(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * factor)
 }
 
-const DURATIONS: &str = "expected a number with a unit (ms, s, m or h), like 500ms, 2s, 1.5m or 1h";
+const DURATIONS: &str =
+    "expected a number with a unit (ms, s, m, h or d), like 500ms, 2s, 1.5m or 1h";
 const SIZES: &str =
     "expected a number with a unit (B, KB, MB, GB, KiB, MiB, GiB or K, M, G), like 64MiB";
 
@@ -111,6 +112,7 @@ mod tests {
             (".5s", 500),
             ("5m", 300_000),
             ("0.25h", 900_000),
+            ("7d", 604_800_000),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
@@ -131,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_no_time_is_refused_with_what_is_accepted() {
         for text in
-            ["", "2", "s", "-2s", "+2s", "2 s", "1h30m", "2d", "2S", "1e3s", "infs", "1.2.3s", "."]
+            ["", "2", "s", "-2s", "+2s", "2 s", "1h30m", "2w", "2S", "1e3s", "infs", "1.2.3s", "."]
         {
             assert_eq!(parse_duration(text), Err(DURATIONS.to_owned()), "{text:?}");
         }

@@ -12,6 +12,7 @@ mod limits;
 pub mod listen;
 mod metrics;
 mod sandboxing;
+mod scoped_key;
 pub mod to_wire;
 pub mod verbs;
 

@@ -14,6 +14,8 @@ use lastbyte_engine::{
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
 
+use crate::scoped_key;
+
 /// A process at the instant of this snapshot.
 pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
     let spec = process.spec();
@@ -33,7 +35,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         limits: spec.resources.as_ref().map(|limited| resources(&limited.limits)),
         limits_enforced: spec.resources.as_ref().map(|limited| enforced(&limited.by)),
         session: spec.session.as_ref().map(|session| session.0.clone()),
-        key: spec.key.as_ref().map(|key| key.0.clone()),
+        key: spec.key.as_ref().map(|key| scoped_key::sent(key).to_owned()),
         name: spec.name.as_ref().map(|name| name.0.clone()),
         labels: spec.labels.clone(),
         started_unix_ns: unix_ns(spec.started),

@@ -53,9 +53,25 @@ fn coder_once(server: &Server, nth: u64, random: &mut Random) -> Result<u64> {
     ensure!(shown["exit_code"] == code, "{id}: exit code {} not {code}", shown["exit_code"]);
     let output = shown["output"].as_str().unwrap_or_default();
     ensure!(output == wanted, "{id}: {} bytes instead of {}", output.len(), wanted.len());
-    // One that was deleted by a request that was not answered is not found.
-    _ = ask(server, "DELETE", &format!("/v1/processes/{id}"), "");
+    forget(server, id).with_context(|| format!("deleting {id}"))?;
     Ok(wanted.len() as u64)
+}
+
+/// A server that has just taken over may not have seen the end of its output yet.
+fn forget(server: &Server, id: &str) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let Err(error) = ask(server, "DELETE", &format!("/v1/processes/{id}"), "") else {
+            return Ok(());
+        };
+        let text = error.to_string();
+        // It was deleted by a request that was not answered.
+        if text.contains("HTTP/1.1 404") {
+            return Ok(());
+        }
+        ensure!(text.contains("HTTP/1.1 409") && Instant::now() < deadline, error);
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Repeats a request until it is answered.

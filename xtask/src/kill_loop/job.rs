@@ -10,6 +10,7 @@ use lastbyte_client::wire::{
 };
 use lastbyte_testkit::pattern_bytes;
 
+use super::secret::secret;
 use crate::random::Random;
 
 /// The label that names a job, to find a process whose start was not answered.
@@ -28,6 +29,8 @@ pub(super) struct Job {
     /// One of these.
     pub(super) statuses: Vec<Wanted>,
     pub(super) cause: WantedCause,
+    /// How many secrets were masked at its ending, if that is certain.
+    pub(super) masked: Option<u64>,
 }
 
 /// What commands are made of.
@@ -86,8 +89,8 @@ const SIGNALS: [i32; 12] = [1, 2, 3, 6, 9, 10, 12, 14, 15, 24, 25, 30];
 
 type Make = fn(&mut Job, &mut Random, u64);
 
-/// The quick ones first.
-const KINDS: [(&str, Make); 12] = [
+/// The quick ones first, secrets last.
+const KINDS: [(&str, Make); 13] = [
     ("exit", exit),
     ("signal", signal),
     ("flood", flood),
@@ -100,14 +103,20 @@ const KINDS: [(&str, Make); 12] = [
     ("stop", stop),
     ("pattern", pattern),
     ("port", port),
+    ("secret", secret),
 ];
 
 impl Job {
     /// The nth job of a client.
     pub(super) fn new(commands: &Commands, client: u64, nth: u64, random: &mut Random) -> Self {
         let name = format!("{client}.{nth}");
-        // Some clients start nothing but quick ones: at each kill, starts and endings are under way.
-        let kinds = if client % 4 == 3 { &KINDS[..2] } else { &KINDS[..] };
+        let kinds = match client % 8 {
+            // Nothing but quick ones: at each kill, starts and endings are under way.
+            3 | 7 => &KINDS[..2],
+            // Nothing but secrets: at each kill, some output is being masked.
+            6 => &KINDS[KINDS.len() - 1..],
+            _ => &KINDS[..],
+        };
         let (kind, make) = random.one_of(kinds);
         let request = StartRequest {
             labels: BTreeMap::from([(LABEL.into(), name.clone())]),
@@ -124,6 +133,7 @@ impl Job {
             says_that_it_ran: false,
             statuses: vec![Wanted::Code(0)],
             cause: WantedCause::Own,
+            masked: Some(0),
         };
         // No two processes write the same bytes.
         make(&mut job, random, (client << 48) + (nth << 32));
@@ -151,7 +161,7 @@ impl Job {
         self.request.command = Some([String::new()].into_iter().chain(words).collect());
     }
 
-    fn exits(&mut self, code: u64) {
+    pub(super) fn exits(&mut self, code: u64) {
         self.statuses = vec![Wanted::Code(code as i32)];
     }
 
@@ -172,6 +182,9 @@ impl Job {
             (Some(Cause::Stopped { verb, .. }), WantedCause::Stopped) => *verb == StopVerb::Stop,
             _ => false,
         };
+        if let Some(wanted) = self.masked.filter(|wanted| *wanted != ending.masked) {
+            return Some(format!("{} secrets are masked instead of {wanted}", ending.masked));
+        }
         (!status_is_right || !cause_is_right).then(|| {
             let (wanted, cause) = (&self.statuses, self.cause);
             format!("{:?}, {:?} instead of {wanted:?}, {cause:?}", ending.status, ending.cause)

@@ -39,7 +39,7 @@ struct CreateArgs {
     #[arg(long)]
     read_only: bool,
 
-    /// Let the token expire after this time, like 24h
+    /// Let the token expire after this time, like 24h or 7d
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     expires: Option<Duration>,
 

@@ -295,3 +295,35 @@ fn events_that_a_take_over_lost_are_one_gap() {
     daemon.testchild(&[], "exit 0");
     assert_eq!(told(), "event: started");
 }
+
+#[test]
+fn the_next_worker_goes_on_enforcing_sampled_limits() {
+    let daemon = Daemon::start();
+    let hogs = [
+        (["--memory", "64MiB"], "eat-memory", "memory"),
+        (["--pids", "20"], "fork-bomb 200 then hold", "pids"),
+        // What the kernel limits is each process, and the leader does nothing.
+        (
+            ["--cpu-time", "900ms"],
+            "background spin end then background spin end then hold",
+            "cpu_time",
+        ),
+    ];
+    let ids = hogs.map(|(limit, hog, _)| {
+        let options = ["--stdin-open", limit[0], limit[1]];
+        daemon.testchild(&options, &format!("print up then await-eof then {hog}"))
+    });
+    ids.iter().for_each(|id| _ = daemon.result(&["wait", id, "--pattern", "up"]));
+    kill_worker(&daemon);
+    for (id, (_, hog, which)) in ids.iter().zip(hogs) {
+        daemon.result(&["write", id, "--close"]);
+        daemon.finish(&["wait", id]);
+        let ending = ending(&daemon, id);
+        assert_eq!(ending["cause"]["kind"], "limit", "{hog}: {ending}");
+        assert_eq!(ending["cause"]["which"], which, "{hog}: {ending}");
+        assert_eq!(ending["limits_hit"], serde_json::json!([which]), "{hog}");
+        let shown: Value = serde_json::from_str(&daemon.result(&["show", "--json", id])).unwrap();
+        assert!(shown["limits_enforced"][which].is_string(), "{shown}");
+    }
+    daemon.finish(&["stop", "--all"]);
+}

@@ -198,7 +198,7 @@ fn a_misspelt_option_gets_a_suggestion() {
 
 #[test]
 fn an_invalid_duration_is_refused_with_an_example() {
-    let accepted = "expected a number with a unit (ms, s, m or h), like 500ms, 2s, 1.5m or 1h";
+    let accepted = "expected a number with a unit (ms, s, m, h or d), like 500ms, 2s, 1.5m or 1h";
     for option in ["--timeout", "--idle-timeout"] {
         for time in ["2", "-2s", "1h30m", "soon"] {
             let line = format!("invalid value '{time}' for '{option} <TIME>': {accepted}");

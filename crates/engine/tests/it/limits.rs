@@ -86,7 +86,8 @@ async fn processor_time_is_limited_for_one_process_and_for_all_together() {
     let fixture = Fixture::new();
     let resources =
         Resources { cpu_time: Some(Duration::from_millis(500)), ..Resources::default() };
-    let together = "background spin end then background spin end then spin";
+    // The kernel limits each process, and the leader does nothing.
+    let together = "background spin end then background spin end then hold";
     for actions in ["spin", together] {
         let process = fixture.start_launch(limited(&fixture, actions, resources)).await;
         let (cause, _) = cause(&process).await;

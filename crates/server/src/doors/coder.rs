@@ -18,4 +18,4 @@ mod routes;
 mod signal;
 mod start;
 
-pub use routes::router;
+pub use routes::{offered, router};

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::created_tokens::CreatedToken;
+use crate::scoped_key;
 
 /// What a client may see and do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,23 +76,19 @@ impl Scope {
 
     /// Puts a launch into the session of the scope, with names and keys of its own.
     pub fn bind(&self, launch: &mut Launch) -> Result<(), Error> {
+        launch.key = launch.key.take().map(|key| self.key(&key));
         let Self::Session(session) = self else { return Ok(()) };
         if launch.session.as_ref().is_some_and(|asked| asked != session) {
             return Err(is_for_session(session).hint("leave out `session`, or name this one"));
         }
         launch.session = Some(session.clone());
         launch.name_unique = NameUnique::InSession;
-        launch.key = launch.key.take().map(|key| self.key(key));
         Ok(())
     }
 
-    /// A key as the engine has it. Those of a session are its own; with the length, no two sessions
-    /// share one.
-    pub fn key(&self, key: Key) -> Key {
-        match self {
-            Self::All | Self::ReadOnly => key,
-            Self::Session(Session(name)) => Key(format!("session:{}:{name}:{}", name.len(), key.0)),
-        }
+    /// A key as the engine has it. Those of a session are its own.
+    pub fn key(&self, key: &Key) -> Key {
+        scoped_key::store(key, self.within())
     }
 }
 
@@ -148,14 +145,6 @@ mod tests {
 
     fn session(name: &str) -> Scope {
         Scope::Session(Session(name.into()))
-    }
-
-    #[test]
-    fn keys_of_two_sessions_never_meet() {
-        let key = |scope: &Scope, key: &str| scope.key(Key(key.into()));
-        assert_ne!(key(&session("a"), "b:c"), key(&session("a:b"), "c"));
-        assert_ne!(key(&session("a"), "k"), key(&session("b"), "k"));
-        assert_eq!(key(&Scope::All, "k"), Key("k".into()));
     }
 
     #[test]

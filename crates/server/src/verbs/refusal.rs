@@ -1,12 +1,16 @@
 //! Errors of the engine as errors of the API. This is the one table for all doors.
 
+use std::borrow::Cow;
+
 use lastbyte_engine::{
-    Errno, ForgetError, Process, Refused, ResizeError, SandboxError, SpawnError, StartError,
+    Errno, ForgetError, Key, Process, Refused, ResizeError, SandboxError, SpawnError, StartError,
     WriteError,
 };
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
 use tokio::task::spawn_blocking;
+
+use crate::scoped_key;
 
 pub(crate) fn from_start(error: &StartError) -> Error {
     let code = start_code(error.refused());
@@ -22,7 +26,18 @@ pub(crate) fn from_start(error: &StartError) -> Error {
         ErrorCode::CapReached => Some("stop or forget processes, or wait until some have ended"),
         _ => sandbox_hint(error),
     };
-    refusal(code, error, hint)
+    refusal(code, &*with_sent_key(error), hint)
+}
+
+/// The client knows its key as it sent it.
+fn with_sent_key(error: &StartError) -> Cow<'_, StartError> {
+    match error {
+        StartError::KeyConflict { key, differs } => {
+            let (key, differs) = (Key(scoped_key::sent(key).to_owned()), differs.clone());
+            Cow::Owned(StartError::KeyConflict { key, differs })
+        }
+        _ => Cow::Borrowed(error),
+    }
 }
 
 fn refusal(code: ErrorCode, error: &dyn std::error::Error, hint: Option<&str>) -> Error {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lastbyte_engine::{Engine, Settings};
-use lastbyte_server::doors::{codex, http, mcp};
+use lastbyte_server::doors::{coder, codex, http, mcp};
 use lastbyte_server::listen::{
     AcceptedTokens, Access, CreatedTokens, Hosts, Listener, Server, Token,
 };
@@ -192,7 +192,7 @@ fn coder() -> Vec<Row> {
         // With an invalid signal: 400 is for those that may signal. A process that is not there is
         // looked for after the signal, as in Coder's agent.
         ("POST", "/api/v0/processes/{id}/signal", signal, [400, 400, 400, 403, 401, 401]),
-        ("GET", "/api/v0/processes/tokens/none", NOTHING, [404, 404, 404, 404, 401, 401]),
+        ("GET", "/api/v0/processes/tokens/{token}", NOTHING, [404, 404, 404, 404, 401, 401]),
     ]
 }
 
@@ -204,6 +204,11 @@ fn agents() -> Vec<Row> {
 /// What a client of the door for agents sends with each message.
 const MESSAGE: [(&str, &str); 2] =
     [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+
+/// Paths that become a WebSocket, and the statuses for [`EVERYBODY`].
+fn codex() -> Vec<(&'static str, [u16; 6])> {
+    vec![("/codex", [101, 101, 101, 403, 401, 401])]
+}
 
 #[tokio::test]
 async fn every_route_answers_each_token_as_the_table_says() {
@@ -220,11 +225,15 @@ async fn every_route_answers_each_token_as_the_table_says() {
 }
 
 #[test]
-fn the_table_has_every_route_of_the_native_door() {
-    let without_query = |path: &'static str| path.split('?').next().unwrap_or_default();
-    let table: BTreeSet<_> =
-        native().iter().map(|(method, path, ..)| (*method, without_query(path))).collect();
-    assert_eq!(table, http::offered().collect::<BTreeSet<_>>());
+fn the_tables_have_every_route_of_every_door() {
+    let routes = |table: Vec<Row>| -> BTreeSet<_> {
+        let without_query = |path: &'static str| path.split('?').next().unwrap_or_default();
+        table.into_iter().map(|(method, path, ..)| (method, without_query(path))).collect()
+    };
+    assert_eq!(routes(native()), http::offered().collect());
+    assert_eq!(routes(coder()), coder::offered().collect());
+    let table: BTreeSet<_> = codex().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(table, codex::offered().collect());
 }
 
 #[test]
@@ -346,6 +355,33 @@ async fn names_and_keys_of_other_sessions_are_free() {
     assert_eq!((attached.status, &attached.json()["process"]["id"]), (200, &json!(of_a)));
 }
 
+/// The key is stored with its session; no answer shows that.
+#[tokio::test]
+async fn a_client_with_a_token_of_a_session_is_shown_the_key_that_it_sent() {
+    let server = Tokens::start().await;
+    for key in ["k", "session:1:a:k", "unbound:k"] {
+        for who in [Who::Own, Who::All] {
+            let id = server.child(who, json!({ "key": key })).await;
+            let show = format!("/v1/processes/{id}");
+            let shown = server.send(who, ("GET", &show, Value::Null), &[]).await.json();
+            assert_eq!(shown["key"], key, "{who:?}");
+            let list = ("GET", "/v1/processes", Value::Null);
+            let listed = server.send(who, list, &[]).await.json();
+            let processes = listed["processes"].as_array().unwrap();
+            let of_id = processes.iter().find(|process| process["id"] == *id).unwrap();
+            assert_eq!(of_id["key"], key, "{who:?}");
+            let path = format!("/v1/processes/{id}/receipt");
+            let receipt = server.send(who, ("GET", &path, Value::Null), &[]).await.json();
+            assert_eq!(receipt["process"]["key"], key, "{who:?} {receipt}");
+            let other = json!({ "command": argv("exit 1"), "key": key });
+            let refused = server.send(who, ("POST", "/v1/processes", other), &[]).await;
+            assert_eq!(refused.code(), "key_conflict");
+            let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+            assert!(message.starts_with(&format!("the key {key:?} was already used")), "{message}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_feed_has_only_events_of_the_tokens_session() {
     let server = Tokens::start().await;
@@ -396,10 +432,8 @@ async fn a_revoked_token_ends_open_answers_and_is_refused_from_then_on() {
 async fn websockets_follow_the_table_and_end_with_their_token() {
     let server = Tokens::start().await;
     let attach = format!("/v1/processes/{}/attach", server.process);
-    for (path, statuses) in [
-        (attach.as_str(), [101, 101, 404, 403, 401, 401]),
-        ("/codex", [101, 101, 101, 403, 401, 401]),
-    ] {
+    let attach = (attach.as_str(), [101, 101, 404, 403, 401, 401]);
+    for (path, statuses) in codex().into_iter().chain([attach]) {
         for (who, status) in EVERYBODY.into_iter().zip(statuses) {
             let answer = upgraded(&server, path, server.field(who)).await.map(drop);
             assert_eq!(answer.err().unwrap_or(101), status, "{who:?} {path}");
@@ -432,25 +466,109 @@ async fn upgraded(server: &Tokens, path: &str, token: Option<String>) -> Result<
     }
 }
 
-#[tokio::test]
-async fn a_command_of_a_codex_client_belongs_to_the_session_of_its_token() {
-    use futures_util::{SinkExt, StreamExt};
-    let server = Tokens::start().await;
-    let mut socket = upgraded(&server, "/codex", server.field(Who::Other)).await.unwrap();
-    let info = json!({ "clientInfo": { "name": "n", "version": "0" } });
-    let hello = json!({ "id": 1, "method": "initialize", "params": info });
-    let params = json!({ "command": argv("exit 0") });
-    let exec = json!({ "id": 2, "method": "command/exec", "params": params });
-    for message in [hello, exec] {
-        let message = tokio_tungstenite::tungstenite::Message::text(message.to_string());
-        socket.send(message).await.unwrap();
+/// A Codex client with this token, past its handshake.
+struct Codex(WebSocket);
+
+impl Codex {
+    async fn open(server: &Tokens, who: Who) -> Self {
+        let mut own = Self(upgraded(server, "/codex", server.field(who)).await.unwrap());
+        let client = json!({ "name": "n", "version": "0" });
+        let capabilities = json!({ "experimentalApi": true });
+        let hello = json!({ "clientInfo": client, "capabilities": capabilities });
+        own.call("initialize", hello).await;
+        own
     }
-    for _ in 0..2 {
-        timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap();
+
+    async fn send(&mut self, method: &str, params: Value) {
+        let request = json!({ "id": method, "method": method, "params": params }).to_string();
+        let message = tokio_tungstenite::tungstenite::Message::text(request);
+        futures_util::SinkExt::send(&mut self.0, message).await.unwrap();
+    }
+
+    /// Its answer; notifications before it are left out.
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.send(method, params).await;
+        loop {
+            let next = futures_util::StreamExt::next(&mut self.0);
+            let message = timeout(PATIENCE, next).await.unwrap().unwrap().unwrap();
+            let answer: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
+            if answer["id"] == method {
+                return answer;
+            }
+        }
+    }
+}
+
+/// Each method of the Codex door, with parameters, and whether it is about a command that was started
+/// before.
+fn codex_methods() -> Vec<(&'static str, Value, bool)> {
+    let (id, handle) = (("processId", json!("one")), ("processHandle", json!("two")));
+    let size = ("size", json!({ "rows": 2, "cols": 2 }));
+    let close = ("closeStdin", json!(true));
+    let exits = ("command", json!(argv("exit 0")));
+    let object = |members: &[&(&str, Value)]| -> Value {
+        let member = |(name, value): &(&str, Value)| ((*name).to_owned(), value.clone());
+        Value::Object(members.iter().map(|one| member(one)).collect())
+    };
+    vec![
+        ("command/exec", object(&[&exits]), false),
+        ("command/exec/write", object(&[&id, &close]), true),
+        ("command/exec/resize", object(&[&id, &size]), true),
+        ("command/exec/terminate", object(&[&id]), true),
+        ("process/spawn", object(&[&exits, &handle, &("cwd", json!("/"))]), false),
+        ("process/writeStdin", object(&[&handle, &close]), true),
+        ("process/resizePty", object(&[&handle, &size]), true),
+        ("process/kill", object(&[&handle]), true),
+    ]
+}
+
+#[tokio::test]
+async fn the_table_has_every_method_of_the_codex_door() {
+    let server = Tokens::start().await;
+    let refused = Codex::open(&server, Who::Own).await.call("no/such", json!({})).await;
+    let message = refused["error"]["message"].as_str().unwrap();
+    let (_, offered) = message.split_once("expected one of ").unwrap();
+    let offered: BTreeSet<&str> = offered.split(", ").map(|name| name.trim_matches('`')).collect();
+    let table = codex_methods().into_iter().map(|(method, ..)| method);
+    assert_eq!(offered, table.chain(["initialize"]).collect());
+}
+
+#[tokio::test]
+async fn a_codex_client_reaches_its_own_commands_and_starts_them_in_its_session() {
+    let server = Tokens::start().await;
+    let mut owner = Codex::open(&server, Who::Own).await;
+    let tty =
+        json!({ "command": argv("sleep-ms 600000"), "tty": true, "streamStdoutStderr": true });
+    let mut exec = tty.clone();
+    exec["processId"] = json!("one");
+    owner.send("command/exec", exec).await;
+    let mut spawn = tty;
+    (spawn["processHandle"], spawn["cwd"]) = (json!("two"), json!("/"));
+    spawn.as_object_mut().unwrap().remove("streamStdoutStderr");
+    assert_eq!(owner.call("process/spawn", spawn).await.get("error"), None);
+    for who in [Who::Other, Who::Own, Who::All] {
+        let mut other = Codex::open(&server, who).await;
+        for (method, params, _) in codex_methods().into_iter().filter(|(.., is_about)| *is_about) {
+            let answer = other.call(method, params).await;
+            let message = answer["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.starts_with("no active"), "{who:?} {method}: {answer}");
+        }
+    }
+    for (method, params, is_about) in codex_methods() {
+        let is_end = ["command/exec/terminate", "process/kill"].contains(&method);
+        if is_about && !is_end {
+            let answer = owner.call(method, params).await;
+            assert_eq!(answer.get("error"), None, "{method}");
+        }
+    }
+    let mut other = Codex::open(&server, Who::Other).await;
+    for (method, params, _) in codex_methods().into_iter().filter(|(.., is_about)| !is_about) {
+        assert_eq!(other.call(method, params).await.get("error"), None, "{method}");
     }
     let listed = server.send(Who::Other, ("GET", "/v1/processes", Value::Null), &[]).await.json();
-    assert_eq!(listed["processes"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["processes"][0]["session"], "b");
+    let listed = listed["processes"].as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    assert!(listed.iter().all(|process| process["session"] == "b"), "{listed:?}");
 }
 
 #[tokio::test]

@@ -102,12 +102,21 @@ impl Masking {
         let (last, before) = self.last_append;
         let appended = writer.progress().len.saturating_sub(before);
         self.streams[last].skip = usize::try_from(appended).unwrap_or(usize::MAX);
-        for stream in [Stream::Out, Stream::Err] {
-            while self.streams[stream as usize].push_staged(&mut self.taken)
-                && self.store(writer, stream, now_ms)
-            {}
+        let [first, second] =
+            if last == 0 { [Stream::Out, Stream::Err] } else { [Stream::Err, Stream::Out] };
+        self.store_staged(writer, first, now_ms);
+        // Before a checkpoint of the other stream says that none of it is in the log.
+        if self.streams[last].is_ahead() {
+            self.streams[last].let_out();
+            self.store(writer, first, now_ms);
         }
-        self.streams[last].skip = 0;
+        self.store_staged(writer, second, now_ms);
+    }
+
+    fn store_staged(&mut self, writer: &mut Writer, stream: Stream, now_ms: u64) {
+        while self.streams[stream as usize].push_staged(&mut self.taken)
+            && self.store(writer, stream, now_ms)
+        {}
     }
 
     /// Takes what is ready in the pipe and stores what is decided of it.
@@ -209,6 +218,21 @@ impl Masked {
     fn push(&mut self, bytes: &[u8]) {
         self.masker.push(bytes, &mut self.out);
         self.pushed += bytes.len() as u64;
+    }
+
+    /// Whether the log has more than the masker lets out of what has come: the earlier program has let out
+    /// what it held back.
+    fn is_ahead(&self) -> bool {
+        self.skip > 0 && self.out.is_empty() && self.staged.received() == self.pushed
+    }
+
+    /// Lets out what is held back, as an earlier program did: a byte or two at an ending, or everything
+    /// at the end of the stream.
+    fn let_out(&mut self) {
+        self.masker.show_few(&mut self.out);
+        if self.out.is_empty() {
+            self.masker.finish(&mut self.out);
+        }
     }
 
     /// All that came out is in the log; it had this much of it before.

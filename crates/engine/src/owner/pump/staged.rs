@@ -37,6 +37,11 @@ impl Staged {
         self.file.iter().for_each(Entered::enter);
     }
 
+    /// How much has come, if it outlives this program.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
     /// Takes what is ready in the pipe, as bytes in `into`.
     pub(super) fn take(&mut self, pipe: impl AsFd, most: usize, into: &mut Vec<u8>) -> Pulled {
         let most = most.min(MOST);

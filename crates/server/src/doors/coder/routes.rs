@@ -20,6 +20,11 @@ use crate::App;
 use crate::listen::Needs;
 use crate::metrics::{Answered, waited};
 
+/// The method and the path of every route.
+pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROUTES.into_iter()
+}
+
 /// Everything below `/api/v0/processes`.
 pub fn router(app: App) -> Router {
     let answered = ROUTES.map(|route| app.answers.route(route, Some(Histogram::default())));

@@ -78,7 +78,7 @@ fn pending(app: &App, key: &RetryKey) -> Refusal {
 
 pub(super) fn by_token(app: &App, chat: &Chat, token: &[u8]) -> Answer {
     let key = std::str::from_utf8(token).map(|token| Key(token.into())).ok();
-    let process = key.and_then(|key| app.engine.keyed(&app.scope.key(key)));
+    let process = key.and_then(|key| app.engine.keyed(&app.scope.key(&key)));
     match process.filter(|process| app.reaches(process) && chat.reaches(process)) {
         Some(process) => ok(&StartAnswer::running(process.id().to_string(), true)),
         None => {

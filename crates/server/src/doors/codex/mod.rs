@@ -41,4 +41,4 @@ mod websocket;
 
 pub use connection::MAX_MESSAGE_BYTES;
 pub use door::{Door, LocalExecution, Settings};
-pub use websocket::{route, router};
+pub use websocket::{offered, route, router};

@@ -31,10 +31,19 @@ pub fn router(door: Door) -> Router {
         .with_state(door)
 }
 
+/// Where a server that has other doors, too, offers a WebSocket.
+const ROUTES: [&str; 1] = ["/codex"];
+
+/// The path of every route of [`route`].
+pub fn offered() -> impl Iterator<Item = &'static str> {
+    ROUTES.into_iter()
+}
+
 /// For a server that has other doors, too: `/codex` becomes a WebSocket.
 pub fn route(door: Door) -> Router {
-    let route = Router::new().route("/codex", any(upgrade));
-    route.route_layer(from_fn(refuse_browsers)).with_state(door)
+    let add = |router: Router<Door>, path| router.route(path, any(upgrade));
+    let routes = offered().fold(Router::new(), add);
+    routes.route_layer(from_fn(refuse_browsers)).with_state(door)
 }
 
 /// Only browsers send an `Origin`, and no page has any business here, whatever site it is from.
