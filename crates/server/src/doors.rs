@@ -3,6 +3,7 @@
 pub mod coder;
 pub mod codex;
 pub mod http;
+mod rpc;
 pub(crate) mod websocket;
 
 use axum::Router;

@@ -153,7 +153,7 @@ impl Args {
     async fn serve(&self, door: &Door) -> anyhow::Result<()> {
         let listener = match &self.listen {
             Listen::Stdio => {
-                let served = codex::lines::serve(door, StandardInput, StandardOutput).await;
+                let served = codex::serve_lines(door, StandardInput, StandardOutput).await;
                 return served.context("cannot start a thread for standard input and output");
             }
             Listen::WebSocket(address) if !address.ip().is_loopback() => bail!(
