@@ -2,6 +2,7 @@
 
 pub mod coder;
 pub mod codex;
+pub mod exec_server;
 pub mod http;
 mod rpc;
 pub(crate) mod websocket;

@@ -3,10 +3,11 @@
 //! - `lines`, `websocket`: the two transports; `send_queue`: messages that the client has not taken yet
 //! - `message`, `fault`: the parts of messages; `base64`
 //! - `kill_on_drop`, `survivors`: what a client started ends with it
-//! - `login_shell`: what clients are told of the user
+//! - `login_shell`, `hidden_names`: for the environment of commands
 
 pub(crate) mod base64;
 mod fault;
+mod hidden_names;
 pub(crate) mod kill_on_drop;
 pub(crate) mod lines;
 mod login_shell;
@@ -16,6 +17,7 @@ pub(crate) mod survivors;
 pub(crate) mod websocket;
 
 pub(crate) use fault::Fault;
+pub(crate) use hidden_names::is_hidden;
 pub(crate) use login_shell::login_shell;
 pub(crate) use message::{RequestId, failure, success, to_json};
 
