@@ -6,6 +6,7 @@ mod complete;
 pub(crate) mod config;
 mod doctor;
 mod events;
+mod exec_server;
 mod forget;
 mod generate;
 mod logs;
@@ -61,6 +62,7 @@ enum Subcommand {
     Token(token::Args),
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
+    ExecServer(exec_server::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
@@ -134,6 +136,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Token(args) => asking(token::run(&args)),
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
         Subcommand::AppServer(args) => app_server::run(&args),
+        Subcommand::ExecServer(args) => exec_server::run(&args),
         Subcommand::Config(args) => config::run(&args),
         Subcommand::Doctor(args) => doctor::run(&args),
         Subcommand::Completions(args) => generate::completions(&args, program()),
@@ -146,7 +149,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
 
 /// Runs a command that has an engine of its own. Signals are heard before anything exists that a deadly
 /// one would leave behind.
-fn with_signals<T>(
+pub(crate) fn with_signals<T>(
     mut runtime: Builder,
     command: impl AsyncFnOnce(&mut Signals) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
