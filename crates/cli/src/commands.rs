@@ -72,6 +72,9 @@ enum Subcommand {
     /// Print the help of all commands as one page
     #[command(hide = true)]
     CliDoc,
+    /// Perform one operation on files for an exec-server
+    #[command(hide = true)]
+    FileHelper,
     /// Print by what a server knows whether this program can take over from it
     #[command(hide = true)]
     WorkerVersion,
@@ -143,6 +146,7 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Complete(args) => asking(complete::run(&args)),
         Subcommand::Man(args) => generate::man(&args, program()),
         Subcommand::CliDoc => generate::cli_doc(program()),
+        Subcommand::FileHelper => exec_server::file_helper(),
         Subcommand::WorkerVersion => print::result(own_versions()).map(|()| 0),
     }
 }

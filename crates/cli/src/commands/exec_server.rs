@@ -66,10 +66,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
     guarded_server::run(by, async |signals, gone| args.execute(signals, gone).await)
 }
 
+/// Performs one operation on files, under the sandbox that this process is in.
+pub(crate) fn file_helper() -> anyhow::Result<u8> {
+    exec_server::perform_file_request(StandardInput, StandardOutput)?;
+    Ok(0)
+}
+
 impl Args {
     async fn execute(&self, signals: &mut Signals, gone: GuardGone) -> anyhow::Result<u8> {
         let state = ServerState::create()?;
-        let settings = Settings { sandboxing: self.sandboxing(), ..Settings::new(&state.cwd) };
+        let settings = Settings {
+            sandboxing: self.sandboxing(),
+            // The same program in the child, also if the file was replaced.
+            file_helper: vec!["/proc/self/exe".into(), "file-helper".into()],
+            ..Settings::new(&state.cwd)
+        };
         let door = Door::new(state.engine.clone(), settings);
         state.serve(self.serve(&door), door.close(), signals, gone).await
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::confined_files::FileRequest;
 use super::door::Door;
 use super::environment::EnvironmentInfo;
 use super::launch::StartParams;
@@ -44,7 +45,7 @@ pub(super) struct Connection<I> {
     session: Option<Attached>,
     /// The client has said so.
     is_initialized: bool,
-    /// Pushes and reads. They end with the connection.
+    /// Pushes, reads and operations on files. They end with the connection.
     tasks: JoinSet<()>,
     /// How many reads were begun, and how many of the first of them are to wait no longer.
     reads: u64,
@@ -145,6 +146,7 @@ impl<I: Incoming> Connection<I> {
             Call::Status => self.send_queue.answer(success(id, &json!({ "status": "ready" }))),
             Call::Start(params) => self.start(id, *params)?,
             Call::Read(params) => self.read(id, params, bytes)?,
+            Call::File(request) => self.perform(id, *request, bytes),
             Call::Control(process, action) => self.control(id, &process, action, bytes),
         }
         Ok(())
@@ -225,6 +227,17 @@ impl<I: Incoming> Connection<I> {
             drop(bytes);
         });
         Ok(())
+    }
+
+    fn perform(&mut self, id: &RequestId, request: FileRequest, bytes: Share) {
+        let (id, door, answers) = (id.clone(), self.door.clone(), self.send_queue.clone());
+        self.tasks.spawn(async move {
+            answers.answer(match request.perform(&door).await {
+                Ok(result) => success(&id, &result),
+                Err(fault) => failure(&id, &fault),
+            });
+            drop(bytes);
+        });
     }
 
     /// To the process with this id, after its earlier requests.

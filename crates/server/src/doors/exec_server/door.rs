@@ -23,6 +23,9 @@ pub struct Settings {
     /// Clients run their commands by it.
     pub shell: OsString,
     pub sandboxing: Sandboxing,
+    /// A program, with its arguments, that calls [`perform_file_request`](super::perform_file_request) on
+    /// its standard streams. Without one, operations on files that are sent with a sandbox are refused.
+    pub file_helper: Vec<OsString>,
     pub times: Times,
 }
 
@@ -45,6 +48,7 @@ impl Default for Times {
 /// The door to one engine. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Door {
+    pub(super) engine: Engine,
     pub(super) settings: Arc<Settings>,
     pub(super) sessions: Sessions,
     open: watch::Sender<bool>,
@@ -63,6 +67,7 @@ impl Settings {
             environment: Environment::own(),
             shell: login_shell(),
             sandboxing: Sandboxing::default(),
+            file_helper: Vec::new(),
             times: Times::default(),
         }
     }
@@ -71,7 +76,8 @@ impl Settings {
 impl Door {
     pub fn new(engine: Engine, settings: Settings) -> Self {
         Self {
-            sessions: Sessions::new(engine, settings.times),
+            sessions: Sessions::new(engine.clone(), settings.times),
+            engine,
             settings: Arc::new(settings),
             open: watch::Sender::new(true),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)),

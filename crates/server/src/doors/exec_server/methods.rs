@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::confined_files::FileRequest;
 use super::launch::StartParams;
 use super::process::Action;
 use super::read::ReadParams;
@@ -17,6 +18,7 @@ pub(super) enum Call {
     Status,
     Start(Box<StartParams>),
     Read(ReadParams),
+    File(Box<FileRequest>),
     /// About the process with this id.
     Control(String, Action),
 }
@@ -82,6 +84,10 @@ impl Call {
             "process/terminate" => {
                 Self::Control(shape::<TerminateParams>(params)?.process_id, Action::Terminate)
             }
+            "fs/getMetadata" | "fs/canonicalize" | "fs/readDirectory" | "fs/readFile"
+            | "fs/writeFile" | "fs/createDirectory" | "fs/remove" => {
+                Self::File(Box::new(FileRequest::parse(method, params)?))
+            }
             other => {
                 let message = format!("exec-server stub does not implement `{other}` yet");
                 return Err(Fault::new(-32601, message));
@@ -95,6 +101,7 @@ impl Call {
             Self::Initialize(_) => None,
             Self::Info => Some("environment info"),
             Self::Status => Some("environment status"),
+            Self::File(_) => Some("filesystem"),
             Self::Start(_) | Self::Read(_) | Self::Control(..) => Some("exec"),
         }
     }

@@ -1,4 +1,4 @@
-//! The door for Codex agents: `process/*` as Codex's exec-server offers it.
+//! The door for Codex agents: `process/*` and some of `fs/*` as Codex's exec-server offers them.
 //!
 //! A client has a session, which outlives its connection by 30 seconds. Every event of a process has a
 //! number; output stays in the log and can be read again by these numbers.
@@ -12,16 +12,19 @@
 //! - `process`: the task of one process, with `write_ids`
 //! - `recorder`, `record`, `chunks`: its numbered events, and `denial`, the likely cause of a failure
 //! - `push`, `read`: from there to the client
+//! - `files`, `confined_files`: operations on files, also under a sandbox
 //!
 //! docs/compat-codex.md lists what is the same as in Codex and what differs.
 
 mod chunks;
+mod confined_files;
 mod connection;
 mod denial;
 mod door;
 mod env_policy;
 mod environment;
 mod file_uri;
+mod files;
 mod launch;
 mod message;
 mod methods;
@@ -36,5 +39,6 @@ mod sessions;
 mod transport;
 mod write_ids;
 
+pub use confined_files::perform_file_request;
 pub use door::{Door, Settings, Times};
 pub use transport::{SecretPath, router, serve_lines};

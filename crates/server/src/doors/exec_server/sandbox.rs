@@ -1,6 +1,7 @@
 //! The permissions of a request as a policy of the engine. What cannot be enforced is refused; no
 //! restriction is ever ignored.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use lastbyte_engine::{Network, Sandbox, Workspace};
@@ -54,6 +55,19 @@ enum NetworkAccess {
 struct Entry {
     path: EntryPath,
     access: Access,
+    #[serde(default)]
+    missing_path_behavior: MissingPath,
+}
+
+/// What to do about a path that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MissingPath {
+    /// Leave the entry out.
+    Skip,
+    #[default]
+    #[serde(other)]
+    Protect,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -109,7 +123,7 @@ impl SandboxContext {
     fn restricted(&self, entries: &[Entry], network: Network) -> Result<Sandbox, Fault> {
         let mut writable = Writable::default();
         let mut reads_all = false;
-        for Entry { path, access } in entries {
+        for Entry { path, access, missing_path_behavior } in entries {
             match (path, access) {
                 (_, Access::Deny) => {
                     return Err(refused("it denies reading, which cannot be enforced"));
@@ -118,20 +132,23 @@ impl SandboxContext {
                     return Err(refused(&format!("it has the pattern {pattern:?}")));
                 }
                 (EntryPath::Special { value: Special::Root }, Access::Write) => {
-                    writable.add(["/".into()], Access::Write)
+                    writable.roots.push("/".into())
                 }
                 (EntryPath::Special { value: Special::Root }, Access::Read) => reads_all = true,
                 (EntryPath::Special { value: Special::Minimal }, Access::Read) => {}
                 (EntryPath::Special { value: Special::Minimal | Special::Unknown }, _) => {
                     return Err(refused("it has a special path that is not known here"));
                 }
-                (EntryPath::Path { path }, access) => writable.add([path.0.clone()], *access),
+                (EntryPath::Path { path }, access) => {
+                    writable.add([path.0.clone()], *access, *missing_path_behavior)
+                }
                 (EntryPath::Special { value: Special::ProjectRoots { subpath } }, access) => {
                     let below = |root: &FileUri| match subpath {
                         Some(subpath) => root.0.join(subpath),
                         None => root.0.clone(),
                     };
-                    writable.add(self.workspace_roots.iter().map(below), *access);
+                    let paths = self.workspace_roots.iter().map(below);
+                    writable.add(paths, *access, *missing_path_behavior);
                 }
                 (EntryPath::Special { value: Special::Tmpdir }, access) => {
                     writable.tmpdir |= *access == Access::Write;
@@ -158,7 +175,14 @@ struct Writable {
 }
 
 impl Writable {
-    fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>, access: Access) {
+    fn add(
+        &mut self,
+        paths: impl IntoIterator<Item = PathBuf>,
+        access: Access,
+        missing: MissingPath,
+    ) {
+        let is_kept = |path: &PathBuf| missing == MissingPath::Protect || exists(path);
+        let paths = paths.into_iter().filter(is_kept);
         match access {
             Access::Write => self.roots.extend(paths),
             Access::Read | Access::Deny => self.read_only.extend(paths),
@@ -193,6 +217,12 @@ impl Writable {
     }
 }
 
+/// A path that cannot be looked at may exist.
+fn exists(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    !found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 fn unrestricted(network: Network) -> Sandbox {
     match network {
         Network::On => Sandbox::FullAccess,
@@ -208,4 +238,90 @@ fn unrestricted(network: Network) -> Sandbox {
 /// Nothing is started.
 pub(super) fn refused(why: &str) -> Fault {
     Fault::internal(format!("failed to prepare process sandbox: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn context(entries: &Value, network: &str, root: &Path) -> SandboxContext {
+        let root = FileUri(root.to_owned());
+        from_value(json!({
+            "permissions": {
+                "type": "managed",
+                "file_system": {"type": "restricted", "entries": entries},
+                "network": network,
+            },
+            "workspaceRoots": [root],
+            "windowsSandboxLevel": "disabled",
+        }))
+        .unwrap()
+    }
+
+    fn special(kind: &str, access: &str) -> Value {
+        json!({"path": {"type": "special", "value": {"kind": kind}}, "access": access})
+    }
+
+    #[test]
+    fn reading_everything_and_writing_nothing_is_read_only() {
+        let entries = json!([special("root", "read"), special("minimal", "read")]);
+        let sandbox = context(&entries, "enabled", Path::new("/ws")).sandbox();
+        assert_eq!(sandbox, Ok(Sandbox::ReadOnly { network: Network::On }));
+    }
+
+    #[test]
+    fn the_workspace_of_codex_protects_what_exists_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir(root.join(".git")).unwrap();
+        let protected = |subpath: &str| {
+            let value = json!({"kind": "project_roots", "subpath": subpath});
+            json!({"path": {"type": "special", "value": value}, "access": "read",
+                "missing_path_behavior": "skip"})
+        };
+        let entries = json!([
+            special("root", "read"),
+            special("project_roots", "write"),
+            special("slash_tmp", "write"),
+            protected(".git"),
+            protected(".codex")
+        ]);
+        let want = Workspace {
+            cwd: false,
+            roots: vec![root.into()],
+            slash_tmp: true,
+            tmpdir: false,
+            protect: vec![root.join(".git")],
+            ..Workspace::default()
+        };
+        let sandbox = context(&entries, "restricted", root).sandbox();
+        assert_eq!(sandbox, Ok(Sandbox::WorkspaceWrite(want)));
+    }
+
+    #[test]
+    fn what_cannot_be_enforced_is_refused() {
+        let path = |path: Value, access: &str| json!({"path": path, "access": access});
+        for entry in [
+            special("tmpdir", "deny"),
+            special("of_another_version", "read"),
+            path(json!({"type": "glob_pattern", "pattern": "*.pem"}), "read"),
+            path(json!({"type": "path", "path": "file:///etc/shadow"}), "none"),
+        ] {
+            let entries = json!([special("root", "read"), entry]);
+            let refused = context(&entries, "restricted", Path::new("/ws")).sandbox();
+            assert!(refused.is_err(), "{entries}");
+        }
+        let some_places = json!([special("minimal", "read"), special("project_roots", "write")]);
+        assert!(context(&some_places, "restricted", Path::new("/ws")).sandbox().is_err());
+    }
+
+    #[test]
+    fn writing_everywhere_is_full_access_only_with_the_network() {
+        let everywhere = json!([special("root", "write")]);
+        let sandbox = |network| context(&everywhere, network, Path::new("/ws")).sandbox().unwrap();
+        assert_eq!(sandbox("enabled"), Sandbox::FullAccess);
+        assert!(sandbox("restricted").confines());
+    }
 }

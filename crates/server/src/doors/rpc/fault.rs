@@ -1,9 +1,9 @@
 //! What a client is told of a request that failed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A code and a text for the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fault {
     code: i32,
     message: String,
