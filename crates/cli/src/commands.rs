@@ -6,6 +6,7 @@ mod complete;
 pub(crate) mod config;
 mod doctor;
 mod events;
+mod exec_server;
 mod forget;
 mod generate;
 mod logs;
@@ -63,6 +64,7 @@ enum Subcommand {
     Shutdown(shutdown::Args),
     AppServer(app_server::Args),
     Mcp(mcp::Args),
+    ExecServer(exec_server::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
@@ -72,6 +74,9 @@ enum Subcommand {
     /// Print the help of all commands as one page
     #[command(hide = true)]
     CliDoc,
+    /// Perform one operation on files for an exec-server
+    #[command(hide = true)]
+    FileHelper,
     /// Print by what a server knows whether this program can take over from it
     #[command(hide = true)]
     WorkerVersion,
@@ -137,19 +142,21 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),
         Subcommand::AppServer(args) => app_server::run(&args),
         Subcommand::Mcp(args) => asking(mcp::run(args)),
+        Subcommand::ExecServer(args) => exec_server::run(&args),
         Subcommand::Config(args) => config::run(&args),
         Subcommand::Doctor(args) => doctor::run(&args),
         Subcommand::Completions(args) => generate::completions(&args, program()),
         Subcommand::Complete(args) => asking(complete::run(&args)),
         Subcommand::Man(args) => generate::man(&args, program()),
         Subcommand::CliDoc => generate::cli_doc(program()),
+        Subcommand::FileHelper => exec_server::file_helper(),
         Subcommand::WorkerVersion => print::result(own_versions()).map(|()| 0),
     }
 }
 
 /// Runs a command that has an engine of its own. Signals are heard before anything exists that a deadly
 /// one would leave behind.
-fn with_signals<T>(
+pub(crate) fn with_signals<T>(
     mut runtime: Builder,
     command: impl AsyncFnOnce(&mut Signals) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {

@@ -13,6 +13,7 @@ mod env_file;
 mod exit_code;
 mod foreground;
 mod format;
+mod guarded_server;
 mod keep_args;
 mod launch_args;
 mod limit_args;

@@ -26,8 +26,11 @@ pub use resources::{EnforcedBy, Resource, ResourceError, ResourceRules, Resource
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub program: Program,
+    /// The name that the program sees as its own; `None` is the first argument.
+    pub arg0: Option<OsString>,
     /// `None` uses the engine's default.
     pub cwd: Option<PathBuf>,
+    pub base_env: BaseEnv,
     /// Applied to the base environment, in order.
     pub env: Vec<EnvEdit>,
     /// Applied last; the edits cannot override it.
@@ -105,6 +108,16 @@ pub enum Program {
     Argv(Vec<OsString>),
     /// Run by `sh -c`.
     Shell(OsString),
+}
+
+/// What the edits of the environment are applied to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseEnv {
+    /// The base environment of the engine. The command also gets the cookie.
+    Engine,
+    /// No variables, so the command has exactly those that the launch sets. It gets the cookie only
+    /// where its tree has no other mark.
+    Empty,
 }
 
 /// One change to the environment.
@@ -226,7 +239,9 @@ impl Launch {
     pub fn new(program: Program) -> Self {
         Self {
             program,
+            arg0: None,
             cwd: None,
+            base_env: BaseEnv::Engine,
             env: Vec::new(),
             forced_env: Vec::new(),
             secrets: Vec::new(),

@@ -37,9 +37,9 @@ pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{
-    DrainRule, EnforcedBy, EnvEdit, Key, Launch, Limited, Limits, Name, NameUnique, OnDisconnect,
-    OnQuota, OnTimeout, Program, Resource, ResourceError, ResourceRules, Resources, Session, Spec,
-    Stdin, Streams, Timeouts, Touches,
+    BaseEnv, DrainRule, EnforcedBy, EnvEdit, Key, Launch, Limited, Limits, Name, NameUnique,
+    OnDisconnect, OnQuota, OnTimeout, Program, Resource, ResourceError, ResourceRules, Resources,
+    Session, Spec, Stdin, Streams, Timeouts, Touches,
 };
 pub use owner::holds::Hold;
 pub use owner::owner_end::{Delivery, ResizeError, SignalError};

@@ -2,8 +2,10 @@
 
 pub mod coder;
 pub mod codex;
+pub mod exec_server;
 pub mod http;
 pub mod mcp;
+mod rpc;
 pub(crate) mod websocket;
 
 use axum::Router;

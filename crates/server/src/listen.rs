@@ -47,6 +47,7 @@ pub use peer::Peer;
 pub use refusal::refusal;
 pub use scope::{Grant, Needs, Scope};
 pub use server::Server;
+pub(crate) use token::random_text;
 pub use token::{Token, TokenError};
 pub(crate) use traffic::Kind;
 pub use traffic::Traffic;

@@ -68,6 +68,11 @@ impl Tag {
     }
 }
 
+/// Whether leaders of this program get tags.
+pub fn is_available() -> bool {
+    Bases::of_this_program().is_some()
+}
+
 impl Bases {
     /// `None` if there can be no tags. A limit can only be lowered: each nested server has half as
     /// many numbers as the one around it.

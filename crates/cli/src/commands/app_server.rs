@@ -2,32 +2,23 @@
 
 use std::env;
 use std::fs;
-use std::future::{pending, ready};
-use std::io::{self, Read, Write};
+use std::future::ready;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::str::FromStr;
-use std::thread;
 
 use anyhow::{Context, bail};
-use lastbyte_engine::{Engine, OrphanReaper, Signal, Survivors};
-use lastbyte_keeper::{Guarded, guard};
 use lastbyte_server::doors::codex::{self, Door};
 use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
-use lastbyte_sys::Status;
-use tokio::runtime::Builder;
-use tokio::sync::oneshot;
 
-use super::with_signals;
-use crate::daemon::keep::own_program;
 use crate::daemon::listen;
 use crate::exit_code::help::{self, Code};
+use crate::guarded_server::{self, Guard, GuardGone, ServerState, StandardInput, StandardOutput};
+use crate::print;
 use crate::sandbox_args::Kind;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
-use crate::{exit_code, print, stdio};
 
 /// Serve clients of Codex's app-server: command/exec and process/*
 ///
@@ -78,39 +69,17 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
-    let guarded = Guarded::take().context("cannot reach the guard")?;
-    if guarded.is_none() && !args.no_keeper {
-        let status = guard(&own_program()).context("cannot start the server")?;
-        return Ok(match status {
-            Status::Exited(code) => u8::try_from(code).unwrap_or(exit_code::OWN_FAILURE),
-            Status::Signalled { signal, .. } => exit_code::from_signal(signal),
-        });
-    }
-    let gone = guarded.map(when_gone).transpose()?;
-    lastbyte_sys::own_signals::prepare_for_children();
-    // Each command takes some.
-    lastbyte_sys::descriptor_limit::raise();
-    with_signals(Builder::new_multi_thread(), async |signals| args.execute(signals, gone).await)
+    let by = if args.no_keeper { Guard::Nobody } else { Guard::Parent };
+    guarded_server::run(by, async |signals, gone| args.execute(signals, gone).await)
 }
 
 impl Args {
-    async fn execute(
-        &self,
-        signals: &mut Signals,
-        gone: Option<oneshot::Receiver<()>>,
-    ) -> anyhow::Result<u8> {
-        let folder = StateFolder::create()?;
-        let engine = Engine::new(folder.settings()).context("cannot prepare to run commands")?;
-        // Adopts orphans, so that nothing a command starts leaves its tree or stays a zombie.
-        let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;
-        // A directory that was removed has no name any more, but is still the current one.
-        let cwd = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let sandboxing = self.sandboxing();
-        let settings = codex::Settings { sandboxing, ..codex::Settings::new(cwd, home(&folder)) };
-        let door = Door::new(engine.clone(), settings);
-        let code = self.serve_until_signalled(&door, signals, gone).await;
-        engine.close(Survivors::Stop).await;
-        code
+    async fn execute(&self, signals: &mut Signals, gone: GuardGone) -> anyhow::Result<u8> {
+        let state = ServerState::create()?;
+        let (sandboxing, home) = (self.sandboxing(), home(&state.folder));
+        let settings = codex::Settings { sandboxing, ..codex::Settings::new(&state.cwd, home) };
+        let door = Door::new(state.engine.clone(), settings);
+        state.serve(self.serve(&door), door.close(), signals, gone).await
     }
 
     fn sandboxing(&self) -> Sandboxing {
@@ -123,37 +92,10 @@ impl Args {
         }
     }
 
-    async fn serve_until_signalled(
-        &self,
-        door: &Door,
-        signals: &mut Signals,
-        gone: Option<oneshot::Receiver<()>>,
-    ) -> anyhow::Result<u8> {
-        let gone = async {
-            match gone {
-                Some(gone) => _ = gone.await,
-                None => pending().await,
-            }
-        };
-        let mut served = pin!(self.serve(door));
-        let signal = tokio::select! {
-            served = &mut served => return served.map(|()| 0),
-            signal = signals.next() => signal,
-            // The guard was killed, and with it the server that others know.
-            () = gone => Signal::TERM,
-        };
-        tokio::select! {
-            (served, ()) = async { tokio::join!(served, door.close()) } => served?,
-            // A second signal means not to wait for clients.
-            _ = signals.next() => {}
-        }
-        Ok(exit_code::from_signal(signal))
-    }
-
     async fn serve(&self, door: &Door) -> anyhow::Result<()> {
         let listener = match &self.listen {
             Listen::Stdio => {
-                let served = codex::lines::serve(door, StandardInput, StandardOutput).await;
+                let served = codex::serve_lines(door, StandardInput, StandardOutput).await;
                 return served.context("cannot start a thread for standard input and output");
             }
             Listen::WebSocket(address) if !address.ip().is_loopback() => bail!(
@@ -169,18 +111,6 @@ impl Args {
         server.run(codex::router(door.clone()), door.closed(), ready(())).await;
         Ok(())
     }
-}
-
-/// Tells when the guard is dead.
-fn when_gone(guarded: Guarded) -> anyhow::Result<oneshot::Receiver<()>> {
-    let (tell, gone) = oneshot::channel();
-    let wait = move || {
-        guarded.until_gone();
-        _ = tell.send(()); // a server that has ended does not listen
-    };
-    let thread = thread::Builder::new().name("guard".into()).spawn(wait);
-    thread.context("cannot start a thread")?;
-    Ok(gone)
 }
 
 /// What clients are told as Codex's folder: the one that they have chosen for it, if there is one.
@@ -215,25 +145,6 @@ impl FromStr for Listen {
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
             _ => Err(expected()),
         }
-    }
-}
-
-struct StandardInput;
-struct StandardOutput;
-
-impl Read for StandardInput {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(stdio::read_stdin(into)?)
-    }
-}
-
-impl Write for StandardOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(stdio::write_some(bytes)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -338,7 +338,7 @@ impl Inner {
         let (base, warning) = self.base_environment().await;
         let workdir = self.settings.workdir.as_deref();
         let plan = Plan::new(id, launch, workdir, base)?;
-        let Plan { mut request, cwd, tmpdir, mut warnings } = plan;
+        let Plan { mut request, arg0, cwd, tmpdir, mut warnings } = plan;
         let confined = self.sandboxes.confinement(&launch.sandbox, &cwd, tmpdir.as_deref())?;
         let enforcement = confined.as_ref().map(|confined| confined.enforcement);
         if let Some(Confined { confinement, enforcement: _, warnings: more }) = confined {
@@ -347,6 +347,7 @@ impl Inner {
         }
         warnings.extend(warning);
         let named = Named::new(&request);
+        arg0.into_iter().for_each(|name| request.argv[0] = name);
         let asked = Instant::now();
         // Never closed. A start that waits for its turn holds no descriptors.
         let _turn = self.turns.acquire().await;

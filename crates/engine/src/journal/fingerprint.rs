@@ -11,8 +11,8 @@ use super::codec::Encoder;
 use super::resources::encode_resources;
 use super::sandbox::encode_sandbox;
 use crate::launch::{
-    DrainRule, EnvEdit, Launch, OnDisconnect, OnQuota, OnTimeout, Program, Resources, Stdin,
-    Streams, Timeouts,
+    BaseEnv, DrainRule, EnvEdit, Launch, OnDisconnect, OnQuota, OnTimeout, Program, Resources,
+    Stdin, Streams, Timeouts,
 };
 
 /// What hashes are made with. It stays with the journal: in another one the same launch has
@@ -136,7 +136,9 @@ impl FieldHashes {
 fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encoder)) {
     let Launch {
         program,
+        arg0,
         cwd,
+        base_env,
         env,
         forced_env,
         secrets,
@@ -226,8 +228,18 @@ fn encode(launch: &Launch, to: &mut Encoder, end: &mut impl FnMut(Field, &Encode
         });
     }
     end(Field::Secrets, to);
-    if let OnDisconnect::Stop { after } = on_disconnect {
+    if let Some(arg0) = arg0 {
         to.u8(5);
+        to.os(arg0);
+    }
+    end(Field::Command, to);
+    match base_env {
+        BaseEnv::Engine => {}
+        BaseEnv::Empty => to.u8(6),
+    }
+    end(Field::Env, to);
+    if let OnDisconnect::Stop { after } = on_disconnect {
+        to.u8(7);
         to.duration(*after);
     }
     end(Field::Timeouts, to);
@@ -303,6 +315,9 @@ mod tests {
             |launch| launch.program = Program::Shell("a b".into()),
             |launch| launch.program = Program::Argv(vec!["ab".into()]),
             |launch| launch.program = Program::Argv(vec!["".into(), "a".into(), "b".into()]),
+            |launch| launch.arg0 = Some("".into()),
+            |launch| launch.arg0 = Some("a".into()),
+            |launch| launch.base_env = BaseEnv::Empty,
             |launch| launch.cwd = Some("".into()),
             |launch| launch.cwd = Some("/a".into()),
             |launch| launch.env = vec![EnvEdit::Unset("A".into())],

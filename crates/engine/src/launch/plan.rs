@@ -6,13 +6,13 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use lastbyte_sys::Errno;
 use lastbyte_sys::spawn::{Failure, Output, Request, Stdin as SpawnStdin, Step};
+use lastbyte_sys::{Errno, tag};
 
 use super::directory;
 use crate::Id;
 use crate::launch::environment::{COOKIE, Environment};
-use crate::launch::{Launch, Program, Stdin, Streams};
+use crate::launch::{BaseEnv, Launch, Program, Stdin, Streams};
 use crate::owner::stdin::QUEUE_BYTES;
 
 /// Why a launch cannot run on any machine.
@@ -119,6 +119,8 @@ fn listed(paths: &[PathBuf]) -> String {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) request: Request,
+    /// Replaces the first argument once the program's own name is not needed for errors.
+    pub(crate) arg0: Option<CString>,
     pub(crate) cwd: PathBuf,
     /// The folder for temporary files, if the environment names one.
     pub(crate) tmpdir: Option<OsString>,
@@ -140,11 +142,16 @@ impl Plan {
         let (cwd, warning) = directory::choose(launch.cwd.as_deref(), configured, &base)?;
         // Use the server's PATH to find the shell, whatever the command's own PATH is.
         let search = base.get("PATH").map(OsStr::to_owned);
-        let mut env = base;
+        let mut env = match launch.base_env {
+            BaseEnv::Engine => base,
+            BaseEnv::Empty => Environment::default(),
+        };
         env.edit(&launch.env);
         env.add(&launch.secrets);
         env.force(&launch.forced_env);
-        env.set(COOKIE, id.to_string());
+        if launch.base_env == BaseEnv::Engine || !tag::is_available() {
+            env.set(COOKIE, id.to_string());
+        }
         let path = match launch.program {
             Program::Shell(_) => search,
             Program::Argv(_) => env.get("PATH").map(OsStr::to_owned),
@@ -167,7 +174,9 @@ impl Plan {
             // The rest is set at the spawn.
             ..Request::default()
         };
-        Ok(Self { request, cwd, tmpdir, warnings: warning.into_iter().collect() })
+        let arg0 = launch.arg0.as_ref();
+        let arg0 = arg0.map(|name| c_string(name.as_bytes(), || Part::Argument(0))).transpose()?;
+        Ok(Self { request, arg0, cwd, tmpdir, warnings: warning.into_iter().collect() })
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lastbyte_engine::Errno;
 use lastbyte_engine::{
-    EnvEdit, Environment, EnvironmentProvider, Launch, LaunchError, ProviderError, Settings,
-    StartError, Started, Status, Warning,
+    BaseEnv, EnvEdit, Environment, EnvironmentProvider, Launch, LaunchError, ProviderError,
+    Settings, StartError, Started, Status, Warning,
 };
 use lastbyte_testkit::script;
 
@@ -36,6 +36,27 @@ async fn edits_are_applied_in_order_and_forced_values_win() {
     launch.env = vec![set("B", "1"), EnvEdit::Unset("C".into()), set("B", "2"), set("D", "mine")];
     launch.forced_env = vec![("D".into(), "forced".into())];
     prints(&fixture, launch, "base2(unset)forced").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_base_leaves_exactly_the_variables_of_the_launch() {
+    let fixture = Fixture::new();
+    let script = "tr '\\0' '\\n' < /proc/self/environ";
+    let launch = Launch {
+        base_env: BaseEnv::Empty,
+        env: vec![set("A", "1")],
+        ..Launch::argv(["/bin/sh", "-c", script])
+    };
+    prints(&fixture, launch, "A=1\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_sees_the_name_that_it_is_called_by() {
+    let fixture = Fixture::new();
+    let called = |argv: [&str; 3]| Launch { arg0: Some("other".into()), ..Launch::argv(argv) };
+    prints(&fixture, called(["/bin/sh", "-c", "echo $0"]), "other\n").await;
+    let missing = fixture.engine.start(called(["/no/such", "", ""])).await.unwrap_err();
+    assert!(missing.to_string().contains("/no/such"), "{missing}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

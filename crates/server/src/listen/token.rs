@@ -111,7 +111,7 @@ impl Token {
 }
 
 /// 256 bits as text.
-pub(super) fn random_text() -> io::Result<String> {
+pub(crate) fn random_text() -> io::Result<String> {
     let mut bytes = [0; 32];
     // Up to 256 bytes come whole, once the kernel has gathered enough.
     rustix::io::retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()))?;

@@ -106,6 +106,11 @@ impl Follower {
         }
     }
 
+    /// As [`Follower::from_start`], and what survivors write after the ending.
+    pub fn whole(process: &Process) -> Self {
+        Self { late: true, ..Self::from_start(process) }
+    }
+
     /// After the last step. Output is late if the ending came before it.
     pub fn place(&self) -> FollowPlace {
         self.place
@@ -150,12 +155,12 @@ impl Follower {
 
     /// Skips all output so far that was not read, to go on after an error.
     pub fn skip_unread(&mut self) -> Range<u64> {
-        self.skip(self.process.snapshot().output_len())
+        self.skip(self.end_of(&self.process.snapshot()))
     }
 
     /// What this snapshot has. Takes no longer than a copy from the page cache.
     fn step(&mut self, snapshot: &Snapshot) -> Result<Option<Step>, Error> {
-        let end = if self.place.ended { snapshot.extent.len } else { snapshot.output_len() };
+        let end = self.end_of(snapshot);
         if self.place.cursor < end {
             let read = self.read(snapshot, end);
             return read.map_err(|error| refusal::unreadable(&self.process, &error));
@@ -163,6 +168,11 @@ impl Follower {
         let ending = snapshot.ending().filter(|_| !self.place.ended);
         self.place.ended |= ending.is_some();
         Ok(ending.map(|ending| Step::Ending(Arc::clone(ending))))
+    }
+
+    /// How far it may read: late output comes after the ending.
+    fn end_of(&self, snapshot: &Snapshot) -> u64 {
+        if self.place.ended { snapshot.extent.len } else { snapshot.output_len() }
     }
 
     fn read(&mut self, snapshot: &Snapshot, end: u64) -> Result<Option<Step>, ReadError> {

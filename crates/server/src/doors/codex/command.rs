@@ -23,15 +23,14 @@ use tokio::sync::{mpsc, watch};
 
 use super::control::Controlled;
 use super::door::Door;
-use super::errors::Fault;
 use super::initialize::Handshake;
-use super::jsonrpc::{RequestId, failure, success};
-use super::kill_on_drop::KillOnDrop;
 use super::launch::Start;
 use super::methods::{Action, Api, Target};
 use super::output::{Collected, Deltas, Forwarder, Sink};
 use super::result::{EXITED, exec_answer, exited};
-use super::send_queue::{QueuedMessage, SendQueue, Share};
+use crate::doors::rpc::kill_on_drop::KillOnDrop;
+use crate::doors::rpc::send_queue::{QueuedMessage, SendQueue, Share};
+use crate::doors::rpc::{Fault, RequestId, failure, success};
 
 /// A request that waits for its turn.
 #[derive(Debug)]
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
     use crate::doors::codex::door;
     use crate::doors::codex::jsonrpc::RpcRequest;
-    use crate::doors::codex::send_queue::{self, OutgoingMessages};
+    use crate::doors::rpc::send_queue::{self, OutgoingMessages};
 
     fn request_id(text: &str) -> RequestId {
         RpcRequest::parse(format!(r#"{{"id":"{text}","method":"m"}}"#).as_bytes()).unwrap().id

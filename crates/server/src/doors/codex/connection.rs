@@ -8,26 +8,17 @@ use tokio::task::{self, JoinError, JoinSet};
 
 use super::command::{CommandTask, FinishedCommand, PendingRequest};
 use super::door::Door;
-use super::errors::Fault;
 use super::initialize::Handshake;
-use super::jsonrpc::{RequestId, RpcRequest, failure};
+use super::jsonrpc::RpcRequest;
 use super::launch::Start;
 use super::methods::{Action, Call, Target};
-use super::send_queue::{Progress, SendQueue, Share, until_below};
-use super::survivors::Survivors;
+use crate::doors::rpc::send_queue::{Progress, SendQueue, Share, until_below};
+use crate::doors::rpc::survivors::Survivors;
+use crate::doors::rpc::{Fault, Incoming, RequestId, failure};
 
-/// A longer message is not read. The largest useful one fills a command's input queue, which is
-/// 22 MiB in base64.
-pub const MAX_MESSAGE_BYTES: usize = 128 << 20;
 /// Commands that may wait for their start before no further request is read. Running commands do not
 /// count.
 const MAX_STARTING: usize = 128;
-
-/// What a transport gives a connection.
-pub(super) trait Incoming: Send {
-    /// The next message; `None` when there are no more. Cancel-safe.
-    fn next(&mut self) -> impl Future<Output = Option<Vec<u8>>> + Send;
-}
 
 /// A client with its commands.
 #[derive(Debug)]

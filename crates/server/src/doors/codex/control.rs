@@ -4,9 +4,8 @@
 use lastbyte_engine::{Phase, Process, StopPolicy, Streams, Verb, WindowSize, WriteError};
 use serde::Deserialize;
 
-use super::base64;
-use super::errors::Fault;
 use super::methods::{Action, Api, Target};
+use crate::doors::rpc::{Fault, base64};
 
 /// `command/exec/write`: bytes for standard input, its end, or both.
 #[derive(Debug, Deserialize)]

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use lastbyte_engine::{Engine, Environment, Session};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::errors::Fault;
-use super::login_shell::login_shell;
+use crate::doors::rpc::{Fault, login_shell};
 use crate::doors::websocket::Messages;
 use crate::{Limits, Sandboxing};
 

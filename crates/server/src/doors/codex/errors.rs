@@ -7,42 +7,12 @@ use std::time::Duration;
 use lastbyte_engine::{
     Launch, LaunchError, Part, ResizeError, SpawnError, StartError, Streams, WriteError,
 };
-use serde::Serialize;
 
 use super::door::Door;
-use super::jsonrpc::to_json;
 use super::launch::value_of;
 use super::methods::{Api, Target};
+use crate::doors::rpc::{Fault, to_json};
 use crate::verbs::refusal::with_cause;
-
-/// A code and a text for the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Fault {
-    code: i32,
-    message: String,
-}
-
-impl Fault {
-    /// The request is impossible, or impossible at this moment.
-    pub(super) fn invalid_request(message: impl Into<String>) -> Self {
-        Self { code: -32600, message: message.into() }
-    }
-
-    /// Its members contradict each other.
-    pub(super) fn invalid_params(message: impl Into<String>) -> Self {
-        Self { code: -32602, message: message.into() }
-    }
-
-    /// It was valid, and failed.
-    pub(super) fn internal(message: impl Into<String>) -> Self {
-        Self { code: -32603, message: message.into() }
-    }
-
-    /// A task of ours has panicked.
-    pub(super) fn task_failed() -> Self {
-        Self::internal("the task that ran the command has failed")
-    }
-}
 
 impl Api {
     pub(super) fn size_requires_tty(self) -> Fault {
@@ -163,7 +133,7 @@ impl Target {
             }
             // Try again later.
             WriteError::QueueFull { .. } | WriteError::Gap { .. } => {
-                Fault { code: -32001, message: error.to_string() }
+                Fault::new(-32001, error.to_string())
             }
         }
     }

@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::door::Door;
-use super::errors::Fault;
-use super::jsonrpc::{RequestId, success};
 use super::methods::Call;
+use crate::doors::rpc::{Fault, RequestId, success};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,12 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::errors::Fault;
-
-/// What a request is answered under: a string or an integer, given back as it came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub(super) struct RequestId(Value);
+use crate::doors::rpc::{RequestId, to_json};
 
 /// A message that wants an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,21 +20,11 @@ impl RpcRequest {
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         // The whole text, so that an error anywhere in it is seen.
         let mut members: Map<String, Value> = serde_json::from_slice(text).ok()?;
-        let id = members.remove("id").filter(|id| id.is_string() || id.is_i64())?;
+        let id = RequestId::new(members.remove("id")?)?;
         let Value::String(method) = members.remove("method")? else { return None };
         let params = members.remove("params").filter(|params| !params.is_null());
-        Some(Self { id: RequestId(id), method, params })
+        Some(Self { id, method, params })
     }
-}
-
-/// The answer to a request that succeeded.
-pub(super) fn success(id: &RequestId, result: &impl Serialize) -> String {
-    format!(r#"{{"id":{},"result":{}}}"#, to_json(id), to_json(result))
-}
-
-/// The answer to a request that failed.
-pub(super) fn failure(id: &RequestId, error: &Fault) -> String {
-    format!(r#"{{"error":{},"id":{}}}"#, to_json(error), to_json(id))
 }
 
 /// A message that answers no request.
@@ -52,10 +37,6 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn to_json(value: &(impl Serialize + ?Sized)) -> String {
-    serde_json::to_string(value).expect("texts, numbers and maps with text keys are always JSON")
 }
 
 #[cfg(test)]

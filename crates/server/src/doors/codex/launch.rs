@@ -11,6 +11,7 @@ use lastbyte_engine::{
 
 use super::door::Door;
 use super::methods::Action;
+use crate::doors::rpc::is_hidden;
 
 /// Of each stream, unless the request says otherwise.
 pub(super) const DEFAULT_CAP: u64 = 1 << 20;
@@ -42,16 +43,6 @@ pub(super) struct CommandParams {
     pub(super) timeout: Option<Duration>,
     pub(super) sandbox: Sandbox,
 }
-
-/// Names that are never passed on to a command.
-const HIDDEN: [&str; 6] = [
-    "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
-    "NODE_REPL_AUTH_TOKEN",
-    "OPENAI_FEDERATION_RULE_ID",
-    "OPENAI_IDENTITY_TOKEN_FILE",
-    "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
-    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
-];
 
 impl CommandParams {
     pub(super) fn start(self, door: &Door) -> Action {
@@ -103,10 +94,6 @@ fn hide(door: &Door) -> impl Iterator<Item = EnvEdit> {
     let names = door.settings.environment.iter().map(|(name, _)| name);
     let hidden = names.filter(|name| name.to_str().is_some_and(is_hidden));
     hidden.map(|name| EnvEdit::Unset(name.to_owned()))
-}
-
-fn is_hidden(name: &str) -> bool {
-    HIDDEN.iter().any(|hidden| hidden.eq_ignore_ascii_case(name))
 }
 
 /// The value of a variable for a command with these edits.

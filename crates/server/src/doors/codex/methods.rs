@@ -10,11 +10,11 @@ use super::control::{
     ProcessKillParams, ProcessResizePtyParams, ProcessWriteStdinParams,
 };
 use super::door::Door;
-use super::errors::Fault;
 use super::initialize::{Handshake, InitializeParams};
 use super::jsonrpc::RpcRequest;
 use super::launch::Start;
 use super::start::{CommandExecParams, ProcessSpawnParams};
+use crate::doors::rpc::Fault;
 
 /// The command that a request is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

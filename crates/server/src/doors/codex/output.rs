@@ -11,9 +11,10 @@ use lastbyte_engine::{Ending, Hold, Process};
 use lastbyte_output::log::Stream;
 use tokio::task::coop::consume_budget;
 
-use super::jsonrpc::{to_json, unix_ms};
+use super::jsonrpc::unix_ms;
 use super::methods::{Names, Target};
-use super::send_queue::SendQueue;
+use crate::doors::rpc::send_queue::SendQueue;
+use crate::doors::rpc::to_json;
 use crate::verbs::follow::{Follower, Part, Step};
 
 /// Passes on the output of one command.

@@ -6,9 +6,10 @@ use std::time::Duration;
 use lastbyte_engine::{Cause, Closing, Ending, Status};
 use serde::Serialize;
 
-use super::jsonrpc::{RequestId, notification, success};
+use super::jsonrpc::notification;
 use super::methods::Target;
 use super::output::Collected;
+use crate::doors::rpc::{RequestId, success};
 
 pub(super) const EXITED: &str = "process/exited";
 

@@ -8,8 +8,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::door::Door;
-use super::errors::Fault;
 use super::methods::Api;
+use crate::doors::rpc::Fault;
 use crate::sandboxing::MOST_PATHS;
 
 /// The four kinds of Codex.

@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use super::control::Size;
 use super::door::Door;
-use super::errors::Fault;
 use super::initialize::Handshake;
 use super::launch::{CommandParams, DEFAULT_CAP};
 use super::methods::{Action, Api, Target};
 use super::sandbox::{self, AbsolutePath, SandboxPolicy};
+use crate::doors::rpc::Fault;
 
 const DEFAULT_TIMEOUT_MS: i64 = 10_000;
 

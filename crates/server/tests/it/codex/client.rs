@@ -7,7 +7,7 @@ use std::thread;
 
 use base64_simd::STANDARD;
 use futures_util::{SinkExt, StreamExt};
-use lastbyte_server::doors::codex::{Door, lines};
+use lastbyte_server::doors::codex::{Door, serve_lines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -38,7 +38,7 @@ impl Client {
         let door = door.clone();
         let served =
             tokio::spawn(
-                async move { lines::serve(&door, their_input, their_output).await.unwrap() },
+                async move { serve_lines(&door, their_input, their_output).await.unwrap() },
             );
         let (sender, lines) = channel::<Vec<u8>>();
         thread::spawn(move || {

@@ -20,7 +20,7 @@ const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The sending end; cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct SendQueue {
+pub(crate) struct SendQueue {
     /// Unbounded: what goes in is counted by the two below.
     messages: mpsc::UnboundedSender<QueuedMessage>,
     output_space: Arc<Semaphore>,
@@ -29,31 +29,31 @@ pub(super) struct SendQueue {
 
 /// A message with the space it takes, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct QueuedMessage {
-    pub(super) text: String,
+pub(crate) struct QueuedMessage {
+    pub(crate) text: String,
     /// One of them, by its kind.
     _space: (Option<OwnedSemaphorePermit>, Option<Share>),
 }
 
 /// A part of a sum, taken off it again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     amount: usize,
     sum: watch::Sender<usize>,
 }
 
 /// The end that a transport empties. Dropped when everything was delivered, or nothing more can be.
 #[derive(Debug)]
-pub(super) struct OutgoingMessages {
-    pub(super) messages: mpsc::UnboundedReceiver<QueuedMessage>,
+pub(crate) struct OutgoingMessages {
+    pub(crate) messages: mpsc::UnboundedReceiver<QueuedMessage>,
     delivered_bytes: watch::Sender<u64>,
 }
 
 /// What the connection sees of the transport's progress: how many bytes it delivered so far.
 #[derive(Debug)]
-pub(super) struct Progress(watch::Receiver<u64>);
+pub(crate) struct Progress(watch::Receiver<u64>);
 
-pub(super) fn channel() -> (SendQueue, OutgoingMessages, Progress) {
+pub(crate) fn channel() -> (SendQueue, OutgoingMessages, Progress) {
     let (sender, messages) = mpsc::unbounded_channel();
     let (delivered_bytes, progress) = watch::channel(0);
     let send_queue = SendQueue {
@@ -66,18 +66,18 @@ pub(super) fn channel() -> (SendQueue, OutgoingMessages, Progress) {
 
 impl SendQueue {
     /// Queues an answer.
-    pub(super) fn answer(&self, text: String) {
+    pub(crate) fn answer(&self, text: String) {
         self.send(self.answer_message(text));
     }
 
     /// An answer to be queued in a moment.
-    pub(super) fn answer_message(&self, text: String) -> QueuedMessage {
+    pub(crate) fn answer_message(&self, text: String) -> QueuedMessage {
         let bytes = self.count_request(text.len());
         QueuedMessage { text, _space: (None, Some(bytes)) }
     }
 
     /// Waits until there is space for this output.
-    pub(super) async fn output_message(&self, text: String) -> QueuedMessage {
+    pub(crate) async fn output_message(&self, text: String) -> QueuedMessage {
         // At most the constant above, which is far below the limit of the type.
         let bytes = text.len().min(OUTPUT_BYTES) as u32;
         // Nobody closes the semaphore.
@@ -85,29 +85,29 @@ impl SendQueue {
         QueuedMessage { text, _space: (permit, None) }
     }
 
-    pub(super) fn send(&self, message: QueuedMessage) {
+    pub(crate) fn send(&self, message: QueuedMessage) {
         // A client that is gone gets nothing; its connection is about to notice.
         _ = self.messages.send(message);
     }
 
     /// Counts the bytes of a request until it is finished.
-    pub(super) fn count_request(&self, bytes: usize) -> Share {
+    pub(crate) fn count_request(&self, bytes: usize) -> Share {
         Share::new(&self.request_bytes, bytes)
     }
 
     /// Waits until another request may be read. Cancel-safe.
-    pub(super) async fn until_requests_fit(&self) {
+    pub(crate) async fn until_requests_fit(&self) {
         until_below(REQUEST_BYTES, &self.request_bytes).await;
     }
 
     /// Waits until nothing more can be delivered. Cancel-safe.
-    pub(super) async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.messages.closed().await;
     }
 }
 
 impl Share {
-    pub(super) fn new(sum: &watch::Sender<usize>, amount: usize) -> Self {
+    pub(crate) fn new(sum: &watch::Sender<usize>, amount: usize) -> Self {
         sum.send_modify(|sum| *sum += amount);
         Self { amount, sum: sum.clone() }
     }
@@ -120,14 +120,14 @@ impl Drop for Share {
 }
 
 /// Waits until the sum of all shares is below this. Cancel-safe.
-pub(super) async fn until_below(most: usize, sum: &watch::Sender<usize>) {
+pub(crate) async fn until_below(most: usize, sum: &watch::Sender<usize>) {
     // The sender is here, so this only ever ends with space.
     _ = sum.subscribe().wait_for(|sum| *sum < most).await;
 }
 
 impl OutgoingMessages {
     /// The client has taken this many bytes more.
-    pub(super) fn delivered(&self, count: usize) {
+    pub(crate) fn delivered(&self, count: usize) {
         self.delivered_bytes.send_modify(|sum| *sum += count as u64);
     }
 }
@@ -135,7 +135,7 @@ impl OutgoingMessages {
 impl Progress {
     /// Does this work, then waits until everything is delivered. Gives up on both when the client
     /// takes nothing for long.
-    pub(super) async fn finish(self, work: impl Future<Output = ()>) {
+    pub(crate) async fn finish(self, work: impl Future<Output = ()>) {
         let Self(mut bytes) = self;
         let mut over = bytes.clone();
         let mut work = pin!(async {

@@ -9,7 +9,7 @@ const CHECK_AT: usize = 128;
 
 /// Ended commands that may have survivors.
 #[derive(Debug, Default)]
-pub(super) struct Survivors {
+pub(crate) struct Survivors {
     processes: Vec<Process>,
     check_at: usize,
     /// At most one at a time.
@@ -17,7 +17,7 @@ pub(super) struct Survivors {
 }
 
 impl Survivors {
-    pub(super) fn add(&mut self, process: Process) {
+    pub(crate) fn add(&mut self, process: Process) {
         self.processes.push(process);
         while let Some(Ok(survived)) = self.check.try_join_next() {
             self.processes.extend(survived);
@@ -29,7 +29,7 @@ impl Survivors {
     }
 
     /// Stops every survivor.
-    pub(super) async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         while let Some(checked) = self.check.join_next().await {
             self.processes.extend(checked.unwrap_or_default());
         }

@@ -6,7 +6,7 @@ use base64_simd::STANDARD;
 const PAD: u8 = b'=';
 
 /// The bytes, or what is wrong with the text.
-pub(super) fn decode(text: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     STANDARD.decode_to_vec(text).map_err(|_| what_is_wrong(text.as_bytes()))
 }
 

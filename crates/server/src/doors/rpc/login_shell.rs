@@ -11,7 +11,7 @@ const DATABASE: &str = "/etc/passwd";
 const FALLBACK: &str = "/bin/sh";
 
 /// A program that can be run, whatever the user database says.
-pub(super) fn login_shell() -> OsString {
+pub(crate) fn login_shell() -> OsString {
     let database = fs::read(DATABASE).unwrap_or_default();
     let shell = find_shell(rustix::process::getuid().as_raw(), &database);
     let usable = shell.filter(|shell| access(shell, Access::EXEC_OK).is_ok());

@@ -7,38 +7,38 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, Incoming, MAX_MESSAGE_BYTES};
-use super::door::Door;
-use super::send_queue::{self, OutgoingMessages};
+use super::send_queue::{self, OutgoingMessages, Progress, SendQueue};
+use super::{Incoming, MAX_MESSAGE_BYTES};
 
 /// Read and written at once: as much as a pipe holds.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Serves one client until its input ends. Must be called on a runtime.
-pub async fn serve(
-    door: &Door,
+/// A client on these streams: its messages, and the way to it. Must be called on a runtime.
+pub(crate) fn open(
     from: impl Read + Send + 'static,
     to: impl Write + Send + 'static,
-) -> io::Result<()> {
+) -> io::Result<(LineReader, SendQueue, Progress)> {
     let (send_queue, outgoing, progress) = send_queue::channel();
     // One block waits while the next is being read.
     let (blocks, received) = mpsc::channel(1);
     thread::Builder::new().name("input".into()).spawn(move || read(from, &blocks))?;
     thread::Builder::new().name("output".into()).spawn(move || write(to, outgoing))?;
-    let lines = LineReader::new(received, MAX_MESSAGE_BYTES);
-    let connection = Connection::new(door.clone(), lines, send_queue, progress);
-    // On a worker of the runtime, like its commands: the caller may block on a thread of its own, and
-    // then every message would have to change threads.
-    match tokio::spawn(connection.run()).await {
+    Ok((LineReader::new(received, MAX_MESSAGE_BYTES), send_queue, progress))
+}
+
+/// Runs a connection on a worker of the runtime, like its commands: the caller may block on a thread of
+/// its own, and then every message would have to change threads.
+pub(crate) async fn run(connection: impl Future<Output = ()> + Send + 'static) {
+    match tokio::spawn(connection).await {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // Or the runtime shuts down.
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) | Err(_) => {}
     }
 }
 
 /// Cuts blocks into lines.
 #[derive(Debug)]
-struct LineReader {
+pub(crate) struct LineReader {
     blocks: mpsc::Receiver<Vec<u8>>,
     block: Vec<u8>,
     /// How much of the block was looked at.

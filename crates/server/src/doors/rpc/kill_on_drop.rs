@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 /// A command that is being started or runs. If this is dropped before [`Self::disarm`], the command
 /// is killed with its whole tree, as soon as it has started.
-pub(super) struct KillOnDrop {
+pub(crate) struct KillOnDrop {
     /// The command, when it has started; `None` if there is nothing to kill.
     process: Option<BoxFuture<'static, Result<Process, StartError>>>,
     /// To kill on: this may be dropped outside of a runtime.
@@ -16,13 +16,13 @@ pub(super) struct KillOnDrop {
 
 impl KillOnDrop {
     /// Must be called on a runtime. The start itself begins with [`Self::started`].
-    pub(super) fn new(engine: Engine, launch: Launch) -> Self {
+    pub(crate) fn new(engine: Engine, launch: Launch) -> Self {
         let process = async move { Ok(engine.start(launch).await?.process) };
         Self { process: Some(process.boxed()), runtime: Handle::current() }
     }
 
     /// Waits until it runs. Cancel-safe.
-    pub(super) async fn started(&mut self) -> Result<Process, StartError> {
+    pub(crate) async fn started(&mut self) -> Result<Process, StartError> {
         let Some(process) = &mut self.process else { return Err(StartError::Closed) };
         let started = process.await;
         self.process = started.clone().ok().map(|process| ready(Ok(process)).boxed());
@@ -30,7 +30,7 @@ impl KillOnDrop {
     }
 
     /// It has ended, or something else stops it.
-    pub(super) fn disarm(mut self) {
+    pub(crate) fn disarm(mut self) {
         self.process = None;
     }
 }
