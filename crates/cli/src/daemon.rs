@@ -13,4 +13,5 @@ pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod oom;
 pub(crate) mod supervisor;
+pub(crate) mod untraceable;
 pub(crate) mod upgrade;

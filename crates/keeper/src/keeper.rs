@@ -9,6 +9,7 @@ use std::time::Duration;
 use lastbyte_sys::own_signals::{self, SignalQueue};
 use lastbyte_sys::packets;
 use lastbyte_sys::registry::Registry;
+use lastbyte_sys::untraceable::become_untraceable;
 use lastbyte_sys::worker::{Program, Worker};
 use lastbyte_sys::{Errno, Signal, Status, adopted, oom, orphans, procfs};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -83,6 +84,7 @@ impl Keeper {
         // Only root may: then the keeper is the last to be killed when memory runs out.
         let before = oom::own().ok();
         let lowered = before.is_some_and(|before| oom::set_own(before.min(OOM_SCORE)).is_ok());
+        become_untraceable();
         Ok(Self { signals, registry, file, oom_score: before.filter(|_| lowered) })
     }
 
@@ -136,6 +138,8 @@ struct Living {
     control: Option<OwnedFd>,
     /// The stand-in's end of its socket, until the worker has it.
     stand_in: Option<OwnedFd>,
+    /// The file that it executes. Opened before it is welcome: it may become untraceable later.
+    executable: Option<OwnedFd>,
 }
 
 impl<T: FnMut(Notice)> Keeping<T> {
@@ -284,8 +288,7 @@ impl<T: FnMut(Notice)> Keeping<T> {
     /// The upgrade is done: workers run the file that this one runs, even if another gets its name,
     /// which may be a version that does not understand us.
     fn keep_program(&mut self) {
-        let living = self.worker.as_ref();
-        self.executable = living.and_then(|living| living.worker.executable().ok());
+        self.executable = self.worker.as_mut().and_then(|living| living.executable.take());
         self.setup.program.path = match &self.executable {
             Some(file) => format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
             None => self.offered.clone(),
@@ -319,7 +322,8 @@ impl<T: FnMut(Notice)> Keeping<T> {
         }
         let worker = Worker::start(&program, VARIABLE, theirs.as_fd(), self.keeper.oom_score)?;
         self.stand_ins.add(generation, socket);
-        Ok(Living { worker, control: Some(control), stand_in: Some(stand_in) })
+        let executable = worker.executable().ok();
+        Ok(Living { worker, control: Some(control), stand_in: Some(stand_in), executable })
     }
 
     /// Everything that runs is kept until there is a worker again.

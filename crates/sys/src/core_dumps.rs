@@ -11,16 +11,21 @@ use crate::descriptor_limit::SoftAndHard;
 /// The limits this program was started with, if it has changed them.
 static BEFORE: OnceLock<SoftAndHard> = OnceLock::new();
 
-/// Forbids core dumps of this program. A kernel that pipes them to a program heeds this, too.
+/// Of one byte: less than any file with a dump has. A kernel that pipes dumps to a program ignores every
+/// limit but this one, which it takes for a dump of that program itself.
+const NONE: u64 = 1;
+
+/// Forbids core dumps of this program.
 pub fn forbid() {
     let limit = getrlimit(Resource::Core);
-    if limit.current == Some(0) {
+    let is_permitted = limit.maximum.is_none_or(|most| most >= NONE);
+    if limit.current == Some(NONE) || !is_permitted {
         return;
     }
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     BEFORE.get_or_init(|| [number(limit.current), number(limit.maximum)]);
-    // Lowering a limit is always permitted.
-    _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
+    // It cannot fail: the hard limit is not lower.
+    _ = setrlimit(Resource::Core, Rlimit { current: Some(NONE), ..limit });
 }
 
 /// The limits for a child; `None` if it inherits this program's.

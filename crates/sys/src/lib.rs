@@ -44,6 +44,7 @@ pub mod spawn;
 pub mod stand_in;
 pub mod tag;
 pub mod time;
+pub mod untraceable;
 pub mod user;
 pub mod worker;
 

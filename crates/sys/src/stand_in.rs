@@ -19,6 +19,7 @@ use crate::own_signals::change_mask;
 use crate::packets;
 use crate::pipe::retry;
 use crate::raw::{check, clone, syscall};
+use crate::untraceable::become_untraceable;
 
 /// A stand-in of this program's descriptors.
 #[derive(Debug)]
@@ -156,6 +157,7 @@ unsafe extern "C" fn enter(socket: *mut c_void) -> ! {
     let socket = socket as usize as RawFd;
     // A death of the parent is not its business, but its name is for people.
     _ = rustix::thread::set_name(c"lastbyte-stand");
+    become_untraceable();
     let mut words: Words = [0; HEAD + MOST_NUMBERS];
     loop {
         let place = words.as_mut_ptr() as usize;

@@ -14,6 +14,7 @@ mod fairness;
 mod http;
 mod idle;
 mod keeper;
+mod limits;
 mod many;
 mod masking;
 mod neglect;
@@ -35,7 +36,7 @@ pub(crate) use keeper::write_and_time;
 
 type Benchmark = (&'static str, fn() -> Result<()>);
 
-const ALL: [Benchmark; 14] = [
+const ALL: [Benchmark; 15] = [
     ("spawn", spawn::run),
     ("copy", copy::run),
     ("masking", masking::run),
@@ -43,6 +44,7 @@ const ALL: [Benchmark; 14] = [
     ("fairness", fairness::run),
     ("tree", tree::run),
     ("sandbox", sandbox::run),
+    ("limits", limits::run),
     ("http", http::run),
     ("neglect", neglect::run),
     ("overload", overload::run),

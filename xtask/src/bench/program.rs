@@ -7,7 +7,23 @@ use anyhow::{Context, Result, ensure};
 
 /// Builds it as packages do and returns its path.
 pub(crate) fn lastbyte() -> Result<PathBuf> {
-    build(&["--profile", "dist", "--package", "lastbyte-cli"], "dist/lastbyte")
+    of_dist("lastbyte-cli", "lastbyte")
+}
+
+/// Builds `testchild` in the same way.
+pub(crate) fn testchild() -> Result<PathBuf> {
+    of_dist("lastbyte-testkit", "testchild")
+}
+
+/// A copy of this program uses the copies beside it: another user can build nothing here.
+fn of_dist(package: &str, name: &str) -> Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    let is_copy = !this.with_file_name("deps").exists();
+    let beside = this.with_file_name(name);
+    if is_copy && beside.exists() {
+        return Ok(beside);
+    }
+    build(&["--profile", "dist", "--package", package], &format!("dist/{name}"))
 }
 
 /// Builds it as `./test` does and returns its path.

@@ -34,6 +34,7 @@ use crate::daemon::listen;
 use crate::daemon::log::{self, Log};
 use crate::daemon::oom;
 use crate::daemon::supervisor::{self, HandedOver};
+use crate::daemon::untraceable;
 use crate::daemon::upgrade;
 use crate::exit_code::help::{self, Code};
 use crate::keep_args::KeepArgs;
@@ -264,6 +265,7 @@ impl Args {
                 (engine, None)
             }
         };
+        untraceable::become_untraceable_if_possible();
         log_restored(engine.restored());
         let _preferring = oom::begin(engine.clone());
         let _watching = engine.journal_state().map(journal_watch::begin);

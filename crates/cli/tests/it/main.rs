@@ -70,6 +70,7 @@ mod timeouts;
 mod times;
 mod tokens;
 mod tty;
+mod untraceable;
 mod upgrade;
 mod usage;
 mod wait;

@@ -92,14 +92,18 @@ impl Enforcement {
 }
 
 impl Missing {
-    /// A shortage of processes, memory or descriptors says nothing about what is permitted here,
-    /// and must not lead to a weaker sandbox.
+    /// A shortage must not lead to a weaker sandbox.
     fn next_best(self, next: Enforcement, mechanism: Mechanism) -> Result<Probed, Self> {
+        if self.is_shortage() { Err(self) } else { next.find(mechanism) }
+    }
+
+    /// Of processes, memory or descriptors: it says nothing about what is permitted here.
+    pub fn is_shortage(self) -> bool {
         match self {
-            Self::Step {
-                errno: Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE, ..
-            } => Err(self),
-            Self::Step { .. } | Self::Landlock { .. } => next.find(mechanism),
+            Self::Step { errno, .. } => {
+                matches!(errno, Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE)
+            }
+            Self::Landlock { .. } => false,
         }
     }
 }
