@@ -2,10 +2,14 @@
 
 import http.client
 import json
+import os
 import pathlib
 import re
 import subprocess
 import tempfile
+
+
+HOME = pathlib.Path(os.path.expanduser("~"))
 
 
 class Daemon:
@@ -56,12 +60,18 @@ class Daemon:
         """Starts a shell command on a terminal, or with a pipe as its input; returns its path."""
         request = {"shell": command, "stdin": "open", "cwd": str(folder)}
         request["env"] = {"TERM": "xterm", "LESS": "", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+        # Rust is usually installed in a home.
+        for name, usual in (("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")):
+            request["env"][name] = os.environ.get(name, str(HOME / usual))
         if on == "terminal":
             request["tty"] = {"rows": 24, "cols": 80}
         return "/v1/processes/" + self.post("/v1/processes", request)["process"]["id"]
 
     def wait(self, path, timeout_ms):
-        return self.post(path + "/wait", {"needs_input": True, "timeout_ms": timeout_ms})["wait"]
+        """Which condition was met, and the exit code if it has exited."""
+        answer = self.post(path + "/wait", {"needs_input": True, "timeout_ms": timeout_ms})
+        status = answer["process"].get("ending", {}).get("status", {})
+        return answer["wait"], status.get("code")
 
     def stop(self, path):
         self.post(path + "/stop", {"stop": {"grace_ms": 0}})
