@@ -98,6 +98,14 @@ impl InputEnd {
         Ok(Self { file: FileId::new(terminal)?, has_unread, source })
     }
 
+    /// Whether it is a terminal that gives its reader whole lines.
+    pub(crate) fn takes_lines(&self) -> bool {
+        match self.source {
+            Source::Pipe => false,
+            Source::Terminal { typing, .. } => typing != Typing::Keys,
+        }
+    }
+
     fn kind(&self) -> InputKind {
         match self.source {
             Source::Pipe => InputKind::Pipe,
