@@ -246,11 +246,12 @@ fn a_gap_ends_an_unfinished_control_sequence() {
     assert_eq!(pty.ends(child), Some(0));
 }
 
-/// It turns to single keys for its prompt, and misses the end of input that was typed before.
+/// It turns to single keys for its prompt, and misses the end of input that was typed long before.
 #[test]
 fn a_shell_without_input_ends() {
     let daemon = Daemon::start();
-    let mut command = daemon.lastbyte(&["start", "--attach", "--", "bash", "--norc", "-i"]);
+    let shell = "sleep 0.3; exec bash --norc -i";
+    let mut command = daemon.lastbyte(&["start", "--attach", shell]);
     command.stdin(Stdio::null());
     assert_eq!(finish(command).code, Some(0));
 }
