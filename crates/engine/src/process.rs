@@ -1,10 +1,12 @@
 //! A handle on a process: look, wait, read and command.
 //!
+//! `end_of_input` types the end of input again where it was missed,
 //! `snapshot` is what it is at one instant, `ending` how it ended, `readers` keeps the logs open
 //! that were read last, `log_source` is a log at one snapshot, for the views, `clients` are those
 //! connected to it.
 
 pub(crate) mod clients;
+mod end_of_input;
 pub(crate) mod ending;
 pub(crate) mod log_source;
 mod readers;
@@ -262,7 +264,12 @@ impl Process {
         bytes: Vec<u8>,
         offset: Option<u64>,
     ) -> Result<Written, WriteError> {
-        self.write_then(bytes, offset, Then::Close).await
+        let may_miss_end = self.may_miss_end().await;
+        let written = self.write_then(bytes, offset, Then::Close).await?;
+        if may_miss_end {
+            self.see_that_input_ends();
+        }
+        Ok(written)
     }
 
     /// Changes the size of its terminal; the foreground group gets SIGWINCH.
@@ -301,9 +308,7 @@ impl Process {
     /// Whether a process of the tree waits for input. Looks at what they are blocked in, off the
     /// runtime and in turn with other looks.
     pub async fn needs_input(&self) -> InputState {
-        let Some(Some(input)) = self.ask(|reply| Command::Input { reply }).await else {
-            return InputState::Never;
-        };
+        let Some(input) = self.input().await else { return InputState::Never };
         self.shared.tree.needs_input(input).await
     }
 

@@ -15,6 +15,7 @@ use crate::procfs::{is_gone, read_stat_of};
 /// A thread, and what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thread {
+    pub tid: i32,
     /// As in [`crate::procfs::Stat`].
     pub state: u8,
     pub call: Call,
@@ -62,7 +63,9 @@ pub fn threads(pid: i32, most: usize) -> io::Result<Option<Vec<Thread>>> {
             return Ok(None);
         }
         match read_stat_of(&folder) {
-            Ok(stat) => threads.push(Thread { state: stat.state, call: call(&folder)? }),
+            Ok(stat) => {
+                threads.push(Thread { tid: stat.pid, state: stat.state, call: call(&folder)? })
+            }
             Err(error) if is_gone(&error) => {}
             Err(error) => return Err(error),
         }
@@ -101,6 +104,12 @@ impl FileId {
         let stat = fstat(file)?;
         Ok(Self { device: stat.st_dev, inode: stat.st_ino })
     }
+}
+
+/// Whether a thread sleeps in the kernel's function of poll. `false` if the kernel does not tell.
+pub fn sleeps_in_poll(pid: i32, tid: i32) -> bool {
+    let function = fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan"));
+    function.is_ok_and(|function| function.contains("poll"))
 }
 
 /// What a process has open as this descriptor.

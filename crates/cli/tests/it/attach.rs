@@ -6,7 +6,7 @@ mod reconnect;
 mod started;
 
 use std::os::unix::net::UnixStream;
-use std::process::Child;
+use std::process::{Child, Stdio};
 
 use lastbyte_testkit::testchild;
 use rustix::process::Signal;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::bare_daemon::{answer, post};
 use crate::daemon::Daemon;
-use crate::harness::send;
+use crate::harness::{finish, send};
 use crate::pty::Pty;
 
 const TTY: [&str; 3] = ["--tty", "24x80", "--stdin-open"];
@@ -244,4 +244,14 @@ fn a_gap_ends_an_unfinished_control_sequence() {
     pty.shows("x\r\nlast");
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
+}
+
+/// It turns to single keys for its prompt, and misses the end of input that was typed long before.
+#[test]
+fn a_shell_without_input_ends() {
+    let daemon = Daemon::start();
+    let shell = "sleep 0.3; exec bash --norc -i";
+    let mut command = daemon.lastbyte(&["start", "--attach", shell]);
+    command.stdin(Stdio::null());
+    assert_eq!(finish(command).code, Some(0));
 }

@@ -35,6 +35,29 @@ fn a_condition_that_is_met_is_a_success() {
 }
 
 #[test]
+fn the_process_that_waits_for_input_is_named() {
+    let daemon = Daemon::start();
+    let check = |options: &[&str], actions: &str, on: &str| {
+        let id = daemon.testchild(options, actions);
+        let said = daemon.result(&["wait", &id, "--needs-input", "--timeout", "60s"]);
+        let (name, rest) = said.split_once(" (pid ").unwrap();
+        let (pid, rest) = rest.split_once(") ").unwrap();
+        assert_eq!((name, rest), ("testchild", format!("waits for input on {on}\n").as_str()));
+        assert!(pid.parse::<u32>().is_ok(), "{said}");
+    };
+    check(&["--stdin-open"], "cat", "standard input");
+    check(&["--tty", "24x80"], "cat", "the terminal");
+    let password = "the terminal, without showing it: a password";
+    check(&["--tty", "24x80"], "hide-typing then cat", password);
+    let id = daemon.testchild(&["--stdin-open"], "hold");
+    let over = "lastbyte: timed out; the process keeps running\n";
+    daemon.check(&["wait", &id, "--needs-input", "--timeout", "200ms"], 124, "", over);
+    let id = daemon.testchild(&[], "cat");
+    let ended = "lastbyte: the process ended first: exit 0\n";
+    daemon.check(&["wait", &id, "--needs-input"], 1, "", ended);
+}
+
+#[test]
 fn a_pattern_matches_what_a_person_sees_and_raw_the_bytes() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&[], r"print 50%\r\x1b[32mrea\x1b[0mdy\r\n then hold");

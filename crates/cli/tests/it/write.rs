@@ -17,6 +17,22 @@ fn text_is_written_unchanged() {
 }
 
 #[test]
+fn keys_are_typed_after_the_text() {
+    let daemon = Daemon::start();
+    let id = daemon.testchild(&["--stdin-open"], "cat");
+    daemon.check(&["write", &id, "a", "--key", "Enter", "--key", ",", "--key", "b"], 0, "", "");
+    let refused = finish(daemon.lastbyte(&["write", &id, "--key", "C-c"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("signal INT"), "{refused:?}");
+    daemon.check(&["write", &id, "--key", "Tab", "--close"], 0, "", "");
+    assert_eq!(daemon.result(&["logs", "-f", &id]), "a\n,b\t");
+    let id = daemon.testchild(&["--tty", "24x80"], "print up then cat");
+    daemon.result(&["wait", &id, "--pattern", "up"]);
+    daemon.result(&["write", &id, "--key", "C-c"]);
+    daemon.check(&["wait", &id], 130, "", "");
+}
+
+#[test]
 fn all_of_standard_input_is_passed_on() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&["--stdin-open"], "cat");

@@ -26,7 +26,7 @@ use crate::engine::in_flight::Ongoing;
 use crate::journal::{Entry, Fingerprint, Launched};
 use crate::launch::environment::Environment;
 use crate::launch::plan::{LaunchError, Named, Plan, SpawnError, Warning};
-use crate::launch::{Key, Launch, Limited, Name, ResourceError, Session, Spec};
+use crate::launch::{Key, Launch, Limited, Name, ResourceError, Session, Spec, Stdin, Streams};
 use crate::notes::{Notes, Terms};
 use crate::owner::owner_end::StartTime;
 use crate::process::Process;
@@ -397,6 +397,9 @@ impl Inner {
         let spec = (spec, Terms::new(launch));
         let adopted = self.adopt(spec, prepared, (child, tree), (recorded, begun));
         let process = self.register(adopted, entry, launch.touches.clone()).await;
+        if matches!((&launch.stdin, launch.streams), (Stdin::Given(_), Streams::Pty(_))) {
+            process.see_that_input_ends();
+        }
         Ok(Started { process, attached: false, warnings })
     }
 

@@ -71,6 +71,7 @@ impl Core {
             Command::Write(write) => _ = write.reply.send(Err(WriteError::Exited)),
             Command::Squeeze => self.squeeze(owner_end),
             Command::Input { reply } => _ = reply.send(None),
+            Command::TypeEnd => {}
             Command::LeaveReader { reply } => _ = reply.send(Err(ErrorKind::ResourceBusy.into())),
             Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {

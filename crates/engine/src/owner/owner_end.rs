@@ -19,7 +19,7 @@ use crate::process::snapshot::{Phase, Snapshot};
 use crate::stop::{Escalation, StopPolicy, Verb};
 use crate::tree::InputEnd;
 
-/// A request to an owner; all but the last have a reply.
+/// A request to an owner; all but the last two have a reply.
 #[derive(Debug)]
 pub(crate) enum Command {
     Signal {
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     LeaveReader {
         reply: oneshot::Sender<io::Result<()>>,
     },
+    /// Type the end of input again, if it was typed before.
+    TypeEnd,
     /// Keep only head and tail of the log.
     Squeeze,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_sys::pty::WindowSize;
-use lastbyte_sys::{Child, Exited, Lost, Signal};
+use lastbyte_sys::{Child, Exited, Lost, Signal, pipe, pty};
 use tokio::time::Instant;
 
 use super::core::Core;
@@ -106,6 +106,7 @@ impl Running {
             },
             Command::Squeeze => self.core.squeeze(owner_end),
             Command::Input { reply } => _ = reply.send(self.input()),
+            Command::TypeEnd => self.type_end(),
             Command::LeaveReader { .. } => self.core.answer_late(command, owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
             Command::Stopping { verb, policy, reply } => {
@@ -123,6 +124,15 @@ impl Running {
         }
         let resized = self.core.pump.resize(size).ok_or(ResizeError::NoTerminal)?;
         resized.map_err(ResizeError::Refused)
+    }
+
+    /// Types the end of input once more, after it was typed and read.
+    fn type_end(&self) {
+        let is_closed = self.stdin.as_ref().is_some_and(|stdin| stdin.end().is_none());
+        if let Some((ours, _)) = self.core.pump.terminal().filter(|_| is_closed) {
+            // A terminal that takes nothing has a reader that does not wait.
+            _ = pty::end_of_file(ours).and_then(|byte| pipe::write(ours, &[byte]));
+        }
     }
 
     /// Its terminal, or its pipe as long as that is open.

@@ -14,6 +14,9 @@ pub(super) enum WaitsFor {
     Read(i32),
     /// One of an array of `pollfd`.
     Poll { address: u64, count: u64 },
+    /// The same, or a time or a lock: a call that was interrupted and goes on. It has the arguments of the
+    /// call that it was.
+    Restarted { address: u64, count: u64 },
     /// One of a set of bits.
     Select { address: u64, count: u64 },
     /// Something that is added to this descriptor.
@@ -34,10 +37,12 @@ struct Numbers {
     selects: &'static [u64],
     epolls: &'static [u64],
     ring: u64,
+    restart: u64,
 }
 
 /// In this order: read, pread64, readv, preadv, preadv2, splice, tee, `copy_file_range`; sendfile;
-/// poll, ppoll; select, pselect6; `epoll_wait`, `epoll_pwait`, `epoll_pwait2`; `io_uring_enter`.
+/// poll, ppoll; select, pselect6; `epoll_wait`, `epoll_pwait`, `epoll_pwait2`; `io_uring_enter`;
+/// `restart_syscall`.
 const X86_64: Numbers = Numbers {
     reads: &[0, 17, 19, 295, 327, 275, 276, 326],
     sends: 40,
@@ -45,6 +50,7 @@ const X86_64: Numbers = Numbers {
     selects: &[23, 270],
     epolls: &[232, 281, 441],
     ring: 426,
+    restart: 219,
 };
 
 /// As above, without poll, select and `epoll_wait`.
@@ -55,6 +61,7 @@ const AARCH64: Numbers = Numbers {
     selects: &[72],
     epolls: &[22, 441],
     ring: 426,
+    restart: 128,
 };
 
 impl Machine {
@@ -86,6 +93,7 @@ impl Machine {
             }
             _ if numbers.epolls.contains(&number) => WaitsFor::Epoll(descriptor(first)),
             _ if number == numbers.ring => WaitsFor::Ring,
+            _ if number == numbers.restart => WaitsFor::Restarted { address: first, count: second },
             _ => WaitsFor::Other,
         }
     }
@@ -108,6 +116,7 @@ mod tests {
         };
         let poll = WaitsFor::Poll { address: 3, count: 0x1000 };
         let select = WaitsFor::Select { address: 0x1000, count: 3 };
+        let restarted = WaitsFor::Restarted { address: 3, count: 0x1000 };
         let x86_64 = [
             // read, pread64, readv, preadv, preadv2, splice, tee, copy_file_range, sendfile
             (&[0, 17, 19, 295, 327, 275, 276, 326][..], WaitsFor::Read(3)),
@@ -116,6 +125,7 @@ mod tests {
             (&[23, 270], select),
             (&[232, 281, 441], WaitsFor::Epoll(3)),
             (&[426], WaitsFor::Ring),
+            (&[219], restarted),
             // write, wait4, nanosleep, futex, pause, rt_sigsuspend, accept, clock_nanosleep, waitid
             (&[1, 61, 35, 202, 34, 130, 43, 230, 247], WaitsFor::Other),
         ];
@@ -126,6 +136,7 @@ mod tests {
             (&[72], select),
             (&[22, 441], WaitsFor::Epoll(3)),
             (&[426], WaitsFor::Ring),
+            (&[128], restarted),
             // write, wait4, nanosleep, futex, rt_sigsuspend, accept, clock_nanosleep, waitid, and
             // what reads on the other machine
             (&[64, 260, 101, 98, 133, 202, 115, 95, 0, 7, 23], WaitsFor::Other),

@@ -98,6 +98,14 @@ impl InputEnd {
         Ok(Self { file: FileId::new(terminal)?, has_unread, source })
     }
 
+    /// Whether it is a terminal that gives its reader whole lines.
+    pub(crate) fn takes_lines(&self) -> bool {
+        match self.source {
+            Source::Pipe => false,
+            Source::Terminal { typing, .. } => typing != Typing::Keys,
+        }
+    }
+
     fn kind(&self) -> InputKind {
         match self.source {
             Source::Pipe => InputKind::Pipe,
@@ -212,7 +220,7 @@ impl Look {
             (b'S', Call::Blocked { stack, .. }) if stack <= u32::MAX.into() => Does::Untold,
             (b'S', Call::Blocked { number, arguments, .. }) => {
                 let waits_for = self.machine.waits_for(number, arguments);
-                self.blocked(stat, waits_for).unwrap_or(Does::Untold)
+                self.blocked(stat, thread.tid, waits_for).unwrap_or(Does::Untold)
             }
             // It began to run between two looks.
             (b'S', Call::None) => Does::Run,
@@ -221,11 +229,15 @@ impl Look {
         }
     }
 
-    fn blocked(&self, stat: &Stat, waits_for: WaitsFor) -> io::Result<Does> {
+    fn blocked(&self, stat: &Stat, tid: i32, waits_for: WaitsFor) -> io::Result<Does> {
         let pid = stat.pid;
         let files = match waits_for {
             WaitsFor::Read(fd) => vec![fd],
             WaitsFor::Poll { address, count } => blocked::polled(pid, address, count)?,
+            WaitsFor::Restarted { address, count } if blocked::sleeps_in_poll(pid, tid) => {
+                blocked::polled(pid, address, count)?
+            }
+            WaitsFor::Restarted { .. } => return Ok(Does::WaitForOthers),
             WaitsFor::Select { address, count } => blocked::selected(pid, address, count)?,
             WaitsFor::Epoll(fd) => blocked::watched(pid, fd)?,
             WaitsFor::Ring => {

@@ -121,6 +121,21 @@ async fn one_that_does_not_read_does_not() {
     }
 }
 
+/// The kernel then has another call in the place of poll.
+#[tokio::test]
+async fn a_process_that_was_stopped_and_goes_on_still_needs_input() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for actions in ["poll-stdin", "read-exactly 1"] {
+        let path = server.path_of(actions, pipe()).await;
+        assert_eq!(wait(&server, &path, until_needed()).await["met"], "needs_input");
+        client.post(&format!("{path}/signal"), &json!({ "signal": "STOP" })).await;
+        assert_eq!(wait(&server, &path, soon()).await["met"], "timeout", "{actions}");
+        client.post(&format!("{path}/signal"), &json!({ "signal": "CONT" })).await;
+        assert_eq!(wait(&server, &path, until_needed()).await["met"], "needs_input", "{actions}");
+    }
+}
+
 #[tokio::test]
 async fn input_that_was_not_read_yet_is_no_need_for_more() {
     let server = Server::start().await;

@@ -87,3 +87,27 @@ async fn a_key_that_cannot_be_typed_writes_nothing() {
     client.post(&format!("{path}/wait"), &json!({ "exit": true })).await;
     assert_eq!(client.get(&format!("{path}/output")).await.body, "a,\n");
 }
+
+/// As a shell does that turns to single keys for its prompt: of the end of file that was typed before,
+/// it reads a byte that means nothing.
+#[tokio::test]
+async fn a_program_that_missed_the_end_of_input_gets_it_again_once() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let tty = json!({ "tty": { "rows": 24, "cols": 80 }, "stdin": "open" });
+    let (anchor, path) = server.told(tty).await;
+    let closed = client.send("POST", &format!("{path}/stdin?close=true"), "".into()).await;
+    assert_eq!(closed.status, 200);
+    anchor.tell("print closed");
+    client.post(&format!("{path}/wait"), &json!({ "output_past": 5 })).await;
+    anchor.tell("raw-terminal");
+    anchor.tell("cat");
+    let past = json!({ "output_past": 7, "timeout_ms": 60_000 });
+    let waited = client.post(&format!("{path}/wait"), &past).await.json();
+    assert_eq!(waited["wait"]["met"], "output_past", "{waited}");
+    let body = client.get(&format!("{path}/output?view=raw")).await.body;
+    assert!(body.starts_with(b"closed") && body.ends_with(b"\x04"), "{body:?}");
+    let silence = json!({ "silence_ms": 500, "output_past": 8 });
+    let waited = client.post(&format!("{path}/wait"), &silence).await.json();
+    assert_eq!(waited["wait"]["met"], "silence", "{waited}");
+}
