@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use lastbyte_testkit::{PATIENCE, eventually, testchild};
 use rustix::process::{Pid, Signal, kill_process};
@@ -276,9 +277,11 @@ fn a_shim_whose_client_is_killed_ends_at_once_and_the_command_goes_on() {
     BufReader::new(client.stdout.take().unwrap()).read_line(&mut shim).unwrap();
     let shim: u32 = shim.trim().parse().unwrap();
     daemon.fixture.anchor.wait_for(1);
+    let killed = Instant::now();
     client.kill().unwrap();
     client.wait().unwrap();
     eventually("the shim is gone", || !lastbyte_testkit::is_alive(shim));
+    assert!(killed.elapsed() < Duration::from_secs(20), "it did not wait for the answer");
     assert!(daemon.result(&["ps"]).contains("running"));
 }
 

@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::env;
+use std::io;
 use std::rc::Rc;
 
 use anyhow::Context;
 use bytes::Bytes;
-use lastbyte_client::{Client, McpMessage, McpRepeat};
+use lastbyte_client::{Address, Client, ClientError, McpMessage, McpRepeat};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, mpsc};
 use uuid::Uuid;
@@ -133,11 +134,45 @@ fn in_words(error: &anyhow::Error, repeat: McpRepeat) -> String {
              look at the output with read_output before writing it again"
                 .into()
         }
-        McpRepeat::Never | McpRepeat::Safe => client_error::to_text(error),
+        McpRepeat::Never | McpRepeat::Safe => with_sandbox_advice(error),
+    }
+}
+
+/// An agent may run this in a sandbox of its own, which refuses sockets.
+fn with_sandbox_advice(error: &anyhow::Error) -> String {
+    let text = client_error::to_text(error);
+    match error.downcast_ref() {
+        Some(ClientError::Connect { address: Address::Unix(socket), source })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            let socket = socket.display();
+            format!(
+                "{text}\nnext: if the agent runs commands in a sandbox, allow the unix socket {socket} \
+                 there (in Claude Code: sandbox.network.allowUnixSockets in its settings)"
+            )
+        }
+        _ => text,
     }
 }
 
 /// JSON has no newlines but between its tokens.
 fn one_line(message: &[u8]) -> Vec<u8> {
     message.iter().filter(|byte| !b"\r\n".contains(byte)).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_a_sandbox_refuses_is_named_with_the_setting_that_allows_it() {
+        for (kind, advises) in
+            [(io::ErrorKind::PermissionDenied, true), (io::ErrorKind::ConnectionRefused, false)]
+        {
+            let address = Address::Unix("/run/x/socket".into());
+            let error = ClientError::Connect { address, source: kind.into() };
+            let text = in_words(&error.into(), McpRepeat::Safe);
+            assert_eq!(text.contains("allow the unix socket /run/x/socket"), advises, "{text}");
+        }
+    }
 }

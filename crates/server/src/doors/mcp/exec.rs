@@ -19,6 +19,8 @@ use crate::verbs::{start, wait};
 
 /// A command in the background is waited for this long, so that one that fails at once says so.
 const BACKGROUND_YIELD_MS: u64 = 250;
+/// From a timeout to the end of a command that has to be killed.
+const STOPPED_MS: u64 = 6_000;
 /// Wide enough that programs do not wrap their lines early.
 const TERMINAL: Tty = Tty { rows: 24, cols: 120 };
 
@@ -51,10 +53,14 @@ pub(super) async fn exec_command(call: &Call, args: &Args) -> Answer {
     call.evidence(&process, snapshot, 0, (budget, lead)).await
 }
 
-/// How long to wait for its end.
+/// How long to wait for its end. Who gives a timeout wants to know whether it passed.
 fn patience(args: &Args) -> Result<u64, Error> {
-    let background = args.flag("run_in_background")?;
-    let usual = if background { BACKGROUND_YIELD_MS } else { USUAL_YIELD_MS };
+    let timeout = args.number("timeout")?.map(|timeout| timeout.saturating_add(STOPPED_MS));
+    let usual = match timeout {
+        _ if args.flag("run_in_background")? => BACKGROUND_YIELD_MS,
+        Some(timeout) => timeout,
+        None => USUAL_YIELD_MS,
+    };
     Ok(args.number("yield_time_ms")?.unwrap_or(usual).min(LONGEST_WAIT_MS))
 }
 

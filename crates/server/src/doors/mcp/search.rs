@@ -1,18 +1,23 @@
 //! `search_output`: matching lines with their byte offsets.
 
-use lastbyte_wire::{SearchLine, SearchMatch, SearchQuery, SearchStopped};
+use std::time::{Duration, Instant};
+
+use lastbyte_engine::Process;
+use lastbyte_wire::{Error, SearchAnswer, SearchLine, SearchMatch, SearchQuery, SearchStopped};
 
 use super::args::Args;
 use super::call::{Answer, Call};
 use super::facts;
 use super::reply::Budget;
-use crate::to_wire;
 use crate::verbs::search;
+use crate::{App, to_wire};
 
 /// How many lines around a match are shown at most.
 const MOST_CONTEXT: u64 = 20;
 /// The longest line.
 const LINE_BYTES: usize = 400;
+/// When a search that has found nothing is answered: a part of the log more takes a second or two.
+const LONGEST: Duration = Duration::from_secs(20);
 /// What is kept of a budget for the last line, which says how to go on.
 const LAST_LINE: usize = 200;
 
@@ -30,8 +35,7 @@ pub(super) async fn search_output(call: &Call, args: &Args) -> Answer {
         max_matches: Some(1000),
         ..SearchQuery::default()
     };
-    let searching = search::search(call.app(), &process, &query);
-    let found = call.until(&[], searching).await??;
+    let found = call.until(&[], search_on(call.app(), &process, query)).await??;
     let known = to_wire::process(&process, &process.snapshot());
     let mut lines = call.notes();
     lines.push(facts::headline(&known));
@@ -58,6 +62,25 @@ pub(super) async fn search_output(call: &Call, args: &Args) -> Answer {
         }
     });
     Ok(vec![text])
+}
+
+/// One search reads a limited part of a log: goes on until something is found, or for a while.
+async fn search_on(
+    app: &App,
+    process: &Process,
+    mut query: SearchQuery,
+) -> Result<SearchAnswer, Error> {
+    let begun = Instant::now();
+    let mut dropped = Vec::new();
+    loop {
+        let mut found = search::search(app, process, &query).await?;
+        dropped.append(&mut found.dropped);
+        let is_at_work = found.stopped == SearchStopped::Work && found.matches.is_empty();
+        if !is_at_work || begun.elapsed() > LONGEST {
+            return Ok(SearchAnswer { dropped, ..found });
+        }
+        query.from = Some(found.next);
+    }
 }
 
 fn first_byte(matched: &SearchMatch) -> u64 {

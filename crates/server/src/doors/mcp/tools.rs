@@ -304,7 +304,7 @@ fn exec_properties(max_tokens: Value) -> Value {
         "tty": { "type": "boolean", "description": "Run it on a terminal, for programs that ask" },
         "yield_time_ms": {
             "type": "integer",
-            "description": "How long to wait for its end (default 30000, at most 50000)",
+            "description": "How long to wait for its end (default 30000, or its timeout; at most 50000)",
         },
         "timeout": {
             "type": "integer",

@@ -102,6 +102,15 @@ async fn an_unknown_tool_is_an_error_that_names_the_known_ones() {
 }
 
 #[tokio::test]
+async fn there_are_only_tools() {
+    let server = Server::start().await;
+    for method in ["prompts/list", "resources/list", "resources/templates/list", "nothing"] {
+        let answer = send(&server, &message(method, json!({})), &[]).await.json();
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_message_of_a_shim_needs_no_other_fields() {
     let server = Server::start().await;
     let params = json!({ "name": "list_processes", "arguments": {}, "_meta": meta() });

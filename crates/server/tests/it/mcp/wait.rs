@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lastbyte_testkit::PATIENCE;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::client::{FIELDS, call, message};
-use crate::harness::Server;
+use crate::harness::{Answer, Server};
 
 #[tokio::test]
 async fn a_wait_ends_with_the_process_and_shows_its_output() {
@@ -74,6 +74,28 @@ async fn the_first_of_several_is_enough_if_that_is_asked_for() {
     let told = call(&server, "wait", wait).await;
     assert!(told.text().contains("(quick): exited with code 5"), "{told:?}");
     assert!(told.text().contains("(slow): running for "), "{told:?}");
+}
+
+/// Takes as long as a client waits for the first notification.
+#[tokio::test]
+async fn a_client_that_asks_for_progress_is_told_every_ten_seconds() {
+    let server = Server::start().await;
+    let arguments = json!({ "command": "echo x; sleep 600", "yield_time_ms": 11_000 });
+    let meta = json!({ "progressToken": "p" });
+    let params = json!({ "name": "exec_command", "arguments": arguments, "_meta": meta });
+    let body = Bytes::from(message("tools/call", params).to_string());
+    let mut client = server.connect().await;
+    let answer = client.begin_with("POST", "/mcp", &FIELDS, body).await;
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let events = String::from_utf8(Answer::whole(answer).await.body.to_vec()).unwrap();
+    let told = events.lines().filter_map(|line| line.strip_prefix("data: "));
+    let told: Vec<Value> = told.map(|data| serde_json::from_str(data).unwrap()).collect();
+    let [progress, answer] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(progress["method"], "notifications/progress");
+    assert_eq!(progress["params"]["progressToken"], "p");
+    assert_eq!(progress["params"]["message"], "still running, 2 bytes of output");
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("still running after waiting 11 s for it"), "{text}");
 }
 
 #[tokio::test]
