@@ -1,5 +1,7 @@
 //! `process/terminate` kills a tree that runs, and spares what an ended one left behind.
 
+use std::time::Duration;
+
 use lastbyte_testkit::is_alive;
 use serde_json::json;
 
@@ -41,9 +43,8 @@ async fn a_background_child_of_an_ended_process_is_spared() {
     for id in ["held", "free"] {
         assert_eq!(terminate(&mut client, id).await, false);
     }
-    // Answered after both, by a process that took its time to start and end.
-    fixture.started(&mut client, "another", "print x").await;
-    until_event(&mut client, "another", "closed").await;
+    // A kill would come right after the answer.
+    _ = tokio::time::timeout(Duration::from_millis(500), std::future::pending::<()>()).await;
     assert_eq!(fixture.anchor.count(), 2);
 }
 
