@@ -22,6 +22,7 @@ mod deaths;
 mod doctor;
 mod environment;
 mod events;
+mod exec_server;
 mod exit_codes;
 mod first_use;
 mod forget;

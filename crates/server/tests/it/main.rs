@@ -6,6 +6,7 @@ mod coder;
 mod codex;
 mod documented;
 mod env_hook;
+mod exec_server;
 mod harness;
 mod http;
 mod listen;

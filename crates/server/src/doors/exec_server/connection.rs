@@ -145,7 +145,7 @@ impl<I: Incoming> Connection<I> {
             }
             Call::Status => self.send_queue.answer(success(id, &json!({ "status": "ready" }))),
             Call::Start(params) => self.start(id, *params)?,
-            Call::Read(params) => self.read(id, params, bytes)?,
+            Call::Read(params) => self.read(id, params)?,
             Call::File(request) => self.perform(id, *request, bytes),
             Call::Control(process, action) => self.control(id, &process, action, bytes),
         }
@@ -199,7 +199,9 @@ impl<I: Incoming> Connection<I> {
         Ok(())
     }
 
-    fn read(&mut self, id: &RequestId, params: ReadParams, bytes: Share) -> Result<(), Fault> {
+    /// It does not count as a request that is being handled: otherwise many that wait would keep others
+    /// from being read.
+    fn read(&mut self, id: &RequestId, params: ReadParams) -> Result<(), Fault> {
         let unknown = Fault::invalid_request(format!("unknown process id {}", params.process_id));
         let Some(entry) = self.session.as_ref().and_then(|session| session.get(&params.process_id))
         else {
@@ -224,7 +226,6 @@ impl<I: Incoming> Connection<I> {
                 Some(answer) => success(&id, &answer),
                 None => failure(&id, &unknown),
             });
-            drop(bytes);
         });
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A client that keeps all messages in order, and never waits when it sends.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -33,13 +33,20 @@ pub struct Client {
 impl Client {
     /// Served over a pair of pipes.
     pub fn over_lines(door: &Door) -> Self {
+        let door = door.clone();
+        Self::over_pipes(|from, to| async move { serve_lines(&door, from, to).await })
+    }
+
+    /// Served by this over a pair of pipes.
+    pub fn over_pipes<S, F>(serve: S) -> Self
+    where
+        S: FnOnce(PipeReader, PipeWriter) -> F,
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
         let (their_input, mut to) = std::io::pipe().unwrap();
         let (from, their_output) = std::io::pipe().unwrap();
-        let door = door.clone();
-        let served =
-            tokio::spawn(
-                async move { serve_lines(&door, their_input, their_output).await.unwrap() },
-            );
+        let served = serve(their_input, their_output);
+        let served = tokio::spawn(async move { served.await.unwrap() });
         let (sender, lines) = channel::<Vec<u8>>();
         thread::spawn(move || {
             for line in lines {
@@ -66,7 +73,16 @@ impl Client {
     pub async fn over_websocket(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> Self {
-        let socket = tokio_tungstenite::client_async("ws://localhost/any/path", stream).await;
+        Self::over_websocket_at("/any/path", stream).await
+    }
+
+    /// Served over a WebSocket at this path.
+    pub async fn over_websocket_at(
+        path: &str,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Self {
+        let url = format!("ws://localhost{path}");
+        let socket = tokio_tungstenite::client_async(url, stream).await;
         let (mut sink, mut stream) = socket.unwrap().0.split();
         let (sender, lines) = channel::<Vec<u8>>();
         let (queue, mut queued) = mpsc::unbounded_channel();

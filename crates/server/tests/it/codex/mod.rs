@@ -6,7 +6,7 @@ mod closing;
 mod control;
 mod drain;
 mod exec;
-mod fixture;
+pub mod fixture;
 mod fuzz;
 mod hostile;
 mod process;
