@@ -23,10 +23,8 @@ import re
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-IDS = [
-    re.compile(r"process[_ ]id\W{1,4}([0-9a-f]{8}[0-9a-f-]*)"),
-    re.compile(r"session[_ ]id\W{1,4}(\d+)", re.IGNORECASE),
-]
+# How lastbyte, and Codex's own tools, name a process in an answer.
+IDS = re.compile(r"process ([0-9a-f-]{36})|session ID (\d+)")
 
 
 def texts_in(value):
@@ -63,7 +61,7 @@ def next_step(scenario, offered, answers):
     fits = [tool for tool in offered if tool == name or tool.endswith(("_" + name, "." + name, "/" + name))]
     if not fits:
         return {"text": f"no tool {name} among {', '.join(offered)}"}
-    found = [match for answer in answers for pattern in IDS for match in pattern.findall("\n".join(texts_in(answer)))]
+    found = [one or other for answer in answers for text in texts_in(answer) for one, other in IDS.findall(text)]
     arguments = filled(step.get("arguments", {}), found[-1] if found else "")
     return {"tool": min(fits, key=len), "arguments": arguments, "input": step.get("input")}
 
@@ -213,7 +211,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer_events(events)
 
     def note(self, asked, step, text):
-        line = {"path": self.path, "offered": asked.offered, "answers": asked.answers[-1:], "step": step}
+        line = {"path": self.path, "offered": asked.offered, "count": len(asked.answers),
+                "answers": asked.answers[-1:], "step": step}
         line["saw"] = [words for words in self.server.scenario.get("look_for", []) if words in text]
         with open(self.server.transcript, "a", encoding="utf-8") as transcript:
             transcript.write(json.dumps(line) + "\n")
