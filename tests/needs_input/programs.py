@@ -25,6 +25,10 @@ def of_pipe(command, expected="pipe", needs=None):
 
 SERVER = "require('http').createServer().listen(0,'127.0.0.1')"
 SSH = "ssh -F none -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=ask -p"
+RESTARTED = (
+    "(for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.06; done; kill -STOP $$; kill -CONT $$) & "
+    "exec python3 -c 'import select; p = select.poll(); p.register(0, 1); p.poll()'"
+)
 
 PROGRAMS = [
     # Prompts and shells.
@@ -68,6 +72,9 @@ PROGRAMS = [
     of_terminal("cp -i file other", needs="cp"),
     of_terminal("sleep 1000 & cat", needs="cat"),
     of_terminal("sleep 0.3; seq 3 | cat; read -r line", needs="seq"),
+    # Stopped and continued within poll, before it is silent: the kernel then shows another call.
+    of_terminal(RESTARTED, needs="python3"),
+    of_pipe(RESTARTED, needs="python3"),
     # Whole screens.
     of_terminal("vim -u NONE"),
     of_terminal("vim -u NONE -c 'call getchar()'"),

@@ -121,7 +121,6 @@ async fn one_that_does_not_read_does_not() {
     }
 }
 
-/// The kernel then has another call in the place of poll.
 #[tokio::test]
 async fn a_process_that_was_stopped_and_goes_on_still_needs_input() {
     let server = Server::start().await;
