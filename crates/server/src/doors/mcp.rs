@@ -6,8 +6,8 @@
 //!
 //! `routes` and `client` turn an HTTP request into a client with a session, `handler` turns a tool call
 //! into one of `exec`, `write`, `wait`, `read`, `search`, `list` and `stop`. `args` are their arguments,
-//! `tools` what is published of them, `facts` and `reply` what their answers are made of, `errors` what
-//! is said when there is none.
+//! `tools` what is published of them, `facts` and `reply` what their answers are made of, `errors` and
+//! `invalid` what is said when there is none.
 
 mod abandoned;
 mod args;
@@ -17,6 +17,7 @@ mod errors;
 mod exec;
 mod facts;
 mod handler;
+mod invalid;
 mod list;
 mod read;
 mod reply;

@@ -147,8 +147,9 @@ fn with_sandbox_advice(error: &anyhow::Error) -> String {
         {
             let socket = socket.display();
             format!(
-                "{text}\nnext: if the agent runs commands in a sandbox, allow the unix socket {socket} \
-                 there (in Claude Code: sandbox.network.allowUnixSockets in its settings)"
+                "{text}\nnext: if the agent runs this in a sandbox, ask its user to allow the unix socket \
+                 {socket} (in Claude Code: sandbox.network.allowUnixSockets in its settings); what \
+                 lastbyte runs is not in that sandbox"
             )
         }
         _ => text,
@@ -172,7 +173,7 @@ mod tests {
             let address = Address::Unix("/run/x/socket".into());
             let error = ClientError::Connect { address, source: kind.into() };
             let text = in_words(&error.into(), McpRepeat::Safe);
-            assert_eq!(text.contains("allow the unix socket /run/x/socket"), advises, "{text}");
+            assert_eq!(text.contains("allow the unix socket /run/x/socket ("), advises, "{text}");
         }
     }
 }

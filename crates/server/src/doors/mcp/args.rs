@@ -109,7 +109,7 @@ impl Args {
     /// Several of them: a list, or one.
     pub(super) fn processes(&self, name: &str) -> Result<Vec<String>, Error> {
         match self.given.get(name) {
-            Some(Value::Array(ids)) => {
+            Some(Value::Array(ids)) if !ids.is_empty() => {
                 let ids =
                     ids.iter().map(|id| as_id(id).ok_or_else(|| wrong(name, "a list of ids")));
                 ids.collect()

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::client::{Client, complete_headers, minted_session};
 use super::handler::Handler;
+use super::invalid;
 use crate::App;
 use crate::listen::{Grant, refusal};
 use crate::metrics::Answered;
@@ -73,7 +74,13 @@ impl Door {
         let scope = grant.map(|grant| grant.scope.clone());
         let scope = scope.ok_or_else(|| Error::new(ErrorCode::Unauthorized, "missing token"))?;
         let body: Bytes = self.app.body(body).await?;
-        let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let message: Value = match serde_json::from_slice(&body) {
+            Ok(message) => message,
+            Err(error) => return Ok(invalid::json(&error)),
+        };
+        if let Some(answer) = invalid::tool_call(&message) {
+            return Ok(answer);
+        }
         complete_headers(&mut head.headers, &message);
         let client = Client::new(&self.app, &scope, &head.headers)?;
         let is_handshake = message["method"] == "initialize";
@@ -84,6 +91,6 @@ impl Door {
         if let Some((name, id)) = minted.filter(|_| answer.status().is_success()) {
             answer.headers_mut().insert(name, id);
         }
-        Ok(answer.into_response())
+        Ok(invalid::as_message(answer.into_response(), &message).await)
     }
 }

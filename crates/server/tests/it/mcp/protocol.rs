@@ -81,16 +81,42 @@ async fn the_list_of_tools_is_always_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused() {
+async fn what_is_no_message_is_answered_with_an_error_of_the_protocol() {
     let server = Server::start().await;
-    for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"2.0\"}", "\u{FEFF}{}"] {
+    for (body, code) in [
+        ("", -32700),
+        ("{", -32700),
+        ("\u{FEFF}{}", -32700),
+        ("[]", -32600),
+        ("null", -32600),
+        ("{\"jsonrpc\":\"2.0\"}", -32600),
+        ("{\"id\":7,\"method\":\"tools/list\"}", -32600),
+    ] {
         let mut client = server.connect().await;
         let answer = client.begin_with("POST", "/mcp", &FIELDS, Bytes::from(body)).await;
         let answer = Answer::whole(answer).await;
         assert!((400..500).contains(&answer.status), "{body:?} {answer:?}");
+        assert_eq!(answer.json()["error"]["code"], code, "{body:?} {answer:?}");
     }
     let answer = server.connect().await.get("/mcp").await;
     assert_eq!((answer.status, answer.head("allow")), (405, Some("POST")));
+}
+
+#[tokio::test]
+async fn a_call_with_invalid_parameters_is_told_which() {
+    let server = Server::start().await;
+    for (params, named) in [
+        (json!({ "name": 7 }), "params.name"),
+        (json!([]), "params.name"),
+        (json!({ "name": "wait", "arguments": [] }), "params.arguments"),
+    ] {
+        let answer = send(&server, &message("tools/call", params), &[]).await.json();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32602), &json!(1)));
+        assert!(answer["error"]["message"].as_str().unwrap().contains(named), "{answer}");
+    }
+    let nobody = json!({ "name": "wait", "arguments": { "process_ids": [] } });
+    let told = Told::new(&send(&server, &message("tools/call", nobody), &[]).await);
+    assert!(told.is_error && told.text().contains("`process_ids` must be"), "{told:?}");
 }
 
 #[tokio::test]
