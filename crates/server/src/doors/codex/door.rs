@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lastbyte_engine::{Engine, Environment, Session};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::doors::rpc::{Fault, login_shell};
+use crate::doors::rpc::{Connections, Fault, login_shell};
 use crate::doors::websocket::Messages;
 use crate::{Limits, Sandboxing};
 
@@ -40,16 +39,12 @@ pub enum LocalExecution {
 pub struct Door {
     pub(super) engine: Engine,
     pub(super) settings: Arc<Settings>,
-    open: watch::Sender<bool>,
-    connections: Arc<Semaphore>,
+    pub(super) connections: Connections,
     /// The session of everything that a client starts, if it is bound to one.
     pub(super) session: Option<Session>,
     /// The bound of messages that come over WebSockets.
     pub(super) messages: Messages,
 }
-
-/// Each takes some descriptors.
-const MAX_CONNECTIONS: u32 = 1024;
 
 impl Settings {
     pub fn new(cwd: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
@@ -82,8 +77,7 @@ impl Door {
         Self {
             engine,
             settings: Arc::new(settings),
-            open: watch::Sender::new(true),
-            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)),
+            connections: Connections::new(),
             session: None,
             messages: Messages::new(&Limits::default()),
         }
@@ -96,20 +90,12 @@ impl Door {
 
     /// Closes every connection as if its client had gone, and waits until they are closed.
     pub async fn close(&self) {
-        self.open.send_replace(false);
-        // Nobody closes the semaphore, so this ends when there are no connections.
-        _ = self.connections.acquire_many(MAX_CONNECTIONS).await;
+        self.connections.close().await;
     }
 
     /// Waits until the door is closed.
     pub async fn closed(&self) {
-        // The sender is here, so this only ever ends with the door closed.
-        _ = self.open.subscribe().wait_for(|open| !open).await;
-    }
-
-    /// Kept while a connection lasts; `None` when there are too many.
-    pub(super) fn connection_permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.connections).try_acquire_owned().ok()
+        self.connections.closed().await;
     }
 
     /// Refuses to start a command if this server runs none.

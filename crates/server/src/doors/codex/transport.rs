@@ -52,7 +52,7 @@ async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
     let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
-    let Some(permit) = door.connection_permit() else {
+    let Some(permit) = door.connections.permit() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     let door = door.within(grant.scope.within().cloned());

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_engine::{Engine, Environment};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::sessions::Sessions;
-use crate::doors::rpc::login_shell;
+use crate::doors::rpc::{Connections, login_shell};
 use crate::doors::websocket::Messages;
 use crate::{Limits, Sandboxing};
 
@@ -51,14 +50,10 @@ pub struct Door {
     pub(super) engine: Engine,
     pub(super) settings: Arc<Settings>,
     pub(super) sessions: Sessions,
-    open: watch::Sender<bool>,
-    connections: Arc<Semaphore>,
+    pub(super) connections: Connections,
     /// The bound of messages that come over WebSockets.
     pub(super) messages: Messages,
 }
-
-/// Each takes some descriptors.
-const MAX_CONNECTIONS: u32 = 1024;
 
 impl Settings {
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
@@ -79,8 +74,7 @@ impl Door {
             sessions: Sessions::new(engine.clone(), settings.times),
             engine,
             settings: Arc::new(settings),
-            open: watch::Sender::new(true),
-            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)),
+            connections: Connections::new(),
             messages: Messages::new(&Limits::default()),
         }
     }
@@ -88,19 +82,11 @@ impl Door {
     /// Closes every connection, and waits until they are closed. What their clients started ends with
     /// the engine.
     pub async fn close(&self) {
-        self.open.send_replace(false);
-        // Nobody closes the semaphore, so this ends when there are no connections.
-        _ = self.connections.acquire_many(MAX_CONNECTIONS).await;
+        self.connections.close().await;
     }
 
     /// Waits until the door is closed.
     pub async fn closed(&self) {
-        // The sender is here, so this only ever ends with the door closed.
-        _ = self.open.subscribe().wait_for(|open| !open).await;
-    }
-
-    /// Kept while a connection lasts; `None` when there are too many.
-    pub(super) fn connection_permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.connections).try_acquire_owned().ok()
+        self.connections.closed().await;
     }
 }

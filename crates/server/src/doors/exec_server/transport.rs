@@ -67,7 +67,7 @@ async fn upgrade(State((door, path)): State<(Door, SecretPath)>, mut request: Re
     let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
-    let Some(permit) = door.connection_permit() else {
+    let Some(permit) = door.connections.permit() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     tokio::spawn(serve(door, upgrade, permit));

@@ -1,11 +1,12 @@
 //! Clients that speak JSON-RPC over lines or a WebSocket, for every door whose protocol that is.
 //!
-//! - `lines`, `websocket`: the two transports; `send_queue`: messages that the client has not taken yet
+//! - `connections`: all of a door; `lines`, `websocket`: the two transports; `send_queue`: messages that the client has not taken yet
 //! - `message`, `fault`: the parts of messages; `base64`
 //! - `kill_on_drop`, `survivors`: what a client started ends with it
 //! - `login_shell`, `hidden_names`: for the environment of commands
 
 pub(crate) mod base64;
+mod connections;
 mod fault;
 mod hidden_names;
 pub(crate) mod kill_on_drop;
@@ -16,6 +17,7 @@ pub(crate) mod send_queue;
 pub(crate) mod survivors;
 pub(crate) mod websocket;
 
+pub(crate) use connections::Connections;
 pub(crate) use fault::Fault;
 pub(crate) use hidden_names::is_hidden;
 pub(crate) use login_shell::login_shell;
