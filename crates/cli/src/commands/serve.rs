@@ -265,7 +265,8 @@ impl Args {
                 (engine, None)
             }
         };
-        untraceable::become_untraceable_if_possible();
+        // It starts a process or two, and clients are waiting.
+        tokio::task::spawn_blocking(untraceable::become_untraceable_if_possible);
         log_restored(engine.restored());
         let _preferring = oom::begin(engine.clone());
         let _watching = engine.journal_state().map(journal_watch::begin);
