@@ -17,6 +17,7 @@ mod keeper;
 mod limits;
 mod many;
 mod masking;
+mod mcp;
 mod neglect;
 mod overload;
 pub(crate) mod program;
@@ -36,7 +37,7 @@ pub(crate) use keeper::write_and_time;
 
 type Benchmark = (&'static str, fn() -> Result<()>);
 
-const ALL: [Benchmark; 15] = [
+const ALL: [Benchmark; 16] = [
     ("spawn", spawn::run),
     ("copy", copy::run),
     ("masking", masking::run),
@@ -52,6 +53,7 @@ const ALL: [Benchmark; 15] = [
     ("codex", codex::run),
     ("keeper", keeper::run),
     ("many", many::run),
+    ("mcp", mcp::run),
 ];
 
 /// Runs the named benchmarks, or all.

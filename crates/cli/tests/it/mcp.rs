@@ -285,11 +285,17 @@ fn a_shim_whose_client_is_killed_ends_at_once_and_the_command_goes_on() {
     assert!(daemon.result(&["ps"]).contains("running"));
 }
 
+/// Of every client, as the page about agents shows them.
 #[test]
-fn settings_are_printed_with_the_path_of_the_program() {
+fn the_settings_that_are_printed_are_those_of_the_page() {
+    const PAGE: &str = include_str!("../../../../docs/agents.md");
     let daemon = Daemon::start();
     for client in ["claude-code", "codex", "gemini", "opencode", "cursor", "vscode", "goose"] {
-        let settings = daemon.result(&["mcp", "config", client]);
-        assert!(settings.contains(&*crate::harness::LASTBYTE), "{settings}");
+        let printed = daemon.result(&["mcp", "config", client]);
+        let (_, block) =
+            PAGE.split_once(&format!("<!-- lastbyte mcp config {client} -->\n```")).unwrap();
+        let (_, block) = block.split_once('\n').unwrap();
+        let shown = block.split_once("```").unwrap().0;
+        assert_eq!(printed, shown.replace("/usr/local/bin/lastbyte", &crate::harness::LASTBYTE));
     }
 }
