@@ -171,7 +171,7 @@ impl<I: Incoming> Connection<I> {
         }
         let session = match &params.resume_session_id {
             Some(known) => self.door.sessions.resume(known)?,
-            None => self.door.sessions.create()?,
+            None => self.door.sessions.create(),
         };
         let info = EnvironmentInfo::new(&self.door.settings);
         let answer = json!({ "sessionId": session.id, "environmentInfo": info });

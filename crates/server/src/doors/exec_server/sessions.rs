@@ -1,15 +1,14 @@
 //! All sessions. One without a connection is stopped after a while.
 
 use std::collections::HashMap;
-use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastbyte_engine::Engine;
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
 
 use super::door::Times;
 use super::session::Session;
@@ -50,10 +49,10 @@ impl Sessions {
     }
 
     /// A session of its own for a client. Must be called on a runtime, as the next one.
-    pub(super) fn create(&self) -> Result<Attached, Fault> {
-        let id = random_uuid().map_err(|error| Fault::internal(error.to_string()))?;
+    pub(super) fn create(&self) -> Attached {
+        let id = Uuid::new_v4().to_string();
         self.slots().insert(id.clone(), Slot::Attached);
-        Ok(self.attached(Box::new(Session::new(id, self.engine.clone(), self.times))))
+        self.attached(Box::new(Session::new(id, self.engine.clone(), self.times)))
     }
 
     /// The session with this id, whose client is back.
@@ -125,25 +124,5 @@ impl Deref for Attached {
 impl DerefMut for Attached {
     fn deref_mut(&mut self) -> &mut Session {
         self.session.as_mut().expect("it is there until this is dropped")
-    }
-}
-
-/// Of version 4.
-fn random_uuid() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    rustix::io::retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()))?;
-    let hex = format!("{:032x}", u128::from_ne_bytes(bytes));
-    Ok(format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_have_the_form_of_a_uuid_and_differ() {
-        let (one, other) = (random_uuid().unwrap(), random_uuid().unwrap());
-        assert_ne!(one, other);
-        assert!(one.split('-').map(str::len).eq([8, 4, 4, 4, 12]), "{one}");
     }
 }
