@@ -27,6 +27,10 @@ REASONS = [
     r"NUL",
     r"invalid event id",
     r"is not the id of an event",
+    r"unknown key ",
+    # Not every key can be typed on a pipe.
+    r"the key .* cannot be typed without a terminal",
+    r"a terminal has no bytes for the key",
     # A schema only knows that it is an integer.
     r"floating point `\d+\.0`, expected u",
     r"this route needs a WebSocket request",

@@ -45,7 +45,7 @@ pub(crate) fn launch(
             None | Some(wire::OnTimeout::Stop) => OnTimeout::Stop,
             Some(wire::OnTimeout::Background) => OnTimeout::Background,
         },
-        on_disconnect: on_disconnect(request)?,
+        on_disconnect: on_disconnect(request),
         stop: stop_policy(request.stop.as_ref(), StopPolicy::default())?,
         quota: quota(request.quota_bytes)?,
         sandbox: sandboxing.choose(sandbox)?,
@@ -58,16 +58,13 @@ pub(crate) fn launch(
     })
 }
 
-fn on_disconnect(request: &wire::StartRequest) -> Result<OnDisconnect, Error> {
+/// A time alone asks for a stop, too.
+fn on_disconnect(request: &wire::StartRequest) -> OnDisconnect {
+    let usual = wire::StartRequest::DISCONNECT_TIMEOUT_MS;
     match (request.on_disconnect, request.disconnect_timeout_ms) {
-        (Some(wire::OnDisconnect::Stop), after) => {
-            let after = after.unwrap_or(wire::StartRequest::DISCONNECT_TIMEOUT_MS);
-            Ok(OnDisconnect::Stop { after: Duration::from_millis(after) })
-        }
-        (None | Some(wire::OnDisconnect::Keep), None) => Ok(OnDisconnect::Keep),
-        (None | Some(wire::OnDisconnect::Keep), Some(_)) => {
-            Err(invalid("`disconnect_timeout_ms` is given without `on_disconnect: stop`")
-                .hint("add `\"on_disconnect\": \"stop\"`, or leave the time out"))
+        (Some(wire::OnDisconnect::Keep), _) | (None, None) => OnDisconnect::Keep,
+        (Some(wire::OnDisconnect::Stop) | None, after) => {
+            OnDisconnect::Stop { after: Duration::from_millis(after.unwrap_or(usual)) }
         }
     }
 }

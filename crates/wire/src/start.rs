@@ -51,11 +51,12 @@ pub struct StartRequest {
     /// What to do when a timeout passes. The default is `stop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
-    /// What to do when no client is connected to it any more. The default is `keep`. A client is
+    /// What to do when no client is connected to it any more. The default is `keep`, or `stop` if
+    /// `disconnect_timeout_ms` is given. A client is
     /// connected while a connection is open over which it started the process or asked about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,
-    /// With `on_disconnect: stop`, how long after the last client has gone. The default is 30000.
+    /// How long after the last client has gone it is stopped. The default is 30000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disconnect_timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]

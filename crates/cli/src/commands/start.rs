@@ -65,7 +65,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", value_parser = |text: &str| format::parse_word::<OnDisconnect>(text, "keep or stop"))]
     on_disconnect: Option<OnDisconnect>,
 
-    /// With --on-disconnect stop, wait this long for a client to come back [default: 30s]
+    /// Stop the process when no client has been connected to it for this long; implies
+    /// --on-disconnect stop [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration_or_zero, allow_hyphen_values = true)]
     disconnect_timeout: Option<Duration>,
 
