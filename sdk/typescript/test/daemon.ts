@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { after, before } from "node:test";
+import { after, before, test } from "node:test";
 import { Client, type ClientOptions } from "lastbyte";
 
 /** The root of the repository. */
@@ -33,7 +33,7 @@ export class Daemon {
     const env = { PATH: process.env["PATH"], HOME: folder, XDG_RUNTIME_DIR: folder, XDG_STATE_HOME: folder };
     this.#child = spawn(program(), ["serve", ...place, ...args], {
       env,
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "ignore"],
     });
   }
 
@@ -64,12 +64,33 @@ export class Daemon {
   }
 
   async stop(): Promise<void> {
+    await this.stopServer();
+    this.remove();
+  }
+
+  /** Stops the server and keeps its files. */
+  async stopServer(): Promise<void> {
     for (const client of this.#clients) client.close();
     const gone = once(this.#child, "exit");
     this.#child.kill("SIGTERM");
     await gone;
+  }
+
+  remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** A test with a server of its own. */
+export function testWithDaemon(name: string, body: (daemon: Daemon, client: Client) => Promise<void>): void {
+  test(name, async () => {
+    const daemon = await Daemon.start();
+    try {
+      await body(daemon, daemon.client());
+    } finally {
+      await daemon.stop();
+    }
+  });
 }
 
 /** A server for the tests of a file. */
