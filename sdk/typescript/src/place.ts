@@ -23,6 +23,8 @@ export type Place =
   | {
       kind: "unix";
       socket: string;
+      /** The state directory, if it is known. */
+      state?: string;
       /** How to name the server to the command line, which starts it; absent if it is not ours to start. */
       startWith?: string[];
     }
@@ -99,7 +101,7 @@ function ownPlace(state: string | undefined, env: Env): Place {
       ? join(runtime, "lastbyte/socket")
       : join(folder, "socket");
   const startWith = state === undefined ? [] : ["--state", state];
-  return { kind: "unix", socket: existsSync(usual) ? usual : (address(folder) ?? usual), startWith };
+  return { kind: "unix", socket: usual, state: folder, startWith };
 }
 
 function defaultState(env: Env): string {
@@ -110,8 +112,8 @@ function defaultState(env: Env): string {
   );
 }
 
-/** Where the server of this state directory listens: its variables may differ from ours. */
-function address(state: string): string | undefined {
+/** Where the server of this state directory listens or listened: its variables may differ from ours. */
+export function readAddress(state: string): string | undefined {
   try {
     const file = join(state, "address");
     const found = statSync(file);

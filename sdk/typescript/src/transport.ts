@@ -5,13 +5,14 @@
  * worker that is killed while it answers is only a delay: its keeper starts another.
  */
 
+import { existsSync } from "node:fs";
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ErrorBody } from "./api.js";
 import { startServer } from "./autostart.js";
 import { ApiError, ConnectionError, LastbyteError, throwIfAborted } from "./errors.js";
-import { describePlace, type Place } from "./place.js";
+import { describePlace, type Place, readAddress } from "./place.js";
 import { type Slot, Slots } from "./slots.js";
 
 /** A request, without what is the same for all. */
@@ -49,6 +50,8 @@ export interface TransportOptions {
 interface Outage {
   begun: number;
   attempts: number;
+  /** Whether a server was started because of it. */
+  started: boolean;
 }
 
 /** Thrown inside: somebody else needs the connection. */
@@ -82,9 +85,12 @@ export class Transport {
   /** Whether the server has ever answered. */
   #wasThere = false;
   #starting: Promise<void> | undefined;
+  /** Where the server was last looked for. */
+  #socket: string | undefined;
 
   constructor(place: Place, options: TransportOptions) {
     this.place = place;
+    this.#socket = place.kind === "unix" ? place.socket : undefined;
     this.#options = options;
   }
 
@@ -162,7 +168,7 @@ export class Transport {
           if (preempted?.aborted) throw PREEMPTED;
           // A connection that lasted was no part of an outage.
           if (outage === undefined || Date.now() - begun > LASTING_MS)
-            outage = { begun: Date.now(), attempts: 0 };
+            outage = { begun: Date.now(), attempts: 0, started: false };
           await this.#beforeNext(error, outage, abort);
         }
       }
@@ -179,7 +185,7 @@ export class Transport {
     } else {
       const code = codeOf(error);
       if (!NOBODY.has(code) && !LOST.has(code)) throw error;
-      if (NOBODY.has(code) && (await this.#start())) return;
+      if (NOBODY.has(code) && (this.#moved() || (await this.#start(outage)))) return;
       if ((NOBODY.has(code) && !this.#wasThere) || lasted > this.#patience) throw this.#unreachable(error);
     }
     // An abort is noticed by the caller.
@@ -198,17 +204,29 @@ export class Transport {
     });
   }
 
-  /** Returns whether a server was started: one call for all requests that find none. */
-  async #start(): Promise<boolean> {
+  /** Returns whether the server listens elsewhere. */
+  #moved(): boolean {
     const { place } = this;
-    if (place.kind === "tcp" || place.startWith === undefined || this.#options.autostart === false)
-      return false;
+    if (place.kind === "tcp" || place.state === undefined) return false;
+    const found = readAddress(place.state);
+    if (found === undefined || found === this.#socket || !existsSync(found)) return false;
+    this.#socket = found;
+    return true;
+  }
+
+  /** Returns whether a server was started: one call for all requests that find none. */
+  async #start(outage: Outage): Promise<boolean> {
+    const { place } = this;
+    if (place.kind === "tcp" || place.startWith === undefined || outage.started) return false;
+    if (this.#options.autostart === false) return false;
+    outage.started = true;
     this.#starting ??= startServer(place.startWith, this.#options.program);
     try {
       await this.#starting;
     } finally {
       this.#starting = undefined;
     }
+    this.#socket = place.socket;
     return true;
   }
 
@@ -222,7 +240,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       const body = encoded(ask);
       const request = httpRequest({
-        ...address(this.place),
+        ...address(this.place, this.#socket),
         agent,
         method: ask.method,
         path: ask.path + queryString(ask.query),
@@ -283,8 +301,11 @@ export function json<T>({ chunks }: Answer): T {
   }
 }
 
-function address(place: Place): { socketPath: string } | { host: string; port: string } {
-  if (place.kind === "unix") return { socketPath: place.socket };
+function address(
+  place: Place,
+  socket: string | undefined,
+): { socketPath: string } | { host: string; port: string } {
+  if (place.kind === "unix") return { socketPath: socket ?? place.socket };
   return { host: place.url.hostname.replace(/^\[|\]$/g, ""), port: place.url.port };
 }
 

@@ -15,19 +15,27 @@ function check(env: Record<string, string>, want: object): void {
 }
 
 test("the socket is where the command line looks for it", () => {
-  const unix = (socket: string, startWith?: string[]) => ({
+  const own = (socket: string, state: string, startWith: string[] = []) => ({
     kind: "unix",
     socket,
-    ...(startWith && { startWith }),
+    state,
+    startWith,
   });
-  check({ HOME: "/h" }, unix("/h/.local/state/lastbyte/socket", []));
-  check({ HOME: "/h", XDG_STATE_HOME: "/s" }, unix("/s/lastbyte/socket", []));
-  check({ HOME: "/h", XDG_STATE_HOME: "relative" }, unix("/h/.local/state/lastbyte/socket", []));
-  check({ HOME: "/h", XDG_RUNTIME_DIR: folder }, unix(join(folder, "lastbyte/socket"), []));
-  check({ HOME: "/h", XDG_RUNTIME_DIR: "/nowhere/at/all" }, unix("/h/.local/state/lastbyte/socket", []));
-  check({ HOME: "/h", LASTBYTE_STATE: "/x", XDG_RUNTIME_DIR: folder }, unix("/x/socket", ["--state", "/x"]));
-  check({ HOME: "/h", LASTBYTE_SOCKET: "/x/sock", LASTBYTE_STATE: "/y" }, unix("/x/sock"));
-  check({ HOME: "/h", LASTBYTE_SOCKET: "" }, unix("/h/.local/state/lastbyte/socket", []));
+  const usual = own("/h/.local/state/lastbyte/socket", "/h/.local/state/lastbyte");
+  check({ HOME: "/h" }, usual);
+  check({ HOME: "/h", XDG_STATE_HOME: "/s" }, own("/s/lastbyte/socket", "/s/lastbyte"));
+  check({ HOME: "/h", XDG_STATE_HOME: "relative" }, usual);
+  check({ HOME: "/h", XDG_RUNTIME_DIR: folder }, { ...usual, socket: join(folder, "lastbyte/socket") });
+  check({ HOME: "/h", XDG_RUNTIME_DIR: "/nowhere/at/all" }, usual);
+  check(
+    { HOME: "/h", LASTBYTE_STATE: "/x", XDG_RUNTIME_DIR: folder },
+    own("/x/socket", "/x", ["--state", "/x"]),
+  );
+  check(
+    { HOME: "/h", LASTBYTE_SOCKET: "/x/sock", LASTBYTE_STATE: "/y" },
+    { kind: "unix", socket: "/x/sock" },
+  );
+  check({ HOME: "/h", LASTBYTE_SOCKET: "" }, usual);
   assert.throws(() => findPlace({}, {}), /set LASTBYTE_STATE/);
 });
 
@@ -48,7 +56,12 @@ test("the config file is read by the program", () => {
   mkdirSync(join(config, "lastbyte"), { recursive: true, mode: 0o700 });
   writeFileSync(join(config, "lastbyte/config.toml"), 'state = "/from/file"\n', { mode: 0o600 });
   const env = { HOME: folder, XDG_CONFIG_HOME: config };
-  check(env, { kind: "unix", socket: "/from/file/socket", startWith: ["--state", "/from/file"] });
+  check(env, {
+    kind: "unix",
+    socket: "/from/file/socket",
+    state: "/from/file",
+    startWith: ["--state", "/from/file"],
+  });
   check({ ...env, LASTBYTE_SOCKET: "/s" }, { kind: "unix", socket: "/s" });
 });
 
@@ -78,6 +91,24 @@ test("without a server, a named one is an error that says where", async () => {
   const program = "/nowhere/at/all";
   const state = join(folder, "unused");
   await assert.rejects(new Client({ state, program }).health(), ProgramError);
+});
+
+test("a server is found where it says that it listens", async () => {
+  // Its socket is not the one of its state directory.
+  const daemon = await Daemon.start();
+  const client = new Client({ state: daemon.state, autostart: false });
+  assert.equal((await client.run("echo found")).stdout, "found\n");
+  client.close();
+  await daemon.stop();
+});
+
+test("a server that listens where nobody looks is started once, and then an error", async () => {
+  const calls = join(folder, "calls");
+  const nothing = join(folder, "nothing");
+  writeFileSync(nothing, `#!/bin/sh\necho call >>'${calls}'\n`, { mode: 0o755 });
+  const client = new Client({ state: join(folder, "none"), program: nothing });
+  await assert.rejects(client.health(), ConnectionError);
+  assert.equal(readFileSync(calls, "utf8"), "call\n");
 });
 
 test("the first use starts the server, once for all calls", async () => {
