@@ -20,7 +20,7 @@ import type {
   Survivor,
   WaitOutcome,
 } from "./api.js";
-import { AbortError, throwIfAborted } from "./errors.js";
+import { AbortError, ApiError, throwIfAborted } from "./errors.js";
 import { type Command, laterInput, type StartOptions, startRequest, stopPolicy } from "./launch.js";
 import { type FollowEvent, followEvents, type OutputOptions } from "./output.js";
 import { findPlace, type PlaceOptions } from "./place.js";
@@ -43,6 +43,12 @@ export interface ClientOptions extends PlaceOptions {
 /** Options of `run`. */
 export type RunOptions = StartOptions & ResultOptions;
 
+/** Options of `attach`. A signal stops the process when aborted. */
+export interface AttachOptions extends ResultOptions, Abortable {
+  /** The cursor that `stdout` and `stderr` start at. */
+  from?: number;
+}
+
 /** One of the processes that were waited for. */
 export interface Waited {
   id: string;
@@ -55,7 +61,7 @@ export interface Waited {
 export type FeedEvent = Event | { event: { kind: "gap" } };
 
 /** What names a process: an id, a name, a unique part of an id, or the process itself. */
-export type ProcessRef = string | Process;
+export type ProcessRef = string | Process<string | Buffer>;
 
 /** Ends the call when aborted. */
 export interface Abortable {
@@ -83,19 +89,25 @@ export class Client {
     const { signal } = options;
     throwIfAborted(signal);
     if (options.stdin === "open" || laterInput(options) !== undefined)
-      return await this.start(command, options);
+      return await this.#startAny(command, options);
     const request = startRequest(command, options, this.#transport.place);
     try {
       const answer = await this.#startAndWait(request, signal);
       return await resultOf(this.#transport, answer.process, options, answer.output, signal);
     } catch (error) {
       if (!(error instanceof AbortError) || signal === undefined) throw error;
-      throw new AbortError(signal, await this.#stopStarted(request));
+      throw new AbortError(signal, await this.#stopStarted(request).catch(unlessRefused));
     }
   }
 
   /** Starts a command. Returns at once, as `child_process.spawn` does. */
-  start(command: Command, options: RunOptions = {}): Process {
+  start(command: Command, options: RunOptions & { encoding: "buffer" }): Process<Buffer>;
+  start(command: Command, options?: RunOptions & { encoding?: BufferEncoding }): Process;
+  start(command: Command, options: RunOptions = {}): Process<string | Buffer> {
+    return this.#startAny(command, options);
+  }
+
+  #startAny(command: Command, options: RunOptions): Process<string | Buffer> {
     const stdin = options.stdin ?? (options.input === undefined ? "open" : "closed");
     const input = laterInput(options);
     const request = startRequest(
@@ -116,7 +128,9 @@ export class Client {
   }
 
   /** Returns a process that was started before, by this program or another. */
-  attach(id: string, options: ResultOptions & Abortable & { from?: number } = {}): Process {
+  attach(id: string, options: AttachOptions & { encoding: "buffer" }): Process<Buffer>;
+  attach(id: string, options?: AttachOptions & { encoding?: BufferEncoding }): Process;
+  attach(id: string, options: AttachOptions = {}): Process<string | Buffer> {
     return new Process({
       transport: this.#transport,
       begin: () => this.show(id),
@@ -274,6 +288,11 @@ export class Client {
     const ids = await Promise.all([...processes].map(idOf));
     return waitForMany(this.#transport, ids, any, options);
   }
+}
+
+/** A start that is refused has started nothing. */
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof ApiError)) throw error;
 }
 
 function pathOf(id: string): string {

@@ -8,6 +8,7 @@ import { Client } from "./client.js";
 export type * as api from "./api.js";
 export {
   type Abortable,
+  type AttachOptions,
   Client,
   type ClientOptions,
   type FeedEvent,

@@ -60,8 +60,10 @@ export type FollowEvent =
   | { kind: "dropped"; range: Range }
   | { kind: "ending"; ending: Ending };
 
-/** A piece that is read while a process runs has at most this many bytes. */
+/** A piece that is read while a process runs has at most this many bytes: the server answers with no more. */
 const PIECE = 256 << 10;
+/** Once it has ended, larger ones are faster. */
+const LARGE_PIECE = 1 << 20;
 const WAIT_MS = 60_000;
 
 /** Reads one piece of the log. */
@@ -136,6 +138,7 @@ export class OutputStream extends Readable {
   wasRead = false;
   readonly #source: Source;
   readonly #abort = new AbortController();
+  #maxBytes = PIECE;
 
   constructor(source: Source) {
     super({ highWaterMark: 2 * PIECE });
@@ -160,9 +163,10 @@ export class OutputStream extends Readable {
     const id = await this.#source.id;
     for (;;) {
       if (id === undefined) break;
-      const query = { from: this.cursor, stream: stream(), maxBytes: PIECE, wait: true };
+      const query = { from: this.cursor, stream: stream(), maxBytes: this.#maxBytes, wait: true };
       const read = await readRaw(transport, id, query, this.#abort.signal);
       this.cursor = read.next;
+      if (read.ending !== undefined) this.#maxBytes = LARGE_PIECE;
       for (const range of read.dropped) this.emit("dropped", range);
       for (const chunk of read.chunks) this.push(chunk);
       if (read.atEnd) break;
@@ -179,9 +183,11 @@ export async function* rawPieces(
   { from = 0, late, signal }: OutputOptions,
 ): AsyncGenerator<Piece, void, void> {
   let cursor = from;
+  let maxBytes = PIECE;
   for (;;) {
     throwIfAborted(signal);
-    const read = await readRaw(transport, id, { from: cursor, late, maxBytes: PIECE, wait: true }, signal);
+    const read = await readRaw(transport, id, { from: cursor, late, maxBytes, wait: true }, signal);
+    if (read.ending !== undefined) maxBytes = LARGE_PIECE;
     for (const range of read.dropped)
       yield { range, stream: undefined, data: Buffer.alloc(0), dropped: true };
     let start = read.next - read.chunks.reduce((length, chunk) => length + chunk.length, 0);

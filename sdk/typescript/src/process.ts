@@ -45,7 +45,10 @@ export interface Origin {
  * A running command. It can be awaited for its result, but keeps running when nobody waits for it, and when this
  * program ends.
  */
-export class Process extends EventEmitter<ProcessEvents> implements PromiseLike<Result>, AsyncDisposable {
+export class Process<Text extends string | Buffer = string>
+  extends EventEmitter<ProcessEvents>
+  implements PromiseLike<Result<Text>>, AsyncDisposable
+{
   /** `null` until it has ended, and if it did not exit by itself. */
   exitCode: number | null = null;
   /** The signal that killed it. */
@@ -131,8 +134,8 @@ export class Process extends EventEmitter<ProcessEvents> implements PromiseLike<
 
   /** Resolves with the result when it has ended, with all its output; rejects as `run` does. */
   // biome-ignore lint/suspicious/noThenProperty: it is meant to be awaited.
-  then<A = Result, B = never>(
-    onResult?: ((result: Result) => A | PromiseLike<A>) | null,
+  then<A = Result<Text>, B = never>(
+    onResult?: ((result: Result<Text>) => A | PromiseLike<A>) | null,
     onError?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     this.#awaited = true;
@@ -243,9 +246,10 @@ export class Process extends EventEmitter<ProcessEvents> implements PromiseLike<
     }
   }
 
-  async #result(): Promise<Result> {
+  async #result(): Promise<Result<Text>> {
     const { transport, result } = this.#origin;
-    return resultOf(transport, await this.#ended, result);
+    // The encoding of the result is that of the type.
+    return (await resultOf(transport, await this.#ended, result)) as Result<Text>;
   }
 
   /** Emits the events. */

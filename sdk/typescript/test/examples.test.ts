@@ -2,19 +2,20 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import ts from "typescript";
 import { program, tree, useDaemon } from "./daemon.js";
 
+const execute = promisify(execFile);
 const server = useDaemon();
 const root = join(import.meta.dirname, "../..");
 
 async function output(file: string): Promise<string> {
   const env = { ...process.env, LASTBYTE_SOCKET: server().daemon.socket, LASTBYTE_PROGRAM: program() };
-  const { stdout } = await promisify(execFile)(process.execPath, [file], { env, timeout: 60_000 });
+  const { stdout } = await execute(process.execPath, [file], { env, timeout: 60_000 });
   return stdout;
 }
 
@@ -52,26 +53,38 @@ stopped, left running: 0
   );
 });
 
+const compiler = createRequire(import.meta.url).resolve("typescript/lib/tsc.js");
+
 for (const [name, path] of [
   ["README.md", join(root, "README.md")],
   ["docs/sdk-typescript.md", join(tree, "docs/sdk-typescript.md")],
 ] as const) {
-  test(`the examples of ${name}`, async () => {
-    const text = readFileSync(path, "utf8");
-    const found = [...text.matchAll(/```ts\n(.*?)```\n(?:\n```text\n(.*?)```\n)?/gs)];
+  test(`the examples of ${name} have the right types, and print what it says`, async () => {
+    const found = [...readFileSync(path, "utf8").matchAll(/```ts\n(.*?)```\n(?:\n```text\n(.*?)```\n)?/gs)];
     assert(found.length > 0);
-    const folder = join(root, "out/documents");
-    mkdirSync(folder, { recursive: true });
-    for (const [i, [, code = "", want]] of found.entries()) {
-      const file = join(folder, `${i}.mjs`);
-      const target = ts.ScriptTarget.ES2022;
-      writeFileSync(
-        file,
-        ts.transpileModule(code, { compilerOptions: { target, module: ts.ModuleKind.ESNext } }).outputText,
+    const folder = mkdtempSync(join(root, "out/documents-"));
+    try {
+      const options = {
+        noUnusedLocals: false,
+        rootDir: "../..",
+        paths: { lastbyte: ["../../src/index.ts"] },
+      };
+      const settings = {
+        extends: "../../tsconfig.json",
+        compilerOptions: { ...options, outDir: "js" },
+        include: ["*.ts"],
+      };
+      writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(settings));
+      for (const [i, [, code = ""]] of found.entries()) writeFileSync(join(folder, `${i}.ts`), code);
+      await execute(process.execPath, [compiler, "--project", folder]).catch(({ stdout }) =>
+        assert.fail(stdout),
       );
-      const said = await output(file);
-      if (want !== undefined) assert.equal(said, want, code);
+      for (const [i, [, code, want]] of found.entries()) {
+        const said = await output(join(folder, "js/out", basename(folder), `${i}.js`));
+        if (want !== undefined) assert.equal(said, want, code);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
     }
-    rmSync(folder, { recursive: true });
   });
 }

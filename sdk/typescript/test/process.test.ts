@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { ApiError, CommandError, type Process } from "lastbyte";
 import { useDaemon } from "./daemon.js";
 
@@ -79,9 +81,9 @@ test("input waits for a command that does not read it", async () => {
   const size = 20 << 20;
   child.stdin?.end(Buffer.alloc(size));
   stopped.stdin?.end(Buffer.alloc(size));
-  assert.equal(String((await child).stdout).trim(), String(size));
+  assert.equal((await child).stdout.trim(), String(size));
   await stopped.signal("CONT");
-  assert.equal(String((await stopped).stdout).trim(), String(size));
+  assert.equal((await stopped).stdout.trim(), String(size));
 });
 
 test("writing to an ended process is a broken pipe", async () => {
@@ -140,7 +142,7 @@ test("a terminal has a size that can be changed", async () => {
   await child.resize({ rows: 20, cols: 50 });
   child.stdin?.write("\n");
   const { stdout } = await child;
-  assert.match(String(stdout), /^10 40\r\n\r\n20 50\r\n$/);
+  assert.match(stdout, /^10 40\r\n\r\n20 50\r\n$/);
 });
 
 test("a start that fails is an error event, and rejects who awaits", async () => {
@@ -174,6 +176,19 @@ test("what leaves its scope is stopped", async () => {
     await child.started;
   }
   assert.deepEqual([inner.ending?.cause?.kind, inner.signalCode], ["stopped", "SIGTERM"]);
+});
+
+test("a program can end while its process runs", async () => {
+  const { daemon, client } = server();
+  const script = `
+    import { Client } from "lastbyte";
+    const child = new Client({ socket: process.argv[1] }).start(["sleep", "1000"], { name: "left" });
+    child.on("spawn", () => child.unref());
+  `;
+  const args = ["--input-type=module", "--eval", script, daemon.socket];
+  await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, timeout: 20_000 });
+  assert.equal((await client.show("left")).phase, "running");
+  await client.stop("left");
 });
 
 test("late output of a background child can be read", async () => {
