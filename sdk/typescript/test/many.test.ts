@@ -56,6 +56,19 @@ test("more readers than connections get everything", async () => {
   assert(texts.every((text) => text === want));
 });
 
+test("a wait is told its end while more than all connections wait for something else", async () => {
+  const { client } = server();
+  await using slow = client.start(["sleep", "1000"]);
+  const abort = new AbortController();
+  const waits = Array.from({ length: 200 }, () => slow.wait({ signal: abort.signal }));
+  const rejected = waits.map((wait) => assert.rejects(wait, { name: "AbortError" }));
+  assert.equal((await client.run("echo told")).stdout, "told\n");
+  assert.deepEqual(await client.start(["true"]).wait({ timeout: 20_000 }), { met: "exit" });
+  assert.deepEqual(await slow.wait({ until: { silence: 300 }, timeout: 20_000 }), { met: "silence" });
+  abort.abort();
+  await Promise.all(rejected);
+});
+
 test("the first of several, and all of them", async () => {
   const { client } = server();
   const slow = client.start(["sleep", "1000"]);

@@ -37,6 +37,22 @@ test("close comes although nobody reads the output", async () => {
   assert.deepEqual([child.exitCode, child.signalCode], [null, "SIGTERM"]);
 });
 
+test("close comes after the last byte was read", async () => {
+  const child = server().client.start("head -c 5000000 /dev/zero");
+  const seen: (string | number)[] = [];
+  child.on("exit", () => seen.push("exit"));
+  child.on("close", () => seen.push("close"));
+  const closed = once(child, "close");
+  let length = 0;
+  for await (const piece of child.stdout) {
+    length += (piece as Buffer).length;
+    if (!seen.includes("exit")) await once(child, "exit");
+  }
+  seen.push(length);
+  await closed;
+  assert.deepEqual(seen, ["exit", 5_000_000, "close"]);
+});
+
 test("stdout and stderr are streams of their own", async () => {
   const child = server().client.start("echo out; echo err >&2");
   assert.deepEqual(await Promise.all([text(child.stdout), text(child.stderr)]), ["out\n", "err\n"]);
