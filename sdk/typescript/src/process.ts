@@ -2,6 +2,7 @@
 
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
+import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { Delivered, Ending, Met, Process as ProcessInfo, StopProof, Stream } from "./api.js";
 import { AbortError } from "./errors.js";
@@ -147,7 +148,8 @@ export class Process<Text extends string | Buffer = string>
     this.#awaited = true;
     const { id } = await abortable(this.started, options.signal);
     const { process, wait } = await waitForOne(this.#origin.transport, id, options);
-    this.#info = process;
+    // Answers may overtake each other, and the ending is the last word.
+    if (this.ending === undefined) this.#info = process;
     return wait;
   }
 
@@ -166,7 +168,7 @@ export class Process<Text extends string | Buffer = string>
   kill(signal: NodeJS.Signals | number = "SIGTERM"): boolean {
     if (this.exitCode !== null || this.signalCode !== null) return false;
     // It may end before the signal arrives, and then nobody is signalled.
-    if (signal !== 0) this.signal(String(signal)).catch(() => {});
+    if (signal !== 0) this.signal(signalName(signal)).catch(() => {});
     this.killed = signal !== 0;
     return true;
   }
@@ -271,6 +273,14 @@ export class Process<Text extends string | Buffer = string>
   #fail(error: Error): void {
     if (this.listenerCount("error") > 0 || !this.#awaited) process.nextTick(() => this.emit("error", error));
   }
+}
+
+/** The name of a signal that may be a number. */
+function signalName(signal: NodeJS.Signals | number): string {
+  if (typeof signal === "string") return signal;
+  const found = Object.entries(constants.signals).find(([, number]) => number === signal);
+  if (found === undefined) throw new RangeError(`unknown signal ${signal}`);
+  return found[0];
 }
 
 /** Resolves when a stream that somebody reads has ended. */

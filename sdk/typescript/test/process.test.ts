@@ -116,6 +116,9 @@ test("kill sends a signal, and says when there is nobody to send it to", async (
   assert.equal(child.kill("SIGINT"), true);
   assert.deepEqual(await once(child, "exit"), [null, "SIGINT"]);
   assert.equal(child.kill(), false);
+  const other = server().client.start(["sleep", "1000"]);
+  assert.equal(other.kill(9), true);
+  assert.deepEqual(await once(other, "exit"), [null, "SIGKILL"]);
 });
 
 test("stop ends the whole tree and proves it", async () => {
