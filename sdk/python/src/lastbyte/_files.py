@@ -13,7 +13,7 @@ from ._core import calls, verbs
 from ._core.exchange import exchange
 from ._core.launch import TextMode
 from ._core.output import Cursor
-from ._core.streams import Source
+from ._core.streams import Source, innermost
 from .errors import LastbyteError, StdinClosed
 from .models import Dropped, Ending
 
@@ -148,9 +148,8 @@ def wrapped_writer(raw: InputFile, bufsize: int, mode: TextMode) -> IO[Any]:
 
 def raw_of(file: Any) -> OutputFile | None:
     """The raw file below a reader of this package, if it is one."""
-    while file is not None and not isinstance(file, OutputFile):
-        file = getattr(file, "buffer", None) or getattr(file, "raw", None)
-    return file
+    raw = innermost(file)
+    return raw if isinstance(raw, OutputFile) else None
 
 
 class Copier(threading.Thread):

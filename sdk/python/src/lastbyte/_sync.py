@@ -99,6 +99,8 @@ class Connection:
         reusable = self._parser.reusable and self._parser.is_idle
         if reusable:
             self._parser.reset()
+            # A look at a socket with a timeout would wait.
+            self._socket.settimeout(None)
         return reusable
 
     def is_open(self) -> bool:

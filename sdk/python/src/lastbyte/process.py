@@ -8,6 +8,7 @@ import os
 import signal as signals
 import subprocess
 import time
+import types
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
@@ -34,7 +35,7 @@ from ._core.launch import (
     start,
 )
 from ._core.output import Cursor
-from ._core.streams import Streams, refuse
+from ._core.streams import Streams, innermost, refuse
 from ._files import (
     Copier,
     InputFile,
@@ -91,6 +92,9 @@ class Popen:
     is empty unless it is given.
     """
 
+    # As subprocess's, in annotations: Popen[bytes].
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
     args: Any
     stdin: IO[Any] | None
     stdout: IO[Any] | None
@@ -100,7 +104,7 @@ class Popen:
     def __init__(
         self,
         args: Args,
-        bufsize: int = -1,
+        bufsize: int | None = -1,
         executable: Arg | None = None,
         stdin: File = None,
         stdout: File = None,
@@ -149,6 +153,7 @@ class Popen:
             preexec_fn=preexec_fn, startupinfo=startupinfo, creationflags=creationflags, pass_fds=pass_fds,
             user=user, group=group, extra_groups=extra_groups, umask=None if umask == -1 else umask,
         )  # fmt: skip
+        bufsize = -1 if bufsize is None else bufsize
         if not isinstance(bufsize, int):
             raise TypeError("bufsize must be an integer")
         self._empty()
@@ -405,11 +410,8 @@ class Popen:
 
     def _send_pending(self, deadline: float | None) -> bool:
         """`False` if the deadline passed while the command did not read."""
-        file = self.stdin
-        while file is not None and not isinstance(file, InputFile):
-            file = getattr(file, "buffer", None) or getattr(file, "raw", None)
-        pending = self._pending
-        if file is None or file.closed or pending is None:
+        file, pending = innermost(self.stdin), self._pending
+        if not isinstance(file, InputFile) or file.closed or pending is None:
             self._pending = None
             return True
         try:
@@ -438,8 +440,11 @@ class Popen:
         left = _left(deadline)
         if left is not None:
             conditions["timeout_ms"] = milliseconds(left)
-        answer = self._client._drive(calls.wait(self._client._link, self.id, conditions))
-        if answer.wait.met == "output_past":
+        link = self._client._link
+        answer = self._client._drive(exchange(link, verbs.wait(self.id, conditions))).json()
+        if answer["process"].get("ending"):
+            self._end(answer["process"]["ending"])
+        elif answer["wait"]["met"] == "output_past":
             self._sent_sigpipe = True
             with contextlib.suppress(ApiError):
                 self._client.signal(self.id, _SIGPIPE)

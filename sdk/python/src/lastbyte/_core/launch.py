@@ -152,6 +152,8 @@ class Launch:
 
 def command_of(args: Args, shell: bool, executable: Arg | None) -> dict[str, Any]:
     if shell:
+        if isinstance(args, os.PathLike):
+            raise TypeError("path-like args is not allowed when shell is true")
         words = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
         if executable is None and len(words) == 1:
             return {"shell": utf8(words[0], "the command")}

@@ -35,7 +35,7 @@ class Streams:
             if self.streams == "split" and not is_tty:
                 self._add_sink("stderr", stderr, 2)
             if stdin is not None and stdin not in (PIPE, DEVNULL):
-                rest = getattr(_innermost(stdin), "rest", None)
+                rest = getattr(innermost(stdin), "rest", None)
                 self._source = rest() if rest is not None else os.dup(_descriptor(stdin))
         except BaseException:
             self.close()
@@ -92,13 +92,11 @@ def refuse(**options: Any) -> None:
             )
 
 
-def _innermost(file: Any) -> Any:
+def innermost(file: Any) -> Any:
     """The raw file below a buffer and a decoder."""
-    while True:
-        below = getattr(file, "buffer", None) or getattr(file, "raw", None)
-        if below is None:
-            return file
-        file = below
+    for name in ("buffer", "raw"):
+        file = getattr(file, name, file)
+    return file
 
 
 def _descriptor(file: Any) -> int:
