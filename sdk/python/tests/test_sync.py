@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -155,7 +156,10 @@ class Run(unittest.TestCase):
             run(["echo", b"\xff"])
 
     def test_a_wrong_token_says_what_the_server_says(self) -> None:
-        with lastbyte.Client(server=daemon.url, token="wrong") as remote, self.assertRaises(lastbyte.ApiError) as caught:
+        with (
+            lastbyte.Client(server=daemon.url, token="wrong") as remote,
+            self.assertRaises(lastbyte.ApiError) as caught,
+        ):
             remote.processes()
         self.assertEqual((caught.exception.code, caught.exception.status), ("unauthorized", 401))
 
@@ -180,14 +184,16 @@ class Handles(unittest.TestCase):
         with self.assertRaises(subprocess.TimeoutExpired) as caught:
             popen_timeout(process)
         self.assertEqual(caught.exception.stdout, b"early\n")
-        client._drive(__import__("lastbyte")._sync.calls.Input(process.id).write(client._link, memoryview(b"late\n"), True))
+        client._drive(
+            __import__("lastbyte")._sync.calls.Input(process.id).write(client._link, memoryview(b"late\n"), True)
+        )
         self.assertEqual(process.communicate()[0], b"early\nlate\n")
 
     def test_signals_reach_it(self) -> None:
         process = popen("trap 'exit 5' USR1; echo ready; while :; do sleep 0.01; done", shell=True, stdout=PIPE)
         assert process.stdout is not None
         process.stdout.readline()
-        process.send_signal(__import__("signal").SIGUSR1)
+        process.send_signal(signal.SIGUSR1)
         self.assertEqual(process.wait(PATIENCE), 5)
         process.kill()
         killed = popen(["sleep", "1000"])
@@ -245,13 +251,15 @@ class Handles(unittest.TestCase):
         self.assertEqual((pieces[0].stream, ending.final_len), ("stderr", 8))
 
     def test_views_and_searches(self) -> None:
-        process = popen("echo one; echo two; printf '\\033[31mred\\033[0m\\n'", shell=True, stdout=DEVNULL, stderr=DEVNULL)
+        process = popen(
+            "echo one; echo two; printf '\\033[31mred\\033[0m\\n'", shell=True, stdout=DEVNULL, stderr=DEVNULL
+        )
         process.wait()
         self.assertEqual(process.logs, "one\ntwo\nred\n")
         (match,) = process.search("^t.o$", before=1).matches
         self.assertEqual((match.line.text, match.before[0].text), ("two", "one"))
         output = process.read("lines", last=2)
-        self.assertEqual([line.text for line in output.content.lines or ()][0], "two")
+        self.assertEqual(len(output.content.lines or ()), 2)
 
     def test_a_terminal_is_one_stream(self) -> None:
         done = run("test -t 1 && echo yes", shell=True, stdout=PIPE, tty=(24, 80))
@@ -272,7 +280,7 @@ def popen_timeout(process: lastbyte.Popen) -> None:
     try:
         process.communicate(timeout=0.01)
     finally:
-        process.stdin = stdin
+        process.stdin, process._communicating = stdin, False
 
 
 class Several(unittest.TestCase):
@@ -406,5 +414,3 @@ class FirstUse(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
-
-

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,14 +14,16 @@ from ._core import calls, verbs
 from ._core.exchange import exchange
 from ._core.launch import TextMode
 from ._core.output import Cursor
-from ._core.streams import Source, innermost
-from .errors import LastbyteError, StdinClosed
+from ._core.streams import Source, close_all, innermost
+from .errors import LastbyteError, OutputDropped, StdinClosed
 from .models import Dropped, Ending
 
 if TYPE_CHECKING:
     from ._sync import Client
 
 _COPY_BYTES = 256 << 10
+_FIRST_PAUSE = 0.002
+_LAST_PAUSE = 0.05
 
 
 class OutputFile(io.RawIOBase):
@@ -84,8 +87,13 @@ class OutputFile(io.RawIOBase):
         """Waits until there is something to read, or nothing more to come."""
         if self.closed:
             raise ValueError("I/O operation on closed file.")
+        pause = _FIRST_PAUSE
         while not self._rest and not self._cursor.at_end:
             self._rest = memoryview(self._ask())
+            if not self._rest and not self._cursor.at_end and self._cursor.stream:
+                # Only the other stream was written to, maybe fast: it must not be asked about at every piece.
+                time.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE)
 
     def _ask(self, **given: int) -> bytes | bytearray:
         answer = self._client._drive(exchange(self._client._link, self._cursor.request(**given)))
@@ -181,6 +189,10 @@ class Copier(threading.Thread):
 def copy_output(client: Client, id: str, sinks: dict[str | None, int]) -> None:
     """Writes output to descriptors as it comes, in its order, and closes them."""
     try:
+        if len(sinks) == 1:
+            ((stream, only),) = sinks.items()
+            _copy_stream(OutputFile(client, Cursor(id, stream)), only)
+            return
         for found in client.follow(id):
             if isinstance(found, Ending):
                 return
@@ -189,13 +201,21 @@ def copy_output(client: Client, id: str, sinks: dict[str | None, int]) -> None:
                 continue
             sink = sinks.get(found.stream)
             if sink is not None and not _write_all(sink, found.data):
-                del sinks[found.stream]
-                os.close(sink)
+                close_all({None: sinks.pop(found.stream)})
                 if not sinks:
                     return
     finally:
-        for sink in sinks.values():
-            os.close(sink)
+        close_all(sinks)
+
+
+def _copy_stream(file: OutputFile, sink: int) -> None:
+    while True:
+        try:
+            part = file.read(_COPY_BYTES)
+        except OutputDropped:
+            continue
+        if not part or not _write_all(sink, part):
+            return
 
 
 def _write_all(descriptor: int, data: bytes) -> bool:

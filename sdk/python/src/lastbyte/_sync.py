@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import subprocess
@@ -424,4 +425,5 @@ def default_client() -> Client:
     with _default_lock:
         if _default is None:
             _default = Client()
+            atexit.register(_default.close)
         return _default

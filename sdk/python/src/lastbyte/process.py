@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import signal as signals
 import subprocess
 import time
@@ -35,7 +34,7 @@ from ._core.launch import (
     start,
 )
 from ._core.output import Cursor
-from ._core.streams import Streams, innermost, refuse
+from ._core.streams import Streams, close_all, innermost, refuse
 from ._files import (
     Copier,
     InputFile,
@@ -247,8 +246,7 @@ class Popen:
             self._pending = memoryview(whole)
         sinks, source = plan.take_sinks(), plan.take_source()
         if sinks and self._ending is not None and self._total == 0:
-            for sink in sinks.values():
-                os.close(sink)
+            close_all(sinks)
         elif sinks:
             client, id = self._client, self.id
             self._copiers.append(Copier(lambda: copy_output(client, id, sinks)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from typing import Any, Protocol
 
@@ -36,7 +37,7 @@ class Streams:
                 self._add_sink("stderr", stderr, 2)
             if stdin is not None and stdin not in (PIPE, DEVNULL):
                 rest = getattr(innermost(stdin), "rest", None)
-                self._source = rest() if rest is not None else os.dup(_descriptor(stdin))
+                self._source = rest() if rest is not None else duplicate(_descriptor(stdin))
         except BaseException:
             self.close()
             raise
@@ -44,12 +45,11 @@ class Streams:
     def _add_sink(self, stream: str | None, file: File, own: int) -> None:
         if file in (PIPE, DEVNULL):
             return
-        try:
-            self._sinks[stream] = os.dup(own if file is None else _descriptor(file))
-        except OSError:
-            # This program has closed its own output: there is nothing to copy to.
-            if file is not None:
-                raise
+        if file is not None:
+            self._sinks[stream] = duplicate(_descriptor(file))
+        elif is_open(own):
+            # If this program has closed its own output, there is nothing to copy to.
+            self._sinks[stream] = own
 
     def stdin_asked(self, whole: bytes | None) -> Any:
         if whole is not None and len(whole) <= INLINE_INPUT:
@@ -77,8 +77,7 @@ class Streams:
         return source
 
     def close(self) -> None:
-        for sink in self.take_sinks().values():
-            os.close(sink)
+        close_all(self.take_sinks())
         source = self.take_source()
         if isinstance(source, int):
             os.close(source)
@@ -90,6 +89,26 @@ def refuse(**options: Any) -> None:
             raise UnsupportedOption(
                 f"{name}= is not supported: the command is a child of the server, not of this program"
             )
+
+
+def duplicate(descriptor: int) -> int:
+    """A descriptor of ours for the same file, so that the caller can close its own. Never 0, 1 or 2."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_GETFD)
+    except OSError:
+        return False
+    return True
+
+
+def close_all(sinks: dict[str | None, int]) -> None:
+    """Closes the duplicates, and not this program's own output."""
+    for sink in sinks.values():
+        if sink > 2:
+            os.close(sink)
 
 
 def innermost(file: Any) -> Any:

@@ -78,6 +78,7 @@ class AsyncClient:
         self._slots = Slots(_SHORT_REQUESTS)
         self._waiting = 0
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._copiers: set[asyncio.Task[Any]] = set()
         self._endings = Endings(self)
         self._closed = False
 
@@ -89,6 +90,8 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """Waits for what was begun (signals, input), then closes its connections. Commands keep running."""
+        for copier in self._copiers:
+            copier.cancel()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
         await self._endings.aclose()
@@ -325,6 +328,7 @@ class AsyncClient:
     async def _stream(self, request: Request) -> AsyncGenerator[Message | None, None]:
         """`None` once, when the stream has begun; then its events."""
         connection = await Connection.open(self._link)
+        self._waiting += 1
         try:
             await connection.send(request)
             events, begun = EventParser(), False
@@ -345,6 +349,7 @@ class AsyncClient:
                 if parser.done:
                     return
         finally:
+            self._waiting -= 1
             connection.close()
 
     async def _ending_of(self, id: str) -> dict[str, Any]:
@@ -367,6 +372,13 @@ class AsyncClient:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _copy(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """The same, but `aclose` cancels it: it ends with a command, which may run for ever."""
+        task = self._spawn(work)
+        self._copiers.add(task)
+        task.add_done_callback(self._copiers.discard)
         return task
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:

@@ -330,7 +330,7 @@ async def _start(
             process.stdin.close()
     sinks = plan.take_sinks()
     if sinks:
-        process._copier = client._spawn(copy_output(client, process.id, sinks))
+        process._copier = client._copy(copy_output(client, process.id, sinks))
     return process
 
 

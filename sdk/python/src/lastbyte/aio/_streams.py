@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 from .._core import calls, verbs
 from .._core.exchange import exchange
 from .._core.output import WAIT_MS, Cursor
-from ..errors import LastbyteError, StdinClosed
+from .._core.streams import close_all
+from ..errors import LastbyteError, OutputDropped, StdinClosed
 from ..models import Dropped, Ending
 
 if TYPE_CHECKING:
     from ._client import AsyncClient
 
-# How often output is asked for if there are too many waits for one more.
-_POLL = 0.05
+# How often output is asked for if there are too many waits for one more: less and less often.
+_FIRST_POLL = 0.005
+_LAST_POLL = 0.2
+_COPY_BYTES = 256 << 10
 
 
 class OutputReader:
@@ -99,14 +102,16 @@ class OutputReader:
 
     async def _fetch(self) -> None:
         """Some more bytes, or the end."""
-        before = len(self._buffer)
+        before, pause = len(self._buffer), _FIRST_POLL
         while len(self._buffer) == before and not self._cursor.at_end:
-            if self._client._can_wait():
-                await self._ask(WAIT_MS)
+            can_wait = self._client._can_wait()
+            await self._ask(WAIT_MS if can_wait else 0)
+            if can_wait and self._cursor.stream is None:
                 continue
-            await self._ask(0)
+            # Or only the other stream was written to, maybe fast: it must not be asked about at every piece.
             if len(self._buffer) == before and not self._cursor.at_end:
-                await asyncio.sleep(_POLL)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_POLL)
 
     async def _ask(self, wait_ms: int) -> None:
         link = self._client._link
@@ -187,8 +192,14 @@ class InputWriter:
 async def copy_output(client: AsyncClient, id: str, sinks: dict[str | None, int]) -> None:
     """Writes output to descriptors as it comes, in its order, and closes them."""
     try:
-        followed = client.follow(id)
-        async for found in followed:
+        if not client._can_wait():
+            # Too many connections: then it is copied when it is whole.
+            await client._endings.wait(id)
+        if len(sinks) == 1:
+            ((stream, only),) = sinks.items()
+            await _copy_stream(OutputReader(client, Cursor(id, stream)), only)
+            return
+        async for found in client.follow(id):
             if isinstance(found, Ending):
                 return
             if isinstance(found, Dropped):
@@ -198,8 +209,18 @@ async def copy_output(client: AsyncClient, id: str, sinks: dict[str | None, int]
                 # A terminal or pipe that nobody reads must not stop the loop.
                 await asyncio.get_running_loop().run_in_executor(None, _write_all, sink, found.data)
     finally:
-        for sink in sinks.values():
-            os.close(sink)
+        close_all(sinks)
+
+
+async def _copy_stream(reader: OutputReader, sink: int) -> None:
+    while True:
+        try:
+            part = await reader.read(_COPY_BYTES)
+        except OutputDropped:
+            continue
+        if not part:
+            return
+        await asyncio.get_running_loop().run_in_executor(None, _write_all, sink, part)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
