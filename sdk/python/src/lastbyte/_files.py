@@ -19,9 +19,10 @@ from .errors import LastbyteError, OutputDropped, StdinClosed
 from .models import Dropped, Ending
 
 if TYPE_CHECKING:
-    from ._sync import Client
+    from ._sync import Client, Connection
 
 _COPY_BYTES = 256 << 10
+_AHEAD_BYTES = 64 << 10
 _FIRST_PAUSE = 0.002
 _LAST_PAUSE = 0.05
 
@@ -34,6 +35,8 @@ class OutputFile(io.RawIOBase):
         self._client = client
         self._cursor = cursor
         self._rest = memoryview(b"")
+        # A request that was sent before its answer is wanted.
+        self._ahead: Connection | None = None
 
     def readable(self) -> bool:
         return True
@@ -96,8 +99,21 @@ class OutputFile(io.RawIOBase):
                 pause = min(pause * 2, _LAST_PAUSE)
 
     def _ask(self, **given: int) -> bytes | bytearray:
-        answer = self._client._drive(exchange(self._client._link, self._cursor.request(**given)))
-        return self._cursor.take(answer)
+        connection, self._ahead = self._ahead, None
+        answer = None if connection is None else self._client._receive(connection)
+        if answer is None:
+            answer = self._client._drive(exchange(self._client._link, self._cursor.request(**given)))
+        part = self._cursor.take(answer)
+        if len(part) >= _AHEAD_BYTES and not self._cursor.at_end and not given:
+            # There is much: the server prepares the next piece while this one is used.
+            self._ahead = self._client._send_ahead(self._cursor.request())
+        return part
+
+    def close(self) -> None:
+        connection, self._ahead = self._ahead, None
+        if connection is not None:
+            connection.close()
+        super().close()
 
 
 class InputFile(io.RawIOBase):

@@ -79,10 +79,13 @@ class Connection:
         deadline = None if timeout is None else time.monotonic() + timeout
         self._limit(deadline)
         self.send(request)
-        parser = self._parser
-        while not parser.done:
+        return self.answer(deadline)
+
+    def answer(self, deadline: float | None = None) -> Answer:
+        """Receives the answer to what was sent."""
+        while not self._parser.done:
             self.receive(deadline)
-        return parser.answer()
+        return self._parser.answer()
 
     def receive(self, deadline: float | None = None) -> AnswerParser:
         """Receives some bytes."""
@@ -342,6 +345,32 @@ class Client:
             raise
         self._keep(connection)
         return answer
+
+    def _send_ahead(self, request: Request) -> Connection | None:
+        """Sends a request whose answer is wanted later; `None` if that failed, and it has to be sent then."""
+        try:
+            connection = self._connection()
+        except ConnectFailed:
+            return None
+        try:
+            connection.send(request)
+        except Broken:
+            connection.close()
+            return None
+        return connection
+
+    def _receive(self, connection: Connection) -> Answer | None:
+        """The answer to it; `None` if the connection broke."""
+        try:
+            answer = connection.answer()
+        except BaseException as error:
+            connection.close()
+            if not isinstance(error, Broken):
+                raise
+            self._link.breaks += 1
+            return None
+        self._keep(connection)
+        return checked(answer)
 
     def _connection(self) -> Connection:
         if self._pid != os.getpid():
