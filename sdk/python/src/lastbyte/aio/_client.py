@@ -80,7 +80,7 @@ class AsyncClient:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._copiers: set[asyncio.Task[Any]] = set()
         self._endings = Endings(self)
-        self._closed = False
+        self._closing = False
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -90,12 +90,16 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """Waits for what was begun (signals, input), then closes its connections. Commands keep running."""
-        for copier in self._copiers:
-            copier.cancel()
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
-        await self._endings.aclose()
-        self._close_connections()
+        self._closing = True
+        try:
+            for copier in self._copiers:
+                copier.cancel()
+            while self._tasks:
+                await asyncio.wait(set(self._tasks))
+            await self._endings.aclose()
+        finally:
+            self._closing = False
+            self._close_connections()
 
     async def health(self) -> Health:
         """The state of the server."""
@@ -378,8 +382,17 @@ class AsyncClient:
         """The same, but `aclose` cancels it: it ends with a command, which may run for ever."""
         task = self._spawn(work)
         self._copiers.add(task)
-        task.add_done_callback(self._copiers.discard)
+        task.add_done_callback(self._copied)
+        if self._closing:
+            # A start that was still under way.
+            task.cancel()
         return task
+
+    def _copied(self, task: asyncio.Task[None]) -> None:
+        self._copiers.discard(task)
+        if not task.cancelled():
+            # Whoever waits for the process is told; if nobody does, it is no news.
+            task.exception()
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Does it to the end even if the caller is cancelled, and only then says so."""

@@ -104,6 +104,8 @@ class AsyncProcess:
             self._end(await self._client._ending_of(self.id))
         if self._copier is not None:
             await asyncio.wait({self._copier})
+            if not self._copier.cancelled():
+                self._copier.result()
         return self._code()
 
     async def communicate(self, input: bytes | None = None) -> tuple[bytes | None, bytes | None]:
