@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import typing
 import unittest
 from typing import Any
@@ -130,6 +131,13 @@ class Document(unittest.TestCase):
                         self.assertEqual(given, set())
                     else:
                         self.assertEqual(set(verbs.PARAMETERS[key]), given)
+
+    def test_the_version_is_that_of_the_workspace(self) -> None:
+        project = (TREE / "sdk/python/pyproject.toml").read_text()
+        (pattern,) = re.findall(r"^pattern = '(.*)'$", project, re.MULTILINE)
+        found = re.search(pattern, (TREE / "Cargo.toml").read_text())
+        assert found is not None
+        self.assertRegex(found["version"], r"^\d+\.\d+\.\d+")
 
     def test_an_added_field_or_value_is_noticed(self) -> None:
         """The checks above fail when the document grows."""

@@ -45,7 +45,17 @@ from .process import (
     run,
 )
 
-__version__ = "0.1.0"
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        # The version of the workspace, which a wheel has in its metadata.
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("lastbyte")
+        except PackageNotFoundError:
+            return "0+source"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def attach(id: str, **options: Any) -> Popen:
