@@ -79,6 +79,17 @@ class Repeated(unittest.TestCase):
         with self.assertRaises(Unreachable):
             drive(exchange(link(), verbs.health()), ABSENT)
 
+    def test_while_one_starts_the_server_the_others_wait(self) -> None:
+        shared = link(may_start=True)
+        first = exchange(shared, verbs.health())
+        next(first)
+        self.assertIsInstance(first.throw(ABSENT), StartServer)
+        second = exchange(shared, verbs.health())
+        next(second)
+        self.assertIsInstance(second.throw(ABSENT), Pause)
+        self.assertIsInstance(first.send(None), Send)
+        self.assertIsInstance(second.send(None), Send)
+
     def test_patience_ends(self) -> None:
         with self.assertRaises(Unreachable):
             drive(exchange(link(was_there=True, patience=0.0), verbs.health()), REFUSED)

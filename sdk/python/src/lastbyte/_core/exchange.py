@@ -78,6 +78,7 @@ class Link:
     token: str | None = None
     may_start: bool = False
     patience: float = 10.0
+    starting: bool = False
     # Only a server that was there will be back.
     was_there: bool = False
     # Counts connections that ended: after each, the server may be another one.
@@ -140,10 +141,16 @@ class Outage:
 def after_failure(link: Link, outage: Outage, error: LastbyteError) -> Steps[None]:
     """Starts the server if it was never there, else waits a moment for it to come back."""
     absent = isinstance(error, ConnectFailed) and error.cause.errno in _ABSENT
-    if absent and link.may_start and not link.was_there:
-        link.may_start = False
-        link.was_there = True
-        yield StartServer()
+    if absent and link.starting:
+        # Another thread or task starts it.
+        yield Pause(_LAST_PAUSE)
+    elif absent and link.may_start and not link.was_there:
+        link.starting = True
+        try:
+            yield StartServer()
+            link.was_there = True
+        finally:
+            link.starting = False
     else:
         yield Pause(outage.pause(error))
 
