@@ -393,6 +393,7 @@ class FirstUse(unittest.TestCase):
                     "HOME": folder,
                     "PATH": os.environ["PATH"],
                     "LASTBYTE_PROGRAM": program(),
+                    "PYTHONDONTWRITEBYTECODE": "1",
                     "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
                     **state,
                 }

@@ -391,7 +391,7 @@ class AsyncClient:
     def _copied(self, task: asyncio.Task[None]) -> None:
         self._copiers.discard(task)
         if not task.cancelled():
-            # Whoever waits for the process is told; if nobody does, it is no news.
+            # `wait` raises it. Without a wait, it must not be reported as forgotten.
             task.exception()
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
