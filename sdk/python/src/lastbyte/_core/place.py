@@ -1,0 +1,160 @@
+"""Which server to talk to, by the rules of the command line; and the program that starts one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..errors import LastbyteError, Unreachable
+
+
+@dataclass(frozen=True)
+class UnixAddress:
+    path: str
+
+    @property
+    def host(self) -> str:
+        return "localhost"
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class TcpAddress:
+    name: str
+    port: int
+
+    @property
+    def host(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return f"{name}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"http://{self.host}"
+
+
+Address = UnixAddress | TcpAddress
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server, and whether it may be started if it is not there."""
+
+    address: Address
+    token: str | None = None
+    may_start: bool = False
+
+
+def chosen(socket: str | os.PathLike[str] | None, server: str | None, token: str | None) -> Place:
+    if server is not None:
+        return from_url(server, token)
+    if socket is not None:
+        return Place(UnixAddress(os.path.abspath(os.fspath(socket))), token)
+    found = from_environment()
+    return found if token is None else Place(found.address, token, found.may_start)
+
+
+def from_url(url: str, token: str | None) -> Place:
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/"):
+        raise LastbyteError(f"invalid server {url!r}: give a URL like http://127.0.0.1:8722")
+    return Place(TcpAddress(parts.hostname, parts.port or 80), token)
+
+
+def from_environment(env: Mapping[str, str] = os.environ) -> Place:
+    """The server that the command line would use: variables, then the config file, then the usual place."""
+    named = _from_variables(env)
+    if named is not None:
+        return named
+    config = env.get("LASTBYTE_CONFIG") or _below(_home(env, "XDG_CONFIG_HOME", ".config"), "lastbyte/config.toml")
+    if config and os.path.lexists(config):
+        return _from_program(env)
+    return Place(UnixAddress(usual_socket(env)), may_start=True)
+
+
+def _from_variables(env: Mapping[str, str]) -> Place | None:
+    if env.get("LASTBYTE_SERVER"):
+        file = env.get("LASTBYTE_TOKEN_FILE")
+        return from_url(env["LASTBYTE_SERVER"], _token(file) if file else None)
+    if env.get("LASTBYTE_SOCKET"):
+        return Place(UnixAddress(os.path.abspath(env["LASTBYTE_SOCKET"])))
+    if env.get("LASTBYTE_STATE"):
+        return Place(UnixAddress(os.path.join(os.path.abspath(env["LASTBYTE_STATE"]), "socket")), may_start=True)
+    return None
+
+
+def usual_socket(env: Mapping[str, str]) -> str:
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime) and _is_ours(runtime):
+        return os.path.join(runtime, "lastbyte/socket")
+    state = _below(_home(env, "XDG_STATE_HOME", ".local/state"), "lastbyte/socket")
+    if state is None:
+        raise LastbyteError(
+            "no state directory: neither HOME nor XDG_STATE_HOME is an absolute path; choose one with LASTBYTE_STATE"
+        )
+    return state
+
+
+def program() -> str:
+    """The program: the one in the package, where the wheel has it, else `LASTBYTE_PROGRAM`, else the one in PATH."""
+    given = os.environ.get("LASTBYTE_PROGRAM")
+    inside = Path(__file__).parent.parent / "bin" / "lastbyte"
+    found = given or (str(inside) if inside.exists() else shutil.which("lastbyte"))
+    if not found:
+        raise Unreachable("no server is running, and there is no program lastbyte in PATH to start it")
+    return found
+
+
+def start_commands() -> list[list[str]]:
+    """The commands that start a server, to be tried in order until one is there.
+
+    The first starts one unless the state directory was named and is empty, which may be a
+    misspelling on a command line, but not here.
+    """
+    found = program()
+    return [[found, "ps", "--limit", "1"], [found, "start", "--key", "lastbyte-python-first-use", "--", "true"]]
+
+
+def _from_program(env: Mapping[str, str]) -> Place:
+    """What the config file says, in the words of the program that reads it."""
+    shown = subprocess.run([program(), "config", "show", "--json"], capture_output=True, env=dict(env), check=False)
+    if shown.returncode != 0:
+        raise LastbyteError(shown.stderr.decode(errors="replace").strip())
+    settings = {entry["name"]: entry for entry in json.loads(shown.stdout)["settings"]}
+    server = settings["server"]["value"]
+    if server:
+        file = settings["token-file"]["value"]
+        return from_url(server, _token(file) if file else None)
+    is_default = settings["socket"]["from"]["source"] == "default"
+    return Place(UnixAddress(settings["socket"]["value"]), may_start=is_default)
+
+
+def _token(file: str) -> str:
+    try:
+        return Path(file).read_text().strip()
+    except OSError as error:
+        raise LastbyteError(f"cannot read the token file {file}: {error.strerror}") from error
+
+
+def _home(env: Mapping[str, str], name: str, usual: str) -> str | None:
+    given = env.get(name, "")
+    return given if os.path.isabs(given) else _below(env.get("HOME"), usual)
+
+
+def _below(folder: str | None, rest: str) -> str | None:
+    return os.path.join(folder, rest) if folder and os.path.isabs(folder) else None
+
+
+def _is_ours(folder: str) -> bool:
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return False
+    return os.path.isdir(folder) and found.st_uid == os.geteuid()

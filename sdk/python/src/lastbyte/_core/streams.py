@@ -1,0 +1,122 @@
+"""Where the three streams of a command go."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import Any, Protocol
+
+from ..errors import UnsupportedOption
+from .launch import DEVNULL, INLINE_INPUT, PIPE, STDOUT, File, inline_input, milliseconds
+
+
+class Readable(Protocol):
+    """The output of another process."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+Source = int | Readable
+
+
+class Streams:
+    """Where the three streams of a command go."""
+
+    def __init__(self, stdin: File, stdout: File, stderr: File, is_tty: bool) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        if stdin == STDOUT or stdout == STDOUT:
+            raise ValueError("STDOUT can only be used for stderr")
+        discards = stdout == DEVNULL and stderr == DEVNULL
+        self.streams = "merged" if stderr == STDOUT or discards else "split"
+        self.stdout_stream = None if self.streams == "merged" or is_tty else "stdout"
+        self._sinks: dict[str | None, int] = {}
+        self._source: Source | None = None
+        try:
+            self._add_sink(self.stdout_stream, stdout, 1)
+            if self.streams == "split" and not is_tty:
+                self._add_sink("stderr", stderr, 2)
+            if stdin is not None and stdin not in (PIPE, DEVNULL):
+                rest = getattr(innermost(stdin), "rest", None)
+                self._source = rest() if rest is not None else duplicate(_descriptor(stdin))
+        except BaseException:
+            self.close()
+            raise
+
+    def _add_sink(self, stream: str | None, file: File, own: int) -> None:
+        if file in (PIPE, DEVNULL):
+            return
+        if file is not None:
+            self._sinks[stream] = duplicate(_descriptor(file))
+        elif is_open(own):
+            # If this program has closed its own output, there is nothing to copy to.
+            self._sinks[stream] = own
+
+    def stdin_asked(self, whole: bytes | None) -> Any:
+        if whole is not None and len(whole) <= INLINE_INPUT:
+            return inline_input(whole) if whole else "closed"
+        is_open = whole is not None or self.stdin == PIPE or self._source is not None
+        return "open" if is_open else "closed"
+
+    def wait(self, timeout: tuple[float | None] | None) -> dict[str, Any]:
+        """What the start waits for: the ending, or output that has to be copied."""
+        if timeout is None or self.stdin == PIPE or self._source is not None:
+            return {}
+        conditions: dict[str, Any] = {"exit": True}
+        if timeout[0] is not None:
+            conditions["timeout_ms"] = milliseconds(timeout[0])
+        if self._sinks:
+            conditions["output_past"] = 0
+        return {"wait": conditions, "view": "head_tail", "max_bytes": 1}
+
+    def take_sinks(self) -> dict[str | None, int]:
+        sinks, self._sinks = self._sinks, {}
+        return sinks
+
+    def take_source(self) -> Source | None:
+        source, self._source = self._source, None
+        return source
+
+    def close(self) -> None:
+        close_all(self.take_sinks())
+        source = self.take_source()
+        if isinstance(source, int):
+            os.close(source)
+
+
+def refuse(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None and value != 0 and value != ():
+            raise UnsupportedOption(
+                f"{name}= is not supported: the command is a child of the server, not of this program"
+            )
+
+
+def duplicate(descriptor: int) -> int:
+    """A descriptor of ours for the same file, so that the caller can close its own. Never 0, 1 or 2."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_GETFD)
+    except OSError:
+        return False
+    return True
+
+
+def close_all(sinks: dict[str | None, int]) -> None:
+    """Closes the duplicates, and not this program's own output."""
+    for sink in sinks.values():
+        if sink > 2:
+            os.close(sink)
+
+
+def innermost(file: Any) -> Any:
+    """The raw file below a buffer and a decoder."""
+    for name in ("buffer", "raw"):
+        file = getattr(file, name, file)
+    return file
+
+
+def _descriptor(file: Any) -> int:
+    return file if isinstance(file, int) else int(file.fileno())

@@ -1,0 +1,264 @@
+"""The files of a blocking process: its input and its output as raw streams, and what copies them elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
+
+from ._core import calls, verbs
+from ._core.exchange import exchange
+from ._core.launch import TextMode
+from ._core.output import Cursor
+from ._core.streams import Source, close_all, innermost
+from .errors import LastbyteError, OutputDropped, StdinClosed
+from .models import Dropped, Ending
+
+if TYPE_CHECKING:
+    from ._sync import Client, Connection
+
+_COPY_BYTES = 256 << 10
+_AHEAD_BYTES = 64 << 10
+_FIRST_PAUSE = 0.002
+_LAST_PAUSE = 0.05
+
+
+class OutputFile(io.RawIOBase):
+    """The output of a process, or one stream of it, as a raw file. It ends at the ending."""
+
+    def __init__(self, client: Client, cursor: Cursor) -> None:
+        super().__init__()
+        self._client = client
+        self._cursor = cursor
+        self._rest = memoryview(b"")
+        # A request that was sent before its answer is wanted.
+        self._ahead: Connection | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._fetch()
+        target = memoryview(buffer).cast("B")
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return self.readall()
+        self._fetch()
+        part = bytes(self._rest[:size])
+        self._rest = self._rest[size:]
+        return part
+
+    def readall(self) -> bytes:
+        parts: list[bytes | memoryview] = []
+        while True:
+            self._fetch()
+            if not self._rest:
+                return b"".join(parts)
+            parts.append(self._rest)
+            self._rest = memoryview(b"")
+
+    def at_end(self) -> bool:
+        return self._cursor.at_end and not self._rest
+
+    def rest(self) -> OutputFile:
+        """Another file that begins where this one is."""
+        cursor = Cursor(self._cursor.id, self._cursor.stream, self._cursor.position, self._cursor.at_end)
+        other = OutputFile(self._client, cursor)
+        other._rest = self._rest
+        return other
+
+    def available(self) -> bytes:
+        """What could be read without waiting; it stays to be read."""
+        other, parts = self.rest(), [bytes(self._rest)]
+        while not other._cursor.at_end:
+            part = other._ask(wait_ms=0)
+            if not part:
+                break
+            parts.append(bytes(part))
+        return b"".join(parts)
+
+    def _fetch(self) -> None:
+        """Waits until there is something to read, or nothing more to come."""
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+        pause = _FIRST_PAUSE
+        while not self._rest and not self._cursor.at_end:
+            self._rest = memoryview(self._ask())
+            if not self._rest and not self._cursor.at_end and self._cursor.stream:
+                # Only the other stream was written to, maybe fast: it must not be asked about at every piece.
+                time.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE)
+
+    def _ask(self, **given: int) -> bytes | bytearray:
+        connection, self._ahead = self._ahead, None
+        answer = None if connection is None else self._client._receive(connection)
+        if answer is None:
+            answer = self._client._drive(exchange(self._client._link, self._cursor.request(**given)))
+        part = self._cursor.take(answer)
+        if len(part) >= _AHEAD_BYTES and not self._cursor.at_end and not given:
+            # There is much: the server prepares the next piece while this one is used.
+            self._ahead = self._client._send_ahead(self._cursor.request())
+        return part
+
+    def close(self) -> None:
+        connection, self._ahead = self._ahead, None
+        if connection is not None:
+            connection.close()
+        super().close()
+
+
+class InputFile(io.RawIOBase):
+    """The standard input of a process as a raw file."""
+
+    def __init__(self, client: Client, id: str, offset: int | None = 0) -> None:
+        super().__init__()
+        self._client = client
+        self._id = id
+        self._input = calls.Input(id)
+        self._input.offset = -1 if offset is None else offset
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("write to closed file")
+        with memoryview(data) as view:
+            whole = bytes(view.cast("B"))
+        return self.send(memoryview(whole), close=False)
+
+    def send(self, data: memoryview, *, close: bool, deadline: float | None = None) -> int:
+        link = self._client._link
+        if self._input.offset < 0:
+            # Of a process that somebody else may have written to.
+            request = verbs.stdin_length(self._id)
+            self._input.offset = int(self._client._drive(exchange(link, request)).json()["accepted"])
+        return self._client._drive(self._input.write(link, data, close, deadline))
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            if not self._input.closed:
+                # A process that has ended reads nothing more.
+                with contextlib.suppress(StdinClosed):
+                    self.send(memoryview(b""), close=True)
+        finally:
+            super().close()
+
+
+def wrapped_reader(raw: OutputFile, bufsize: int, mode: TextMode) -> IO[Any]:
+    file: Any = raw if bufsize == 0 else io.BufferedReader(raw, bufsize if bufsize > 1 else io.DEFAULT_BUFFER_SIZE)
+    return io.TextIOWrapper(file, encoding=mode.encoding, errors=mode.errors) if mode.is_text else file
+
+
+def wrapped_writer(raw: InputFile, bufsize: int, mode: TextMode) -> IO[Any]:
+    file: Any = raw if bufsize == 0 else io.BufferedWriter(raw, bufsize if bufsize > 1 else io.DEFAULT_BUFFER_SIZE)
+    if not mode.is_text:
+        return file  # type: ignore[no-any-return]
+    return io.TextIOWrapper(
+        file, write_through=True, line_buffering=bufsize == 1, encoding=mode.encoding, errors=mode.errors
+    )
+
+
+def raw_of(file: Any) -> OutputFile | None:
+    """The raw file below a reader of this package, if it is one."""
+    raw = innermost(file)
+    return raw if isinstance(raw, OutputFile) else None
+
+
+class Copier(threading.Thread):
+    """Copies in the background. An error is kept for `finish`."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(name="lastbyte-copy", daemon=True)
+        self._work = work
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+
+    def finish(self, timeout: float | None) -> bool:
+        """Waits for it; `False` if it takes longer. Raises what it met."""
+        self.join(timeout)
+        if self.is_alive():
+            return False
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return True
+
+
+def copy_output(client: Client, id: str, sinks: dict[str | None, int]) -> None:
+    """Writes output to descriptors as it comes, in its order, and closes them."""
+    try:
+        if len(sinks) == 1:
+            ((stream, only),) = sinks.items()
+            _copy_stream(OutputFile(client, Cursor(id, stream)), only)
+            return
+        for found in client.follow(id):
+            if isinstance(found, Ending):
+                return
+            if isinstance(found, Dropped):
+                # The log has it on record; the descriptor is no place to say so.
+                continue
+            sink = sinks.get(found.stream)
+            if sink is not None and not _write_all(sink, found.data):
+                close_all({None: sinks.pop(found.stream)})
+                if not sinks:
+                    return
+    finally:
+        close_all(sinks)
+
+
+def _copy_stream(file: OutputFile, sink: int) -> None:
+    while True:
+        try:
+            part = file.read(_COPY_BYTES)
+        except OutputDropped:
+            continue
+        if not part or not _write_all(sink, part):
+            return
+
+
+def _write_all(descriptor: int, data: bytes) -> bool:
+    """`False` if nobody reads it any more."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def copy_input(source: Source, target: InputFile) -> None:
+    """Writes a descriptor, or the output of another process, to the standard input, and closes it."""
+    try:
+        while True:
+            part = os.read(source, _COPY_BYTES) if isinstance(source, int) else source.read(_COPY_BYTES)
+            if not part:
+                return
+            view = memoryview(part)
+            while view:
+                view = view[target.send(view, close=False) :]
+    except StdinClosed:
+        return
+    finally:
+        if isinstance(source, int):
+            os.close(source)
+        with contextlib.suppress(LastbyteError):
+            target.close()

@@ -1,0 +1,389 @@
+"""The asyncio surface against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import resource
+import subprocess
+import unittest
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import lastbyte
+from lastbyte import aio
+from lastbyte.aio import DEVNULL, PIPE
+
+from .daemon import PATIENCE, Daemon, is_alive, until
+
+daemon: Daemon
+
+
+def setUpModule() -> None:
+    global daemon
+    daemon = Daemon("--listen", "127.0.0.1:0")
+
+
+def tearDownModule() -> None:
+    daemon.end()
+
+
+Case = TypeVar("Case", bound="AsyncCase")
+
+
+def with_client(test: Callable[[Case, aio.AsyncClient], Coroutine[Any, Any, None]]) -> Callable[[Case], None]:
+    """Runs it in a loop of its own; nothing may be left of it."""
+
+    def run(case: Case) -> None:
+        async def main() -> None:
+            async with aio.AsyncClient(socket=daemon.socket) as client:
+                await asyncio.wait_for(test(case, client), PATIENCE)
+            await case.assert_no_tasks()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            asyncio.run(main())
+            gc.collect()
+
+    run.__doc__ = test.__doc__
+    return run
+
+
+class AsyncCase(unittest.TestCase):
+    async def assert_no_tasks(self) -> None:
+        own = asyncio.current_task()
+        for _ in range(10):
+            left = {task for task in asyncio.all_tasks() if task is not own}
+            if not left:
+                return
+            await asyncio.wait(left, timeout=PATIENCE / 10)
+        self.fail(f"tasks are left: {left}")
+
+
+async def running(client: aio.AsyncClient, session: str) -> list[str]:
+    return [one.id for one in await client.processes(session=session, phase="running")]
+
+
+class Processes(AsyncCase):
+    @with_client
+    async def test_a_result_has_what_subprocess_has(self, client: aio.AsyncClient) -> None:
+        done = await aio.run(["cat"], input="ä", capture_output=True, text=True, client=client)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ä", ""))
+        with self.assertRaises(subprocess.CalledProcessError):
+            await aio.run("exit 3", shell=True, check=True, client=client)
+        with self.assertRaises(FileNotFoundError):
+            await aio.run(["no-such-program-at-all"], client=client)
+
+    @with_client
+    async def test_a_conversation_over_pipes(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, client=client)
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"one\n")
+        self.assertEqual(await process.stdout.readline(), b"one\n")
+        process.stdin.write(b"two\nthree")
+        await process.stdin.drain()
+        process.stdin.close()
+        self.assertEqual([line async for line in process.stdout], [b"two\n", b"three"])
+        self.assertEqual(await process.wait(), 0)
+
+    @with_client
+    async def test_megabytes_of_binary_input_come_back(self, client: aio.AsyncClient) -> None:
+        data = os.urandom(6 << 20)
+        done = await aio.run(["cat"], input=data, stdout=PIPE, client=client)
+        self.assertTrue(done.stdout == data)
+
+    @with_client
+    async def test_a_timeout_stops_the_tree_and_keeps_the_output(self, client: aio.AsyncClient) -> None:
+        with self.assertRaises(subprocess.TimeoutExpired) as caught:
+            await aio.run("echo $$; sleep 1000", shell=True, stdout=PIPE, timeout=0.5, client=client)
+        assert caught.exception.stdout is not None
+        pid = int(caught.exception.stdout)
+        until(lambda: not is_alive(pid), "the end of the shell")
+
+    @with_client
+    async def test_signals_can_be_sent_with_and_without_await(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("sleep", "1000", client=client)
+        process.kill()
+        self.assertEqual(await process.wait(), -9)
+        await process.kill()
+        other = await aio.create_subprocess_exec("sleep", "1000", client=client)
+        await other.terminate()
+        self.assertEqual(await other.wait(), -15)
+
+    @with_client
+    async def test_attach_search_and_follow(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_shell(
+            "echo one; echo two; read x", stdin=PIPE, stdout=PIPE, client=client
+        )
+        again = await client.attach(process.id)
+        assert again.stdout is not None and process.stdin is not None
+        self.assertEqual(await again.stdout.readline(), b"one\n")
+        await process.wait_for(pattern="two")
+        self.assertEqual([match.line.text for match in (await process.search("t.o")).matches], ["two"])
+        process.stdin.close()
+        found = [one async for one in process.follow(start=4)]
+        self.assertIsInstance(found[-1], lastbyte.Ending)
+        self.assertEqual(await again.wait(), 1)
+
+    @with_client
+    async def test_a_background_child_that_holds_the_pipe_delays_nothing(self, client: aio.AsyncClient) -> None:
+        done = await aio.run("sleep 1000 & echo $!", shell=True, stdout=PIPE, client=client)
+        proof = await client.stop(done.id, grace=0)
+        self.assertIn(int(done.stdout), proof.gone)
+
+    @with_client
+    async def test_a_slow_reader_gets_every_byte(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("seq", "50000", stdout=PIPE, client=client)
+        assert process.stdout is not None
+        parts = []
+        while part := await process.stdout.read(997):
+            parts.append(part)
+            await asyncio.sleep(0)
+        self.assertEqual(b"".join(parts), "".join(f"{number}\n" for number in range(1, 50001)).encode())
+
+    def test_the_module_s_functions_leave_nothing_open(self) -> None:
+        async def main() -> None:
+            done = await aio.run(["echo", "x"], stdout=PIPE)
+            self.assertEqual(done.stdout, b"x\n")
+            self.assertEqual((await aio.processes(limit=1))[0].id, done.id)
+
+        os.environ["LASTBYTE_SOCKET"] = str(daemon.socket)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                asyncio.run(main())
+                gc.collect()
+        finally:
+            del os.environ["LASTBYTE_SOCKET"]
+
+
+class Many(AsyncCase):
+    @with_client
+    async def test_a_thousand_processes_of_one_program(self, client: aio.AsyncClient) -> None:
+        """As many at the same time as the server has descriptors for: each needs some."""
+        together = 1000 if resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= 8192 else 100
+        for _ in range(0, 1000, together):
+            await self.at_the_same_time(client, together)
+
+    async def at_the_same_time(self, client: aio.AsyncClient, count: int) -> None:
+        """Each waits for input that comes when all have started."""
+        before = len(os.listdir("/proc/self/fd"))
+        starts = (
+            aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, session="many", client=client)
+            for _ in range(count)
+        )
+        processes = await asyncio.gather(*starts)
+        waits = [asyncio.ensure_future(process.wait()) for process in processes]
+        self.assertEqual(len(await running(client, "many")), count)
+        most = len(os.listdir("/proc/self/fd")) - before
+        self.assertLess(most, 200, "connections of one program")
+
+        async def one(number: int, process: aio.AsyncProcess) -> bytes | None:
+            return (await process.communicate(b"%d" % number))[0]
+
+        out = await asyncio.gather(*(one(number, process) for number, process in enumerate(processes)))
+        self.assertEqual(out, [b"%d" % number for number in range(count)])
+        self.assertEqual(set(await asyncio.gather(*waits)), {0})
+
+    @with_client
+    async def test_a_hundred_readers_at_a_time(self, client: aio.AsyncClient) -> None:
+        """More than may wait at once: the others ask again and again, and none waits for another's turn."""
+        count = 100
+
+        async def one(number: int) -> bytes:
+            process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, client=client)
+            assert process.stdin is not None and process.stdout is not None
+            ready.append(number)
+            line = asyncio.ensure_future(process.stdout.readline())
+            if len(ready) == count:
+                all_ready.set()
+            await all_ready.wait()
+            process.stdin.write(b"%d\n" % number)
+            found = await line
+            process.stdin.close()
+            await process.wait()
+            return found
+
+        ready: list[int] = []
+        all_ready = asyncio.Event()
+        lines = await asyncio.gather(*(one(number) for number in range(count)))
+        self.assertEqual(lines, [b"%d\n" % number for number in range(count)])
+
+
+class Crashes(AsyncCase):
+    @with_client
+    async def test_a_worker_that_is_killed_during_a_stream_loses_no_byte(self, client: aio.AsyncClient) -> None:
+        script = "seq 50000; read go; seq 50001 100000"
+        process = await aio.create_subprocess_shell(script, stdin=PIPE, stdout=PIPE, client=client)
+        assert process.stdin is not None and process.stdout is not None
+        got = await process.stdout.read(1000)
+        daemon.kill_worker()
+        process.stdin.write(b"go\n")
+        process.stdin.close()
+        got += await process.stdout.read()
+        self.assertTrue(got == "".join(f"{number}\n" for number in range(1, 100001)).encode())
+        self.assertEqual(await process.wait(), 0)
+
+    @with_client
+    async def test_a_worker_that_is_killed_during_waits_changes_nothing(self, client: aio.AsyncClient) -> None:
+        """More than 64, so that some are waited for by the feed of events."""
+        processes = await asyncio.gather(
+            *(
+                aio.create_subprocess_shell(f"read go; exit {number}", stdin=PIPE, client=client)
+                for number in range(100)
+            )
+        )
+        waits = [asyncio.ensure_future(process.wait()) for process in processes]
+        follower = asyncio.ensure_future(collect(client.follow(processes[0].id)))
+        await asyncio.sleep(0)
+        daemon.kill_worker()
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+            process.stdin.close()
+        self.assertEqual(await asyncio.gather(*waits), list(range(100)))
+        self.assertIsInstance((await follower)[-1], lastbyte.Ending)
+
+
+async def collect(found: Any) -> list[Any]:
+    return [one async for one in found]
+
+
+async def steps(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class Cancelled(AsyncCase):
+    """Each operation is cancelled after n steps of the loop, for growing n, until it is done before."""
+
+    async def at_every_await(
+        self, begin: Callable[[], Awaitable[Any]], check: Callable[[bool], Awaitable[None]], most: int = 400
+    ) -> None:
+        count = 0
+        for _ in range(most):
+            task = asyncio.ensure_future(begin())
+            await steps(count)
+            done = task.done()
+            if not done:
+                task.cancel()
+            await asyncio.wait({task}, timeout=PATIENCE)
+            self.assertTrue(task.done(), f"stuck after it was cancelled at step {count}")
+            was_cancelled = task.cancelled()
+            if not was_cancelled:
+                task.result()
+            await check(was_cancelled)
+            if done:
+                return
+            # All the first steps, then fewer: later ones are spent waiting for the server.
+            count += 1 if count < 60 else count // 4
+
+    @with_client
+    async def test_a_cancelled_start_leaves_nothing_running(self, client: aio.AsyncClient) -> None:
+        async def begin() -> None:
+            process = await aio.create_subprocess_exec("sleep", "1000", session="starts", stdout=PIPE, client=client)
+            await client._finish(process.stop(grace=0))
+
+        async def check(_: bool) -> None:
+            self.assertEqual(await running(client, "starts"), [])
+
+        await self.at_every_await(begin, check)
+
+    @with_client
+    async def test_a_cancelled_run_leaves_nothing_running(self, client: aio.AsyncClient) -> None:
+        async def begin() -> None:
+            await aio.run("echo x; sleep 0.02", shell=True, capture_output=True, session="runs", client=client)
+
+        async def check(_: bool) -> None:
+            self.assertEqual(await running(client, "runs"), [])
+
+        await self.at_every_await(begin, check)
+
+    @with_client
+    async def test_cancelled_reads_lose_nothing(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("seq", "20000", stdout=PIPE, client=client)
+        assert process.stdout is not None
+        got = bytearray()
+
+        async def begin() -> None:
+            assert process.stdout is not None
+            got.extend(await process.stdout.readline())
+
+        async def check(_: bool) -> None:
+            return
+
+        await self.at_every_await(begin, check)
+        got += await process.stdout.read()
+        self.assertEqual(bytes(got), "".join(f"{number}\n" for number in range(1, 20001)).encode())
+
+    @with_client
+    async def test_cancelled_writes_are_written_once(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, client=client)
+        number = 0
+
+        async def begin() -> None:
+            nonlocal number
+            assert process.stdin is not None
+            process.stdin.write(b"%d\n" % number)
+            number += 1
+            await process.stdin.drain()
+
+        async def check(_: bool) -> None:
+            return
+
+        await self.at_every_await(begin, check)
+        out, _ = await process.communicate()
+        self.assertEqual(out, b"".join(b"%d\n" % one for one in range(number)))
+
+    @with_client
+    async def test_cancelled_waits_can_be_done_again(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, client=client)
+        for limit in (64, 0):
+            # With no request left that may wait, the feed of events is used.
+            client._can_wait = lambda limit=limit: client._waiting < limit  # type: ignore[method-assign, misc]
+
+            async def begin() -> None:
+                await asyncio.wait_for(process.wait(), 0.05)
+
+            async def check(_: bool) -> None:
+                self.assertEqual(client._endings._waiting, {})
+                self.assertEqual(client._waiting, 0)
+
+            with contextlib.suppress(asyncio.TimeoutError):
+                await self.at_every_await(begin, check, most=70)
+        assert process.stdin is not None
+        process.stdin.close()
+        self.assertEqual(await process.wait(), 0)
+
+    @with_client
+    async def test_cancelled_followers_leave_no_connection(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_shell("echo x; sleep 0.02", stdout=PIPE, client=client)
+        descriptors = len(os.listdir("/proc/self/fd"))
+
+        async def begin() -> None:
+            await collect(client.follow(process.id))
+
+        async def check(_: bool) -> None:
+            await asyncio.sleep(0)
+            self.assertLessEqual(len(os.listdir("/proc/self/fd")), descriptors + 2)
+
+        await self.at_every_await(begin, check)
+        self.assertEqual(await process.wait(), 0)
+
+    @with_client
+    async def test_requests_in_turn_survive_cancelled_ones(self, client: aio.AsyncClient) -> None:
+        """Of 200 requests for 64 slots every third is cancelled; the others are answered."""
+        tasks = [asyncio.ensure_future(client.health()) for _ in range(200)]
+        await steps(3)
+        for task in tasks[::3]:
+            task.cancel()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        self.assertEqual(sum(isinstance(one, lastbyte.models.Health) for one in answers), 200 - len(tasks[::3]))
+        self.assertEqual(client._slots._free, 64)
+
+
+if __name__ == "__main__":
+    unittest.main()
