@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::commands::with_signals;
 use crate::daemon::keep::own_program;
+use crate::exit_code::help::{self, Code};
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::{exit_code, stdio};
@@ -40,6 +41,19 @@ pub(crate) struct ServerState {
     /// Where it was started.
     pub(crate) cwd: PathBuf,
     _reaper: OrphanReaper,
+}
+
+/// For the help of such a server.
+pub(crate) fn exit_codes() -> String {
+    help::list([
+        (Code::OK, "standard input ended"),
+        help::INVALID_ARGS,
+        (
+            Code::FAILURE,
+            "cannot serve: address in use or not loopback, or cannot create its state directory",
+        ),
+        (Code::Signal, "ended by signal N"),
+    ])
 }
 
 /// Runs a server, or the guard that starts it; returns the exit code.

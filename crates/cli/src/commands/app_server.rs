@@ -13,7 +13,6 @@ use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
 
 use crate::daemon::listen;
-use crate::exit_code::help::{self, Code};
 use crate::guarded_server::{self, Guard, GuardGone, ServerState, StandardInput, StandardOutput};
 use crate::print;
 use crate::sandbox_args::Kind;
@@ -28,7 +27,7 @@ use crate::state_folder::StateFolder;
 /// When standard input ends, the server stops: running commands are stopped, and the results of
 /// commands that have ended are delivered. SIGINT, SIGTERM and SIGHUP do the same for all clients.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_codes())]
+#[command(after_help = guarded_server::exit_codes())]
 pub(crate) struct Args {
     /// Listen here: stdio://, ws://IP:PORT (loopback addresses only), ws://localhost:PORT (127.0.0.1)
     /// or unix://PATH
@@ -53,18 +52,6 @@ enum Listen {
     Stdio,
     WebSocket(SocketAddr),
     Unix(PathBuf),
-}
-
-fn exit_codes() -> String {
-    help::list([
-        (Code::OK, "standard input ended"),
-        help::INVALID_ARGS,
-        (
-            Code::FAILURE,
-            "cannot serve: address in use or not loopback, or cannot create its state directory",
-        ),
-        (Code::Signal, "ended by signal N"),
-    ])
 }
 
 /// Returns the exit code.

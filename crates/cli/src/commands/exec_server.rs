@@ -9,7 +9,6 @@ use lastbyte_server::doors::exec_server::{self, Door, SecretPath, Settings};
 use lastbyte_server::listen::{Access, Hosts, Listener, Server};
 use lastbyte_server::{Limits, Ports, Sandboxing};
 
-use crate::exit_code::help::{self, Code};
 use crate::guarded_server::{self, Guard, GuardGone, ServerState, StandardInput, StandardOutput};
 use crate::print;
 use crate::sandbox_args::Kind;
@@ -23,7 +22,7 @@ use crate::signals::Signals;
 /// With --listen stdio, serves one client on standard input and output, one JSON message per line, and
 /// stops when standard input ends. SIGINT, SIGTERM and SIGHUP stop the server and everything it runs.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit_codes())]
+#[command(after_help = guarded_server::exit_codes())]
 pub(crate) struct Args {
     /// Listen here: ws://IP:PORT (loopback addresses only), stdio or stdio://
     #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:0")]
@@ -46,18 +45,6 @@ pub(crate) struct Args {
 enum Listen {
     Stdio,
     WebSocket(SocketAddr),
-}
-
-fn exit_codes() -> String {
-    help::list([
-        (Code::OK, "standard input ended"),
-        help::INVALID_ARGS,
-        (
-            Code::FAILURE,
-            "cannot serve: address in use or not loopback, or cannot create its state directory",
-        ),
-        (Code::Signal, "ended by signal N"),
-    ])
 }
 
 /// Returns the exit code.
