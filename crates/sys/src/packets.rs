@@ -48,7 +48,8 @@ pub fn receive(
     into: &mut [u8],
     patience: Duration,
 ) -> Result<Option<(usize, Vec<OwnedFd>)>, Errno> {
-    if !is_readable(&socket, patience)? {
+    // Without a wait there is no need to ask, which fails if the limit of descriptors is 0.
+    if !patience.is_zero() && !is_readable(&socket, patience)? {
         return Err(Errno::TIMEDOUT);
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -58,6 +59,7 @@ pub fn receive(
     let received = match retry(|| recvmsg(&socket, parts, &mut control, flags)) {
         // The other side died without reading everything.
         Err(Errno::CONNRESET) => return Ok(None),
+        Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
         received => received?,
     };
     if received.bytes == 0 {

@@ -141,12 +141,15 @@ fn a_server_that_start_starts_gets_the_same_settings() {
     command.current_dir(&folder).env("LASTBYTE_WORKDIR", "here").env_remove("LASTBYTE_LOG");
     let first = finish(command).stderr;
     let pid = first.split("(pid ").nth(1).unwrap().split(')').next().unwrap();
-    let of_server = |what: &str| {
-        String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{what}")).unwrap()).into_owned()
-    };
-    let environ = of_server("environ");
-    assert!(environ.contains(&format!("LASTBYTE_WORKDIR={}", here.display())), "{environ}");
-    let cmdline = of_server("cmdline");
+    // Nobody can read the variables of a server, so a command tells its directory.
+    let command = home.fixture.shell(
+        "curl -sS --unix-socket \"$XDG_RUNTIME_DIR/lastbyte/socket\" http://localhost/v1/processes \
+         -d '{\"shell\":\"pwd\",\"wait\":{\"exit\":true}}'",
+    );
+    let answer = finish(command).stdout;
+    assert!(answer.contains(&format!("{}\\n", here.display())), "{answer}");
+    let cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let cmdline = String::from_utf8_lossy(&cmdline);
     assert!(cmdline.contains("--config"), "{cmdline}");
     assert!(!cmdline.contains("--log"), "the file says how loud: {cmdline}");
 }
