@@ -46,6 +46,13 @@ pub fn splice_into_file(
     retry(|| rustix::pipe::splice(&pipe, None, &file, Some(&mut offset), most, flags))
 }
 
+/// As [`splice_into_file`], at the file's own position, which moves with the bytes: at every moment it
+/// tells how many the file has taken, whatever happens to the caller.
+pub fn splice_to_position(pipe: impl AsFd, file: impl AsFd, most: usize) -> Result<usize, Errno> {
+    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+    retry(|| rustix::pipe::splice(&pipe, None, &file, None, most, flags))
+}
+
 /// Moves up to `most` bytes of `file`, from its own position on, into `pipe`, without waiting.
 ///
 /// The position moves with the bytes: at every moment it is the number of bytes that the pipe has

@@ -29,7 +29,7 @@ pub const SLOTS: usize = 1 << 15;
 pub const NOTES: usize = 28;
 
 /// Changes with every change of the layout that an older program would misread.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: u32 = 0x6c62_7265;
 

@@ -11,7 +11,7 @@ use super::partial;
 use super::patterns::{Match, Patterns};
 
 /// The longest escape sequence, and the most terminal control between two bytes of a secret.
-const LONGEST: usize = 64;
+pub(super) const LONGEST: usize = 64;
 
 const ESC: u8 = 0x1b;
 

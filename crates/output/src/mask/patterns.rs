@@ -5,7 +5,7 @@ use std::fmt;
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, BuildError, Input, MatchKind, Span};
 
-use super::control::without_control;
+use super::control::{LONGEST, without_control};
 use super::secret::Secret;
 
 /// The secrets of a process, ready to be searched for.
@@ -63,6 +63,12 @@ impl Patterns {
 
     pub(super) fn mask(&self, pattern: usize) -> &[u8] {
         &self.masks[pattern]
+    }
+
+    /// The most that a masker can hold back: all but the last byte of a secret, with terminal control
+    /// between its bytes.
+    pub fn most_undecided(&self) -> usize {
+        self.longest.saturating_mul(1 + LONGEST) + LONGEST
     }
 
     pub(super) fn longest(&self) -> usize {

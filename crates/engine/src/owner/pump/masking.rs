@@ -80,10 +80,8 @@ impl Masking {
     ) -> io::Result<Self> {
         let Checkpoint { stream, log_len, reached } = checkpoint;
         let patterns = Arc::new(Patterns::new(secrets).map_err(io::Error::other)?);
-        let streams = [
-            Masked::new(&patterns, Staged::new(out)?, reached[0]),
-            Masked::new(&patterns, Staged::new(error)?, reached[1]),
-        ];
+        let streams =
+            [Masked::new(&patterns, out, reached[0])?, Masked::new(&patterns, error, reached[1])?];
         Ok(Self { file, streams, last_append: (stream, log_len), taken: Vec::new() })
     }
 
@@ -192,9 +190,14 @@ impl Masking {
 }
 
 impl Masked {
-    fn new(patterns: &Arc<Patterns>, staged: Staged, reached: Reached) -> Self {
+    fn new(
+        patterns: &Arc<Patterns>,
+        staged: Option<Entered>,
+        reached: Reached,
+    ) -> io::Result<Self> {
+        let staged = Staged::new(staged, patterns.most_undecided(), reached.begin)?;
         let masker = Masker::resume(Arc::clone(patterns), reached.state);
-        Self { masker, staged, pushed: reached.begin, reached, out: Vec::new(), skip: 0 }
+        Ok(Self { masker, staged, pushed: reached.begin, reached, out: Vec::new(), skip: 0 })
     }
 
     /// Gives the masker what an earlier program has taken. Returns whether there was something.
