@@ -184,7 +184,9 @@ fn a_command_whose_clients_were_lost_with_the_worker_is_stopped() {
     kill(daemon.worker().cast_signed(), Signal::KILL);
     // Not asked by a request, which would be a client.
     eventually("it is stopped", || !is_alive(leader));
-    let cause = ending(&daemon, process["id"].as_str().unwrap())["cause"].clone();
+    let id = process["id"].as_str().unwrap();
+    daemon.finish(&["wait", id]);
+    let cause = ending(&daemon, id)["cause"].clone();
     assert_eq!((&cause["kind"], &cause["verb"]), (&"stopped".into(), &"disconnect".into()));
 }
 
