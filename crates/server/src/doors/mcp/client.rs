@@ -31,7 +31,8 @@ const MINTED: &str = "mcp-";
 
 impl Client {
     /// A token of a session wins over every header.
-    pub(super) fn new(app: &App, scope: &Scope, headers: &HeaderMap) -> Result<Self, Error> {
+    pub(super) fn new(app: &App, headers: &HeaderMap) -> Result<Self, Error> {
+        let scope = &app.scope;
         let within = match (scope, session(headers)?) {
             (Scope::Session(_), _) | (Scope::ReadOnly, None | Some(Named::Minted(_))) => {
                 scope.clone()
@@ -128,7 +129,8 @@ mod tests {
         for (name, value) in fields {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
         }
-        let client = Client::new(&app, scope, &headers).map_err(|error| error.code)?;
+        let client =
+            Client::new(&app.within(scope.clone()), &headers).map_err(|error| error.code)?;
         Ok(client.app.session().map(|session| session.0.clone()))
     }
 

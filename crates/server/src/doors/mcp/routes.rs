@@ -20,7 +20,7 @@ use super::client::{Client, complete_headers, minted_session};
 use super::handler::Handler;
 use super::invalid;
 use crate::App;
-use crate::listen::{Grant, refusal};
+use crate::listen::refusal;
 use crate::metrics::Answered;
 
 const PATH: &str = "/mcp";
@@ -70,10 +70,9 @@ async fn serve(State(door): State<Door>, request: Request) -> Response<Body> {
 impl Door {
     async fn answer(&self, request: Request) -> Result<Response<Body>, Error> {
         let (mut head, body) = request.into_parts();
-        let grant = head.extensions.get::<Grant>();
-        let scope = grant.map(|grant| grant.scope.clone());
-        let scope = scope.ok_or_else(|| Error::new(ErrorCode::Unauthorized, "missing token"))?;
-        let body: Bytes = self.app.body(body).await?;
+        let app = self.app.seen_by(&head.extensions);
+        let app = app.ok_or_else(|| Error::new(ErrorCode::Unauthorized, "missing token"))?;
+        let body: Bytes = app.body(body).await?;
         let message: Value = match serde_json::from_slice(&body) {
             Ok(message) => message,
             Err(error) => return Ok(invalid::json(&error)),
@@ -82,7 +81,7 @@ impl Door {
             return Ok(answer);
         }
         complete_headers(&mut head.headers, &message);
-        let client = Client::new(&self.app, &scope, &head.headers)?;
+        let client = Client::new(&app, &head.headers)?;
         let is_handshake = message["method"] == "initialize";
         let minted = is_handshake.then(|| minted_session(&head.headers)).flatten();
         head.extensions.insert(client);

@@ -7,7 +7,7 @@ use lastbyte_testkit::Anchor;
 use serde_json::{Value, json};
 use tokio_tungstenite::client_async;
 
-use crate::harness::{Client, Server, argv, env, held, path};
+use crate::harness::{Answer, Client, Server, argv, env, held, path};
 
 const LEFT: Cause = Cause::Stopped { verb: Verb::Disconnect, escalated: false };
 
@@ -125,6 +125,34 @@ async fn an_attached_client_counts_until_its_socket_closes() {
     assert!(process.snapshot().ending().is_none());
     drop(attached);
     assert_eq!(process.ended().await.cause, LEFT);
+}
+
+#[tokio::test]
+async fn a_tool_of_an_agent_counts_until_its_connection_closes() {
+    let server = Server::start().await;
+    let anchor = Arc::new(Anchor::listen());
+    // The session of calls that name none.
+    let mut request = json!({ "command": argv("hold"), "env": env(&anchor), "session": "mcp" });
+    request.as_object_mut().unwrap().extend(stop_after(100).as_object().unwrap().clone());
+    let mut starter = server.connect().await;
+    let path = path(&starter.post("/v1/processes", &request).await.json());
+    let process = find(&server, &path);
+    let read =
+        json!({ "name": "read_output", "arguments": { "process_id": process.id().to_string() } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": read });
+    let fields =
+        [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let mut agent = server.connect().await;
+    let answer = agent.begin_with("POST", "/mcp", &fields, call.to_string().into()).await;
+    let answer = Answer::whole(answer).await.json();
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    drop(starter);
+    another_is_stopped(&server).await;
+    another_is_stopped(&server).await;
+    assert!(process.snapshot().ending().is_none());
+    drop(agent);
+    let ended = tokio::time::timeout(lastbyte_testkit::PATIENCE, process.ended()).await;
+    assert_eq!(ended.expect("it is stopped").cause, LEFT);
 }
 
 #[tokio::test]
