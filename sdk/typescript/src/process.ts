@@ -79,7 +79,7 @@ export class Process<Text extends string | Buffer = string>
     const begun = this.#begin();
     this.started = begun.then(({ id, pid }) => ({ id, pid }));
     this.#ended = begun.then(({ id }) => this.#untilEnded(id));
-    // Told by the event `error`, and to those who await.
+    // The event `error` tells it, and so does an `await`.
     for (const promise of [this.started, this.#ended]) promise.catch(() => {});
     const id = begun.then(
       (info) => info.id,

@@ -96,7 +96,7 @@ impl StartParams {
     }
 }
 
-/// `exited` is told at once, whoever holds the output open: `closed` waits for them. What the leader wrote
+/// `exited` is told at once, even if others hold the output open: `closed` waits for them. What the leader wrote
 /// to a pipe is in it when the leader has exited; a terminal may need a moment.
 const AT_ONCE: DrainRule =
     DrainRule { quiet_window: Duration::ZERO, limit: Duration::ZERO, holders: Duration::ZERO };
