@@ -236,7 +236,10 @@ fn a_cancelled_call_has_no_answer_and_the_next_one_names_what_it_left() {
     let daemon = Daemon::start();
     let mut shim = Shim::of(&daemon);
     let id = shim.begin("exec_command", &json!({ "command": actions("hold") }));
-    daemon.fixture.anchor.wait_for(1);
+    // A command lives a moment before the server lists it.
+    eventually("it is listed", || {
+        shim.call("list_processes", &json!({})).contains("1 running, 0 ended")
+    });
     let params = json!({ "requestId": id, "reason": "changed my mind" });
     shim.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
     // The server notices on its own time that the connection is closed.
