@@ -2,10 +2,10 @@
 //!
 //! `start` checks a launch and reserves its key, `key_conflict` says why it cannot, `adopt` gives the
 //! child a log and an owner, `spawner` makes the child, `gates` says which commands have never run.
-//! `process_map` is the map, `list` and `sweep` read and thin it by the rules of `retention`, `close`
-//! stops everything, `restore` reads what an earlier engine left, `boot` knows whether the machine went
-//! down since, and `take_over` goes on with what runs. `logs` is the pool of log files, `disk` what all
-//! logs take together, `in_flight` the starts and stops that a close waits for.
+//! `process_map` is the map and `index` finds in it, `list` and `sweep` read and thin it by the rules of
+//! `retention`, `close` stops everything, `restore` reads what an earlier engine left, `boot` knows whether
+//! the machine went down since, and `take_over` goes on with what runs. `logs` is the pool of log files,
+//! `disk` what all logs take together, `in_flight` the starts and stops that a close waits for.
 
 mod adopt;
 mod boot;
@@ -14,6 +14,7 @@ mod close;
 pub(crate) mod disk;
 mod gates;
 pub(crate) mod in_flight;
+mod index;
 mod key_conflict;
 mod list;
 mod logs;

@@ -1,7 +1,6 @@
 //! How much a server takes on, and how much one session of it.
 
 use super::process_map::ProcessMap;
-use crate::engine::PhaseKind;
 use crate::launch::Session;
 use crate::process::Process;
 
@@ -37,27 +36,24 @@ impl Caps {
         self.running.is_some() || self.running_per_session.is_some()
     }
 
-    /// Whether one more process may be started in this session. Looks at each process, and only at what
-    /// has a cap.
+    /// Whether one more process may be started in this session. Looks only at what has a
+    /// cap, for bytes at each process.
     pub(super) fn check(
         &self,
         processes: &ProcessMap,
         session: Option<&Session>,
     ) -> Result<(), CapReached> {
         let in_session = |process: &&Process| process.spec().session.as_ref() == session;
-        let runs = |process: &&Process| {
-            matches!(process.phase(), PhaseKind::Running | PhaseKind::Draining)
-        };
         let bytes = |process: &Process| process.disk_bytes();
         let most =
             |cap: Option<usize>, count: &dyn Fn() -> usize| cap.filter(|cap| count() >= *cap);
         let most_bytes = |cap: Option<u64>, sum: &dyn Fn() -> u64| cap.filter(|cap| sum() >= *cap);
-        let all = || processes.all().filter(runs).count() + processes.starting();
+        let all = || processes.unended().count() + processes.starting();
         if let Some(cap) = most(self.running, &all) {
             return Err(CapReached::Running(cap));
         }
         let own = || {
-            let running = processes.all().filter(in_session).filter(runs).count();
+            let running = processes.unended().filter(in_session).count();
             running + processes.starting_in(session)
         };
         if let Some(cap) = most(self.running_per_session, &own) {

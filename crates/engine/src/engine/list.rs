@@ -1,5 +1,7 @@
 //! Listing: newest first, filtered, one page at a time.
 
+use std::collections::HashSet;
+
 use super::Engine;
 use crate::launch::{Key, Name, Session};
 use crate::process::snapshot::{Phase, Snapshot};
@@ -66,8 +68,9 @@ impl Engine {
     /// At most `most` processes that were started before `before`.
     pub fn list(&self, filter: &Filter, before: Option<Id>, most: usize) -> Page {
         let processes = self.inner.processes();
-        let all = processes.before(before).map(|process| (process.clone(), process.snapshot()));
-        let mut matching = all.filter(|(process, snapshot)| filter.takes(process, snapshot));
+        let candidates = processes.candidates(filter, before);
+        let known = candidates.map(|process| (process.clone(), process.snapshot()));
+        let mut matching = known.filter(|(process, snapshot)| filter.takes(process, snapshot));
         let processes: Vec<_> = matching.by_ref().take(most).collect();
         let more = matching.next().is_some();
         let next = processes.last().filter(|_| more).map(|(process, _)| process.id());
@@ -81,20 +84,16 @@ impl Engine {
         session: Option<&Session>,
         most: usize,
     ) -> Vec<(Process, Snapshot)> {
-        let (mut listed, mut ended) = (Vec::new(), Vec::new());
+        let of_session = Filter { within: session.cloned(), ..Filter::default() };
         let processes = self.inner.processes();
-        for process in processes.before(None).filter(|process| is_within(process, session)) {
-            if listed.len() == most {
-                break;
-            }
-            // Most have ended, and most of those are not listed: copy only the ones that are.
-            let into = if process.has_ended() { &mut ended } else { &mut listed };
-            if into.len() < most {
-                into.push((process.clone(), process.snapshot()));
-            }
-        }
-        listed.extend(ended);
-        listed.truncate(most);
+        let with_snapshot = |process: &Process| (process.clone(), process.snapshot());
+        let unended = processes.unended().filter(|process| is_within(process, session));
+        let mut listed: Vec<_> = unended.take(most).map(with_snapshot).collect();
+        // One of those may end before the second look.
+        let seen: HashSet<Id> = listed.iter().map(|(process, _)| process.id()).collect();
+        let is_ended = |process: &&Process| process.has_ended() && !seen.contains(&process.id());
+        let ended = processes.candidates(&of_session, None).filter(is_ended);
+        listed.extend(ended.take(most - seen.len()).map(with_snapshot));
         listed
     }
 
@@ -116,8 +115,9 @@ impl Engine {
 
     /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
-        let processes = self.inner.processes();
-        processes.all().find(|process| process.spec().key.as_ref() == Some(key)).cloned()
+        let keyed = self.inner.processes().keyed(key)?;
+        let outcome = keyed.outcome.borrow();
+        outcome.as_ref()?.as_ref().ok().map(|started| started.process.clone())
     }
 }
 

@@ -1,12 +1,13 @@
 //! The processes by id and by client key. Plain data: the engine has the lock.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Bound;
 
 use tokio::sync::watch;
 
-use super::list::is_within;
+use super::index::{Ids, Index, end};
+use super::list::{Filter, is_within};
 use super::start::Outcome;
 use crate::engine::PhaseKind;
 use crate::journal::{FieldHashes, Fingerprint};
@@ -18,8 +19,7 @@ use crate::{Id, Process};
 pub(super) struct ProcessMap {
     processes: BTreeMap<Id, Process>,
     keys: HashMap<Key, Keyed>,
-    /// The processes that have a name.
-    names: BTreeSet<(Name, Id)>,
+    index: Index,
     /// The names of starts under way.
     starting_names: HashSet<TakenName>,
     /// How many starts are under way, by session.
@@ -67,8 +67,34 @@ impl ProcessMap {
 
     /// The processes started before the one with this id, newest first.
     pub(super) fn before(&self, id: Option<Id>) -> impl Iterator<Item = &Process> {
-        let end = id.map_or(Bound::Unbounded, Bound::Excluded);
-        self.processes.range((Bound::Unbounded, end)).rev().map(|(_, process)| process)
+        self.processes.range((Bound::Unbounded, end(id))).rev().map(|(_, process)| process)
+    }
+
+    /// Those of them that can match the filter.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        filter: &Filter,
+        before: Option<Id>,
+    ) -> Box<dyn Iterator<Item = &'a Process> + 'a> {
+        match self.index.candidates(filter, before) {
+            Some(ids) => Box::new(self.found(ids)),
+            None => Box::new(self.before(before)),
+        }
+    }
+
+    /// Those that have not ended, newest first.
+    pub(super) fn unended(&self) -> impl Iterator<Item = &Process> {
+        self.found(self.index.unended(None)).filter(|process| !process.has_ended())
+    }
+
+    fn found<'a>(&'a self, ids: Ids<'a>) -> impl Iterator<Item = &'a Process> {
+        ids.filter_map(|id| self.processes.get(&id))
+    }
+
+    /// Keeps the look at unended processes short.
+    pub(super) fn drop_ended_from_index(&mut self) {
+        let has_ended = |id| self.processes.get(&id).is_none_or(Process::has_ended);
+        self.index.drop_ended(has_ended);
     }
 
     /// A start is under way, until its process is added or [`ProcessMap::start_failed`].
@@ -105,22 +131,22 @@ impl ProcessMap {
     }
 
     fn insert(&mut self, process: Process) {
-        if let Some(name) = process.spec().name.clone() {
-            self.names.insert((name, process.id()));
+        let (id, spec) = (process.id(), process.spec());
+        self.index.insert(id, spec.name.as_ref(), spec.session.as_ref());
+        if !process.has_ended() {
+            self.index.insert_unended(id);
         }
-        self.processes.insert(process.id(), process);
+        self.processes.insert(id, process);
     }
 
     /// The newest process with this name, of this session if one is given.
     pub(super) fn named(&self, name: &Name, within: Option<&Session>) -> Option<Process> {
-        self.all_named(name).find(|process| is_within(process, within))
+        self.all_named(name).find(|process| is_within(process, within)).cloned()
     }
 
     /// Newest first.
-    fn all_named(&self, name: &Name) -> impl Iterator<Item = Process> {
-        let (first, last) = (Id::from_number(0), Id::from_number(u128::MAX));
-        let all = self.names.range((name.clone(), first)..=(name.clone(), last));
-        all.rev().filter_map(|(_, id)| self.get(*id))
+    fn all_named(&self, name: &Name) -> impl Iterator<Item = &Process> {
+        self.found(self.index.named(name, None))
     }
 
     /// Takes a name for a start, or tells which process has it; `None` if that is being started.
@@ -128,7 +154,7 @@ impl ProcessMap {
     pub(super) fn take_name(&mut self, taken: &TakenName) -> Result<(), Option<Id>> {
         let TakenName { name, within } = taken;
         let runs = |holder: &Process| holder.phase() == PhaseKind::Running;
-        let own = |holder: &Process| runs(holder) && is_within(holder, within.as_ref());
+        let own = |holder: &&Process| runs(holder) && is_within(holder, within.as_ref());
         let holder = self.all_named(name).find(own).map(|holder| holder.id());
         if holder.is_some() {
             return Err(holder);
@@ -173,9 +199,8 @@ impl ProcessMap {
     pub(super) fn take_out(&mut self, id: Id) -> Result<(Process, Option<Keyed>), ForgetError> {
         let process = self.forgettable(id)?;
         self.processes.remove(&id);
-        if let Some(name) = process.spec().name.clone() {
-            self.names.remove(&(name, id));
-        }
+        let spec = process.spec();
+        self.index.remove(id, spec.name.as_ref(), spec.session.as_ref());
         let keyed = process.spec().key.as_ref().and_then(|key| self.keys.remove(key));
         Ok((process, keyed))
     }

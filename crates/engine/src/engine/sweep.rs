@@ -56,6 +56,7 @@ impl Engine {
     }
 
     fn forget_what_is_due(&self, now: Instant) {
+        self.inner.processes().drop_ended_from_index();
         for id in self.inner.settings.retention.forget(self.candidates(now)) {
             // Ignore one that was forgotten meanwhile, or whose file cannot be removed.
             _ = self.forget(id);
