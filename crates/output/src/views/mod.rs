@@ -11,12 +11,15 @@
 //!
 //! - `source.rs`: what a view reads
 //! - `walk.rs`, `mapped_bytes.rs`: reading forward and backward
-//! - `raw.rs`, `lines.rs`, `head_tail/`, `text.rs`, `search.rs`: the views
+//! - `line_index.rs`: where lines begin
+//! - `raw.rs`, `lines.rs`, `head_tail/`, `text.rs`, `search.rs`, `screen.rs`: the views
 
 pub mod head_tail;
+pub mod line_index;
 pub mod lines;
 mod mapped_bytes;
 pub mod raw;
+pub mod screen;
 pub mod search;
 #[cfg(test)]
 mod slice;
