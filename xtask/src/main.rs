@@ -1,8 +1,9 @@
 //! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
-//! `bench [NAME…]`, `cost`, `kill-loop`, `power-loss`, `vm-tests`.
+//! `bench [NAME…]`, `cost`, `kill-loop`, `power-loss`, `vm-tests`, `dist`.
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
+mod dist;
 mod documents;
 mod kill_loop;
 mod power_loss;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
                      cli-doc | bench [NAME]… | cost [--check | --record] | \
                      kill-loop [--kills N] [--seed S] [--upgrade] | \
-                     power-loss [--kills N] [--seed S] | vm-tests [NAME]…";
+                     power-loss [--kills N] [--seed S] | vm-tests [NAME]… | dist [--out DIR] [--check]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ("power-loss-guest", []) => power_loss::run_guest().map(success),
         ("vm-tests", names) => vm_tests::run(names),
         ("vm-tests-guest", []) => vm_tests::run_guest().map(success),
+        ("dist", options) => dist::run(options),
         ("bench", names) => bench::run(names).map(success),
         _ => {
             eprintln!("{USAGE}");

@@ -52,7 +52,7 @@ const QUICK: Pace =
 /// Returns failure if anything is wrong.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let (kills, seed) = parse(arguments)?;
-    if let Some(why) = vm::unavailable() {
+    if let Some(why) = vm::unavailable(&vm::X86_64) {
         println!("not run: xtask power-loss: {why}");
         return Ok(ExitCode::SUCCESS);
     }

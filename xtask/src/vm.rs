@@ -1,10 +1,12 @@
 //! A virtual machine with a kernel of its own, to test what must not be done to this one.
 //!
 //! QEMU without KVM and without a network: it needs no rights. The kernel and busybox are Debian's; only
-//! QEMU, busybox and cpio are installed, the kernel is unpacked into the target folder. A [`Guest`] is
+//! QEMU and cpio are installed, kernel and busybox are unpacked into the target folder (`platform`). A [`Guest`] is
 //! what every boot has in memory: some programs and a script that is its first process. What it prints
 //! is read here line by line, and what must survive a boot is on a disk image.
 #![expect(clippy::disallowed_methods, reason = "it starts tools as a user does")]
+
+mod platform;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -19,15 +21,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::bench::daemon::KilledOnDrop;
 
-/// Programs, and the Debian packages that have them.
-const TOOLS: [(&str, &str); 4] = [
-    ("qemu-system-x86_64", "qemu-system-x86"),
-    ("busybox", "busybox-static"),
-    ("cpio", "cpio"),
-    ("mkfs.ext4", "e2fsprogs"),
-];
+pub(crate) use platform::{AARCH64, Platform, X86_64};
+
+/// Programs besides QEMU, and the Debian packages that have them.
+const TOOLS: [(&str, &str); 2] = [("cpio", "cpio"), ("mkfs.ext4", "e2fsprogs")];
 const TARGET: &str = "x86_64-unknown-linux-musl";
-const KERNEL: &str = "linux-image-cloud-amd64";
 /// What that kernel needs for a disk, in the order of their dependencies.
 const MODULES: [&str; 6] = [
     "virtio/virtio_ring",
@@ -45,11 +43,12 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs /tmp
-for module in /modules/*; do insmod $module; done
+for module in /modules/*; do [ ! -e $module ] || insmod $module; done
 ";
 
 /// The kernel and the files that are in memory after each boot.
 pub(crate) struct Guest {
+    platform: &'static Platform,
     kernel: PathBuf,
     initramfs: PathBuf,
 }
@@ -60,12 +59,13 @@ pub(crate) struct Machine {
     console: Receiver<(Instant, String)>,
 }
 
-/// Why there can be no virtual machine here, after an attempt to install what is missing.
-pub(crate) fn unavailable() -> Option<String> {
+/// Why there can be no such virtual machine here, after an attempt to install what is missing.
+pub(crate) fn unavailable(platform: &Platform) -> Option<String> {
     if std::env::consts::ARCH != "x86_64" {
         return Some("it is made for x86_64".into());
     }
-    let missing = || TOOLS.iter().filter(|(tool, _)| find(tool).is_none()).map(|(_, name)| *name);
+    let tools = || TOOLS.iter().chain([&platform.qemu]);
+    let missing = || tools().filter(|(tool, _)| find(tool).is_none()).map(|(_, name)| *name);
     if rustix::process::geteuid().is_root() && missing().next().is_some() {
         let script = "apt-get update -qq && apt-get install -y -qq --no-install-recommends \"$@\"";
         // Whether it worked is seen below.
@@ -75,7 +75,7 @@ pub(crate) fn unavailable() -> Option<String> {
     if !names.is_empty() {
         return Some(format!("install {} (their names on Debian)", names.join(" ")));
     }
-    let ready = static_target().and_then(|()| unpacked_kernel());
+    let ready = static_target().and_then(|()| platform.unpacked());
     ready.err().map(|error| format!("{error:#}"))
 }
 
@@ -83,42 +83,69 @@ impl Guest {
     /// With lastbyte, testchild and this program in `/bin`, and a script that runs when the usual file
     /// systems are mounted.
     pub(crate) fn new(folder: &Path, script: &str) -> Result<Self> {
-        let unpacked = unpacked_kernel()?;
-        let version = only_entry(&unpacked.join("lib/modules"))?;
+        let modules = X86_64.unpacked()?.modules;
         let root = folder.join("root");
-        for name in ["bin", "modules", "proc", "sys", "dev", "tmp", "disk"] {
-            fs::create_dir_all(root.join(name))?;
-        }
-        fs::copy(find("busybox").context("no busybox")?, root.join("bin/busybox"))?;
+        fs::create_dir_all(root.join("modules"))?;
         for (nth, module) in MODULES.iter().enumerate() {
-            let file = version.join("kernel/drivers").join(module).with_extension("ko");
+            let file = modules.join("kernel/drivers").join(module).with_extension("ko");
             fs::copy(&file, root.join(format!("modules/{nth}")))
                 .with_context(|| format!("cannot copy {}", file.display()))?;
         }
+        fs::create_dir_all(root.join("bin"))?;
         for program in static_programs()? {
             let copy = root.join("bin").join(program.file_name().context("no program")?);
             run(Command::new("strip").arg("--strip-debug").arg("-o").arg(copy).arg(&program))?;
         }
+        Self::pack(&X86_64, folder, script)
+    }
+
+    /// With these programs in `/bin`, and no disk.
+    pub(crate) fn with_programs(
+        platform: &'static Platform,
+        folder: &Path,
+        programs: &[(&str, &Path)],
+        script: &str,
+    ) -> Result<Self> {
+        let bin = folder.join("root/bin");
+        fs::create_dir_all(&bin)?;
+        for (name, file) in programs {
+            fs::copy(file, bin.join(name)).with_context(|| format!("{}", file.display()))?;
+        }
+        Self::pack(platform, folder, script)
+    }
+
+    /// Adds busybox and the script to the root in a folder, and packs it.
+    fn pack(platform: &'static Platform, folder: &Path, script: &str) -> Result<Self> {
+        let unpacked = platform.unpacked()?;
+        let root = folder.join("root");
+        for name in ["proc", "sys", "dev", "tmp", "disk"] {
+            fs::create_dir_all(root.join(name))?;
+        }
+        fs::copy(&unpacked.busybox, root.join("bin/busybox"))?;
         fs::write(root.join("init"), format!("{INIT}{script}"))?;
         fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
         let initramfs = folder.join("initramfs");
         let pack = "cd \"$0\" && find . | cpio --quiet -o -H newc >\"$1\"";
         run(Command::new("sh").args(["-c", pack]).args([&root, &initramfs]))?;
-        let name = version.file_name().unwrap_or_default().to_string_lossy();
-        Ok(Self { kernel: unpacked.join(format!("boot/vmlinuz-{name}")), initramfs })
+        Ok(Self { platform, kernel: unpacked.kernel, initramfs })
     }
 
     /// Boots it, with a disk as `/dev/vda`. The script has these variables in its environment.
     pub(crate) fn boot(&self, disk: Option<&Path>, variables: &str) -> Result<Machine> {
         let drive = |disk: &Path| format!("if=virtio,format=raw,file={}", disk.display());
-        let mut child = Command::new("qemu-system-x86_64")
+        let console = self.platform.console;
+        let mut child = Command::new(self.platform.qemu.0)
+            .args(self.platform.machine)
             .args(["-accel", "tcg", "-smp", "2", "-m", "512", "-nodefaults", "-no-reboot"])
             .args(["-display", "none", "-serial", "stdio"])
             .arg("-kernel")
             .arg(&self.kernel)
             .arg("-initrd")
             .arg(&self.initramfs)
-            .args(["-append", &format!("console=ttyS0 quiet panic=-1 no_timer_check {variables}")])
+            .args([
+                "-append",
+                &format!("console={console} quiet panic=-1 no_timer_check {variables}"),
+            ])
             .args(disk.iter().flat_map(|disk| ["-drive".to_owned(), drive(disk)]))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -186,21 +213,6 @@ fn static_programs() -> Result<Vec<PathBuf>> {
 pub(crate) fn make_disk(path: &Path, megabytes: u64) -> Result<()> {
     let size = format!("{megabytes}M");
     run(Command::new(find("mkfs.ext4").context("no mkfs.ext4")?).arg("-q").arg(path).arg(size))
-}
-
-/// Downloads the package once.
-fn unpacked_kernel() -> Result<PathBuf> {
-    let target = target_folder()?;
-    let (folder, part) = (target.join("vm-kernel"), target.join("vm-kernel.part"));
-    if !folder.exists() {
-        let script = "rm -rf \"$0\" && mkdir \"$0\" && cd \"$0\" && \
-            name=$(apt-cache depends \"$1\" | sed -n 's/.*Depends: //p' | head -n 1) && \
-            apt-get download -qq \"$name\" && dpkg-deb -x ./*.deb .";
-        run(Command::new("sh").args(["-c", script]).arg(&part).arg(KERNEL))
-            .with_context(|| format!("cannot download {KERNEL}; try apt-get update"))?;
-        fs::rename(&part, &folder)?;
-    }
-    Ok(folder)
 }
 
 fn target_folder() -> Result<PathBuf> {

@@ -8,6 +8,7 @@
 
 mod limits;
 mod oom;
+mod packages;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,10 +17,12 @@ use anyhow::{Context, Result, bail, ensure};
 use lastbyte_client::Client;
 use tokio::time::{sleep, timeout};
 
-use crate::vm::{self, Guest};
+use crate::vm::{self, Guest, Platform};
 
 /// Each is run for each user.
 const CHECKS: [&str; 3] = ["oom", "oom-at-birth", "limits"];
+/// Another check, which has machines of its own, and which takes an optimised build.
+const PACKAGES: &str = "packages";
 const USERS: [(&str, u32); 2] = [("root", 0), ("an ordinary user", 1000)];
 
 /// Begins the line that ends a check.
@@ -42,29 +45,51 @@ as /bin/xtask vm-tests-guest
 
 /// Returns failure if a check fails.
 pub(crate) fn run(names: &[String]) -> Result<ExitCode> {
-    if let Some(why) = vm::unavailable() {
-        println!("not run: xtask vm-tests: {why}");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let known = CHECKS.join(", ");
+    let known = CHECKS.into_iter().chain([PACKAGES]);
     for name in names {
-        ensure!(CHECKS.contains(&name.as_str()), "unknown check {name}; there are {known}");
+        let list = known.clone().collect::<Vec<_>>().join(", ");
+        ensure!(known.clone().any(|check| check == name), "unknown check {name}; there are {list}");
     }
-    let folder = tempfile::Builder::new().prefix("lastbyte-vm-tests-").tempdir_in("/var/tmp")?;
-    let guest = Guest::new(folder.path(), SCRIPT)?;
-    let mut code = ExitCode::SUCCESS;
     let is_asked = |check: &&str| names.is_empty() || names.iter().any(|name| name == check);
-    for check in CHECKS.into_iter().filter(is_asked) {
-        for (name, user) in USERS {
-            let begun = Instant::now();
-            let said = boot(&guest, check, user)?;
-            println!("{check} as {name}: {said}, {:.0} s", begun.elapsed().as_secs_f64());
-            if said != PASSED {
-                code = ExitCode::FAILURE;
+    let folder = tempfile::Builder::new().prefix("lastbyte-vm-tests-").tempdir_in("/var/tmp")?;
+    let mut passed = true;
+    if CHECKS.iter().any(is_asked) && is_available(&vm::X86_64) {
+        let guest = Guest::new(&folder.path().join("checks"), SCRIPT)?;
+        for check in CHECKS.into_iter().filter(is_asked) {
+            passed &= for_each_user(&guest, check)?;
+        }
+    }
+    if is_asked(&PACKAGES) {
+        for (platform, architecture) in packages::PROCESSORS {
+            if is_available(platform) {
+                let folder = folder.path().join(platform.name);
+                let guest = packages::guest(platform, architecture, &folder)?;
+                println!("{PACKAGES} on {}:", platform.name);
+                passed &= for_each_user(&guest, PACKAGES)?;
             }
         }
     }
-    Ok(code)
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is_available(platform: &Platform) -> bool {
+    let why = vm::unavailable(platform);
+    if let Some(why) = &why {
+        println!("not run: xtask vm-tests on {}: {why}", platform.name);
+    }
+    why.is_none()
+}
+
+/// Returns whether the check passed for all.
+fn for_each_user(guest: &Guest, check: &str) -> Result<bool> {
+    let mut passed = true;
+    for (name, user) in USERS {
+        let begun = Instant::now();
+        let said = boot(guest, check, user)?;
+        println!("{check} as {name}: {said}, {:.0} s", begun.elapsed().as_secs_f64());
+        passed &= said == PASSED;
+    }
+    Ok(passed)
 }
 
 fn boot(guest: &Guest, check: &str, user: u32) -> Result<String> {

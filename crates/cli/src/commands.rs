@@ -37,7 +37,7 @@ use crate::{client_error, exit_code, print, usage, wrap};
 
 /// Process server for coding agents: when lastbyte says a process has ended, you have all its output
 #[derive(Debug, Parser)]
-#[command(name = "lastbyte", version)]
+#[command(name = "lastbyte", version, long_version = env!("LASTBYTE_LONG_VERSION"))]
 struct Cli {
     #[command(subcommand)]
     command: Subcommand,

@@ -7,8 +7,8 @@ import { ProgramError } from "./errors.js";
 
 /** The packages that contain the program, by `process.platform` and `process.arch`. */
 const PACKAGES: Readonly<Record<string, string>> = {
-  "linux x64": "lastbyte-linux-x64",
-  "linux arm64": "lastbyte-linux-arm64",
+  "linux x64": "@lastbyte/linux-x64",
+  "linux arm64": "@lastbyte/linux-arm64",
 };
 
 /**
@@ -30,7 +30,7 @@ export function findProgram(
 function missing(platform: string, arch: string): string {
   const name = PACKAGES[`${platform} ${arch}`];
   return name === undefined
-    ? `lastbyte has no program for ${platform} ${arch}: it runs on Linux; connect to a server there with LASTBYTE_SERVER`
+    ? `lastbyte has no program for ${platform} ${arch}: it runs on Linux (x64 and arm64); connect to a server there with LASTBYTE_SERVER`
     : `cannot find the lastbyte program: install ${name}, put lastbyte on PATH, or set LASTBYTE_PROGRAM`;
 }
 

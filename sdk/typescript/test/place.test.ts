@@ -73,11 +73,11 @@ test("the program is found in the environment, in the package or on the path", (
   assert.equal(findProgram({ PATH: `/nowhere:${bin}` }, "linux", "riscv64"), join(bin, "lastbyte"));
   assert.throws(() => findProgram({ PATH: "/nowhere" }, "linux", "x64"), {
     name: "ProgramError",
-    message: /install lastbyte-linux-x64, put lastbyte on PATH, or set LASTBYTE_PROGRAM$/,
+    message: /install @lastbyte\/linux-x64, put lastbyte on PATH, or set LASTBYTE_PROGRAM$/,
   });
   assert.throws(
     () => findProgram({}, "darwin", "arm64"),
-    /no program for darwin arm64: it runs on Linux; connect/,
+    /no program for darwin arm64: it runs on Linux \(x64 and arm64\); connect/,
   );
 });
 

@@ -2,7 +2,7 @@
 
 use super::workspace::{Violation, Workspace};
 
-const SHARED: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
+const SHARED: [&str; 6] = ["version", "edition", "rust-version", "license", "readme", "exclude"];
 const FEWER_THAN: usize = 200;
 
 /// Versions and other shared values are only in the root manifest.

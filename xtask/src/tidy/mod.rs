@@ -11,6 +11,7 @@ mod links;
 mod manifests;
 mod size;
 mod sources;
+mod versions;
 mod workspace;
 
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 pub(crate) use size::tree_size;
 use workspace::{Violation, Workspace};
 
-const CHECKS: [fn(&Workspace) -> Vec<Violation>; 13] = [
+const CHECKS: [fn(&Workspace) -> Vec<Violation>; 14] = [
     adr::numbered_and_listed,
     dependencies::each_has_a_reason,
     dependencies::each_is_used,
@@ -32,6 +33,7 @@ const CHECKS: [fn(&Workspace) -> Vec<Violation>; 13] = [
     sources::have_no_markers,
     sources::have_short_contents,
     sources::use_unsafe_only_in_sys,
+    versions::agree,
 ];
 
 /// Prints each violation, or how many checks passed.

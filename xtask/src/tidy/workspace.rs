@@ -8,11 +8,14 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
+/// How the files end whose text is checked.
+const TEXTS: [&str; 6] = [".rs", ".toml", ".md", ".lock", "/package.json", "/package-lock.json"];
+
 /// The files of the workspace, and its crates according to cargo. Paths are relative to the root
 /// and use `/`.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
-    /// The text of each `.rs`, `.toml`, `.md` and `.lock` file.
+    /// The text of each `.rs`, `.toml`, `.md` and `.lock` file, and of those for npm.
     pub(super) texts: BTreeMap<String, String>,
     /// Every file and folder.
     pub(super) paths: BTreeSet<String>,
@@ -104,7 +107,7 @@ impl Workspace {
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             if entry.file_type()?.is_dir() {
                 self.read_folder(root, &path)?;
-            } else if [".rs", ".toml", ".md", ".lock"].iter().any(|end| path.ends_with(end)) {
+            } else if TEXTS.iter().any(|end| path.ends_with(end)) {
                 let text = std::fs::read_to_string(entry.path()).with_context(|| path.clone())?;
                 self.texts.insert(path.clone(), text);
             }

@@ -74,5 +74,6 @@ mod tty;
 mod untraceable;
 mod upgrade;
 mod usage;
+mod version;
 mod wait;
 mod write;

@@ -103,13 +103,22 @@ def usual_socket(env: Mapping[str, str]) -> str:
 
 
 def program() -> str:
-    """The program: the one in the package, where the wheel has it, else `LASTBYTE_PROGRAM`, else the one in PATH."""
-    given = os.environ.get("LASTBYTE_PROGRAM")
-    inside = Path(__file__).parent.parent / "bin" / "lastbyte"
-    found = given or (str(inside) if inside.exists() else shutil.which("lastbyte"))
+    """The program: `LASTBYTE_PROGRAM`, else the one that pip installed with this package, else the one in PATH."""
+    found = os.environ.get("LASTBYTE_PROGRAM") or _installed() or shutil.which("lastbyte")
     if not found:
         raise Unreachable("no server is running, and there is no program lastbyte in PATH to start it")
     return found
+
+
+def _installed() -> str | None:
+    """The program of the wheel: where pip noted that it put it, or where it is after `pip install --target`."""
+    from importlib.metadata import distributions  # here: it takes longer than everything else that is imported
+
+    package = Path(__file__).parents[2]
+    places = [package / "bin" / "lastbyte"]
+    for distribution in distributions(name="lastbyte", path=[str(package)]):
+        places += [Path(str(file.locate())) for file in distribution.files or [] if file.name == "lastbyte"]
+    return next((str(place) for place in places if place.is_file() and os.access(place, os.X_OK)), None)
 
 
 def start_commands() -> list[list[str]]:
