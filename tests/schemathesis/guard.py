@@ -12,11 +12,12 @@ import narrow
 
 # Requests below one process start nothing.
 BELOW = re.compile(
-    r"/v1/processes/[^/]+/(output|output/(search|times)|follow|attach|receipt|survivors|wait|stdin|signal"
+    r"/v1/processes/[^/]+/(output|output/(search|times|lines)|follow|attach|receipt|survivors|wait|stdin|signal"
     r"|stop|resize)"
 )
 OTHERS = re.compile(
-    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes|tokens)|/v1/processes/[^/]*"
+    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes|tokens|links|links/trade|tickets)"
+    r"|/v1/processes/[^/]*"
 )
 # Schemathesis probes the server with these.
 PROBES = re.compile(r"/(schemathesis-probe[^/]*)?")

@@ -5,6 +5,8 @@ import json
 
 MOMENT_MS = 300
 LONGEST = 2**64 - 1
+# The parameters of `view=screen` alone.
+OF_SCREEN = ("at", "rows", "cols", "ansi")
 
 
 def shorten(operation: str, query, body):
@@ -67,7 +69,11 @@ def agree(case, operation: str):
 
 
 def keep_what_goes_together(query):
-    lines = (query or {}).get("view") == "lines"
-    second = "last" if "first" in (query or {}) else None
-    for name in ("from", second) if lines else ("first", "last"):
-        (query or {}).pop(name, None)
+    query = query or {}
+    view = query.get("view")
+    dropped = {
+        "lines": ["from", "last" if "first" in query else None, *OF_SCREEN],
+        "screen": ["from", "first", "last"],
+    }.get(view, ["first", "last", *OF_SCREEN])
+    for name in dropped:
+        query.pop(name, None)

@@ -10,7 +10,8 @@ REASONS = [
     # Two members that contradict each other.
     r"cannot be combined",
     r"is given more than once, at least once as a secret",
-    r"need `view=lines`",
+    r"need `view=(lines|screen)`",
+    r"`once` needs `process`",
     r"`max_bytes` must be at most \d+ for this view",
     r"no condition to wait for",
     r"nothing is selected",

@@ -7,6 +7,7 @@ import schemathesis
 import schemathesis.specs.openapi.checks as checks
 
 import mend
+import narrow
 import processes
 import sense
 from guard import Guard, Blocked
@@ -19,6 +20,7 @@ def operation_id(case) -> str:
 class Trial:
     def __init__(self, daemon):
         self._url = daemon.url
+        self._daemon = daemon
         self._guard = Guard(daemon.testchild, str(daemon.workdir))
         self._processes = processes.Processes(daemon)
         # The number of answers for each operation and status.
@@ -82,8 +84,14 @@ class Trial:
             mend.agree(case, operation_id(case))
         if isinstance(case.body, dict):
             mend.each_id(case.body.get("select"), processes.WORDS, self._processes.id_of)
+            if case.body.get("link") == narrow.FRESH_LINK:
+                case.body["link"] = self._fresh_link()
         word = (case.path_parameters or {}).get("id")
         if word in processes.WORDS:
             if operation_id(case) == "followOutput":
                 word = processes.ENDED
             case.path_parameters["id"] = self._processes.id_of(word)
+
+    def _fresh_link(self) -> str:
+        _, answer = self._daemon.ask("POST", "/v1/links", {})
+        return answer["url"].split("#link=")[1]

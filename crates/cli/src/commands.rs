@@ -11,8 +11,10 @@ mod forget;
 mod generate;
 mod logs;
 mod mcp;
+mod open;
 mod ps;
 mod run;
+mod screen;
 mod search;
 mod serve;
 mod show;
@@ -52,8 +54,10 @@ enum Subcommand {
     Show(show::Args),
     Logs(logs::Args),
     Search(search::Args),
+    Screen(screen::Args),
     Wait(wait::Args),
     Attach(attach::Args),
+    Open(open::Args),
     Write(write::Args),
     Signal(signal::Args),
     Stop(stop::Args),
@@ -84,7 +88,7 @@ enum Subcommand {
 
 /// The commands that print in colours, and so take `--color` themselves. Every command takes it before
 /// its name. After `run` or `start` it could be an option of the command to run.
-const COLOURED: [&str; 5] = ["ps", "show", "stop", "events", "doctor"];
+const COLOURED: [&str; 6] = ["ps", "show", "screen", "stop", "events", "doctor"];
 
 fn program() -> Command {
     let with_color = |command: Command| {
@@ -130,8 +134,10 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Show(args) => asking(show::run(&args)),
         Subcommand::Logs(args) => asking(logs::run(&args)),
         Subcommand::Search(args) => asking(search::run(&args)),
+        Subcommand::Screen(args) => asking(screen::run(&args)),
         Subcommand::Wait(args) => asking(wait::run(&args)),
         Subcommand::Attach(args) => asking(attach::run(&args)),
+        Subcommand::Open(args) => asking(open::run(&args)),
         Subcommand::Write(args) => asking(write::run(&args)),
         Subcommand::Signal(args) => asking(signal::run(&args)),
         Subcommand::Stop(args) => asking(stop::run(&args)),

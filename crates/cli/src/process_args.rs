@@ -11,7 +11,7 @@ use crate::{autostart, format, usage};
 const SHOWN: usize = 8;
 
 /// For the help of every command that takes an id.
-const ID_HELP: &str =
+pub(crate) const ID_HELP: &str =
     "Process id or name, any unique prefix or suffix of an id, or `last` for the newest process";
 /// The length of a whole id.
 const WHOLE: usize = 36;

@@ -11,12 +11,13 @@ use crate::outage::Outage;
 use crate::request::{ApiRequest, Retry, process_path, token_path};
 use crate::subscription::Subscription;
 use crate::wire::{
-    AttachQuery, CreateTokenAnswer, CreateTokenRequest, EventsQuery, FollowQuery,
-    ForgetManyRequest, ForgetQuery, Health, ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery,
-    Process, Receipt, ResizeRequest, SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest,
-    SignalRequest, StartAnswer, StartRequest, StopManyRequest, StopProof, StopRequest, Survivor,
-    TimesAnswer, TimesQuery, TokenList, UpgradeAnswer, UpgradeRequest, View, Wait, WaitAnswer,
-    WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery,
+    AttachQuery, CreateLinkAnswer, CreateLinkRequest, CreateTokenAnswer, CreateTokenRequest,
+    EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, ListAnswer, ListQuery,
+    ManyAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest, SearchAnswer, SearchQuery,
+    SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest,
+    StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, TokenList, UpgradeAnswer,
+    UpgradeRequest, View, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
+    WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
@@ -216,6 +217,15 @@ impl Client {
     ) -> Result<CreateTokenAnswer, ClientError> {
         // Not repeated: it would be a second token.
         self.value(&ApiRequest::post(TOKENS, Retry::Unsafe).json(request)?).await
+    }
+
+    /// A link to the page, which works once.
+    pub async fn create_link(
+        &self,
+        request: &CreateLinkRequest,
+    ) -> Result<CreateLinkAnswer, ClientError> {
+        // One that nobody gets expires.
+        self.value(&ApiRequest::post("/v1/links", Retry::Safe).json(request)?).await
     }
 
     pub async fn tokens(&self) -> Result<TokenList, ClientError> {

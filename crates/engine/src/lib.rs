@@ -49,6 +49,7 @@ pub use process::clients::Connected;
 pub use process::ending::{
     Cause, Closing, End, Ending, Holder, Holders, Kept, LostWhy, Status, Timeout, Times, Usage,
 };
+pub use process::keyboard::{Keyboard, KeyboardClient, KeyboardError, KeyboardHolder};
 pub use process::log_source::LogSource;
 pub use process::snapshot::{Phase, Snapshot};
 pub use process::{LogReader, Process};

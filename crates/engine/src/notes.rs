@@ -49,9 +49,10 @@ enum Note {
     Typing,
     UncertainFrom,
     UncertainTo,
+    Secret,
 }
 
-const _: () = assert!((Note::UncertainTo as usize) < NOTES);
+const _: () = assert!((Note::Secret as usize) < NOTES);
 
 /// The notes of a process; `None` without a keeper.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +72,15 @@ pub(crate) struct NotedStop {
     pub(crate) reason: Reason,
     /// With the grace that is left.
     pub(crate) policy: StopPolicy,
+}
+
+/// Secret input that was under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotedSecret {
+    /// What is not written may be secret.
+    pub(crate) has_input: bool,
+    /// The terminal was told not to show what is typed.
+    pub(crate) is_hidden: bool,
 }
 
 /// The number of the first reason that is a limit.
@@ -269,6 +279,15 @@ impl Notes {
     /// The offset of what was about to be typed when the program of these notes died.
     pub(crate) fn typing(&self) -> Option<u64> {
         self.get(Note::Typing).checked_sub(1)
+    }
+
+    pub(crate) fn note_secret(&self, NotedSecret { has_input, is_hidden }: NotedSecret) {
+        self.set(Note::Secret, u64::from(has_input) | u64::from(is_hidden) << 1);
+    }
+
+    pub(crate) fn secret(&self) -> NotedSecret {
+        let noted = self.get(Note::Secret);
+        NotedSecret { has_input: noted & 1 != 0, is_hidden: noted & 2 != 0 }
     }
 
     /// Nobody knows whether a terminal got this input, nor what lies between it and such input before.

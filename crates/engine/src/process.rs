@@ -3,19 +3,22 @@
 //! `end_of_input` types the end of input again where it was missed,
 //! `snapshot` is what it is at one instant, `ending` how it ended, `readers` keeps the logs open
 //! that were read last, `log_source` is a log at one snapshot, for the views, `clients` are those
-//! connected to it.
+//! connected to it, `terminal_size` is what its terminal has.
 
 pub(crate) mod clients;
 mod end_of_input;
 pub(crate) mod ending;
+pub(crate) mod keyboard;
 pub(crate) mod log_source;
 mod readers;
 pub(crate) mod snapshot;
+pub(crate) mod terminal_size;
 
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Extent, Horizon, Piece, ReadError, Reader, Run, Stamp, Stamped};
@@ -36,10 +39,12 @@ use crate::owner::owner_end::{
 };
 use crate::process::clients::{Clients, Connected};
 use crate::process::ending::Ending;
+use crate::process::keyboard::{Holder, KeyboardClient};
 
 use crate::engine::in_flight::InFlight;
 use crate::owner::stdin::{StdinGate, StdinState, Then, Write, WriteError, Written};
 use crate::process::snapshot::Snapshot;
+use crate::process::terminal_size::TerminalSize;
 use crate::stop::{Escalation, StopPolicy, StopProof, Verb, stop};
 use crate::tree::{InputState, PortState, Survivor, Tree};
 
@@ -68,8 +73,13 @@ pub(crate) struct Shared {
     pub(crate) holds: Option<Holds>,
     /// Holds everything back until somebody takes it.
     pub(crate) first_hold: Mutex<Option<Hold>>,
+    /// Made when it is first asked for.
+    pub(crate) keyboard: OnceLock<Holder>,
+    /// How many have had it.
+    pub(crate) keyboards: AtomicU64,
     pub(crate) recorded: Arc<Recorded>,
     pub(crate) age_from: AgeFrom,
+    pub(crate) terminal: TerminalSize,
 }
 
 impl Process {
@@ -255,7 +265,7 @@ impl Process {
     /// written again: that is answered alike after the exit. Refused at once when the queue has no
     /// room for what is new.
     pub async fn write(&self, bytes: Vec<u8>, offset: Option<u64>) -> Result<Written, WriteError> {
-        self.write_then(bytes, offset, Then::KeepOpen).await
+        self.write_by(None, bytes, offset, Then::KeepOpen).await
     }
 
     /// As [`Process::write`], and closes standard input behind the bytes.
@@ -264,18 +274,42 @@ impl Process {
         bytes: Vec<u8>,
         offset: Option<u64>,
     ) -> Result<Written, WriteError> {
+        self.close_by(None, bytes, offset).await
+    }
+
+    async fn close_by(
+        &self,
+        by: Option<KeyboardClient>,
+        bytes: Vec<u8>,
+        offset: Option<u64>,
+    ) -> Result<Written, WriteError> {
         let may_miss_end = self.may_miss_end().await;
-        let written = self.write_then(bytes, offset, Then::Close).await?;
+        let written = self.write_by(by, bytes, offset, Then::Close).await?;
         if may_miss_end {
             self.see_that_input_ends();
         }
         Ok(written)
     }
 
+    /// The size of its terminal, if it has or had one. After a restart, the one it was launched with.
+    pub fn terminal_size(&self) -> Option<WindowSize> {
+        self.shared.terminal.get()
+    }
+
     /// Changes the size of its terminal; the foreground group gets SIGWINCH.
     pub async fn resize(&self, size: WindowSize) -> Result<(), ResizeError> {
+        self.resize_by(None, size).await
+    }
+
+    async fn resize_by(
+        &self,
+        by: Option<KeyboardClient>,
+        size: WindowSize,
+    ) -> Result<(), ResizeError> {
+        self.may_write(by).map_err(|_| ResizeError::KeyboardTaken)?;
         let resized = self.ask(|reply| Command::Resize { size, reply }).await;
-        resized.unwrap_or(Err(ResizeError::Exited))
+        let resized = resized.unwrap_or(Err(ResizeError::Exited));
+        resized.inspect(|()| self.shared.terminal.set(size))
     }
 
     /// For a program that is about to end: if the output of an ended process is held open, leaves a
@@ -312,15 +346,24 @@ impl Process {
         self.shared.tree.needs_input(input).await
     }
 
-    async fn write_then(
+    /// By this holder of the keyboard, or by another client.
+    async fn write_by(
         &self,
+        by: Option<KeyboardClient>,
         bytes: Vec<u8>,
         offset: Option<u64>,
         then: Then,
     ) -> Result<Written, WriteError> {
         let gate = self.shared.stdin.as_ref().ok_or(WriteError::NotOpen)?;
         let len = bytes.len();
-        let write = |reply| Command::Write(Box::new(Write { bytes, offset, then, reply }));
+        let secret = match self.may_write(by) {
+            Ok(secret) => secret,
+            // Asks how much was accepted.
+            Err(_) if len == 0 && then == Then::KeepOpen => false,
+            // Also a client without the keyboard hears that an earlier write was accepted.
+            Err(error) => return gate.answer_late(offset, len, then).map_err(|_| error),
+        };
+        let write = |reply| Command::Write(Box::new(Write { bytes, offset, then, secret, reply }));
         match self.ask(write).await {
             // Whoever did not hear that a write was accepted hears it now.
             None | Some(Err(WriteError::Exited)) => gate.answer_late(offset, len, then),

@@ -15,7 +15,9 @@ use tokio::time::timeout;
 
 use crate::doors::websocket::Messages;
 use crate::listen::body::collect;
-use crate::listen::{ClientOf, CreatedTokens, Grant, Scope, Traffic};
+use crate::listen::{ClientOf, CreatedTokens, Grant, Pages, Scope, Traffic};
+use crate::verbs::lines::LineIndexes;
+use crate::verbs::read::Checkpoints;
 use crate::{Answers, Limits, Sandboxing, to_wire};
 
 const KIB: usize = 1024;
@@ -67,17 +69,24 @@ pub struct App {
     pub answers: Arc<Answers>,
     waits: Arc<Semaphore>,
     long_reads: Arc<Semaphore>,
+    pub(crate) screens: Checkpoints,
     /// Memory for request bodies that are being received, in KiB.
     bodies: Arc<Semaphore>,
     /// Memory for messages of attached clients.
     pub(crate) messages: Messages,
+    /// Where the lines of logs begin.
+    pub(crate) line_indexes: Arc<LineIndexes>,
     shutdown: Arc<Notify>,
     /// What the client of a request may see and do.
     pub(crate) scope: Scope,
+    /// For how long, and whether it is a page.
+    pub(crate) grant: Grant,
     /// The processes that it is connected to.
     pub(crate) client_of: ClientOf,
     /// `None` for a server whose tokens cannot be managed.
     pub(crate) tokens: Option<Arc<CreatedTokens>>,
+    /// Links, and the pages that have come by them.
+    pub(crate) pages: Arc<Pages>,
 }
 
 impl App {
@@ -92,12 +101,16 @@ impl App {
             answers: Arc::default(),
             waits: Arc::new(Semaphore::new(limits.waits)),
             long_reads: Arc::new(Semaphore::new(limits.long_reads)),
+            screens: Checkpoints::default(),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes / KIB)),
             messages: Messages::new(&limits),
+            line_indexes: Arc::default(),
             shutdown: Arc::new(Notify::new()),
             scope: Scope::All,
+            grant: Grant::all(),
             client_of: ClientOf::default(),
             tokens: None,
+            pages: Arc::new(Pages::in_memory()),
         }
     }
 
@@ -117,11 +130,20 @@ impl App {
         Self { tokens: Some(tokens), ..self }
     }
 
+    /// With the links and pages of the server that its requests come through.
+    pub fn with_pages(self, pages: Arc<Pages>) -> Self {
+        Self { pages, ..self }
+    }
+
     /// As the client of a request with these extensions sees it; `None` if it was not admitted.
     pub(crate) fn seen_by(&self, extensions: &Extensions) -> Option<Self> {
-        let scope = extensions.get::<Grant>()?.scope.clone();
+        let grant = extensions.get::<Grant>()?.clone();
         let client_of = extensions.get::<ClientOf>().cloned().unwrap_or_default();
-        Some(Self { client_of, ..self.within(scope) })
+        Some(Self { client_of, ..self.within(grant.scope.clone()) }.granted(grant))
+    }
+
+    fn granted(self, grant: Grant) -> Self {
+        Self { grant, ..self }
     }
 
     /// As a client with this scope sees it.
@@ -146,6 +168,7 @@ impl App {
     /// Whether the client may see this process.
     pub(crate) fn reaches(&self, process: &Process) -> bool {
         self.session().is_none_or(|own| process.spec().session.as_ref() == Some(own))
+            && self.scope.only().is_none_or(|own| process.id() == own)
     }
 
     /// Counts a request as waiting for as long as the permit lives.

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_engine::{
     Cause, Closing, Delivery, End, Ending, EnforcedBy, Enforcement, Event, EventKind, Holders,
-    JournalState, Kept, Limits, Network, OnDisconnect, OnTimeout, Phase, PhaseKind, Process,
-    Program, Reach, Resource, Resources, Retention, Sandbox, Snapshot, Spec, StartError,
+    JournalState, Kept, KeyboardHolder, Limits, Network, OnDisconnect, OnTimeout, Phase, PhaseKind,
+    Process, Program, Reach, Resource, Resources, Retention, Sandbox, Snapshot, Spec, StartError,
     StartupFiles, Status, StopPolicy, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
     Workspace,
 };
@@ -41,6 +41,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         started_unix_ns: unix_ns(spec.started),
         timed_out_at_unix_ns: snapshot.timed_out_at.map(unix_ns),
         phase: phase(&snapshot.phase),
+        keyboard: process.keyboard().map(keyboard),
         stdin_uncertain: uncertain_input(process),
         total: snapshot.extent.len,
         dropped: dropped(&snapshot.extent.dropped),
@@ -49,6 +50,11 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
         ending: snapshot.ending().map(|known| ending(known, process)),
         recorded: process.is_recorded(),
     }
+}
+
+pub fn keyboard(holder: KeyboardHolder) -> wire::Keyboard {
+    let KeyboardHolder { name, since, secret, .. } = holder;
+    wire::Keyboard { holder: name, since_unix_ns: unix_ns(since), secret }
 }
 
 fn uncertain_input(process: &Process) -> Option<wire::Range> {

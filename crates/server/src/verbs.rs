@@ -4,6 +4,8 @@
 pub mod control;
 pub mod events;
 pub mod follow;
+pub mod lines;
+pub mod links;
 pub mod list;
 pub(crate) mod long_read;
 pub mod read;

@@ -2,10 +2,14 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr, tcsetwinsize,
+};
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,12 @@ pub fn resize(ours: impl AsFd, size: WindowSize) -> Result<(), Errno> {
     tcsetwinsize(ours, size)
 }
 
+/// The size it has now.
+pub fn size(ours: impl AsFd) -> Result<WindowSize, Errno> {
+    let Winsize { ws_row: rows, ws_col: cols, .. } = tcgetwinsize(ours)?;
+    Ok(WindowSize { rows, cols })
+}
+
 /// The byte that means end of file when typed on this terminal; usually 4.
 pub fn end_of_file(terminal: impl AsFd) -> Result<u8, Errno> {
     Ok(tcgetattr(terminal)?.special_codes[SpecialCodeIndex::VEOF])
@@ -57,6 +67,32 @@ pub fn typing(terminal: impl AsFd) -> Result<Typing, Errno> {
         (true, true) => Typing::Lines,
         (true, false) => Typing::HiddenLines,
     })
+}
+
+/// Stops the terminal from showing what is typed. Says whether it did.
+pub fn hide_typing(ours: impl AsFd) -> Result<bool, Errno> {
+    let mut modes = tcgetattr(&ours)?;
+    if !modes.local_modes.contains(LocalModes::ECHO) {
+        return Ok(false);
+    }
+    modes.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(ours, OptionalActions::Now, &modes)?;
+    Ok(true)
+}
+
+/// Lets the terminal show what is typed.
+pub fn show_typing(ours: impl AsFd) -> Result<(), Errno> {
+    let mut modes = tcgetattr(&ours)?;
+    modes.local_modes.insert(LocalModes::ECHO);
+    tcsetattr(ours, OptionalActions::Now, &modes)
+}
+
+/// Whether everything that was typed has arrived at the terminal and was read. What is written to our
+/// end arrives later; only a poll that finds nothing to read waits for it (`n_tty_poll`).
+pub fn is_all_read(terminal: impl AsFd) -> Result<bool, Errno> {
+    let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
+    let ready = crate::pipe::retry(|| poll(&mut polled, Some(&Timespec::default())))?;
+    Ok(ready == 0)
 }
 
 /// The group that may read this terminal, if it has one that we can see.

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Error, Range};
+use crate::{Ending, Error, Keyboard, Range};
 
 /// Where the output starts, and when it stops.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -19,10 +19,12 @@ pub struct AttachQuery {
     /// No other client writes: input continues at offset `accepted`, and bytes that an earlier
     /// connection sent are not written twice.
     pub only_writer: Option<bool>,
+    /// A ticket instead of a token, for browsers.
+    pub ticket: Option<String>,
 }
 
 /// A message of the client other than input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AttachRequest {
     /// Resize the terminal.
@@ -34,6 +36,22 @@ pub enum AttachRequest {
     },
     /// Close standard input.
     CloseStdin,
+    /// Take the keyboard: nobody else can write until it is given back, or this client has gone.
+    TakeKeyboard {
+        /// Who has it, for the others; at most 64 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// Give the keyboard back. If it was handed over by a link, the person is done, and the connection
+    /// ends.
+    GiveBackKeyboard,
+    /// Type a secret: while this is on, what is typed is not shown, and not kept. Needs the keyboard.
+    SecretInput { on: bool },
+}
+
+impl AttachRequest {
+    /// The longest name of a holder, in bytes.
+    pub const LONGEST_NAME: usize = 64;
 }
 
 /// A message of the server other than output.
@@ -51,6 +69,13 @@ pub enum AttachNotice {
     Dropped { range: Range },
     /// The output is complete.
     Ending { ending: Box<Ending> },
+    /// Who has the keyboard from now on. Absent if every client may write.
+    Keyboard {
+        /// It is this client.
+        yours: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keyboard: Option<Keyboard>,
+    },
     /// A message of the client was refused.
     Refused { error: Error },
 }

@@ -81,6 +81,8 @@ codes! {
     ReadOnlyToken = "read_only_token": 403, 125;
     /// The token is for one session, and the request is about another one or the whole server.
     SessionToken = "session_token": 403, 125;
+    /// The token is of a page, and the request is about another process or administers the server.
+    PageToken = "page_token": 403, 125;
     /// There is no token with this id.
     TokenNotFound = "token_not_found": 404, 125;
     /// There is no process with this id or name.
@@ -111,10 +113,16 @@ codes! {
     StdinFull = "stdin_full": 429, 125;
     /// Too many requests with a wrong token came from this address.
     TooManyFailedTokens = "too_many_failed_tokens": 429, 125;
+    /// Another client has the keyboard of the process.
+    KeyboardTaken = "keyboard_taken": 409, 125;
+    /// The client does not have the keyboard of the process.
+    KeyboardNotYours = "keyboard_not_yours": 409, 125;
     /// The process has no terminal.
     NoTerminal = "no_terminal": 409, 125;
     /// The program cannot replace that of the server, or the server has no keeper to replace it.
     UpgradeRefused = "upgrade_refused": 409, 125;
+    /// The link was used, has expired or never existed.
+    LinkGone = "link_gone": 410, 125;
     /// The body is larger than the limit.
     BodyTooLarge = "body_too_large": 413, 125;
     /// The requested range starts past the end of the output.

@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod follow;
 mod limits;
+mod links;
 mod list;
 pub mod mcp;
 mod object;
@@ -36,10 +37,12 @@ pub use error::{Error, ErrorBody, ErrorCode};
 pub use events::{Event, EventKind, EventsQuery, Gap};
 pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events};
 pub use limits::{Cpus, LimitEnforcement, LimitKind, Limits, LimitsEnforced};
+pub use links::*;
 pub use list::{ListAnswer, ListQuery};
 pub use openapi::{OPENAPI, openapi};
-pub use output::{Content, Fold, Line, Output, OutputQuery, Range, Stream, TextLine, View, head};
-pub use process::{Phase, Process, Streams};
+pub use output::lines::{LinesAnswer, LinesQuery};
+pub use output::*;
+pub use process::{Keyboard, Phase, Process, Streams};
 pub use receipt::{Enforcement, OutputHash, ProcessLimits, Receipt};
 pub use sandbox::Sandbox;
 pub use schema::schema;
@@ -59,4 +62,4 @@ pub use verbs::{
     ResizeRequest, Retention, Root, SignalAnswer, SignalRequest, StopProof, StopRequest, Survivor,
     UpgradeAnswer, UpgradeRequest, WriteAnswer, WriteQuery,
 };
-pub use wait::{InputKind, InputUnknown, Met, Wait, WaitAnswer};
+pub use wait::{HandOverEnd, InputKind, InputUnknown, Met, Wait, WaitAnswer};

@@ -10,19 +10,22 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::ErrorCode::{
-    AmbiguousId, BadCwd, CapReached, Failed, InvalidPattern, KeyConflict, LimitAboveCap,
-    LimitUnavailable, NameTaken, NoTerminal, NotEnded, OutputHeld, ProcessExited, ProcessNotFound,
-    ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable, StdinFull,
-    StdinGap, StdinNotOpen, TokenNotFound, TooManyWaits, UpgradeRefused,
+    AmbiguousId, BadCwd, CapReached, Failed, InvalidPattern, KeyConflict, KeyboardTaken,
+    LimitAboveCap, LimitUnavailable, LinkGone, NameTaken, NoTerminal, NotEnded, OutputHeld,
+    ProcessExited, ProcessNotFound, ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable,
+    SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TokenNotFound, TooManyWaits,
+    UpgradeRefused,
 };
 use crate::schema::completed;
 use crate::{
-    AttachQuery, CreateTokenAnswer, CreateTokenRequest, ErrorBody, EventsQuery, FollowQuery,
-    ForgetManyRequest, ForgetQuery, Health, ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery,
-    Process, Receipt, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
-    SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest, StopProof,
-    StopRequest, Survivor, TimesAnswer, TimesQuery, TokenList, UpgradeAnswer, UpgradeRequest, Wait,
-    WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery, head,
+    AttachQuery, CreateLinkAnswer, CreateLinkRequest, CreateTokenAnswer, CreateTokenRequest,
+    ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, LinesAnswer,
+    LinesQuery, ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, Receipt,
+    ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest,
+    StartAnswer, StartRequest, StopManyRequest, StopProof, StopRequest, Survivor, TicketAnswer,
+    TimesAnswer, TimesQuery, TokenList, TradeLinkAnswer, TradeLinkRequest, UpgradeAnswer,
+    UpgradeRequest, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery,
+    head,
 };
 use operation::{Field, Operation};
 
@@ -84,6 +87,18 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .token_id()
             .empty(204)
             .refused(&[TokenNotFound, Failed]),
+        post("/v1/links", "createLink", "Create a link that opens the page in a browser, once")
+            .optional_body::<CreateLinkRequest>()
+            .json::<CreateLinkAnswer>(201)
+            .refused(&[ProcessNotFound, AmbiguousId, Failed]),
+        post("/v1/links/trade", "tradeLink", "Trade a link for a token, once")
+            .body::<TradeLinkRequest>()
+            .json::<TradeLinkAnswer>(200)
+            .refused(&[LinkGone, Failed])
+            .for_anybody(),
+        post("/v1/tickets", "createTicket", "Create a ticket that opens one WebSocket")
+            .json::<TicketAnswer>(201)
+            .refused(&[Failed]),
         get("/v1/processes", "listProcesses", "List processes, newest first")
             .query::<ListQuery>()
             .json::<ListAnswer>(200),
@@ -138,7 +153,7 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .query::<WriteQuery>()
             .bytes()
             .json::<WriteAnswer>(200)
-            .refused(&[ProcessExited, StdinNotOpen, StdinGap, StdinFull]),
+            .refused(&[ProcessExited, StdinNotOpen, StdinGap, StdinFull, KeyboardTaken]),
         post("/v1/processes/{id}/signal", "signalProcess", "Send a signal to its process group")
             .body::<SignalRequest>()
             .json::<SignalAnswer>(200)
@@ -149,7 +164,7 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
         post("/v1/processes/{id}/resize", "resizeTerminal", "Change the size of its terminal")
             .body::<ResizeRequest>()
             .empty(204)
-            .refused(&[NoTerminal, ProcessExited, Failed]),
+            .refused(&[NoTerminal, ProcessExited, KeyboardTaken, Failed]),
         get(
             "/v1/processes/{id}/output",
             "readOutput",
@@ -168,6 +183,10 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .query::<SearchQuery>()
             .json::<SearchAnswer>(200)
             .refused(&[InvalidPattern, TooManyWaits, Failed]),
+        get("/v1/processes/{id}/output/lines", "findLines", "Where lines of its output begin")
+            .query::<LinesQuery>()
+            .json::<LinesAnswer>(200)
+            .refused(&[TooManyWaits, Failed]),
         get("/v1/processes/{id}/output/times", "tellTimes", "When its output was written")
             .query::<TimesQuery>()
             .json::<TimesAnswer>(200)

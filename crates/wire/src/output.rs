@@ -1,5 +1,7 @@
 //! `GET /v1/processes/{id}/output`: a view of the log at one instant.
 
+pub(crate) mod lines;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,21 @@ pub struct OutputQuery {
     pub first: Option<u64>,
     /// For `lines`: how many lines to show from the end. The default is 100.
     pub last: Option<u64>,
+    /// For `screen`: the offset of the log to show the screen at. The default is the end.
+    pub at: Option<u64>,
+    /// For `screen`: the height of the terminal. The default is the one of the process's terminal, else 24.
+    #[schemars(range(min = 1, max = 500))]
+    pub rows: Option<u16>,
+    /// For `screen`: the width of the terminal. The default is the one of the process's terminal, else 80.
+    #[schemars(range(min = 1, max = 500))]
+    pub cols: Option<u16>,
+    /// For `screen`: add the colours, and what brings another terminal to the same state.
+    pub ansi: Option<bool>,
+}
+
+impl OutputQuery {
+    /// The largest number of `rows` or `cols`.
+    pub const MOST_ROWS_OR_COLS: u16 = 500;
 }
 
 /// A rendering of the log.
@@ -39,6 +56,8 @@ pub enum View {
     /// The start and the end, and the range left out between them.
     HeadTail,
     Lines,
+    /// What a terminal shows that has read the log.
+    Screen,
 }
 
 /// One of two split streams.
@@ -92,6 +111,40 @@ pub enum Content {
     Lines {
         lines: Vec<Line>,
     },
+    /// `from` is where the terminal was switched on: past 0 if the log is long or was dropped, and then modes that were
+    /// set earlier are not known. `next` is the offset that it is shown at.
+    Screen {
+        screen: Screen,
+    },
+}
+
+/// What a terminal shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Screen {
+    pub rows: u16,
+    pub cols: u16,
+    /// The text of each row, without the spaces at its end.
+    pub lines: Vec<String>,
+    /// Absent while it is hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<ScreenCursor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether the program has switched to the other screen, as editors do.
+    pub alternate: bool,
+    /// With `ansi`: the rows with colours and other attributes as escape sequences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ansi_lines: Option<Vec<String>>,
+    /// With `ansi`: what brings another terminal of this size to the same text, cursor and modes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ansi_state: Option<String>,
+}
+
+/// Where the cursor is. The first row and column are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScreenCursor {
+    pub row: u16,
+    pub col: u16,
 }
 
 /// A line as text, and how often it was repeated.

@@ -43,6 +43,9 @@ pub struct Process {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out_at_unix_ns: Option<u64>,
     pub phase: Phase,
+    /// Who has its keyboard: nobody else can write then. Absent while every client may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keyboard: Option<Keyboard>,
     /// Input that may not have arrived at its terminal, and is not typed again: the server was killed
     /// while it typed it. Bytes past the accepted ones stand for the end of file. Absent if all arrived,
     /// and once the server has been started again after the process had ended.
@@ -64,6 +67,16 @@ pub struct Process {
     /// directory is gone, it is lost when the server is killed. Absent if the server keeps no journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<bool>,
+}
+
+/// Who has the keyboard of a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Keyboard {
+    /// What the client calls itself.
+    pub holder: String,
+    pub since_unix_ns: u64,
+    /// What it types is a secret: not shown, and not kept.
+    pub secret: bool,
 }
 
 /// The state of a process.

@@ -13,8 +13,9 @@ pub fn schema() -> Value {
         StartRequest StartAnswer WaitAnswer ListQuery ListAnswer OutputQuery WriteQuery
         WriteAnswer SignalRequest SignalAnswer StopRequest StopProof Survivor ResizeRequest
         ForgetQuery EventsQuery Event FollowQuery FollowOutput FollowDropped SearchQuery
-        SearchAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice UpgradeRequest UpgradeAnswer
+        SearchAnswer LinesQuery LinesAnswer TimesQuery TimesAnswer AttachQuery AttachRequest AttachNotice UpgradeRequest UpgradeAnswer
         StopManyRequest SignalManyRequest ForgetManyRequest ManyAnswer WaitManyRequest WaitManyAnswer
+        CreateLinkRequest CreateLinkAnswer TradeLinkRequest TradeLinkAnswer TicketAnswer
         Receipt Root Health ErrorBody
     }
     completed(json!({

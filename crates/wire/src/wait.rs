@@ -34,6 +34,10 @@ pub struct Wait {
     /// pipe that is the command's standard input, nothing beside it runs, and no output comes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_input: Option<bool>,
+    /// No hand-over of its keyboard to a person is open: the person is done or has left, or the link has
+    /// expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<bool>,
     /// It wrote nothing for this long, counted from the request or the last byte after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
@@ -67,6 +71,11 @@ pub enum Met {
         /// It asks for a password: what is typed is not shown, and is a line.
         secret: bool,
     },
+    HandOver {
+        /// How the last hand-over ended; absent if there was none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        how: Option<HandOverEnd>,
+    },
     Silence,
     Timeout {
         /// Only if `needs_input` was waited for: this process may have been waiting for input, but the
@@ -74,6 +83,18 @@ pub enum Met {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_unknown: Option<InputUnknown>,
     },
+}
+
+/// How a hand-over of a keyboard to a person ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HandOverEnd {
+    /// The person gave the keyboard back.
+    Done,
+    /// The person left without giving it back.
+    Left,
+    /// Nobody used the link in time.
+    Expired,
 }
 
 /// Where a process reads its input from.

@@ -20,7 +20,11 @@ NOT_MODELLED = {
         "CreateTokenAnswer", "CreateTokenRequest", "TokenInfo", "TokenList", "TokenScope",
         "UpgradeAnswer", "UpgradeRequest",
     },
+    "links are opened by the command line, and used by the page": {
+        "CreateLinkAnswer", "CreateLinkRequest", "TicketAnswer", "TradeLinkAnswer", "TradeLinkRequest",
+    },
     "times of output come with follow(times=True)": {"Stamp", "TimesAnswer"},
+    "where lines begin is for viewers of logs": {"LinesAnswer"},
     "requests that methods build from their arguments": {
         "ForgetManyRequest", "ResizeRequest", "Selection", "SignalManyRequest", "SignalRequest", "StartRequest",
         "Stdin", "StopManyRequest", "StopRequest", "Wait", "WaitManyRequest",
@@ -33,9 +37,10 @@ NOT_MODELLED = {
 # Operations that the package does not offer.
 NOT_OFFERED = {
     ("get", "/metrics"), ("get", "/openapi.json"), ("get", "/v1"), ("get", "/v1/processes/{id}/attach"),
-    ("get", "/v1/processes/{id}/output/times"), ("post", "/v1/forget"), ("post", "/v1/shutdown"),
+    ("get", "/v1/processes/{id}/output/lines"), ("get", "/v1/processes/{id}/output/times"), ("post", "/v1/forget"), ("post", "/v1/shutdown"),
     ("post", "/v1/signal"), ("post", "/v1/stop"), ("get", "/v1/tokens"), ("post", "/v1/tokens"),
-    ("delete", "/v1/tokens/{token}"), ("post", "/v1/upgrade"), ("post", "/v1/processes/{id}/resize"),
+    ("delete", "/v1/tokens/{token}"), ("post", "/v1/links"), ("post", "/v1/links/trade"), ("post", "/v1/tickets"),
+    ("post", "/v1/upgrade"), ("post", "/v1/processes/{id}/resize"),
 }  # fmt: skip
 OFFERED_WITHOUT_PARAMETERS = {
     ("get", "/healthz"), ("post", "/v1/processes"), ("get", "/v1/processes/{id}"), ("post", "/v1/wait"),

@@ -269,6 +269,9 @@ class Handles(unittest.TestCase):
         self.assertEqual((match.line.text, match.before[0].text), ("two", "one"))
         output = process.read("lines", last=2)
         self.assertEqual(len(output.content.lines or ()), 2)
+        screen = process.screen(rows=3, ansi=True)
+        self.assertEqual((screen.rows, screen.lines), (3, ["two", "red", ""]))
+        self.assertIn("\033[31mred", (screen.ansi_lines or [])[1])
 
     def test_a_terminal_is_one_stream(self) -> None:
         done = run("test -t 1 && echo yes", shell=True, stdout=PIPE, tty=(24, 80))

@@ -66,6 +66,10 @@ export type Content =
   | {
       lines: Line[];
       view: "lines";
+    }
+  | {
+      screen: Screen;
+      view: "screen";
     };
 
 /** A number of processors, to a thousandth. */
@@ -199,6 +203,7 @@ export type ErrorCode =
   | "cross_site"
   | "read_only_token"
   | "session_token"
+  | "page_token"
   | "token_not_found"
   | "process_not_found"
   | "route_not_found"
@@ -214,8 +219,11 @@ export type ErrorCode =
   | "stdin_gap"
   | "stdin_full"
   | "too_many_failed_tokens"
+  | "keyboard_taken"
+  | "keyboard_not_yours"
   | "no_terminal"
   | "upgrade_refused"
+  | "link_gone"
   | "body_too_large"
   | "range_not_satisfiable"
   | "unknown_host"
@@ -463,6 +471,46 @@ export interface Line {
   text: string;
 }
 
+/**
+ * Where lines begin, with the state of the process at the same instant. Late output is included. A dropped
+ * range is one line: how many lines it had is not known.
+ */
+export interface LinesAnswer {
+  /**
+   * The offset up to which they were counted. If it is less than `total`, ask again: each request counts
+   * up to 256 MiB more.
+   */
+  counted: number;
+  /** The ranges of the log that were dropped. */
+  dropped: Range[];
+  /** The offset at which the last of them ends; absent if none is shown. */
+  end?: number;
+  /** How many lines come before the first one shown; absent if none is shown. */
+  first?: number;
+  /** How many lines were counted so far. */
+  lines: number;
+  /** Whether more output can come. */
+  log_open: boolean;
+  /** The offset at which each line begins. */
+  offsets: number[];
+  phase: Phase;
+  /** The length of the log in bytes, including late output. */
+  total: number;
+}
+
+/** Which lines. */
+export interface LinesQuery {
+  /** How many lines to show. The default is 1. */
+  count?: number;
+  /**
+   * Start with the line that this many lines come before. The default is 0. A negative number counts
+   * from the end: -1 is the last of the lines that were counted.
+   */
+  line?: number;
+  /** Start with the line that has the byte at this offset of the log, instead. */
+  offset?: number;
+}
+
 /** A page of processes. */
 export interface ListAnswer {
   /** `before` of the next page; absent on the last page. */
@@ -515,6 +563,11 @@ export type Met =
       met: "exit";
     }
   | {
+      met: "hand_over";
+      /** How the last hand-over ended; absent if there was none. */
+      how?: HandOverEnd;
+    }
+  | {
       /** This process waits for input. */
       met: "needs_input";
       pid: number;
@@ -544,6 +597,63 @@ export type Met =
       /** If `needs_input` was waited for: this process may have been waiting, but the server may not look at it. */
       input_unknown?: InputUnknown;
     };
+
+/** Who has the keyboard of a process. */
+export interface Keyboard {
+  /** What the client calls itself. */
+  holder: string;
+  /** What it types is a secret: not shown, and not kept. */
+  secret: boolean;
+  since_unix_ns: number;
+}
+
+/** How a hand-over of a keyboard to a person ended. */
+export type HandOverEnd = "done" | "left" | "expired";
+
+/** `POST /v1/links`. Without `process` the page sees what the client sees. */
+export interface CreateLinkRequest {
+  /** The link expires after this time, at most a day. The default is 5 minutes. */
+  expires_in_ms?: number;
+  /**
+   * Hand the keyboard of the process to a person: access ends when the person is done, or has left.
+   * Needs `process`.
+   */
+  once?: boolean;
+  /** Let the page reach only this process. */
+  process?: string;
+}
+
+/** A new link: the only answer with its secret. */
+export interface CreateLinkAnswer {
+  expires_unix_ns: number;
+  /** To open in a browser. It works once. */
+  url: string;
+}
+
+/** `POST /v1/links/trade`. */
+export interface TradeLinkRequest {
+  /** What follows `#link=` in the URL. */
+  link: string;
+}
+
+/** What the page may use from now on. */
+export interface TradeLinkAnswer {
+  /** The keyboard of the process is handed to the person at this page. */
+  hand_over: boolean;
+  /** The only process that it reaches; absent if it is not bound to one. */
+  process?: string;
+  /** It may only read. */
+  read_only: boolean;
+  /** For `Authorization: Bearer TOKEN`. */
+  token: string;
+}
+
+/** `POST /v1/tickets`: opens one WebSocket, for which a browser cannot send a token. */
+export interface TicketAnswer {
+  expires_unix_ns: number;
+  /** For `GET /v1/processes/{id}/attach?ticket=TICKET`, with the scope of the token. */
+  ticket: string;
+}
 
 /**
  * What to do with a command whose clients are gone. `stop`: Stop it with its whole tree; if it has ended,
@@ -611,6 +721,12 @@ export type OutputHash =
 
 /** What to show of the log. */
 export interface OutputQuery {
+  /** For `screen`: add the colours, and what brings another terminal to the same state. */
+  ansi?: boolean;
+  /** For `screen`: the offset of the log to show the screen at. The default is the end. */
+  at?: number;
+  /** For `screen`: the width of the terminal. The default is the one of the process's terminal, else 80. */
+  cols?: number;
   /** For `lines`: how many lines to show from the start. */
   first?: number;
   /** The cursor to start at; a negative one counts from the end. Not for `lines`. */
@@ -620,6 +736,8 @@ export interface OutputQuery {
   /** Include late output: what surviving processes wrote after the ending. */
   late?: boolean;
   max_bytes?: number;
+  /** For `screen`: the height of the terminal. The default is the one of the process's terminal, else 24. */
+  rows?: number;
   /** Only this stream, if the streams are split. */
   stream?: Stream;
   /** The default is `raw`. */
@@ -649,6 +767,8 @@ export interface Process {
   ending?: Ending;
   id: string;
   key?: string;
+  /** Who has its keyboard: nobody else can write then. Absent while every client may write. */
+  keyboard?: Keyboard;
   labels?: Record<string, string>;
   /** What it and all its children may use, with the server's own limits; absent without limits. */
   limits?: Limits;
@@ -792,6 +912,29 @@ export type Sandbox =
       /** More directories that it can write below. */
       writable?: string[];
     };
+
+/** What a terminal shows. */
+export interface Screen {
+  /** Whether the program has switched to the other screen, as editors do. */
+  alternate: boolean;
+  /** With `ansi`: the rows with colours and other attributes as escape sequences. */
+  ansi_lines?: string[];
+  /** With `ansi`: what brings another terminal of this size to the same text, cursor and modes. */
+  ansi_state?: string;
+  cols: number;
+  /** Absent while it is hidden. */
+  cursor?: ScreenCursor;
+  /** The text of each row, without the spaces at its end. */
+  lines: string[];
+  rows: number;
+  title?: string;
+}
+
+/** Where the cursor is. The first row and column are 0. */
+export interface ScreenCursor {
+  col: number;
+  row: number;
+}
 
 /** What was found, with the state of the process at the same instant. */
 export interface SearchAnswer {
@@ -1216,9 +1359,9 @@ export interface Usage {
 /**
  * A rendering of the log. `raw`: The bytes as they are. `text`: Text without escape sequences, with
  * overwritten lines resolved and repeated lines folded. `head_tail`: The start and the end, and the range
- * left out between them.
+ * left out between them. `screen`: What a terminal shows that has read the log.
  */
-export type View = "lines" | "raw" | "text" | "head_tail";
+export type View = "lines" | "raw" | "text" | "head_tail" | "screen";
 
 /**
  * What to wait for: at least one condition, of which the first that holds is answered. When no more
@@ -1231,6 +1374,8 @@ export interface Wait {
   from?: number;
   /** A process of it waits for input. */
   needs_input?: boolean;
+  /** No hand-over of its keyboard to a person is open: the person is done or has left, or the link has expired. */
+  hand_over?: boolean;
   /** The log has more bytes than this. */
   output_past?: number;
   /** A line of the output matches this regular expression. */

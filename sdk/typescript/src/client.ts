@@ -9,8 +9,11 @@ import type {
   ManyAnswer,
   Met,
   Outcome,
+  Output,
+  OutputQuery,
   Process as ProcessInfo,
   Receipt,
+  Screen,
   SearchAnswer,
   SearchQuery,
   Selection,
@@ -20,7 +23,7 @@ import type {
   Survivor,
   WaitOutcome,
 } from "./api.js";
-import { AbortError, ApiError, throwIfAborted } from "./errors.js";
+import { AbortError, ApiError, LastbyteError, throwIfAborted } from "./errors.js";
 import { type Command, laterInput, type StartOptions, startRequest, stopPolicy } from "./launch.js";
 import { type FollowEvent, followEvents, type OutputOptions } from "./output.js";
 import { findPlace, type PlaceOptions } from "./place.js";
@@ -188,6 +191,19 @@ export class Client {
     const { signal, ...query } = options;
     const path = `${pathOf(await idOf(id))}/output/search`;
     return this.#ask({ method: "GET", path, query: { ...query, pattern } }, signal);
+  }
+
+  /** What a terminal shows that has read the output of a process, up to byte `at` or to its end. */
+  async screen(
+    id: ProcessRef,
+    options: Pick<OutputQuery, "at" | "rows" | "cols" | "ansi" | "late"> & Abortable = {},
+  ): Promise<Screen> {
+    const { signal, ...query } = options;
+    const path = `${pathOf(await idOf(id))}/output`;
+    const ask: Ask = { method: "GET", path, query: { ...query, view: "screen" } };
+    const { content }: Output = await this.#ask(ask, signal);
+    if (content.view !== "screen") throw new LastbyteError("the answer has no screen");
+    return content.screen;
   }
 
   /** Follows the output of a process: its bytes, gaps in them, and the ending. */

@@ -56,6 +56,7 @@ export const waitAny = method("waitAny");
 export const waitAll = method("waitAll");
 export const processes = method("processes");
 export const search = method("search");
+export const screen = method("screen");
 export const follow = method("follow");
 export const events = method("events");
 export const stop = method("stop");

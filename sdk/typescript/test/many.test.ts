@@ -96,6 +96,8 @@ test("processes are listed page by page, searched and stopped", async () => {
     matches.map(({ line }) => line.text),
     ["pear"],
   );
+  const screen = await client.screen(id, { rows: 2, cols: 10, at: 6 });
+  assert.deepEqual([screen.lines, screen.cursor], [["apple", ""], { row: 1, col: 0 }]);
   const left = client.start(["sleep", "1000"], { session: "fruit" });
   await left.started;
   const outcomes = await client.stopAll({ session: "fruit", phase: "running" });

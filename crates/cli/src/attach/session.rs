@@ -161,7 +161,8 @@ impl Session<'_> {
                 ErrorCode::ProcessExited => {}
                 _ => self.refused = Some(error.to_string()),
             },
-            FromProcess::Notice(AttachNotice::Attached { .. }) => {}
+            // Who has the keyboard is said when something typed is refused.
+            FromProcess::Notice(AttachNotice::Attached { .. } | AttachNotice::Keyboard { .. }) => {}
         }
         None
     }

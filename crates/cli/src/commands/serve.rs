@@ -14,7 +14,7 @@ use lastbyte_engine::{
 use lastbyte_keeper::Joined;
 use lastbyte_server::doors::codex;
 use lastbyte_server::listen::{
-    AcceptedTokens, Access, CreatedTokens, Hosts, Listener, Server, Token,
+    AcceptedTokens, Access, CreatedTokens, Hosts, Listener, PageTimes, Pages, Server, Token,
 };
 use lastbyte_server::{App, ENV_HOOK_PATIENCE as PATIENCE, EnvHook, Limits, Ports, Sandboxing};
 use lastbyte_sys::resolve::check_folder;
@@ -276,7 +276,10 @@ impl Args {
             None => Arc::new(CreatedTokens::open(state)?),
         };
         let app = App::new(engine.clone(), limits).sandboxed(sandboxing.clone());
-        let mut app = app.with_tokens(tokens);
+        let takes_over = joined.is_some_and(|joined| !joined.first);
+        let pages = Pages::open(state, takes_over, PageTimes::default(), Arc::clone(&tokens));
+        let pages = Arc::new(pages.context("cannot remove the pages of an earlier server")?);
+        let mut app = app.with_tokens(tokens).with_pages(Arc::clone(&pages));
         if let Some((joined, kept_by, _)) = &kept {
             app = app.kept_by(Arc::clone(kept_by), joined.uptime());
         }
@@ -284,7 +287,8 @@ impl Args {
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
         let server = Server::new(listeners, Hosts::new(self.host.clone()), limits)
-            .counted_in(Arc::clone(&app.traffic));
+            .counted_in(Arc::clone(&app.traffic))
+            .with_pages(pages);
         let (shutdown, shut_down) = oneshot::channel();
         let (closed, is_closed) = oneshot::channel::<()>();
         // What is dropped unsent has happened as well.

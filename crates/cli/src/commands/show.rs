@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use lastbyte_client::Client;
 use lastbyte_client::wire::{
-    Cause, Closing, Ending, Holder, Kept, LimitEnforcement, Phase, Process, Range, Status, Survivor,
+    Cause, Closing, Ending, Holder, Kept, Keyboard, LimitEnforcement, Phase, Process, Range,
+    Status, Survivor,
 };
 
 use crate::colour::{self, Tone};
@@ -118,6 +119,11 @@ fn page(process: &Process, survivors: &[Survivor], zone: Zone) -> String {
     if let Some(Range { start, end }) = process.stdin_uncertain {
         let why = "may not have arrived: the server was killed while typing it";
         rows.push(("input", format!("bytes {start} to {end}: {why}")));
+    }
+    if let Some(Keyboard { holder, since_unix_ns, secret }) = &process.keyboard {
+        let secret = if *secret { ", typing a secret" } else { "" };
+        let (holder, since) = (format::one_line(holder), zone.seconds(*since_unix_ns));
+        rows.push(("keyboard", format!("with {holder} since {since}{secret}")));
     }
     rows.push(("output", output(process)));
     rows.extend(row("log file", &process.log_file));

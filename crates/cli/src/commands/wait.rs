@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::Context;
 use lastbyte_client::Client;
 use lastbyte_client::wire::{
-    InputKind, InputUnknown, Met, Process, Selection, Wait, WaitManyRequest, WaitOutcome,
+    HandOverEnd, InputKind, InputUnknown, Met, Process, Selection, Wait, WaitManyRequest,
+    WaitOutcome,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -65,6 +66,10 @@ pub(crate) struct Args {
     /// Wait until the process or one of its descendants waits for input: a prompt, a password, a pager
     #[arg(long)]
     needs_input: bool,
+
+    /// Wait until the person to whom the keyboard was handed over is done
+    #[arg(long)]
+    hand_over: bool,
 
     /// Wait until nothing has been written for this long
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
@@ -139,6 +144,7 @@ impl Args {
             from: self.from,
             port: self.port,
             needs_input: self.needs_input.then_some(true),
+            hand_over: self.hand_over.then_some(true),
             silence_ms: self.silence.map(units::ms),
             timeout_ms: self.timeout.map(units::ms),
         }
@@ -184,7 +190,7 @@ impl Args {
                 print::message(timed_out(input_unknown.as_ref()));
                 Ok(exit_code::TIMED_OUT)
             }
-            Met::NeedsInput { .. } => {
+            Met::NeedsInput { .. } | Met::HandOver { .. } => {
                 if !self.json {
                     print::result(format!("{}\n", in_words(&answer.process, &answer.wait)))?;
                 }
@@ -242,6 +248,7 @@ impl Args {
             | Met::OutputPast { .. }
             | Met::Port { .. }
             | Met::NeedsInput { .. }
+            | Met::HandOver { .. }
             | Met::Silence => 0,
         }
     }
@@ -265,6 +272,12 @@ fn in_words(process: &Process, met: &Met) -> String {
             };
             format!("{} (pid {pid}) waits for input on {on}", format::one_line(name))
         }
+        Met::HandOver { how } => match how {
+            Some(HandOverEnd::Done) => "the person is done".into(),
+            Some(HandOverEnd::Left) => "the person left without giving the keyboard back".into(),
+            Some(HandOverEnd::Expired) => "nobody used the link in time".into(),
+            None => "the keyboard was not handed over".into(),
+        },
         Met::Timeout { input_unknown } => timed_out(input_unknown.as_ref()),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Pool, Streams as LogStreams, Writer};
@@ -24,6 +25,7 @@ use crate::owner::stdin::{EndOfFile, StdinGate, StdinQueue};
 use crate::owner::{Core, Exit, KernelLimits, Running, Sampler, Timers, own};
 use crate::process::clients::Clients;
 use crate::process::snapshot::Snapshot;
+use crate::process::terminal_size::TerminalSize;
 use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
 use crate::tree::{KillOnDrop, Tree};
@@ -96,7 +98,10 @@ impl Inner {
         share.set(pump.log().kept());
         let snapshot = Snapshot { extent: pump.log().extent(), timed_out_at, ..Snapshot::first() };
         let (stdin, gate) = stdin.unzip();
+        let terminal = TerminalSize::new(pump.terminal_size(), spec.streams);
         let stop = notes.stop();
+        let hidden = stdin.as_ref().is_some_and(StdinQueue::has_secret);
+        let echo_look = hidden.then(tokio::time::Instant::now);
         let mut running = Running {
             core: Box::new(Core {
                 pump,
@@ -118,10 +123,12 @@ impl Inner {
             stopping: None,
             backstop: None,
             sampler: Sampler::new(&spec, &tree),
+            echo_look,
         };
         stop.into_iter().for_each(|stop| running.resume_stop(stop));
         let (owner_end, owner) = OwnerEnd::new(begun, snapshot);
         let process = Process::new(Shared {
+            terminal,
             clients: Clients::new(spec.on_disconnect),
             spec,
             pid,
@@ -134,6 +141,8 @@ impl Inner {
             stops: self.stops.clone(),
             holds,
             first_hold,
+            keyboard: OnceLock::new(),
+            keyboards: AtomicU64::new(0),
             recorded,
             age_from: AgeFrom::Start(begun.clock),
         });

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Dropped, Extent, Place, Reader, Recovered, ShortLog};
@@ -24,6 +25,7 @@ use crate::journal::{Launched, Recorded, Replayed, SetAside};
 use crate::launch::Spec;
 use crate::owner::owner_end::OwnerHandle;
 use crate::process::ending::{End, Ending, Kept, LostWhy, Times};
+use crate::process::terminal_size::TerminalSize;
 use crate::process::{Process, Shared};
 
 /// What an engine found when it was made.
@@ -132,6 +134,7 @@ impl Inner {
             let share = Arc::new(self.disk.share());
             share.set(recovered.disk_bytes);
             let process = Process::new(Shared {
+                terminal: TerminalSize::new(None, past.launched.spec.streams),
                 // Nobody owns it any more, and a restart stops nobody.
                 clients: None,
                 owner: OwnerHandle::of_ended(ending, recovered.extent, past.timed_out_at),
@@ -143,6 +146,8 @@ impl Inner {
                 stops: self.stops.clone(),
                 holds: None,
                 first_hold: Mutex::new(None),
+                keyboard: OnceLock::new(),
+                keyboards: AtomicU64::new(0),
                 recorded,
                 age_from: AgeFrom::Restart { found, age },
                 spec: Arc::clone(&past.launched.spec),

@@ -8,7 +8,8 @@
 //! this one lacks, it can leave all of it to the next one.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,7 @@ use crate::owner::stdin::StdinQueue;
 use crate::owner::{Core, hold_open, own};
 use crate::process::clients::Clients;
 use crate::process::snapshot::{Phase, Snapshot};
+use crate::process::terminal_size::TerminalSize;
 use crate::process::{Process, Shared};
 use crate::stop::{Escalation, StopPolicy, Verb};
 use crate::tree::{KillOnDrop, Tree};
@@ -220,6 +222,7 @@ impl Inner {
         let log = pump.log().reader();
         let core = self.core_of_ended(pump, &tree, terms, (Arc::clone(&share), notes));
         let process = Process::new(Shared {
+            terminal: TerminalSize::new(None, spec.streams),
             clients: Clients::new(spec.on_disconnect),
             spec,
             pid,
@@ -232,6 +235,8 @@ impl Inner {
             stops: self.stops.clone(),
             holds: None,
             first_hold: Mutex::new(None),
+            keyboard: OnceLock::new(),
+            keyboards: AtomicU64::new(0),
             recorded: Arc::new(self.recorded()),
             age_from: AgeFrom::Start(clock),
         });

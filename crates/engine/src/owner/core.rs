@@ -72,6 +72,7 @@ impl Core {
             Command::Squeeze => self.squeeze(owner_end),
             Command::Input { reply } => _ = reply.send(None),
             Command::TypeEnd => {}
+            Command::SecretInput { reply, .. } => _ = reply.send(Ok(())),
             Command::LeaveReader { reply } => _ = reply.send(Err(ErrorKind::ResourceBusy.into())),
             Command::Resize { reply, .. } => _ = reply.send(Err(ResizeError::Exited)),
             Command::Stopping { reply, .. } => {

@@ -42,6 +42,11 @@ pub(crate) enum Command {
     Input {
         reply: oneshot::Sender<Option<InputEnd>>,
     },
+    /// Switch secret input on or off.
+    SecretInput {
+        on: bool,
+        reply: oneshot::Sender<Result<(), Errno>>,
+    },
     /// Leave a process behind that reads and discards late output when this program has ended.
     LeaveReader {
         reply: oneshot::Sender<io::Result<()>>,
@@ -74,6 +79,8 @@ pub enum ResizeError {
     NoTerminal,
     #[error("the process has exited")]
     Exited,
+    #[error("another client has the keyboard")]
+    KeyboardTaken,
     #[error("the size of a terminal must be greater than 0")]
     Zero,
     #[error("the terminal refused the size")]

@@ -191,6 +191,11 @@ impl Pump {
         self.sources.iter().find_map(|source| source.resize(size))
     }
 
+    /// The size that the terminal has now; `None` if there is none (any more).
+    pub(crate) fn terminal_size(&self) -> Option<WindowSize> {
+        self.sources.iter().find_map(OutputEnd::size)
+    }
+
     /// Our end of the terminal and the terminal itself, while the leader lives.
     pub(crate) fn terminal(&self) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
         self.sources.iter().find_map(OutputEnd::terminal)

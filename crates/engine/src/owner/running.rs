@@ -35,10 +35,15 @@ pub(crate) struct Running {
     /// and no scan, so it works even if the stop could do neither.
     pub(crate) backstop: Option<Instant>,
     pub(crate) sampler: Sampler,
+    /// When to look whether the terminal can show again what is typed.
+    pub(crate) echo_look: Option<Instant>,
 }
 
 /// How much longer than its grace a stop may take before the owner kills by number.
 const BACKSTOP: Duration = Duration::from_secs(10);
+
+/// How often to look whether a secret was read: the kernel does not report it.
+const ECHO_INTERVAL: Duration = Duration::from_millis(20);
 
 /// For a command whose grace has passed while no worker was there.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
@@ -75,6 +80,7 @@ impl Running {
                 () = step(self.stdin.as_mut()) => {}
                 () = until(deadline) => self.expired(owner_end),
                 () = until(self.backstop) => self.stop_by_number(),
+                () = until(self.echo_look) => self.restore_echo(),
                 which = self.sampler.passed() => self.passed(which),
             }
         }
@@ -107,6 +113,11 @@ impl Running {
             Command::Squeeze => self.core.squeeze(owner_end),
             Command::Input { reply } => _ = reply.send(self.input()),
             Command::TypeEnd => self.type_end(),
+            Command::SecretInput { on, reply } => {
+                let stdin = self.stdin.as_mut();
+                _ = reply.send(stdin.map_or(Ok(()), |stdin| stdin.set_secret(on)));
+                self.echo_look = (!on).then(Instant::now);
+            }
             Command::LeaveReader { .. } => self.core.answer_late(command, owner_end),
             Command::Resize { size, reply } => _ = reply.send(self.resize(size)),
             Command::Stopping { verb, policy, reply } => {
@@ -124,6 +135,27 @@ impl Running {
         }
         let resized = self.core.pump.resize(size).ok_or(ResizeError::NoTerminal)?;
         resized.map_err(ResizeError::Refused)
+    }
+
+    /// Lets the terminal show again what is typed, once no secret is on its way.
+    fn restore_echo(&mut self) {
+        self.echo_look = None;
+        let Some(stdin) = &mut self.stdin else { return };
+        let terminal = self.core.pump.terminal();
+        if stdin.owes_echo() {
+            match terminal.map(|(ours, terminal)| (ours, pty::is_all_read(terminal))) {
+                Some((_, Ok(false))) => {}
+                Some((ours, Ok(true) | Err(_))) => {
+                    // A terminal that is gone shows nothing.
+                    _ = pty::show_typing(ours);
+                    return stdin.echo_is_back();
+                }
+                None => return stdin.echo_is_back(),
+            }
+        }
+        if stdin.has_secret() {
+            self.echo_look = Some(Instant::now() + ECHO_INTERVAL);
+        }
     }
 
     /// Types the end of input once more, after it was typed and read.

@@ -7,6 +7,7 @@
 //! repeated, whenever the program of the last queue was killed (`accepted` has the one exception).
 
 mod accepted;
+mod secret;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +19,12 @@ use std::sync::Arc;
 
 use lastbyte_sys::readiness::{self, Interest};
 use lastbyte_sys::registry::{Entered, Purpose, Slot};
-use lastbyte_sys::{Errno, pipe};
+use lastbyte_sys::{Errno, pipe, pty};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
 
 use accepted::{Accepted, Shown};
+use secret::{Next, SecretInput};
 
 /// Up to 16 MiB may wait for a command that does not read.
 pub(crate) const QUEUE_BYTES: usize = 16 << 20;
@@ -70,6 +72,8 @@ pub enum WriteError {
     Exited,
     #[error("{bytes} bytes do not fit into the input queue, which has room for {room}")]
     QueueFull { bytes: usize, room: usize },
+    #[error("another client has the keyboard")]
+    KeyboardTaken,
     #[error("a write at offset {given} leaves a gap: {expected} bytes were accepted so far")]
     Gap { given: u64, expected: u64 },
 }
@@ -88,6 +92,8 @@ pub(crate) struct Write {
     /// Where in the input these bytes belong; `None` appends them.
     pub(crate) offset: Option<u64>,
     pub(crate) then: Then,
+    /// It must not be shown, nor kept.
+    pub(crate) secret: bool,
     pub(crate) reply: oneshot::Sender<Result<Written, WriteError>>,
 }
 
@@ -106,6 +112,7 @@ pub(crate) struct StdinQueue {
     end_of_file: EndOfFile,
     /// Which of the bytes that mean end of file are still to be typed, once the input is closing.
     to_type: Range<u64>,
+    secret: SecretInput,
     state: watch::Sender<StdinState>,
 }
 
@@ -182,7 +189,9 @@ impl StdinQueue {
         let accepted = Accepted::found(accepted, slot);
         let Shown { accepted: len, position, is_closing } = accepted.show()?;
         let uncertain = accepted.uncertain(position);
+        let noted = accepted.notes().secret();
         let (mut queue, gate) = Self::with(end, accepted, end_of_file, slot)?;
+        queue.secret = SecretInput::found(noted, position.min(len)..len);
         queue.state.send_modify(|state| {
             (state.accepted, state.written) = (len, position.min(len));
             state.uncertain = uncertain;
@@ -209,7 +218,14 @@ impl StdinQueue {
         let end = end.map(|end| Entered::new(end, slot, Purpose::Input));
         let end = end.map(|end| readiness::watch(end, Interest::WRITABLE)).transpose()?;
         Ok((
-            Self { end, accepted, end_of_file, to_type: 0..0, state },
+            Self {
+                end,
+                accepted,
+                end_of_file,
+                to_type: 0..0,
+                secret: SecretInput::default(),
+                state,
+            },
             StdinGate { state: watched },
         ))
     }
@@ -227,14 +243,24 @@ impl StdinQueue {
 
     /// Queues a write and answers it.
     pub(crate) fn take(&mut self, write: Write) {
-        let Write { bytes, offset, then, reply } = write;
+        let Write { bytes, offset, then, secret, reply } = write;
         // The caller may have gone away.
-        _ = reply.send(self.accept(&bytes, offset, then));
+        _ = reply.send(self.accept_as(secret, &bytes, offset, then));
+    }
+
+    fn accept(
+        &mut self,
+        bytes: &[u8],
+        offset: Option<u64>,
+        then: Then,
+    ) -> Result<Written, WriteError> {
+        self.accept_as(false, bytes, offset, then)
     }
 
     /// Bytes of an earlier write are not queued again and need no space.
-    fn accept(
+    fn accept_as(
         &mut self,
+        secret: bool,
         bytes: &[u8],
         offset: Option<u64>,
         then: Then,
@@ -242,7 +268,7 @@ impl StdinQueue {
         let known = self.check(offset, bytes.len(), then)?;
         let fresh = &bytes[known..];
         if !fresh.is_empty() {
-            self.append(fresh)?;
+            self.append(fresh, secret)?;
         }
         if then == Then::Close && self.state.borrow().then == Then::KeepOpen {
             self.accepted.close();
@@ -267,12 +293,16 @@ impl StdinQueue {
     }
 
     /// Adds these bytes if there is room for them, or reports how much there is.
-    fn append(&self, fresh: &[u8]) -> Result<(), WriteError> {
+    fn append(&mut self, fresh: &[u8], secret: bool) -> Result<(), WriteError> {
         let state = *self.state.borrow();
         let full = |room| WriteError::QueueFull { bytes: fresh.len(), room };
         let room = QUEUE_BYTES.saturating_sub(state.left());
         if fresh.len() > room {
             return Err(full(room));
+        }
+        if secret {
+            self.secret.add(state.accepted..state.accepted + fresh.len() as u64);
+            self.secret.note(self.accepted.notes());
         }
         // The kernel has no memory for them, or a file may not be that long.
         self.accepted.append(state.accepted, fresh).map_err(|_| full(0))?;
@@ -298,6 +328,13 @@ impl StdinQueue {
             return pending().await;
         };
         let Ok(mut ready) = end.writable().await else { return pending().await };
+        // The program may have told the terminal since to show what is typed.
+        if let (EndOfFile::Type(_), Next::Secret(_)) = (self.end_of_file, self.next())
+            && let Ok(true) = pty::hide_typing(end)
+        {
+            self.secret.is_hidden = true;
+            self.secret.note(self.accepted.notes());
+        }
         match self.write_next(end.get_ref()) {
             Err(Errno::AGAIN) => ready.clear_ready(),
             Ok(count) if count > 0 => self.wrote(count as u64),
@@ -318,9 +355,11 @@ impl StdinQueue {
     fn write_next(&self, end: &Entered) -> Result<usize, Errno> {
         let StdinState { accepted, written, .. } = *self.state.borrow();
         let left = accepted - written;
+        if left > 0 {
+            return self.write_some(end, written, left);
+        }
         match self.end_of_file {
             EndOfFile::Close => self.accepted.splice_into(end, left),
-            EndOfFile::Type(_) if left > 0 => self.accepted.type_next(end, written, left),
             EndOfFile::Type(byte) => {
                 let bytes: Vec<u8> = self.to_type.clone().map(|_| byte).collect();
                 self.accepted.type_bytes(end, accepted + self.to_type.start, &bytes)
@@ -328,8 +367,59 @@ impl StdinQueue {
         }
     }
 
+    /// Up to the next secret, or some of it. A secret is copied, also into a pipe: what is spliced into
+    /// one cannot be erased before it is read.
+    fn write_some(&self, end: &Entered, written: u64, left: u64) -> Result<usize, Errno> {
+        match (self.secret.next(written), self.end_of_file) {
+            (Next::Plain(most), EndOfFile::Close) => self.accepted.splice_into(end, left.min(most)),
+            (Next::Plain(most), EndOfFile::Type(_)) | (Next::Secret(most), _) => {
+                self.accepted.type_next(end, written, left.min(most))
+            }
+        }
+    }
+
+    /// Switches secret input on or off; on, the terminal does not show what is typed.
+    pub(crate) fn set_secret(&mut self, on: bool) -> Result<(), Errno> {
+        if let (true, EndOfFile::Type(_), Some(end)) = (on, self.end_of_file, &self.end) {
+            self.secret.is_hidden |= pty::hide_typing(end)?;
+        }
+        self.secret.is_on = on;
+        self.secret.note(self.accepted.notes());
+        Ok(())
+    }
+
+    /// Whether the terminal is to show again what is typed.
+    pub(crate) fn owes_echo(&self) -> bool {
+        self.secret.is_hidden && self.secret.is_over()
+    }
+
+    /// Whether secret input was switched off and something of it is left to do.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.secret.is_hidden && !self.secret.is_on
+    }
+
+    /// It does, or is gone.
+    pub(crate) fn echo_is_back(&mut self) {
+        self.secret.is_hidden = false;
+        self.secret.note(self.accepted.notes());
+    }
+
+    fn next(&self) -> Next {
+        self.secret.next(self.state.borrow().written)
+    }
+
+    fn erase_secret(&mut self, count: u64) {
+        if let Next::Secret(_) = self.next() {
+            let written = self.state.borrow().written;
+            self.accepted.erase(written..written + count);
+            self.secret.written(written + count);
+            self.secret.note(self.accepted.notes());
+        }
+    }
+
     fn wrote(&mut self, count: u64) {
         if self.state.borrow().left() > 0 {
+            self.erase_secret(count);
             self.state.send_modify(|state| state.written += count);
             self.give_back();
         } else {

@@ -5,6 +5,7 @@ mod attach;
 mod events;
 mod follow;
 mod input;
+mod keyboard_notices;
 mod output;
 mod partial;
 mod routes;

@@ -11,9 +11,11 @@ use super::confinement::PeerConfinement;
 use super::created_tokens::CreatedTokens;
 use super::failed_tokens::{FailedTokens, WINDOW};
 use super::gate::Admitted;
+use super::pages::Pages;
 use super::peer::Peer;
 use super::scope::Grant;
 use super::token::Token;
+use crate::doors::page;
 
 /// What a TCP listener requires of its clients. A unix socket is for this user and root alone.
 #[derive(Debug, Clone)]
@@ -121,7 +123,11 @@ pub(super) fn check_token(
     head: &request::Parts,
     peer: &Peer,
     access: &Access,
+    pages: &Pages,
 ) -> Result<Admitted, Error> {
+    if let Some(grant) = page_grant(head, peer, pages)? {
+        return Ok(Admitted::Proved(grant));
+    }
     let tokens = match access {
         Access::Open => return Ok(Admitted::Proved(Grant::all())),
         Access::Token(tokens) => tokens,
@@ -129,7 +135,7 @@ pub(super) fn check_token(
     let given = bearer(&head.headers);
     match given.and_then(|given| tokens.find(given)) {
         Some(grant) => Ok(Admitted::Proved(grant)),
-        None if is_health(head) => Ok(Admitted::Public),
+        None if is_public(head) => Ok(Admitted::Public),
         None if given.is_some() => Err(tokens.wrong(peer)),
         None => Err(unauthorized("missing token")),
     }
@@ -140,9 +146,41 @@ pub(super) fn unauthorized(message: &str) -> Error {
         .hint("send `Authorization: Bearer TOKEN`; the server prints the path of its token file at startup")
 }
 
-/// Whether the server runs is no secret.
-fn is_health(head: &request::Parts) -> bool {
-    matches!(head.method, Method::GET | Method::HEAD) && head.uri.path() == "/healthz"
+/// The grant of a page, by its token or by a ticket for a WebSocket. One that is no longer valid is not
+/// replaced by what a port without tokens allows. On a unix socket there are no pages.
+fn page_grant(head: &request::Parts, peer: &Peer, pages: &Pages) -> Result<Option<Grant>, Error> {
+    if matches!(peer, Peer::Unix { .. }) {
+        return Ok(None);
+    }
+    if let Some(given) = bearer(&head.headers).filter(|given| Pages::is_token(given)) {
+        let over = || unauthorized("the token of this page is no longer valid");
+        return pages.find(given).map(Some).ok_or_else(over);
+    }
+    let Some(ticket) = ticket(head) else { return Ok(None) };
+    let used = || unauthorized("this ticket was used before, has expired or never existed");
+    pages.redeem(ticket).map(Some).ok_or_else(used)
+}
+
+/// The ticket of a request that opens a WebSocket and has no token.
+fn ticket(head: &request::Parts) -> Option<&str> {
+    let path = head.uri.path().strip_prefix("/v1/processes/")?;
+    if head.method != Method::GET
+        || !path.ends_with("/attach")
+        || head.headers.contains_key(header::AUTHORIZATION)
+    {
+        return None;
+    }
+    head.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="))
+}
+
+/// Whether the server runs is no secret, a link is one itself, and the files of the page are the same
+/// everywhere.
+fn is_public(head: &request::Parts) -> bool {
+    match head.uri.path() {
+        "/healthz" => matches!(head.method, Method::GET | Method::HEAD),
+        "/v1/links/trade" => head.method == Method::POST,
+        path => matches!(head.method, Method::GET | Method::HEAD) && page::has(path),
+    }
 }
 
 /// The one token that the request has.
@@ -211,9 +249,14 @@ mod tests {
         }
         let (head, ()) = request.body(()).unwrap().into_parts();
         let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        assert_eq!(check_token(&head, &peer, &Access::Open).map(admitted), Ok(As::Proved));
+        assert_eq!(
+            check_token(&head, &peer, &Access::Open, &Pages::in_memory()).map(admitted),
+            Ok(As::Proved)
+        );
         let access = Access::Token(Arc::new(AcceptedTokens::new(token)));
-        check_token(&head, &peer, &access).map(admitted).map_err(|error| error.code)
+        check_token(&head, &peer, &access, &Pages::in_memory())
+            .map(admitted)
+            .map_err(|error| error.code)
     }
 
     #[test]
@@ -237,6 +280,17 @@ mod tests {
         for fields in cases {
             let refused = Err(ErrorCode::Unauthorized);
             assert_eq!(check("GET", "/v1/processes", fields), refused, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_the_page_need_none_and_nothing_beside_them() {
+        assert_eq!(check("GET", "/", &[]), Ok(As::Public));
+        assert_eq!(check("HEAD", "/page/main.js", &[]), Ok(As::Public));
+        for (method, path) in
+            [("POST", "/"), ("GET", "/page/"), ("GET", "/page/../v1"), ("GET", "//")]
+        {
+            assert_eq!(check(method, path, &[]), Err(ErrorCode::Unauthorized), "{method} {path}");
         }
     }
 

@@ -22,6 +22,7 @@ use super::auth::{Access, unauthorized};
 use super::client_of::ClientOf;
 use super::gate::{self, Admitted};
 use super::host::Hosts;
+use super::pages::Pages;
 use super::peer::Peer;
 use super::refusal::refusal;
 use super::request_state::RequestBody;
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) hosts: Hosts,
     pub(super) limits: Limits,
     pub(super) traffic: Arc<Traffic>,
+    pub(super) pages: Arc<Pages>,
     /// Memory for large answers that clients have not read yet, in KiB.
     answers: Arc<Semaphore>,
     /// For rejected connections that are told why.
@@ -61,10 +63,15 @@ const KIB: u64 = 1024;
 const SMALL_ANSWER: u64 = 64 * KIB;
 
 impl Shared {
-    pub(super) fn new(router: Router, hosts: Hosts, limits: Limits, traffic: Arc<Traffic>) -> Self {
+    pub(super) fn new(
+        router: Router,
+        hosts: Hosts,
+        limits: Limits,
+        (traffic, pages): (Arc<Traffic>, Arc<Pages>),
+    ) -> Self {
         let answers = Arc::new(Semaphore::new(limits.answers_bytes / KIB as usize));
         let rejecting = Arc::new(Semaphore::new(MAX_REJECTING));
-        Self { router, hosts, limits, traffic, answers, rejecting }
+        Self { router, hosts, limits, traffic, pages, answers, rejecting }
     }
 
     /// Reserves memory for a large answer until its client has read it, or replaces it by a refusal.
@@ -159,7 +166,7 @@ async fn answer(request: Request<RequestBody>, shared: &Shared, caller: Caller) 
     let began = Instant::now();
     let (mut head, body) = request.into_parts();
     let (method, uri, peer) = (head.method.clone(), head.uri.clone(), caller.peer);
-    let admitted = gate::check(&head, &caller.peer, &shared.hosts, &caller.access);
+    let admitted = gate::check(&head, &caller.peer, &shared.hosts, &caller.access, &shared.pages);
     let response = match admitted {
         Ok(admitted) => {
             head.extensions.insert(caller.peer);
@@ -278,7 +285,12 @@ mod tests {
         let client_of = ClientOf::default();
         let caller = Caller { peer, access: Access::Open, slot, client_of };
         let router = Router::new().route("/length", post(length)).route("/slow", get(slow));
-        let shared = Arc::new(Shared::new(router, Hosts::default(), limits, traffic));
+        let shared = Arc::new(Shared::new(
+            router,
+            Hosts::default(),
+            limits,
+            (traffic, Arc::new(Pages::in_memory())),
+        ));
         let (_stage, stages) = watch::channel(Stage::Open);
         let mut answer = String::new();
         let read = client.read_to_string(&mut answer);

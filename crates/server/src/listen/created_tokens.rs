@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use super::scope::{Grant, Scope, TokenLife};
+use super::scope::{CreatedLife, Grant, Scope, TokenLife};
 use super::token::{TokenError, random_text};
 use crate::to_wire::unix_ns;
 
@@ -124,16 +124,26 @@ impl CreatedTokens {
         let tokens = self.tokens.borrow();
         // A comparison of hashes tells nothing of the secret by the time it takes.
         let CreatedToken { info, .. } = tokens.iter().find(|token| token.sha256 == sha256)?;
+        let life = Some(TokenLife::Created(self.life(info)?));
+        Some(Grant { scope: Scope::from(&info.scope), life, page: None })
+    }
+
+    /// How long the token with this id is valid; `None` if it is not.
+    pub(super) fn life_of(&self, id: &str) -> Option<CreatedLife> {
+        let tokens = self.tokens.borrow();
+        tokens.iter().find(|token| token.info.id == id).and_then(|token| self.life(&token.info))
+    }
+
+    fn life(&self, info: &TokenInfo) -> Option<CreatedLife> {
         let expires = info.expires_unix_ns;
         if expires.is_some_and(|end| end <= unix_ns(SystemTime::now())) {
             return None;
         }
-        let life = TokenLife {
+        Some(CreatedLife {
             id: info.id.clone(),
             expires: expires.map(|end| SystemTime::UNIX_EPOCH + Duration::from_nanos(end)),
             tokens: self.tokens.subscribe(),
-        };
-        Some(Grant { scope: Scope::from(&info.scope), life: Some(life) })
+        })
     }
 
     /// On disk first. Written whole under another name, so that the file is never half of itself.
@@ -165,7 +175,7 @@ fn read(file: &File, path: &Path) -> Result<Stored, TokenError> {
     serde_json::from_slice(&text).map_err(|error| failed(error.into()))
 }
 
-fn hash(token: &[u8]) -> String {
+pub(super) fn hash(token: &[u8]) -> String {
     Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -6,6 +6,7 @@ use lastbyte_wire::Error;
 use super::auth::{self, Access};
 use super::host::{self, Hosts};
 use super::origin;
+use super::pages::Pages;
 use super::peer::Peer;
 use super::scope::Grant;
 
@@ -25,6 +26,7 @@ pub(super) fn check(
     peer: &Peer,
     hosts: &Hosts,
     access: &Access,
+    pages: &Pages,
 ) -> Result<Admitted, Error> {
     auth::check_peer(peer)?;
     let asked_for = match peer {
@@ -34,7 +36,7 @@ pub(super) fn check(
         Peer::Unix { .. } | Peer::Tcp(_) => host::check(head, hosts)?,
     };
     origin::check(&head.headers, asked_for.as_ref())?;
-    auth::check_token(head, peer, access)
+    auth::check_token(head, peer, access, pages)
 }
 
 #[cfg(test)]
@@ -56,7 +58,8 @@ mod tests {
         let request = Request::get("/").header("host", host).header("origin", origin);
         let (head, ()) = request.body(()).unwrap().into_parts();
         let peer = Peer::Unix { pid: None, uid, confinement: PeerConfinement::None };
-        let result = check(&head, &peer, &Hosts::default(), &Access::Token(token));
+        let result =
+            check(&head, &peer, &Hosts::default(), &Access::Token(token), &Pages::in_memory());
         result.unwrap_err().code
     }
 

@@ -95,6 +95,14 @@ impl Listener {
         Ok(Self { bound: Bound::Tcp(listener, address), access })
     }
 
+    /// The address of a port.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.bound {
+            Bound::Unix(..) => None,
+            Bound::Tcp(_, address) => Some(*address),
+        }
+    }
+
     /// The file of a unix socket.
     pub fn socket_file(&self) -> Option<&Path> {
         match &self.bound {

@@ -17,6 +17,7 @@ use super::connection::{self, Caller, Shared};
 use super::host::Hosts;
 use super::listener::Listener;
 use super::memory::give_back_after_connections;
+use super::pages::{PageListener, Pages};
 use super::peer::Peer;
 use super::socket::{Socket, Stream};
 use super::stage::{Stage, Stages, until};
@@ -30,6 +31,7 @@ pub struct Server {
     hosts: Hosts,
     limits: Limits,
     traffic: Arc<Traffic>,
+    pages: Arc<Pages>,
 }
 
 /// How long to wait after accepting failed, for example for want of a descriptor.
@@ -40,12 +42,18 @@ const LOOK: Duration = Duration::from_secs(2);
 impl Server {
     pub fn new(listeners: Vec<Listener>, hosts: Hosts, limits: Limits) -> Self {
         let traffic = Arc::new(Traffic::new(&limits));
-        Self { listeners, hosts, limits, traffic }
+        Self { listeners, hosts, limits, traffic, pages: Arc::new(Pages::in_memory()) }
     }
 
     /// With its connections counted, and bounded, here.
     pub fn counted_in(self, traffic: Arc<Traffic>) -> Self {
         Self { traffic, ..self }
+    }
+
+    /// With these links and pages, for which it may open a port.
+    pub fn with_pages(self, pages: Arc<Pages>) -> Self {
+        pages.served_at(self.listeners.iter().filter_map(Listener::address).collect());
+        Self { pages, ..self }
     }
 
     /// Answers requests by the router until `shutdown`. Then nothing more is accepted, the files of
@@ -58,14 +66,20 @@ impl Server {
         cut: impl Future<Output = ()>,
     ) {
         let (stage, stages) = watch::channel(Stage::Open);
-        let Self { listeners, hosts, limits, traffic } = self;
-        let shared = Arc::new(Shared::new(router, hosts, limits, Arc::clone(&traffic)));
+        let Self { listeners, hosts, limits, traffic, pages } = self;
+        let shared = Arc::new(Shared::new(
+            router,
+            hosts,
+            limits,
+            (Arc::clone(&traffic), Arc::clone(&pages)),
+        ));
         tokio::spawn(give_back_after_connections(traffic, stages.clone()));
         for listener in listeners {
             tokio::spawn(accept_all(listener, Arc::clone(&shared), stages.clone()));
         }
-        drop(stages);
+        let serving_pages = tokio::spawn(serve_pages(pages, shared, stages));
         shutdown.await;
+        serving_pages.abort();
         stage.send_replace(Stage::Draining);
         tokio::select! {
             () = stage.closed() => return,
@@ -73,6 +87,27 @@ impl Server {
         }
         stage.send_replace(Stage::Cut);
         stage.closed().await;
+    }
+}
+
+/// Opens and closes the port for pages, and ends those that have left.
+async fn serve_pages(pages: Arc<Pages>, shared: Arc<Shared>, stages: Stages) {
+    let listening = async {
+        loop {
+            let (listener, port) = pages.next_listener().await.into_parts();
+            tracing::info!(%listener, "listening for pages");
+            let (shared, stages) = (Arc::clone(&shared), stages.clone());
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = accept_all(listener, shared, stages) => {}
+                    () = PageListener::until_closed(port) => {}
+                }
+            });
+        }
+    };
+    tokio::select! {
+        () = listening => {}
+        () = Arc::clone(&pages).tend() => {}
     }
 }
 

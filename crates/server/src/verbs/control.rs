@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lastbyte_engine::{Process, StopPolicy, Verb, stop_all};
+use lastbyte_engine::{Keyboard, Process, StopPolicy, Verb, stop_all};
 use lastbyte_wire::{
     Error, ErrorCode, ForgetManyRequest, ForgetQuery, ManyAnswer, Outcome, ResizeRequest,
     Selection, SignalAnswer, SignalManyRequest, SignalRequest, StopManyRequest, StopProof,
@@ -104,8 +104,22 @@ pub async fn forget_many(app: &App, request: &ForgetManyRequest) -> Result<ManyA
 
 /// Changes the size of the terminal.
 pub async fn resize(process: &Process, request: &ResizeRequest) -> Result<(), Error> {
+    resize_by(process, None, request).await
+}
+
+/// The same by the client that has the keyboard, if one has it.
+pub async fn resize_by(
+    process: &Process,
+    keyboard: Option<&Keyboard>,
+    request: &ResizeRequest,
+) -> Result<(), Error> {
     let size = from_wire::window_size(request.rows, request.cols)?;
-    process.resize(size).await.map_err(refusal::from_resize)
+    let resized = match keyboard {
+        Some(keyboard) => keyboard.resize(size).await,
+        None => process.resize(size).await,
+    };
+    let resized = resized.map_err(refusal::from_resize);
+    resized.map_err(|error| refusal::naming_holder(process, error))
 }
 
 /// Removes an ended process and its log.

@@ -2,6 +2,7 @@
 
 mod raw;
 mod request;
+mod screen;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio::time::timeout;
 
 pub use raw::{RawBody, RawOutput};
 pub use request::ReadRequest;
+pub(crate) use screen::Checkpoints;
 
 use super::{long_read, refusal};
 use crate::{App, to_wire};
@@ -59,6 +61,10 @@ pub async fn view(
     asked: ReadRequest,
 ) -> Result<Output, Error> {
     let source = source(process, snapshot, asked.stream, asked.late);
+    if asked.view == View::Screen {
+        let (content, range) = screen::read(app, process, source, &asked).await?;
+        return Ok(answer(process, snapshot, (content, range.start, range.end)));
+    }
     let from = asked.cursor(source.end());
     let small = asked.budget() <= AT_ONCE && asked.view == View::HeadTail;
     let (content, next) = if small {
@@ -68,7 +74,15 @@ pub async fn view(
         let render = move |source: &dyn Source| render(source, from, &asked);
         long_read::in_turn(app, process, (source, bytes), render).await?
     };
-    Ok(Output {
+    Ok(answer(process, snapshot, (content, from, next)))
+}
+
+fn answer(
+    process: &Process,
+    snapshot: &Snapshot,
+    (content, from, next): (Content, u64, u64),
+) -> Output {
+    Output {
         from,
         next,
         total: snapshot.extent.len,
@@ -78,7 +92,7 @@ pub async fn view(
         final_len: snapshot.ending().map(|ending| ending.final_len),
         ending: snapshot.ending().map(|ending| to_wire::ending(ending, process)),
         content,
-    })
+    }
 }
 
 /// The log at this snapshot, or one stream of it.
@@ -102,6 +116,7 @@ pub(super) fn source(
 fn render(source: &dyn Source, from: u64, asked: &ReadRequest) -> std::io::Result<(Content, u64)> {
     let (end, budget) = (source.end(), asked.budget());
     Ok(match asked.view {
+        View::Screen => unreachable!("`screen::read` makes it"),
         View::Raw => raw::content(source, from, budget)?,
         View::HeadTail => {
             let view = head_tail::native(source, from, budget)?;

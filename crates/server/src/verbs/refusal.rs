@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use lastbyte_engine::{
-    Errno, ForgetError, Key, Process, Refused, ResizeError, SandboxError, SpawnError, StartError,
-    WriteError,
+    Errno, ForgetError, Key, KeyboardError, Process, Refused, ResizeError, SandboxError,
+    SpawnError, StartError, WriteError,
 };
 use lastbyte_output::views::search::PatternError;
 use lastbyte_wire::{Error, ErrorCode};
@@ -87,13 +87,14 @@ pub(crate) fn start_code(refused: Refused) -> ErrorCode {
     }
 }
 
-pub(super) fn from_write(error: WriteError) -> Error {
+pub(crate) fn from_write(error: WriteError) -> Error {
     let (code, hint) = match error {
         WriteError::NotOpen => {
             (ErrorCode::StdinNotOpen, Some("start it with `\"stdin\":\"open\"`"))
         }
         WriteError::Closed | WriteError::Broken => (ErrorCode::StdinNotOpen, None),
         WriteError::Exited => (ErrorCode::ProcessExited, None),
+        WriteError::KeyboardTaken => (ErrorCode::KeyboardTaken, Some(WAIT_FOR_KEYBOARD)),
         WriteError::QueueFull { .. } => {
             (ErrorCode::StdinFull, Some("write again once the command has read some input"))
         }
@@ -102,15 +103,41 @@ pub(super) fn from_write(error: WriteError) -> Error {
     refusal(code, &error, hint)
 }
 
-pub(super) fn from_resize(error: ResizeError) -> Error {
+pub(crate) fn from_resize(error: ResizeError) -> Error {
     let code = match error {
         ResizeError::NoTerminal => ErrorCode::NoTerminal,
         ResizeError::Exited => ErrorCode::ProcessExited,
+        ResizeError::KeyboardTaken => ErrorCode::KeyboardTaken,
         ResizeError::Zero => ErrorCode::InvalidRequest,
         ResizeError::Refused(_) => ErrorCode::Failed,
     };
     Error::new(code, with_cause(&error))
 }
+
+/// The same, and who has the keyboard.
+pub(crate) fn from_write_to(process: &Process, error: WriteError) -> Error {
+    naming_holder(process, from_write(error))
+}
+
+/// Says who has the keyboard, if that is why.
+pub(crate) fn naming_holder(process: &Process, error: Error) -> Error {
+    match process.keyboard().filter(|_| error.code == ErrorCode::KeyboardTaken) {
+        Some(holder) => Error { message: format!("{:?} has the keyboard", holder.name), ..error },
+        None => error,
+    }
+}
+
+pub(crate) fn from_keyboard(error: &KeyboardError) -> Error {
+    let (code, hint) = match error {
+        KeyboardError::Taken(_) => (ErrorCode::KeyboardTaken, Some(WAIT_FOR_KEYBOARD)),
+        KeyboardError::NoInput => (ErrorCode::StdinNotOpen, None),
+        KeyboardError::Exited => (ErrorCode::ProcessExited, None),
+        KeyboardError::Shown(_) => (ErrorCode::Failed, None),
+    };
+    refusal(code, error, hint)
+}
+
+const WAIT_FOR_KEYBOARD: &str = "try again once it is given back";
 
 pub(super) fn from_forget(error: &ForgetError) -> Error {
     let code = match error {

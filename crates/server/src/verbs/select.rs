@@ -34,6 +34,10 @@ impl<'a> Finder<'a> {
     }
 
     fn find_unconnected(&self, given: &str) -> Result<Process, Error> {
+        if self.app.scope.only().is_some() {
+            // Only by its whole id: a name or a part would tell of others.
+            return self.app.process(given).ok_or_else(|| no_process(given));
+        }
         if given == "last" {
             let within = self.app.session().cloned();
             let all = Filter { within, ..Filter::default() };

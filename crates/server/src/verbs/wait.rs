@@ -19,6 +19,7 @@ use input::{InputCondition, Looked};
 
 use super::select::Selected;
 use super::{long_read, read, refusal};
+use crate::listen::HandOver;
 use crate::{App, from_wire, to_wire};
 
 /// What was asked for, checked.
@@ -29,6 +30,7 @@ pub struct Conditions {
     pattern: Option<Pattern>,
     port: Option<PortCondition>,
     input: Option<InputCondition>,
+    hand_over: bool,
     silence: Option<Duration>,
     deadline: Option<Instant>,
 }
@@ -55,14 +57,15 @@ impl Conditions {
     pub fn new(wait: &wire::Wait) -> Result<Self, Error> {
         let is_true = |asked: Option<bool>| asked.filter(|asked| *asked);
         let (exit, needs_input) = (is_true(wait.exit), is_true(wait.needs_input));
-        let asked = wire::Wait { exit, needs_input, ..wait.clone() };
+        let hand_over = is_true(wait.hand_over);
+        let asked = wire::Wait { exit, needs_input, hand_over, ..wait.clone() };
         if asked == (wire::Wait { from: wait.from, raw: wait.raw, ..wire::Wait::default() }) {
-            let hint = "give at least one of exit, output_past, pattern, port, needs_input, silence_ms, \
-                        timeout_ms";
+            let hint = "give at least one of exit, output_past, pattern, port, needs_input, hand_over, \
+                        silence_ms, timeout_ms";
             return Err(from_wire::invalid("no condition to wait for").hint(hint));
         }
         // Then it can never be met any more, and nothing else is waited for.
-        let until_the_end = asked.needs_input.is_some()
+        let until_the_end = (asked.needs_input.is_some() || asked.hand_over.is_some())
             && [asked.output_past.is_some(), asked.pattern.is_some(), asked.port.is_some()]
                 .iter()
                 .all(|other| !other);
@@ -75,6 +78,7 @@ impl Conditions {
             pattern: pattern.map(|regex| Pattern { watcher: Watcher::new(regex, reading), at }),
             port: wait.port.map(PortCondition::new).transpose()?,
             input: asked.needs_input.map(|_| InputCondition::new()),
+            hand_over: asked.hand_over.is_some(),
             silence: wait.silence_ms.map(Duration::from_millis),
             deadline: wait
                 .timeout_ms
@@ -146,7 +150,7 @@ pub async fn until(
         }
         let port = asked.port.as_ref().map(|port| port.next_look);
         let input = asked.input.as_ref().map(|input| input.next_look);
-        let changed = asked.changed(process, &snapshot);
+        let changed = asked.changed(app, process, &snapshot);
         match [silent, asked.deadline, port, input].into_iter().flatten().min() {
             None => changed.await,
             // Which of them came is seen above.
@@ -181,6 +185,11 @@ impl Conditions {
                 Looked::Never => {}
             }
         }
+        if self.hand_over
+            && let HandOver::Over(how) = app.pages.hand_over(process.id())
+        {
+            return Ok(Some(Met::HandOver { how }));
+        }
         let over = !snapshot.log_open || self.exit && snapshot.ending().is_some();
         match &mut self.port {
             Some(port) => Ok(port.met(process, over, self.exit).await),
@@ -189,7 +198,19 @@ impl Conditions {
     }
 
     /// Waits until something may hold that did not in this snapshot. Cancel-safe.
-    async fn changed(&self, process: &Process, last: &Snapshot) {
+    async fn changed(&self, app: &App, process: &Process, last: &Snapshot) {
+        if !self.hand_over {
+            return self.process_changed(process, last).await;
+        }
+        let mut pages = app.pages.changes();
+        let id = process.id().to_string();
+        tokio::select! {
+            _ = pages.wait_for(|kept| kept.hand_over(&id) != HandOver::Open) => {}
+            () = self.process_changed(process, last) => {}
+        }
+    }
+
+    async fn process_changed(&self, process: &Process, last: &Snapshot) {
         if !last.log_open {
             // Only a port can still be opened, by a survivor.
             return pending().await;

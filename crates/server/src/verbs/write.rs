@@ -3,7 +3,7 @@
 mod cursor_mode;
 mod keys;
 
-use lastbyte_engine::{Process, Streams, WriteError};
+use lastbyte_engine::{Keyboard, Process, Streams, WriteError};
 use lastbyte_wire::{Error, WriteAnswer, WriteQuery};
 
 use super::refusal;
@@ -22,7 +22,7 @@ pub async fn write(
         Some(true) => process.write_and_close(bytes, query.offset).await,
         Some(false) | None => process.write(bytes, query.offset).await,
     };
-    let written = written.map_err(refusal::from_write)?;
+    let written = written.map_err(|error| refusal::from_write_to(process, error))?;
     Ok(WriteAnswer { accepted: written.accepted })
 }
 
@@ -53,6 +53,7 @@ pub async fn with_keys<'a>(
 /// input meanwhile.
 pub async fn write_when_there_is_room(
     process: &Process,
+    keyboard: Option<&Keyboard>,
     bytes: &[u8],
     offset: Option<u64>,
 ) -> Result<(), Error> {
@@ -60,12 +61,19 @@ pub async fn write_when_there_is_room(
     loop {
         // Marked as seen before the write, so that what is read after it wakes us.
         state.mark_unchanged();
-        match process.write(bytes.to_vec(), offset).await {
+        let written = match keyboard {
+            Some(keyboard) => keyboard.write(bytes.to_vec(), offset).await,
+            None => process.write(bytes.to_vec(), offset).await,
+        };
+        match written {
             Err(WriteError::QueueFull { .. }) => {
                 // The owner is gone; the next write says so.
                 _ = state.changed().await;
             }
-            written => return written.map(drop).map_err(refusal::from_write),
+            written => {
+                let refused = |error| refusal::from_write_to(process, error);
+                return written.map(drop).map_err(refused);
+            }
         }
     }
 }

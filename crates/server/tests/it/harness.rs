@@ -14,6 +14,7 @@ use lastbyte_server::{App, Limits, Sandboxing, router};
 use lastbyte_testkit::{Anchor, script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::documented;
@@ -72,18 +73,23 @@ impl Server {
         let mut settings = Settings::new(state.path());
         tune(&mut settings);
         let engine = Engine::new(settings).unwrap();
+        let pages = Arc::new(listen::Pages::in_memory());
         let app = App::new(engine.clone(), limits).sandboxed(sandboxing);
+        let app = app.with_pages(Arc::clone(&pages));
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Access::Open).unwrap();
         let address = listener.to_string().strip_prefix("http://").unwrap().parse().unwrap();
         let traffic = Arc::clone(&app.traffic);
         let server = listen::Server::new(vec![listener], Hosts::default(), limits)
-            .counted_in(Arc::clone(&traffic));
+            .counted_in(Arc::clone(&traffic))
+            .with_pages(pages);
         tokio::spawn(server.run(router(app), pending(), pending()));
         Self { address, engine, traffic, state }
     }
 
     pub(crate) async fn connect(&self) -> Client {
-        Client::over(TcpStream::connect(self.address).await.unwrap()).await
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client::over(stream).await
     }
 
     /// A connection that is reset when it is dropped, which the server notices at once. After an
@@ -144,8 +150,7 @@ pub(crate) fn argv(actions: &str) -> Vec<String> {
 }
 
 impl Client {
-    pub(crate) async fn over(stream: TcpStream) -> Self {
-        stream.set_nodelay(true).unwrap();
+    pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
         let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self { sender }
@@ -181,7 +186,9 @@ impl Client {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Response<Incoming> {
-        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request = Request::builder().method(method).uri(path);
+        let has_host = headers.iter().any(|(name, _)| *name == "host");
+        let request = if has_host { request } else { request.header("host", "localhost") };
         let request =
             headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         self.sender.ready().await.unwrap();

@@ -6,6 +6,7 @@ pub mod events;
 mod follow;
 mod forget;
 mod keys;
+mod lines;
 mod many;
 mod needs_input;
 mod openapi;

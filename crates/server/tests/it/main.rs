@@ -12,5 +12,6 @@ mod http;
 mod listen;
 mod mcp;
 mod metrics;
+mod pages;
 mod random;
 mod tokens;

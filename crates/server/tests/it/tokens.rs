@@ -13,7 +13,7 @@ use bytes::Bytes;
 use lastbyte_engine::{Engine, Settings};
 use lastbyte_server::doors::{coder, codex, http, mcp};
 use lastbyte_server::listen::{
-    AcceptedTokens, Access, CreatedTokens, Hosts, Listener, Server, Token,
+    AcceptedTokens, Access, CreatedTokens, Hosts, Listener, PageTimes, Pages, Server, Token,
 };
 use lastbyte_server::{App, Limits, router};
 use lastbyte_testkit::PATIENCE;
@@ -30,8 +30,9 @@ struct Tokens {
     address: SocketAddr,
     created: Arc<CreatedTokens>,
     own: String,
-    /// The id of a process in the session `a`.
+    /// The id of a process in the session `a`, and of another.
     process: String,
+    other: String,
     _state: TempDir,
 }
 
@@ -46,10 +47,28 @@ enum Who {
     ReadOnly,
     Expired,
     Nobody,
+    /// Of a page that sees everything.
+    Page,
+    /// Of a page that is bound to the process.
+    OfProcess,
+    /// Of a page that is bound to another one.
+    OfOther,
+    /// Of a page that may only read the process.
+    OfReader,
 }
 
-const EVERYBODY: [Who; 6] =
-    [Who::All, Who::Own, Who::Other, Who::ReadOnly, Who::Expired, Who::Nobody];
+const EVERYBODY: [Who; 10] = [
+    Who::All,
+    Who::Own,
+    Who::Other,
+    Who::ReadOnly,
+    Who::Expired,
+    Who::Nobody,
+    Who::Page,
+    Who::OfProcess,
+    Who::OfOther,
+    Who::OfReader,
+];
 
 impl Tokens {
     async fn start() -> Self {
@@ -65,16 +84,21 @@ impl Tokens {
         let limits = Limits::default();
         let settings = codex::Settings::new("/", state.path());
         let codex = codex::route(codex::Door::new(engine.clone(), settings));
+        let pages = Pages::open(state.path(), false, PageTimes::default(), Arc::clone(&created));
+        let pages = Arc::new(pages.unwrap());
         let app = App::new(engine, limits).with_tokens(Arc::clone(&created));
-        let server = Server::new(vec![listener], Hosts::default(), limits);
+        let app = app.with_pages(Arc::clone(&pages));
+        let server = Server::new(vec![listener], Hosts::default(), limits).with_pages(pages);
         tokio::spawn(server.run(router(app).merge(codex), pending(), pending()));
-        let mut own_server = Self { address, created, own, process: String::new(), _state: state };
+        let (process, other) = (String::new(), String::new());
+        let mut own_server = Self { address, created, own, process, other, _state: state };
         own_server.process = own_server.child(Who::All, json!({ "session": "a" })).await;
+        own_server.other = own_server.child(Who::All, json!({ "session": "a" })).await;
         own_server
     }
 
     /// A new token of this kind, as a header field.
-    fn field(&self, who: Who) -> Option<String> {
+    async fn field(&self, who: Who) -> Option<String> {
         let session = |name: &str| TokenScope::Session { name: name.into() };
         let (scope, expires) = match who {
             Who::All => return Some(format!("Bearer {}", self.own)),
@@ -83,9 +107,31 @@ impl Tokens {
             Who::Other => (session("b"), None),
             Who::ReadOnly => (TokenScope::ReadOnly, None),
             Who::Expired => (TokenScope::All, Some(Duration::ZERO)),
+            Who::Page => return Some(self.page(Who::All, json!({})).await),
+            Who::OfProcess => {
+                return Some(self.page(Who::Own, json!({ "process": self.process })).await);
+            }
+            Who::OfOther => {
+                return Some(self.page(Who::All, json!({ "process": self.other })).await);
+            }
+            Who::OfReader => {
+                return Some(self.page(Who::ReadOnly, json!({ "process": self.process })).await);
+            }
         };
         let token = self.created.create(scope, expires, None).unwrap().token;
         Some(format!("Bearer {token}"))
+    }
+
+    /// The token that a page gets for a link of this client, as a header field.
+    async fn page(&self, who: Who, link: Value) -> String {
+        let made = Box::pin(self.send(who, ("POST", "/v1/links", link), &[])).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let url = made.json()["url"].as_str().unwrap().to_owned();
+        let link = json!({ "link": url.split_once("#link=").unwrap().1 });
+        let trade = ("POST", "/v1/links/trade", link);
+        let traded = Box::pin(self.send(Who::Nobody, trade, &[])).await;
+        assert_eq!(traded.status, 200, "{traded:?}");
+        format!("Bearer {}", traded.json()["token"].as_str().unwrap())
     }
 
     async fn connect(&self) -> Client {
@@ -95,7 +141,7 @@ impl Tokens {
     /// Sends a request; more fields come behind the token.
     async fn send(&self, who: Who, request: (&str, &str, Value), more: &[(&str, &str)]) -> Answer {
         let (method, path, body) = request;
-        let field = self.field(who);
+        let field = self.field(who).await;
         let mut fields: Vec<(&str, &str)> =
             field.iter().map(|field| ("authorization", field.as_str())).collect();
         fields.extend(more);
@@ -123,12 +169,12 @@ impl Tokens {
 }
 
 /// A route, a body for it, and the statuses for [`EVERYBODY`].
-type Row = (&'static str, &'static str, fn() -> Value, [u16; 6]);
+type Row = (&'static str, &'static str, fn() -> Value, [u16; 10]);
 
 const NOTHING: fn() -> Value = || Value::Null;
 
 /// `{id}` is a running process of the session `a`. The order is: all, own session, another session,
-/// read-only, expired, no token.
+/// read-only, expired, no token; pages: of everything, of the process, of another, read-only.
 fn native() -> Vec<Row> {
     let start = || json!({ "command": argv("exit 0") });
     let wait = || json!({ "timeout_ms": 1 });
@@ -137,48 +183,127 @@ fn native() -> Vec<Row> {
     let wait_many = || json!({ "select": { "session": "a" }, "wait": { "timeout_ms": 1 }});
     let signal_many = || json!({ "select": { "label": "no=one" }, "signal": "CONT" });
     vec![
-        ("GET", "/v1", NOTHING, [200, 200, 200, 200, 401, 401]),
-        ("GET", "/openapi.json", NOTHING, [200, 200, 200, 200, 401, 401]),
-        ("GET", "/healthz", NOTHING, [200, 200, 200, 200, 200, 200]),
-        ("GET", "/metrics", NOTHING, [200, 403, 403, 200, 401, 401]),
-        ("GET", "/v1/events", NOTHING, [200, 200, 200, 200, 401, 401]),
-        ("GET", "/v1/tokens", NOTHING, [200, 403, 403, 403, 401, 401]),
-        ("POST", "/v1/tokens", || json!({}), [201, 403, 403, 403, 401, 401]),
-        ("DELETE", "/v1/tokens/{token}", NOTHING, [404, 403, 403, 403, 401, 401]),
+        ("GET", "/v1", NOTHING, [200, 200, 200, 200, 401, 401, 200, 200, 200, 200]),
+        ("GET", "/openapi.json", NOTHING, [200, 200, 200, 200, 401, 401, 200, 200, 200, 200]),
+        ("GET", "/healthz", NOTHING, [200, 200, 200, 200, 200, 200, 200, 200, 200, 200]),
+        ("POST", "/v1/links", || json!({}), [201, 201, 201, 201, 401, 401, 403, 403, 403, 403]),
+        (
+            "POST",
+            "/v1/links/trade",
+            || json!({ "link": "none" }),
+            [410, 410, 410, 410, 410, 410, 410, 410, 410, 410],
+        ),
+        ("POST", "/v1/tickets", NOTHING, [201, 201, 201, 201, 401, 401, 201, 201, 201, 201]),
+        ("GET", "/metrics", NOTHING, [200, 403, 403, 200, 401, 401, 200, 403, 403, 403]),
+        ("GET", "/v1/events", NOTHING, [200, 200, 200, 200, 401, 401, 200, 403, 403, 403]),
+        ("GET", "/v1/tokens", NOTHING, [200, 403, 403, 403, 401, 401, 403, 403, 403, 403]),
+        ("POST", "/v1/tokens", || json!({}), [201, 403, 403, 403, 401, 401, 403, 403, 403, 403]),
+        (
+            "DELETE",
+            "/v1/tokens/{token}",
+            NOTHING,
+            [404, 403, 403, 403, 401, 401, 403, 403, 403, 403],
+        ),
         // A program that is not absolute is refused before anything else.
-        ("POST", "/v1/upgrade", || json!({ "binary": "x" }), [400, 403, 403, 403, 401, 401]),
-        ("POST", "/v1/processes", start, [201, 201, 201, 403, 401, 401]),
-        ("GET", "/v1/processes", NOTHING, [200, 200, 200, 200, 401, 401]),
-        ("GET", "/v1/processes/{id}", NOTHING, [200, 200, 404, 200, 401, 401]),
-        ("GET", "/v1/processes/{id}/receipt", NOTHING, [200, 200, 404, 200, 401, 401]),
-        ("GET", "/v1/processes/{id}/output", NOTHING, [200, 200, 404, 200, 401, 401]),
+        (
+            "POST",
+            "/v1/upgrade",
+            || json!({ "binary": "x" }),
+            [400, 403, 403, 403, 401, 401, 403, 403, 403, 403],
+        ),
+        ("POST", "/v1/processes", start, [201, 201, 201, 403, 401, 401, 201, 403, 403, 403]),
+        ("GET", "/v1/processes", NOTHING, [200, 200, 200, 200, 401, 401, 200, 403, 403, 403]),
+        ("GET", "/v1/processes/{id}", NOTHING, [200, 200, 404, 200, 401, 401, 200, 200, 404, 200]),
+        (
+            "GET",
+            "/v1/processes/{id}/receipt",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
+        (
+            "GET",
+            "/v1/processes/{id}/output",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
         (
             "GET",
             "/v1/processes/{id}/output/search?pattern=x",
             NOTHING,
-            [200, 200, 404, 200, 401, 401],
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
         ),
-        ("GET", "/v1/processes/{id}/output/times", NOTHING, [200, 200, 404, 200, 401, 401]),
-        ("GET", "/v1/processes/{id}/follow", NOTHING, [200, 200, 404, 200, 401, 401]),
+        (
+            "GET",
+            "/v1/processes/{id}/output/times",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
+        (
+            "GET",
+            "/v1/processes/{id}/follow",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
+        (
+            "GET",
+            "/v1/processes/{id}/output/lines",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
         // A request that is no WebSocket is refused with 400 if it is let in.
-        ("GET", "/v1/processes/{id}/attach", NOTHING, [400, 400, 404, 403, 401, 401]),
-        ("GET", "/v1/processes/{id}/survivors", NOTHING, [200, 200, 404, 200, 401, 401]),
-        ("POST", "/v1/processes/{id}/wait", wait, [200, 200, 404, 200, 401, 401]),
-        ("POST", "/v1/processes/{id}/stdin", NOTHING, [200, 200, 404, 403, 401, 401]),
+        (
+            "GET",
+            "/v1/processes/{id}/attach",
+            NOTHING,
+            [400, 400, 404, 403, 401, 401, 400, 400, 404, 403],
+        ),
+        (
+            "GET",
+            "/v1/processes/{id}/survivors",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
+        (
+            "POST",
+            "/v1/processes/{id}/wait",
+            wait,
+            [200, 200, 404, 200, 401, 401, 200, 200, 404, 200],
+        ),
+        (
+            "POST",
+            "/v1/processes/{id}/stdin",
+            NOTHING,
+            [200, 200, 404, 403, 401, 401, 200, 200, 404, 403],
+        ),
         (
             "POST",
             "/v1/processes/{id}/signal",
             || json!({ "signal": "CONT" }),
-            [200, 200, 404, 403, 401, 401],
+            [200, 200, 404, 403, 401, 401, 200, 403, 403, 403],
         ),
-        ("POST", "/v1/processes/{id}/resize", size, [409, 409, 404, 403, 401, 401]),
-        ("DELETE", "/v1/processes/{id}", NOTHING, [409, 409, 404, 403, 401, 401]),
-        ("POST", "/v1/wait", wait_many, [200, 200, 200, 200, 401, 401]),
-        ("POST", "/v1/signal", signal_many, [200, 200, 200, 403, 401, 401]),
-        ("POST", "/v1/forget", selected, [200, 200, 200, 403, 401, 401]),
-        ("POST", "/v1/stop", selected, [200, 200, 200, 403, 401, 401]),
-        ("POST", "/v1/processes/{id}/stop", NOTHING, [200, 200, 404, 403, 401, 401]),
-        ("POST", "/v1/shutdown", NOTHING, [202, 403, 403, 403, 401, 401]),
+        (
+            "POST",
+            "/v1/processes/{id}/resize",
+            size,
+            [409, 409, 404, 403, 401, 401, 409, 409, 404, 403],
+        ),
+        (
+            "DELETE",
+            "/v1/processes/{id}",
+            NOTHING,
+            [409, 409, 404, 403, 401, 401, 409, 403, 403, 403],
+        ),
+        ("POST", "/v1/wait", wait_many, [200, 200, 200, 200, 401, 401, 200, 403, 403, 403]),
+        ("POST", "/v1/signal", signal_many, [200, 200, 200, 403, 401, 401, 200, 403, 403, 403]),
+        ("POST", "/v1/forget", selected, [200, 200, 200, 403, 401, 401, 200, 403, 403, 403]),
+        ("POST", "/v1/stop", selected, [200, 200, 200, 403, 401, 401, 200, 403, 403, 403]),
+        (
+            "POST",
+            "/v1/processes/{id}/stop",
+            NOTHING,
+            [200, 200, 404, 403, 401, 401, 200, 403, 403, 403],
+        ),
+        ("POST", "/v1/shutdown", NOTHING, [202, 403, 403, 403, 401, 401, 403, 403, 403, 403]),
     ]
 }
 
@@ -186,19 +311,44 @@ fn coder() -> Vec<Row> {
     let start = || json!({ "command": "true" });
     let signal = || json!({ "signal": "bogus" });
     vec![
-        ("POST", "/api/v0/processes/start", start, [200, 200, 200, 403, 401, 401]),
-        ("GET", "/api/v0/processes/list", NOTHING, [200, 200, 200, 200, 401, 401]),
-        ("GET", "/api/v0/processes/{id}/output", NOTHING, [200, 200, 404, 200, 401, 401]),
+        (
+            "POST",
+            "/api/v0/processes/start",
+            start,
+            [200, 200, 200, 403, 401, 401, 200, 403, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/v0/processes/list",
+            NOTHING,
+            [200, 200, 200, 200, 401, 401, 200, 403, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/v0/processes/{id}/output",
+            NOTHING,
+            [200, 200, 404, 200, 401, 401, 200, 403, 403, 403],
+        ),
         // With an invalid signal: 400 is for those that may signal. A process that is not there is
         // looked for after the signal, as in Coder's agent.
-        ("POST", "/api/v0/processes/{id}/signal", signal, [400, 400, 400, 403, 401, 401]),
-        ("GET", "/api/v0/processes/tokens/{token}", NOTHING, [404, 404, 404, 404, 401, 401]),
+        (
+            "POST",
+            "/api/v0/processes/{id}/signal",
+            signal,
+            [400, 400, 400, 403, 401, 401, 400, 403, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/v0/processes/tokens/{token}",
+            NOTHING,
+            [404, 404, 404, 404, 401, 401, 404, 403, 403, 403],
+        ),
     ]
 }
 
 fn agents() -> Vec<Row> {
     let list = || json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    vec![("POST", "/mcp", list, [200, 200, 200, 200, 401, 401])]
+    vec![("POST", "/mcp", list, [200, 200, 200, 200, 401, 401, 200, 200, 200, 200])]
 }
 
 /// What a client of the door for agents sends with each message.
@@ -206,8 +356,8 @@ const MESSAGE: [(&str, &str); 2] =
     [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
 
 /// Paths that become a WebSocket, and the statuses for [`EVERYBODY`].
-fn codex() -> Vec<(&'static str, [u16; 6])> {
-    vec![("/codex", [101, 101, 101, 403, 401, 401])]
+fn codex() -> Vec<(&'static str, [u16; 10])> {
+    vec![("/codex", [101, 101, 101, 403, 401, 401, 101, 403, 403, 403])]
 }
 
 #[tokio::test]
@@ -385,7 +535,7 @@ async fn a_client_with_a_token_of_a_session_is_shown_the_key_that_it_sent() {
 #[tokio::test]
 async fn the_feed_has_only_events_of_the_tokens_session() {
     let server = Tokens::start().await;
-    let field = server.field(Who::Other).unwrap();
+    let field = server.field(Who::Other).await.unwrap();
     let fields = [("authorization", field.as_str())];
     // With an event from before the start: everything that is kept.
     for path in ["/v1/events", "/v1/events?last_event_id=0-0"] {
@@ -432,10 +582,10 @@ async fn a_revoked_token_ends_open_answers_and_is_refused_from_then_on() {
 async fn websockets_follow_the_table_and_end_with_their_token() {
     let server = Tokens::start().await;
     let attach = format!("/v1/processes/{}/attach", server.process);
-    let attach = (attach.as_str(), [101, 101, 404, 403, 401, 401]);
+    let attach = (attach.as_str(), [101, 101, 404, 403, 401, 401, 101, 101, 404, 403]);
     for (path, statuses) in codex().into_iter().chain([attach]) {
         for (who, status) in EVERYBODY.into_iter().zip(statuses) {
-            let answer = upgraded(&server, path, server.field(who)).await.map(drop);
+            let answer = upgraded(&server, path, server.field(who).await).await.map(drop);
             assert_eq!(answer.err().unwrap_or(101), status, "{who:?} {path}");
         }
         let scope = TokenScope::Session { name: "a".into() };
@@ -471,7 +621,7 @@ struct Codex(WebSocket);
 
 impl Codex {
     async fn open(server: &Tokens, who: Who) -> Self {
-        let mut own = Self(upgraded(server, "/codex", server.field(who)).await.unwrap());
+        let mut own = Self(upgraded(server, "/codex", server.field(who).await).await.unwrap());
         let client = json!({ "name": "n", "version": "0" });
         let capabilities = json!({ "experimentalApi": true });
         let hello = json!({ "clientInfo": client, "capabilities": capabilities });

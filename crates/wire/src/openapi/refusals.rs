@@ -8,7 +8,7 @@ use crate::ErrorCode;
 
 /// What any request can be refused for before a route is looked for. A head that is too large is
 /// answered by its status alone.
-pub(super) const OF_ALL: [ErrorCode; 13] = [
+pub(super) const OF_ALL: [ErrorCode; 14] = [
     ErrorCode::InvalidRequest,
     ErrorCode::Unauthorized,
     ErrorCode::ForbiddenPeer,
@@ -16,6 +16,7 @@ pub(super) const OF_ALL: [ErrorCode; 13] = [
     ErrorCode::CrossSite,
     ErrorCode::ReadOnlyToken,
     ErrorCode::SessionToken,
+    ErrorCode::PageToken,
     ErrorCode::TooManyFailedTokens,
     ErrorCode::UnknownHost,
     ErrorCode::HeadTooLarge,
@@ -64,7 +65,8 @@ mod tests {
         assert_eq!(answers["409"]["description"], "`not_ended`, `output_held`");
         assert_eq!(
             answers["403"]["description"],
-            "`forbidden_peer`, `sandboxed_peer`, `cross_site`, `read_only_token`, `session_token`"
+            "`forbidden_peer`, `sandboxed_peer`, `cross_site`, `read_only_token`, `session_token`, \
+             `page_token`"
         );
         assert_eq!(answers["431"], json!({ "description": "`head_too_large`" }));
     }

@@ -39,6 +39,7 @@ from .models import (
     Output,
     Process,
     Receipt,
+    Screen,
     SearchAnswer,
     StopProof,
     Survivor,
@@ -223,13 +224,16 @@ class Client:
         port: int | None = None,
         output_past: int | None = None,
         needs_input: bool | None = None,
+        hand_over: bool | None = None,
         silence: float | None = None,
         timeout: float | None = None,
         start: int | None = None,
         raw: bool | None = None,
     ) -> WaitAnswer:
         """Waits for the first of several conditions; a timeout is one of them and no error."""
-        found = calls.conditions(exit, pattern, port, output_past, needs_input, silence, timeout, start, raw)
+        found = calls.conditions(
+            exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw
+        )
         return self._drive(calls.wait(self._link, id, found))
 
     def wait_any(self, processes: Iterable[Any], timeout: float | None = None) -> list[WaitOutcome]:
@@ -268,6 +272,20 @@ class Client:
         """A view of its output."""
         query = calls.read_query(view, start, max_bytes, stream, first, last, late, wait_ms)
         return self._drive(calls.output(self._link, id, query))
+
+    def screen(
+        self,
+        id: str,
+        *,
+        at: int | None = None,
+        rows: int | None = None,
+        cols: int | None = None,
+        ansi: bool | None = None,
+        late: bool | None = None,
+    ) -> Screen:
+        """What a terminal shows that has read its output, up to byte `at` or to its end."""
+        query = calls.screen_query(at, rows, cols, ansi, late)
+        return self._drive(calls.screen(self._link, id, query))
 
     def search(
         self,

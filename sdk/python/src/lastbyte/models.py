@@ -17,7 +17,7 @@ Phase = Literal["running", "draining", "ended", "lost"]
 Stream = Literal["stdout", "stderr"]
 Streams = Literal["merged", "split", "tty"]
 StreamsAsked = Literal["merged", "split"]
-View = Literal["lines", "raw", "text", "head_tail"]
+View = Literal["lines", "raw", "text", "head_tail", "screen"]
 Reach = Literal["leaf", "scan", "group"]
 TimeoutKind = Literal["wall", "idle"]
 StopVerb = Literal["stop", "close", "disconnect"]
@@ -181,6 +181,15 @@ class Tty:
 
 
 @dataclass(frozen=True)
+class Keyboard:
+    """Who has the keyboard of a process, so that nobody else can write."""
+
+    holder: str
+    since_unix_ns: int
+    secret: bool
+
+
+@dataclass(frozen=True)
 class Process:
     """A process at one instant."""
 
@@ -204,10 +213,14 @@ class Process:
     limits_enforced: LimitsEnforced | None = None
     log_file: str | None = None
     recorded: bool | None = None
+    keyboard: Keyboard | None = None
     stdin_uncertain: Range | None = None
     timed_out_at_unix_ns: int | None = None
     ending: Ending | None = None
 
+
+# How a hand-over of a keyboard to a person ended.
+HandOverEnd = Literal["done", "left", "expired"]
 
 # Where a process reads its input from.
 InputKind = Literal["pipe", "terminal"]
@@ -225,7 +238,7 @@ class InputUnknown:
 class Met:
     """Which condition of a wait held first."""
 
-    met: Literal["exit", "needs_input", "output_past", "pattern", "port", "silence", "timeout"]
+    met: Literal["exit", "hand_over", "needs_input", "output_past", "pattern", "port", "silence", "timeout"]
     total: int | None = None
     range: Range | None = None
     text: str | None = None
@@ -234,6 +247,7 @@ class Met:
     name: str | None = None
     on: InputKind | None = None
     secret: bool | None = None
+    how: HandOverEnd | None = None
     input_unknown: InputUnknown | None = None
 
 
@@ -323,6 +337,28 @@ class TextLine:
 
 
 @dataclass(frozen=True)
+class ScreenCursor:
+    """Where the cursor is; the first row and column are 0."""
+
+    row: int
+    col: int
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a terminal shows."""
+
+    rows: int
+    cols: int
+    lines: list[str]
+    alternate: bool
+    cursor: ScreenCursor | None = None
+    title: str | None = None
+    ansi_lines: list[str] | None = None
+    ansi_state: str | None = None
+
+
+@dataclass(frozen=True)
 class Content:
     """What a view shows."""
 
@@ -332,6 +368,7 @@ class Content:
     tail: str | None = None
     omitted: Range | None = None
     lines: list[TextLine] | None = None
+    screen: Screen | None = None
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ from .models import (
     Output,
     Process,
     Sandbox,
+    Screen,
     SearchAnswer,
     StopPolicy,
     StopProof,
@@ -382,6 +383,10 @@ class Popen:
     def read(self, view: View = "text", **options: Any) -> Output:
         """A view of its output; see `Client.read`."""
         return self._client.read(self.id, view, **options)
+
+    def screen(self, **options: Any) -> Screen:
+        """What a terminal shows that has read its output; see `Client.screen`."""
+        return self._client.screen(self.id, **options)
 
     def wait_for(self, **conditions: Any) -> WaitAnswer:
         """Waits for the first of several conditions; see `Client.wait`."""

@@ -165,6 +165,14 @@ impl OutputEnd {
         }
     }
 
+    /// `None` for a pipe.
+    pub(super) fn size(&self) -> Option<WindowSize> {
+        match self.kind {
+            EndKind::Pipe { .. } => None,
+            EndKind::Pty { .. } => pty::size(&self.end).ok(),
+        }
+    }
+
     /// Closes it after waiters have run; at once if it has a large buffer that others might want.
     pub(super) fn close_soon(self) {
         if !matches!(self.kind, EndKind::Pipe { large: Some(_), .. }) {

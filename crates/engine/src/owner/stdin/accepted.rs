@@ -10,6 +10,7 @@
 //! The position past the end counts the bytes typed as end of file.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -130,6 +131,26 @@ impl Accepted {
         }
         self.notes.note_typing(None);
         self.notes.uncertain()
+    }
+
+    /// Overwrites bytes that were written, except ends of lines: whether a line is whole is asked later.
+    pub(super) fn erase(&self, range: Range<u64>) {
+        let mut at = range.start;
+        while at < range.end {
+            let mut bytes = [0; MOST_TYPED];
+            let most = usize::try_from(range.end - at).unwrap_or(usize::MAX).min(MOST_TYPED);
+            let Ok(count @ 1..) = memory_file::read_at(&self.file, &mut bytes[..most], at) else {
+                return;
+            };
+            let erased = bytes[..count].iter().map(|byte| if *byte == b'\n' { b'\n' } else { 0 });
+            // It fails for no file of ours.
+            _ = memory_file::write_at(&self.file, &erased.collect::<Vec<u8>>(), at);
+            at += count as u64;
+        }
+    }
+
+    pub(super) fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// Whether giving memory back is worth the effort after this many bytes.

@@ -396,3 +396,52 @@ fn memory(file: impl AsFd) -> u64 {
     let file = file.as_fd().try_clone_to_owned().expect("a descriptor");
     std::os::unix::fs::MetadataExt::blocks(&File::from(file).metadata().expect("facts")) * 512
 }
+
+/// All of the file, as the next program would find it.
+fn contents(file: &OwnedFd) -> Vec<u8> {
+    let mut bytes =
+        vec![0; usize::try_from(memory_file::len(file).expect("a file")).expect("short")];
+    memory_file::read_at(file, &mut bytes, 0).expect("a file");
+    bytes
+}
+
+#[tokio::test]
+async fn a_secret_is_erased_once_it_is_written_and_what_is_around_it_is_not() {
+    let mut fixture = Fixture::new();
+    fixture.queue.accept(b"before ", None, Then::KeepOpen).expect("room");
+    fixture.queue.accept_as(true, b"pass\nword\n", None, Then::KeepOpen).expect("room");
+    fixture.queue.accept(b"after", None, Then::KeepOpen).expect("room");
+    while fixture.queue.has_more() {
+        fixture.queue.step().await;
+    }
+    assert_eq!(contents(&fixture.file), b"before \0\0\0\0\n\0\0\0\0\nafter");
+    let mut read = [0; 22];
+    fixture.command.read_exact(&mut read).expect("all of it");
+    assert_eq!(&read, b"before pass\nword\nafter");
+}
+
+#[tokio::test]
+async fn what_a_killed_program_has_not_written_of_a_secret_is_erased_by_the_next() {
+    let (registry, _shared) = Registry::create().expect("a registry");
+    let slot = registry.enter(1);
+    let (read_end, end) = pipe::pipe().expect("a pipe");
+    pipe::set_nonblocking(&end).expect("a flag");
+    let file = memory_file::create("test").expect("a file");
+    let again = || {
+        let (end, file) = (end.try_clone().expect("a copy"), file.try_clone().expect("a copy"));
+        StdinQueue::resume(Some(end), file, EndOfFile::Close, slot.as_ref()).expect("a queue").0
+    };
+    let mut queue = again();
+    queue.set_secret(true).expect("a pipe shows nothing");
+    queue.accept_as(true, b"password", None, Then::KeepOpen).expect("room");
+    drop(queue);
+    let mut queue = again();
+    assert_eq!(contents(&file), b"password", "it is still to be written");
+    while queue.has_more() {
+        queue.step().await;
+    }
+    assert_eq!(contents(&file), [0; 8]);
+    let mut read = [0; 8];
+    File::from(read_end).read_exact(&mut read).expect("all of it");
+    assert_eq!(&read, b"password");
+}

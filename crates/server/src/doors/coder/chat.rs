@@ -33,6 +33,8 @@ impl Chat {
         match scope {
             Scope::All | Scope::ReadOnly => Self::from_headers(headers),
             Scope::Session(Session(own)) => Self { own: Some(own.clone()), ancestors: Vec::new() },
+            // Every request of it is refused.
+            Scope::Process { .. } => Self { own: None, ancestors: Vec::new() },
         }
     }
 

@@ -132,7 +132,7 @@ impl Target {
                 Fault::invalid_request("stdin is already closed")
             }
             // Try again later.
-            WriteError::QueueFull { .. } | WriteError::Gap { .. } => {
+            WriteError::QueueFull { .. } | WriteError::Gap { .. } | WriteError::KeyboardTaken => {
                 Fault::new(-32001, error.to_string())
             }
         }
@@ -140,6 +140,7 @@ impl Target {
 
     pub(super) fn not_resized(&self, error: ResizeError) -> Fault {
         let why = match error {
+            error @ ResizeError::KeyboardTaken => error.to_string(),
             ResizeError::Exited => return self.no_longer_running(),
             ResizeError::Zero => return self.api.zero_size(),
             ResizeError::NoTerminal => "process is not attached to a PTY".into(),

@@ -46,7 +46,7 @@ pub fn route(door: Door) -> Router {
 /// Needs a server that lets connections be upgraded.
 async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
     let grant = request.extensions().get::<Grant>().cloned().unwrap_or_else(Grant::all);
-    if let Err(error) = grant.scope.check(Needs::Change) {
+    if let Err(error) = grant.check(Needs::Change) {
         return refusal(error);
     }
     let Some((response, upgrade)) = websocket::upgrade(&mut request) else {

@@ -241,9 +241,11 @@ impl Controlled {
             Err(
                 WriteError::NotOpen | WriteError::Closed | WriteError::Broken | WriteError::Exited,
             ) => Ok("stdinClosed"),
-            Err(error @ (WriteError::QueueFull { .. } | WriteError::Gap { .. })) => {
-                Err(Fault::internal(error.to_string()))
-            }
+            Err(
+                error @ (WriteError::QueueFull { .. }
+                | WriteError::Gap { .. }
+                | WriteError::KeyboardTaken),
+            ) => Err(Fault::internal(error.to_string())),
         }
     }
 

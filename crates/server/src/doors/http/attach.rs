@@ -6,10 +6,8 @@ use std::time::Duration;
 use axum::extract::Request;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use lastbyte_engine::Process;
-use lastbyte_wire::{
-    AttachNotice, AttachQuery, AttachRequest, Error, ErrorCode, ResizeRequest, WriteQuery,
-};
+use lastbyte_engine::{Keyboard, KeyboardClient, Process};
+use lastbyte_wire::{AttachNotice, AttachQuery, AttachRequest, Error, ErrorCode, ResizeRequest};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -19,12 +17,13 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::answer::{Answer, json_text};
 use super::input::{self, Caller, Target};
+use super::keyboard_notices::KeyboardNotices;
+use crate::App;
 use crate::doors::websocket::{self, WebSocket};
 use crate::from_wire::invalid;
-use crate::listen::Grant;
 use crate::to_wire;
 use crate::verbs::follow::{Follower, Step};
-use crate::verbs::{control, write};
+use crate::verbs::{control, links, refusal, write};
 
 /// A longer message is refused, and ends the connection.
 const MOST_MESSAGE_BYTES: usize = 1 << 20;
@@ -37,7 +36,6 @@ pub(super) async fn attach_to_process(
     mut request: Request,
 ) -> Answer {
     let query: AttachQuery = input::query(request.uri())?;
-    let grant = request.extensions().get::<Grant>().cloned();
     let permit = app.begin_wait()?;
     let follower = Follower::attached(&process, &query)?;
     let Some((response, upgrade)) = websocket::upgrade(&mut request) else {
@@ -47,12 +45,13 @@ pub(super) async fn attach_to_process(
     // The connection goes on as a WebSocket, and is another one to the server.
     let connected = process.connect();
     tokio::spawn(async move {
-        let socket = websocket::open(upgrade, app.messages, MOST_MESSAGE_BYTES).await;
+        let socket = websocket::open(upgrade, app.messages.clone(), MOST_MESSAGE_BYTES).await;
         // The client may have gone before.
         if let Some(socket) = socket {
-            let over = grant.unwrap_or_else(Grant::all).until_over();
+            let over = app.grant.clone().until_over();
+            let only_writer = query.only_writer == Some(true);
             tokio::select! {
-                () = serve(socket, process, follower, query.only_writer == Some(true)) => {}
+                () = serve(&app, socket, (process, follower), only_writer) => {}
                 // The client is cut off in the middle of whatever it does.
                 () = over => {}
             }
@@ -63,17 +62,25 @@ pub(super) async fn attach_to_process(
 }
 
 /// Until all output is given or the client has gone. The process does not notice.
-async fn serve(socket: WebSocket, process: Process, follower: Follower, only_writer: bool) {
+async fn serve(
+    app: &App,
+    socket: WebSocket,
+    (process, follower): (Process, Follower),
+    only_writer: bool,
+) {
     let (sink, mut stream) = socket.split();
     let accepted = process.write(Vec::new(), None).await.ok();
     let accepted = accepted.map(|written| written.accepted);
-    let input = AttachInput { process, offset: accepted.filter(|_| only_writer) };
+    let (client, holders) = (process.keyboard_client(), process.keyboard_changes());
+    let offset = accepted.filter(|_| only_writer);
+    let mut input = AttachInput { app: app.clone(), process, offset, client, keyboard: None };
     // One at a time: a client that does not hear of one is not asked for the next.
     let (refusals, refused) = mpsc::channel(1);
     let hello = AttachNotice::Attached { cursor: follower.place().cursor, accepted };
-    let mut giving = Giving { sink, follower, refused };
+    let keyboard = KeyboardNotices::new(holders, client);
+    let mut giving = Giving { sink, follower, refused, keyboard };
     let not_taken = {
-        let mut taking = pin!(take(&mut stream, input, refusals));
+        let mut taking = pin!(take(&mut stream, &mut input, refusals));
         tokio::select! {
             not_taken = taking.as_mut() => not_taken,
             () = giving.run(hello) => {
@@ -94,6 +101,7 @@ struct Giving {
     sink: SplitSink<WebSocket, Message>,
     follower: Follower,
     refused: mpsc::Receiver<Error>,
+    keyboard: KeyboardNotices,
 }
 
 impl Giving {
@@ -123,6 +131,7 @@ impl Giving {
                     Vec::new()
                 }
             },
+            keyboard = self.keyboard.next() => vec![notice(&keyboard)],
             Some(error) = self.refused.recv() => vec![notice(&AttachNotice::Refused { error })],
         }
     }
@@ -172,7 +181,7 @@ fn notice(notice: &AttachNotice) -> Message {
 /// follows, for this reason.
 async fn take(
     stream: &mut SplitStream<WebSocket>,
-    mut input: AttachInput,
+    input: &mut AttachInput,
     refusals: mpsc::Sender<Error>,
 ) -> Option<Error> {
     loop {
@@ -191,27 +200,73 @@ async fn take(
 }
 
 struct AttachInput {
+    app: App,
     process: Process,
     /// Where the next byte belongs, if nobody else writes.
     offset: Option<u64>,
+    client: KeyboardClient,
+    /// If this client has it.
+    keyboard: Option<Keyboard>,
 }
 
 impl AttachInput {
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        write::write_when_there_is_room(&self.process, bytes, self.offset).await?;
+        let keyboard = self.keyboard.as_ref();
+        write::write_when_there_is_room(&self.process, keyboard, bytes, self.offset).await?;
         self.offset = self.offset.map(|offset| offset + bytes.len() as u64);
         Ok(())
     }
 
-    async fn obey(&self, text: &str) -> Result<(), Error> {
+    async fn obey(&mut self, text: &str) -> Result<(), Error> {
         match input::words("message", text.as_bytes())? {
             AttachRequest::Resize { rows, cols } => {
-                control::resize(&self.process, &ResizeRequest { rows, cols }).await
+                let size = ResizeRequest { rows, cols };
+                control::resize_by(&self.process, self.keyboard.as_ref(), &size).await
             }
-            AttachRequest::CloseStdin => {
-                let close = WriteQuery { close: Some(true), offset: self.offset, keys: None };
-                write::write(&self.process, Vec::new(), &close).await.map(drop)
+            AttachRequest::CloseStdin => self.close().await,
+            AttachRequest::TakeKeyboard { name } => self.take_keyboard(name),
+            AttachRequest::GiveBackKeyboard => self.give_back_keyboard().await,
+            AttachRequest::SecretInput { on } => {
+                let keyboard = self.keyboard.as_ref().ok_or_else(not_yours)?;
+                keyboard.set_secret(on).await.map_err(|error| refusal::from_keyboard(&error))
             }
         }
     }
+
+    async fn close(&self) -> Result<(), Error> {
+        let closed = match &self.keyboard {
+            Some(keyboard) => keyboard.close(self.offset).await,
+            None => self.process.write_and_close(Vec::new(), self.offset).await,
+        };
+        closed.map(drop).map_err(|error| refusal::from_write_to(&self.process, error))
+    }
+
+    fn take_keyboard(&mut self, name: Option<String>) -> Result<(), Error> {
+        if self.keyboard.is_some() {
+            return Ok(());
+        }
+        let most = AttachRequest::LONGEST_NAME;
+        if name.as_ref().is_some_and(|name| name.is_empty() || name.len() > most) {
+            return Err(invalid(format!("`name` must have between 1 and {most} bytes")));
+        }
+        let usual = if self.app.grant.page.is_some() { "a person" } else { "a client" };
+        let name = name.unwrap_or_else(|| usual.into());
+        let keyboard = self.process.take_keyboard(self.client, name);
+        self.keyboard = Some(keyboard.map_err(|error| refusal::from_keyboard(&error))?);
+        Ok(())
+    }
+
+    /// If it was handed over, this is all that the page was for.
+    async fn give_back_keyboard(&mut self) -> Result<(), Error> {
+        self.keyboard.take().ok_or_else(not_yours)?;
+        if self.app.grant.hand_over().is_some() {
+            links::done(&self.app).await?;
+        }
+        Ok(())
+    }
+}
+
+fn not_yours() -> Error {
+    Error::new(ErrorCode::KeyboardNotYours, "this client does not have the keyboard")
+        .hint("take it first with `take_keyboard`")
 }

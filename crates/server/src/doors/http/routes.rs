@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::handler::Handler;
@@ -12,6 +11,7 @@ use axum::http::{Response, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{self, MethodRouter};
+use axum::{Extension, Router};
 use lastbyte_engine::Histogram;
 use lastbyte_wire::{
     Error, ErrorCode, ForgetManyRequest, ForgetQuery, Health, HealthStatus, JournalHealth, OPENAPI,
@@ -22,10 +22,12 @@ use tokio::task::spawn_blocking;
 use super::answer::{Answer, Refusal, after_a_wait, json, ok};
 use super::input::{Anybody, Caller, Routed, Target};
 use super::{attach, events, follow, input, output};
-use crate::listen::{Grant, Needs};
+use crate::listen::{Grant, Needs, Peer};
 use crate::metrics::{Answered, page};
 use crate::verbs::refusal::broken;
-use crate::verbs::{control, list, receipt, search, start, times, tokens, upgrade, wait, write};
+use crate::verbs::{
+    control, lines, links, list, receipt, search, start, times, tokens, upgrade, wait, write,
+};
 use crate::{App, to_wire};
 
 const PROCESSES: &str = "/v1/processes";
@@ -35,24 +37,28 @@ const PROCESS: &str = "/v1/processes/{id}";
 /// OpenAPI document.
 fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1", tell_version),
+        Route::get("/v1", tell_version).needs(Needs::Nothing),
         Route::get(PROCESSES, list_processes),
         Route::post(PROCESSES, start_process),
-        Route::get(PROCESS, show_process),
+        Route::get(PROCESS, show_process).needs(Needs::ReadProcess),
         Route::delete(PROCESS, forget_process),
-        Route::get("/v1/processes/{id}/receipt", give_receipt),
-        Route::get("/v1/processes/{id}/output", output::read_output),
-        Route::get("/v1/processes/{id}/output/search", search_output),
-        Route::get("/v1/processes/{id}/output/times", tell_times),
-        Route::get("/v1/processes/{id}/follow", follow::follow_output),
+        Route::get("/v1/processes/{id}/receipt", give_receipt).needs(Needs::ReadProcess),
+        Route::get("/v1/processes/{id}/output", output::read_output).needs(Needs::ReadProcess),
+        Route::get("/v1/processes/{id}/output/search", search_output).needs(Needs::ReadProcess),
+        Route::get("/v1/processes/{id}/output/lines", find_lines).needs(Needs::ReadProcess),
+        Route::get("/v1/processes/{id}/output/times", tell_times).needs(Needs::ReadProcess),
+        Route::get("/v1/processes/{id}/follow", follow::follow_output).needs(Needs::ReadProcess),
         // Its client can write.
-        Route::get("/v1/processes/{id}/attach", attach::attach_to_process).needs(Needs::Change),
-        Route::get("/v1/processes/{id}/survivors", list_survivors),
-        Route::post("/v1/processes/{id}/wait", wait_for_process).that_waits().needs(Needs::Read),
-        Route::post("/v1/processes/{id}/stdin", write_to_process),
+        Route::get("/v1/processes/{id}/attach", attach::attach_to_process)
+            .needs(Needs::WriteProcess),
+        Route::get("/v1/processes/{id}/survivors", list_survivors).needs(Needs::ReadProcess),
+        Route::post("/v1/processes/{id}/wait", wait_for_process)
+            .that_waits()
+            .needs(Needs::ReadProcess),
+        Route::post("/v1/processes/{id}/stdin", write_to_process).needs(Needs::WriteProcess),
         Route::post("/v1/processes/{id}/signal", signal_process),
         Route::post("/v1/processes/{id}/stop", stop_process).that_waits(),
-        Route::post("/v1/processes/{id}/resize", resize_process),
+        Route::post("/v1/processes/{id}/resize", resize_process).needs(Needs::WriteProcess),
         Route::post("/v1/wait", wait_for_processes).that_waits().needs(Needs::Read),
         Route::post("/v1/signal", signal_processes),
         Route::post("/v1/stop", stop_processes).that_waits(),
@@ -63,8 +69,11 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/tokens", create_token).needs(Needs::Administer),
         Route::get("/v1/tokens", list_tokens).needs(Needs::Administer),
         Route::delete("/v1/tokens/{token}", revoke_token).needs(Needs::Administer),
-        Route::get("/openapi.json", tell_api),
-        Route::get("/healthz", tell_health),
+        Route::post("/v1/links", create_link).needs(Needs::Link),
+        Route::post("/v1/links/trade", trade_link).needs(Needs::Nothing),
+        Route::post("/v1/tickets", create_ticket).needs(Needs::Nothing),
+        Route::get("/openapi.json", tell_api).needs(Needs::Nothing),
+        Route::get("/healthz", tell_health).needs(Needs::Nothing),
         Route::get("/metrics", tell_metrics).needs(Needs::ReadServer),
     ]
 }
@@ -135,8 +144,8 @@ async fn admitted(
     next: Next,
 ) -> Response<Body> {
     let asked = Instant::now();
-    let scope = request.extensions().get::<Grant>().map(|grant| &grant.scope);
-    let answer = match scope.map_or(Ok(()), |scope| scope.check(needs)) {
+    let grant = request.extensions().get::<Grant>();
+    let answer = match grant.map_or(Ok(()), |grant| grant.check(needs)) {
         Ok(()) => next.run(request).await,
         Err(error) => Refusal(error).into_response(),
     };
@@ -184,6 +193,10 @@ async fn give_receipt(Caller(app): Caller, Target(process): Target) -> Answer {
 async fn search_output(Caller(app): Caller, Target(process): Target, uri: Uri) -> Answer {
     let query = input::query(&uri)?;
     ok(&search::search(&app, &process, &query).await?)
+}
+
+async fn find_lines(Caller(app): Caller, Target(process): Target, uri: Uri) -> Answer {
+    ok(&lines::lines(&app, &process, &input::query(&uri)?).await?)
 }
 
 async fn tell_times(Target(process): Target, uri: Uri) -> Answer {
@@ -280,13 +293,29 @@ async fn revoke_token(Caller(app): Caller, Path(id): Path<String>) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+async fn create_link(Caller(app): Caller, body: Body) -> Answer {
+    let request = input::json(&app, body).await?;
+    Ok(json(StatusCode::CREATED, &links::create(&app, &request).await?))
+}
+
+async fn trade_link(caller: Anybody, peer: Option<Extension<Peer>>, body: Body) -> Answer {
+    let (Anybody::Caller(app) | Anybody::Public(app)) = caller;
+    let request = input::json(&app, body).await?;
+    ok(&links::trade(&app, peer.map(|Extension(peer)| peer), request).await?)
+}
+
+async fn create_ticket(Caller(app): Caller) -> Answer {
+    Ok(json(StatusCode::CREATED, &links::ticket(&app)?))
+}
+
 /// Without a token it tells nothing of processes.
 async fn tell_health(caller: Anybody) -> Answer {
     let (app, is_public) = match caller {
         Anybody::Caller(app) => (app, false),
         Anybody::Public(app) => (app, true),
     };
-    let phases = (!is_public).then(|| app.engine.phases_within(app.session()));
+    let tells_counts = !is_public && app.scope.only().is_none();
+    let phases = tells_counts.then(|| app.engine.phases_within(app.session()));
     let journal = to_wire::journal(app.engine.journal_now());
     let keeper = app.keeper_health();
     ok(&Health {

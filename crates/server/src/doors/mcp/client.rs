@@ -34,9 +34,8 @@ impl Client {
     pub(super) fn new(app: &App, headers: &HeaderMap) -> Result<Self, Error> {
         let scope = &app.scope;
         let within = match (scope, session(headers)?) {
-            (Scope::Session(_), _) | (Scope::ReadOnly, None | Some(Named::Minted(_))) => {
-                scope.clone()
-            }
+            (Scope::Session(_) | Scope::Process { .. }, _)
+            | (Scope::ReadOnly, None | Some(Named::Minted(_))) => scope.clone(),
             (Scope::All, None) => Scope::Session(Session(SHARED.into())),
             (Scope::ReadOnly, Some(Named::Chosen(name)))
             | (Scope::All, Some(Named::Chosen(name) | Named::Minted(name))) => {

@@ -1,14 +1,15 @@
-//! `read_output`: the beginning and the end, a part, the last lines, or the bytes as they are.
+//! `read_output`: the beginning and the end, a part, the last lines, the bytes as they are, or the screen.
 
 use std::ops::Range;
 
 use lastbyte_engine::Process;
-use lastbyte_wire::Error;
+use lastbyte_wire::{Content, Error, Screen, ScreenCursor};
 
 use super::args::Args;
 use super::call::{Answer, Call, with_output};
 use super::reply::{Budget, Raw, RawPage, last_lines, raw_page, text_page};
 use crate::from_wire::invalid;
+use crate::verbs::read::{self, ReadRequest};
 
 /// Which part of the output.
 enum Part {
@@ -27,8 +28,7 @@ pub(super) async fn read_output(call: &Call, args: &Args) -> Answer {
     match args.word("view", &["text", "raw", "screen"])? {
         None | Some(0) => read_text(call, &process, part, budget).await,
         Some(1) => read_bytes(call, &process, part, budget).await,
-        // Only an emulated terminal could tell.
-        Some(_) => Err(invalid("view=screen is not available").hint("use view=text").into()),
+        Some(_) => read_screen(call, &process, part).await,
     }
 }
 
@@ -61,6 +61,35 @@ async fn read_text(call: &Call, process: &Process, part: Part, budget: Budget) -
         Part::HeadAndTail => text_page(source, 0..u64::MAX, room, &id),
     });
     Ok(vec![with_output(header, &shown.await?)])
+}
+
+/// The rows of the screen, which are few; at an offset, the screen of then.
+async fn read_screen(call: &Call, process: &Process, part: Part) -> Answer {
+    let at = match part {
+        Part::HeadAndTail => None,
+        Part::Range(Range { start, end: u64::MAX }) => Some(start),
+        Part::Range(_) | Part::LastLines(_) => {
+            return Err(invalid("`tail` and `length` cannot be combined with view=screen").into());
+        }
+    };
+    let snapshot = process.snapshot();
+    let asked = ReadRequest::screen(at)?;
+    let output = read::view(call.app(), process, &snapshot, asked).await?;
+    let Content::Screen { screen } = output.content else { unreachable!("a screen was asked for") };
+    let header = call.header(process, &snapshot, Vec::new()).await;
+    Ok(vec![header + &in_words(&screen)])
+}
+
+fn in_words(screen: &Screen) -> String {
+    let Screen { rows, cols, lines, cursor, title, .. } = screen;
+    let cursor = match cursor {
+        Some(ScreenCursor { row, col }) => format!("cursor at row {}, column {}", row + 1, col + 1),
+        None => "cursor hidden".to_owned(),
+    };
+    let title = title.as_ref().map(|title| format!(", title {title:?}")).unwrap_or_default();
+    let rows_shown = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+    let text = lines[..rows_shown].join("\n");
+    format!("screen of {rows} rows and {cols} columns, {cursor}{title}:\n{text}")
 }
 
 /// The facts in one block of text, the bytes and nothing else in the next.

@@ -93,6 +93,7 @@ impl ToolName {
                 ("chars", &["input", "text", "data"]),
                 ("keys", &["key"]),
                 ("eof", &["close_stdin"]),
+                ("hand_over", &[]),
                 YIELD,
                 ("offset", &["cursor"]),
                 MAX_TOKENS,
@@ -183,18 +184,21 @@ impl ToolName {
                 "Writes to the standard input of a process that was started with tty or stdin=open, \
                  waits until it has answered and shows the new output. The text is written as it is: \
                  end a line with \\n, or type keys by name: C-c, Enter, Up. Without both it only shows \
-                 the output that comes."
+                 the output that comes. For a password, never ask for it: set hand_over, which answers \
+                 with a link for the person."
             }
             Self::Wait => {
                 "Waits until processes have ended, or until one writes a line that matches a pattern, \
-                 listens on a port, is silent, or waits for input (until=needs_input). Waits at most 50 s in one call: if it answers that \
+                 listens on a port, is silent, or waits for input (until=needs_input), or \
+                 until a person is done with a keyboard (until=hand_over). Waits at most 50 s in one call: if it answers that \
                  the process is still running, call wait again."
             }
             Self::ReadOutput => {
                 "Reads the output of a process, also after it has ended: without offset its beginning \
                  and its end, with offset from that byte on, with tail its last lines. view=text (the \
                  default) is what a person sees; view=raw is every byte as it is, in base64 if it is \
-                 not UTF-8."
+                 not UTF-8; view=screen is the screen of a program that draws one (vim, htop), at offset \
+                 or at its end."
             }
             Self::SearchOutput => {
                 "Searches the output of a process for a regular expression and shows the matching \
@@ -230,6 +234,10 @@ impl ToolName {
                     "description": "Keys to type after it: C-c, Enter, Up, Escape, F1, …",
                 },
                 "eof": { "type": "boolean", "description": "Close standard input afterwards" },
+                "hand_over": {
+                    "type": "boolean",
+                    "description": "Let a person type instead: a password, or a choice that is theirs",
+                },
                 "yield_time_ms": {
                     "type": "integer",
                     "description": "How long to wait for an answer (default 2000, at most 50000)",
@@ -245,7 +253,7 @@ impl ToolName {
                 },
                 "until": {
                     "type": "string",
-                    "enum": ["exit", "pattern", "port", "silence", "needs_input"],
+                    "enum": ["exit", "pattern", "port", "silence", "needs_input", "hand_over"],
                     "description": "What to wait for (default exit)",
                 },
                 "pattern": {
@@ -274,7 +282,7 @@ impl ToolName {
                 "offset": offset("First byte to show"),
                 "length": offset("How many bytes to show, from offset"),
                 "tail": { "type": "integer", "description": "Show the last lines, this many" },
-                "view": { "type": "string", "enum": ["text", "raw"] },
+                "view": { "type": "string", "enum": ["text", "raw", "screen"] },
                 "max_output_tokens": max_tokens,
             }),
             Self::SearchOutput => json!({

@@ -1,7 +1,9 @@
 //! `wait`: until processes have ended, or something else has happened.
 
 use lastbyte_engine::Process;
-use lastbyte_wire::{Error, InputUnknown, Met, Selection, Wait, WaitManyRequest, WaitOutcome};
+use lastbyte_wire::{
+    Error, HandOverEnd, InputUnknown, Met, Selection, Wait, WaitManyRequest, WaitOutcome,
+};
 
 use super::args::{Args, missing};
 use super::call::{Answer, Call};
@@ -23,6 +25,7 @@ enum Until {
     Port,
     Silence,
     NeedsInput,
+    HandOver,
 }
 
 pub(super) async fn wait(call: &Call, args: &Args) -> Answer {
@@ -55,8 +58,15 @@ fn patience(args: &Args) -> Result<u64, Error> {
 
 /// What is said, or follows from the argument that only one of them takes.
 fn until(args: &Args) -> Result<Until, Error> {
-    const WORDS: [&str; 5] = ["exit", "pattern", "port", "silence", "needs_input"];
-    let all = [Until::Exit, Until::Pattern, Until::Port, Until::Silence, Until::NeedsInput];
+    const WORDS: [&str; 6] = ["exit", "pattern", "port", "silence", "needs_input", "hand_over"];
+    let all = [
+        Until::Exit,
+        Until::Pattern,
+        Until::Port,
+        Until::Silence,
+        Until::NeedsInput,
+        Until::HandOver,
+    ];
     Ok(match args.word("until", &WORDS)? {
         Some(nth) => all[nth],
         None if args.has("pattern") => Until::Pattern,
@@ -85,6 +95,7 @@ fn conditions(args: &Args, until: Until, patience: u64) -> Result<Wait, Error> {
             Wait { silence_ms: Some(silence), ..wait }
         }
         Until::NeedsInput => Wait { needs_input: Some(true), ..wait },
+        Until::HandOver => Wait { hand_over: Some(true), ..wait },
     })
 }
 
@@ -96,12 +107,18 @@ fn in_words(outcome: &WaitOutcome, until: Until, patience: u64) -> String {
             Until::Exit => "it has ended".into(),
             Until::Pattern => "it has ended, and no line matched the pattern".into(),
             Until::Port => "it has ended, and nothing of it listens on the port".into(),
-            Until::Silence | Until::NeedsInput => "it has ended".into(),
+            Until::Silence | Until::NeedsInput | Until::HandOver => "it has ended".into(),
         },
         Some(Met::Pattern { range, text }) => {
             format!("a line matched at byte {}: {}", range.start, facts::short(text, 200))
         }
         Some(Met::Port { port }) => format!("it listens on port {port}"),
+        Some(Met::HandOver { how }) => match how {
+            Some(HandOverEnd::Done) => "the person is done, and the keyboard is yours again".into(),
+            Some(HandOverEnd::Left) => "the person left without saying that they are done".into(),
+            Some(HandOverEnd::Expired) => "nobody used the link before it expired".into(),
+            None => "its keyboard was not handed over".into(),
+        },
         Some(Met::Silence) => "it is silent".into(),
         Some(Met::OutputPast { total }) => format!("it has written {total} bytes"),
         Some(met @ Met::NeedsInput { .. }) => facts::needs_input(met).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! What a query means, checked.
 
+use std::num::NonZeroU16;
 use std::ops::Range;
 
 use lastbyte_wire::{Error, OutputQuery, Stream, View};
@@ -13,6 +14,7 @@ pub struct ReadRequest {
     pub(super) stream: Option<Stream>,
     pub(super) late: bool,
     pub(super) lines: Which,
+    pub(super) screen: ScreenRequest,
     /// Negative counts from the end.
     from: i64,
     max_bytes: Option<u64>,
@@ -23,6 +25,15 @@ pub struct ReadRequest {
 pub(super) enum Which {
     First(u64),
     Last(u64),
+}
+
+/// Which screen, of the view that is one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ScreenRequest {
+    pub(super) at: Option<u64>,
+    pub(super) rows: Option<NonZeroU16>,
+    pub(super) cols: Option<NonZeroU16>,
+    pub(super) ansi: bool,
 }
 
 /// What a view that is made in memory shows at most.
@@ -41,6 +52,7 @@ impl ReadRequest {
             stream: query.stream,
             late: query.late == Some(true),
             lines,
+            screen: ScreenRequest::new(query)?,
             from: query.from.unwrap_or(0),
             max_bytes: query.max_bytes,
         };
@@ -52,12 +64,21 @@ impl ReadRequest {
             return Err(invalid("`from` cannot be combined with `view=lines`")
                 .hint("use `first` or `last`, or another view"));
         }
+        if asked.view == View::Screen && query.from.is_some() {
+            return Err(invalid("`from` cannot be combined with `view=screen`").hint("use `at`"));
+        }
         asked.check_size()
     }
 
     /// A view of all there is.
     pub fn whole_log(view: View, max_bytes: Option<u64>) -> Result<Self, Error> {
         Self::new(&OutputQuery { view: Some(view), max_bytes, ..OutputQuery::default() })
+    }
+
+    /// The screen at this offset, or at the end of all there is.
+    pub(crate) fn screen(at: Option<u64>) -> Result<Self, Error> {
+        let view = Some(View::Screen);
+        Self::new(&OutputQuery { view, at, late: Some(true), ..OutputQuery::default() })
     }
 
     fn check_size(self) -> Result<Self, Error> {
@@ -77,7 +98,7 @@ impl ReadRequest {
         let usual = match self.view {
             View::Raw => 1 << 20,
             View::HeadTail => 32 << 10,
-            View::Text | View::Lines => 64 << 10,
+            View::Text | View::Lines | View::Screen => 64 << 10,
         };
         self.max_bytes.map_or(usual, |most| usize::try_from(most).unwrap_or(usize::MAX))
     }
@@ -102,4 +123,23 @@ impl ReadRequest {
     pub(super) fn waits_past(&self, len: u64) -> u64 {
         u64::try_from(self.from).unwrap_or(len)
     }
+}
+
+impl ScreenRequest {
+    fn new(query: &OutputQuery) -> Result<Self, Error> {
+        let OutputQuery { view, at, rows, cols, ansi, .. } = *query;
+        let is_asked = at.is_some() || rows.is_some() || cols.is_some() || ansi.is_some();
+        if is_asked && view != Some(View::Screen) {
+            return Err(invalid("`at`, `rows`, `cols` and `ansi` need `view=screen`"));
+        }
+        let (rows, cols) = (extent("rows", rows)?, extent("cols", cols)?);
+        Ok(Self { at, rows, cols, ansi: ansi == Some(true) })
+    }
+}
+
+fn extent(field: &str, count: Option<u16>) -> Result<Option<NonZeroU16>, Error> {
+    let most = OutputQuery::MOST_ROWS_OR_COLS;
+    let checked = |count: u16| NonZeroU16::new(count).filter(|count| count.get() <= most);
+    let refused = || invalid(format!("`{field}` must be from 1 to {most}"));
+    count.map(|count| checked(count).ok_or_else(refused)).transpose()
 }

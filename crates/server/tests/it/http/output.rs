@@ -296,3 +296,59 @@ async fn nothing_is_compressed() {
         assert!(answer.body.len() >= 300_000, "{below}: {}", answer.body.len());
     }
 }
+
+#[tokio::test]
+async fn a_screen_is_what_a_terminal_shows() {
+    let server = Server::start().await;
+    let print = r"print one\r\n\x1b[31mtwo\x1b[0m\x1b]2;name\x07 then exit 0";
+    let path = ended(&server, print, json!({ "tty": { "rows": 3, "cols": 20 } })).await;
+    let answer = output(&server, &path, "view=screen&ansi=true").await.json();
+    let screen = &answer["content"]["screen"];
+    assert_eq!(screen["lines"], json!(["one", "two", ""]));
+    let facts = ["rows", "cols", "cursor", "title", "alternate"].map(|name| screen[name].clone());
+    let want = [json!(3), json!(20), json!({ "row": 1, "col": 3 }), json!("name"), json!(false)];
+    assert_eq!(facts, want);
+    assert_eq!((&answer["from"], &answer["next"]), (&json!(0), &answer["total"]));
+    assert!(screen["ansi_lines"][1].as_str().unwrap().contains("\x1b[31mtwo"), "{screen}");
+    assert!(screen["ansi_state"].as_str().unwrap().contains("two"), "{screen}");
+    let then = output(&server, &path, "view=screen&at=4&rows=2&cols=2").await.json();
+    assert_eq!(then["content"]["screen"]["lines"], json!(["on", "e"]));
+    assert_eq!((&then["next"], then["content"]["screen"].get("ansi_lines")), (&json!(4), None));
+}
+
+#[tokio::test]
+async fn a_screen_follows_the_size_of_the_terminal() {
+    let server = Server::start().await;
+    let start = json!({ "tty": { "rows": 3, "cols": 20 }, "stdin": "open" });
+    let path = server.path_of("print abcdef then hold", start).await;
+    let size = json!({ "rows": 2, "cols": 4 });
+    let client = &mut server.connect().await;
+    assert_eq!(client.post(&format!("{path}/resize"), &size).await.status, 204);
+    client.post(&format!("{path}/wait"), &json!({ "output_past": 5 })).await;
+    let screen = output(&server, &path, "view=screen").await.json();
+    assert_eq!(screen["content"]["screen"]["lines"], json!(["abcd", "ef"]));
+}
+
+#[tokio::test]
+async fn what_a_pipe_has_needs_no_carriage_returns_on_a_screen() {
+    let server = Server::start().await;
+    let path = ended(&server, r"print one\ntwo then exit 0", json!({})).await;
+    let screen = output(&server, &path, "view=screen&rows=2").await.json();
+    assert_eq!(screen["content"]["screen"]["lines"], json!(["one", "two"]));
+}
+
+#[tokio::test]
+async fn a_screen_that_cannot_be_is_refused() {
+    let server = Server::start().await;
+    let path = ended(&server, "exit 0", json!({})).await;
+    for (query, want) in [
+        ("view=screen&from=1", "`from` cannot be combined with `view=screen`"),
+        ("view=text&rows=3", "`at`, `rows`, `cols` and `ansi` need `view=screen`"),
+        ("view=screen&rows=0", "`rows` must be from 1 to 500"),
+        ("view=screen&cols=501", "`cols` must be from 1 to 500"),
+    ] {
+        let answer = server.connect().await.get(&format!("{path}/output?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}");
+        assert_eq!(answer.json()["error"]["message"], want, "{query}");
+    }
+}

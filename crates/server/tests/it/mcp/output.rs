@@ -90,3 +90,14 @@ async fn a_search_that_finds_more_than_fits_says_where_to_go_on() {
     let more = call(&server, "search_output", search).await.output();
     assert!(more.starts_with(&format!("{next}:")), "{more}");
 }
+
+#[tokio::test]
+async fn the_screen_of_a_program_that_draws_one_is_shown() {
+    let server = Server::start().await;
+    let draw = r"printf 'gone\033[2J\033[2;3Hmenu'";
+    let told = call(&server, "exec_command", json!({ "command": draw, "tty": true })).await;
+    let screen = json!({ "process_id": told.id(), "view": "screen" });
+    let told = call(&server, "read_output", screen).await;
+    let want = "columns, cursor at row 2, column 7:\n\n  menu";
+    assert!(told.text().ends_with(want), "{}", told.text());
+}

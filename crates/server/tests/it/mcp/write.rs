@@ -75,3 +75,23 @@ async fn a_key_that_is_not_known_is_refused_and_nothing_is_written() {
     assert!(told.text().contains("exited with code 0"), "{told:?}");
     assert!(told.text().contains("output: 0 bytes"), "{told:?}");
 }
+
+#[tokio::test]
+async fn a_person_is_given_a_link_and_the_agent_waits() {
+    let server = Server::start().await;
+    let started = json!({ "command": "cat", "stdin": "open", "run_in_background": true });
+    let id = call(&server, "exec_command", started).await.id();
+    let both = json!({ "process_id": id, "hand_over": true, "chars": "x" });
+    assert!(call(&server, "write_stdin", both).await.is_error);
+    let told = call(&server, "write_stdin", json!({ "process_id": id, "hand_over": true })).await;
+    let url = format!("http://{}/#link=", server.address);
+    assert!(told.text().contains(&url) && told.text().contains("until\":\"hand_over"), "{told:?}");
+    let wait = json!({ "process_ids": [id], "until": "hand_over", "timeout": 1 });
+    let told = call(&server, "wait", wait.clone()).await;
+    assert!(told.text().contains("call wait again"), "the link was not used yet: {told:?}");
+    let other = json!({ "command": "cat", "stdin": "open", "run_in_background": true });
+    let other = call(&server, "exec_command", other).await.id();
+    let wait = json!({ "process_ids": [other], "until": "hand_over", "timeout": 1 });
+    let told = call(&server, "wait", wait).await;
+    assert!(told.text().contains("its keyboard was not handed over"), "{told:?}");
+}

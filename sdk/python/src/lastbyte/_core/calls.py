@@ -13,6 +13,7 @@ from ..models import (
     Output,
     Process,
     Receipt,
+    Screen,
     SearchAnswer,
     StopProof,
     Survivor,
@@ -169,6 +170,7 @@ def conditions(
     port: int | None,
     output_past: int | None,
     needs_input: bool | None,
+    hand_over: bool | None,
     silence: float | None,
     timeout: float | None,
     start: int | None,
@@ -181,6 +183,7 @@ def conditions(
         "port": port,
         "output_past": output_past,
         "needs_input": needs_input,
+        "hand_over": hand_over,
         "silence_ms": milliseconds(silence),
         "timeout_ms": milliseconds(timeout),
         "from": start,
@@ -192,7 +195,7 @@ def conditions(
     return found
 
 
-CONDITIONS = frozenset({"exit", "pattern", "port", "output_past", "needs_input", "silence_ms"})
+CONDITIONS = frozenset({"exit", "pattern", "port", "output_past", "needs_input", "hand_over", "silence_ms"})
 # The members of a wait that `conditions` knows.
 WAIT_FIELDS = CONDITIONS | {"timeout_ms", "from", "raw"}
 
@@ -233,6 +236,18 @@ def read_query(
         "late": late,
         "wait_ms": wait_ms,
     }
+
+
+def screen_query(
+    at: int | None, rows: int | None, cols: int | None, ansi: bool | None, late: bool | None
+) -> dict[str, Any]:
+    return {"view": "screen", "at": at, "rows": rows, "cols": cols, "ansi": ansi, "late": late}
+
+
+def screen(link: Link, id: str, query: dict[str, Any]) -> Steps[Screen]:
+    shown = yield from output(link, id, query)
+    assert shown.content.screen is not None, "a screen was asked for"
+    return shown.content.screen
 
 
 def search_query(

@@ -15,7 +15,7 @@ PARAMETERS: dict[tuple[str, str], frozenset[str]] = {
         {"before", "failed", "label", "limit", "name", "phase", "session", "survivors"}
     ),
     ("get", "/v1/processes/{id}/output"): frozenset(
-        {"first", "from", "last", "late", "max_bytes", "stream", "view", "wait_ms"}
+        {"ansi", "at", "cols", "first", "from", "last", "late", "max_bytes", "rows", "stream", "view", "wait_ms"}
     ),
     ("get", "/v1/processes/{id}/output/search"): frozenset(
         {"after", "before", "from", "late", "max_matches", "pattern", "raw", "stream"}

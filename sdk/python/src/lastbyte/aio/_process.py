@@ -33,7 +33,7 @@ from .._core.launch import (
 from .._core.output import Cursor
 from .._core.streams import Streams, refuse
 from ..errors import ApiError, LastbyteError, ProcessLost, TimeoutExpired, UnsupportedOption
-from ..models import Ending, Followed, Output, Process, SearchAnswer, StopProof, View, WaitAnswer, decode
+from ..models import Ending, Followed, Output, Process, Screen, SearchAnswer, StopProof, View, WaitAnswer, decode
 from ..process import CompletedProcess
 from ._client import AsyncClient, default_client
 from ._streams import InputWriter, OutputReader, copy_output
@@ -152,6 +152,10 @@ class AsyncProcess:
     async def read(self, view: View = "text", **options: Any) -> Output:
         """A view of its output; see `AsyncClient.read`."""
         return await self._client.read(self.id, view, **options)
+
+    async def screen(self, **options: Any) -> Screen:
+        """What a terminal shows that has read its output; see `AsyncClient.screen`."""
+        return await self._client.screen(self.id, **options)
 
     async def wait_for(self, **conditions: Any) -> WaitAnswer:
         """Waits for the first of several conditions; see `AsyncClient.wait`."""
