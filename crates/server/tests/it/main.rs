@@ -12,6 +12,7 @@ mod http;
 mod listen;
 mod mcp;
 mod metrics;
+mod page;
 mod pages;
 mod random;
 mod tokens;

@@ -1,0 +1,151 @@
+// Every process, kept up to date by the feed of events.
+
+import { get, pause, processPath, readEvents, untilVisible } from "./api.js";
+
+const PAGE = 1000;
+const RATE_EVERY = 2000;
+const SAMPLES = 24;
+
+export class Live {
+  processes = new Map();
+  /** Bytes per second of the running ones, oldest first. */
+  rates = new Map();
+  loaded = false;
+  problem = null;
+  #listeners = new Set();
+  #stop = new AbortController();
+  #changed = new Set();
+  #drawing = false;
+
+  constructor() {
+    this.#run();
+    this.#measure();
+  }
+
+  close() {
+    this.#stop.abort();
+  }
+
+  subscribe(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #draw() {
+    if (this.#drawing) return;
+    this.#drawing = true;
+    setTimeout(() => {
+      this.#drawing = false;
+      for (const listener of this.#listeners) listener();
+    }, 50);
+  }
+
+  async #run() {
+    const { signal } = this.#stop;
+    let lastId;
+    for (let wait = 250; !signal.aborted; wait = Math.min(wait * 2, 5000)) {
+      await untilVisible();
+      const hidden = new AbortController();
+      const hide = () => document.hidden && hidden.abort();
+      document.addEventListener("visibilitychange", hide);
+      try {
+        const feed = readEvents("/v1/events", { lastId, signal: AbortSignal.any([signal, hidden.signal]) }, (name, event, id) => {
+          lastId = id ?? lastId;
+          wait = 250;
+          this.#take(name, event);
+        });
+        // After the feed is open, so that nothing falls in between.
+        if (!lastId || this.problem) await this.#load(signal);
+        this.problem = null;
+        this.#draw();
+        await feed;
+      } catch (error) {
+        if (!signal.aborted && !hidden.signal.aborted) this.problem = error;
+        this.#draw();
+      }
+      document.removeEventListener("visibilitychange", hide);
+      if (!document.hidden) await pause(wait, signal);
+    }
+  }
+
+  async #load(signal) {
+    const seen = new Set();
+    let before;
+    do {
+      const page = await get("/v1/processes", { limit: PAGE, before }, signal);
+      for (const process of page.processes) {
+        seen.add(process.id);
+        this.processes.set(process.id, process);
+      }
+      before = page.next;
+      this.loaded = true;
+      this.#draw();
+    } while (before);
+    for (const id of this.processes.keys()) if (!seen.has(id)) this.processes.delete(id);
+  }
+
+  #take(name, event) {
+    if (name === "gap") return void this.#load(this.#stop.signal).catch(() => {});
+    if (name === "forgotten") {
+      this.processes.delete(event.process);
+      return this.#draw();
+    }
+    this.#changed.add(event.process);
+    if (this.#changed.size === 1) setTimeout(() => this.#refresh(), 60);
+  }
+
+  /** Looks at what changed: one by one, or in pages if it is much. */
+  async #refresh() {
+    const ids = [...this.#changed];
+    this.#changed.clear();
+    try {
+      if (ids.length > 20) await this.#load(this.#stop.signal);
+      else await Promise.all(ids.map((id) => this.refresh(id)));
+    } catch {
+      // The feed has the same problem, and says so.
+    }
+  }
+
+  async refresh(id) {
+    try {
+      this.processes.set(id, await get(processPath(id)));
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      this.processes.delete(id);
+    }
+    this.#draw();
+  }
+
+  async #measure() {
+    const { signal } = this.#stop;
+    let then = 0;
+    while (!signal.aborted) {
+      await untilVisible();
+      try {
+        const { processes } = await get("/v1/processes", { phase: "running", limit: PAGE }, signal);
+        const seconds = (performance.now() - then) / 1000;
+        for (const process of processes) this.#sample(process, then ? seconds : 0);
+        then = performance.now();
+        if (processes.length) this.#draw();
+      } catch {
+        // As above.
+      }
+      await pause(RATE_EVERY, signal);
+    }
+  }
+
+  #sample(process, seconds) {
+    const before = this.processes.get(process.id);
+    // An ending that came meanwhile is newer.
+    if (before?.ending) return;
+    const rate = before && seconds ? Math.max(0, process.total - before.total) / seconds : 0;
+    const rates = this.rates.get(process.id) ?? [];
+    this.rates.set(process.id, [...rates, rate].slice(-SAMPLES));
+    this.processes.set(process.id, process);
+  }
+
+  /** Newest first. */
+  all() {
+    return [...this.processes.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
+  }
+}

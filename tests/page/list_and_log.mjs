@@ -1,0 +1,116 @@
+// The list follows what happens, and a log of 1 GiB is read anywhere.
+
+import assert from "node:assert/strict";
+import { has, openPage } from "./fixture.mjs";
+
+export async function the_list_follows_the_processes({ daemon, browser }) {
+  const page = await openPage(browser, await daemon.link());
+  await has(page, ".empty", "Nothing has been started yet");
+  assert.equal(new URL(page.url()).hash, "", "the link is gone from the address");
+  const slow = await daemon.start({ shell: "sleep 300", name: "slow", session: "a" });
+  await has(page, ".row", "slow");
+  await has(page, ".row .facts", "running");
+  await daemon.start({ shell: "exit 3", name: "broken", session: "b", labels: { job: "7" } });
+  await has(page, ".row .facts", "failed with exit code 3");
+  await page.keyboard.press("/");
+  await page.keyboard.type("label:job=7");
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 1);
+  await page.fill(".filters input", "");
+  await page.selectOption(".filters select", "a");
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 1);
+  await page.selectOption(".filters select", "");
+  await daemon.ask("POST", `/v1/processes/${slow.id}/stop`, {});
+  await has(page, ".row .facts", "stopped (ended by SIGTERM)");
+  await page.locator(".rows").focus();
+  await page.keyboard.press("g");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await has(page, ".title h1", "slow");
+  await page.click("text=Forget");
+  await page.click("dialog .danger");
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 1);
+  return page;
+}
+
+export async function ten_thousand_processes_stay_smooth({ daemon, browser }) {
+  const page = await openPage(browser, await daemon.link());
+  // The list is the same for the page, however the processes came to be.
+  const one = await daemon.start({ shell: "true", wait: { exit: true } });
+  await page.route("**/v1/processes?*", (route) => {
+    const before = Number(new URL(route.request().url()).searchParams.get("before") ?? 10000);
+    const made = Array.from({ length: Math.min(1000, before) }, (_, at) => ({ ...one, phase: "ended", id: `id-${String(before - at).padStart(6, "0")}`, name: `job${before - at}` }));
+    const next = before > 1000 ? { next: String(before - 1000) } : {};
+    route.fulfill({ json: { processes: new URL(route.request().url()).searchParams.has("phase") ? [] : made, ...next } });
+  });
+  await page.reload();
+  await has(page, ".bar", "10,000 processes");
+  assert.ok(await page.locator(".row").count() < 60, "only rows in view exist");
+  const longest = await page.evaluate(async () => {
+    const box = document.querySelector(".rows");
+    let longest = 0;
+    for (let step = 0; step < 60; step += 1) {
+      const then = performance.now();
+      box.scrollTop += 8000;
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      longest = Math.max(longest, performance.now() - then);
+    }
+    return longest;
+  });
+  console.log(`  the slowest of 60 jumps took ${Math.round(longest)} ms`);
+  assert.ok(longest < 1000, `a jump took ${longest} ms`);
+  return page;
+}
+
+const LINE = "line %.0f of a log that is long enough to be read for a while, with text to make its lines as long as others are";
+
+export async function a_log_of_a_gigabyte_is_read_anywhere({ daemon, browser }) {
+  const big = await daemon.start({ shell: `seq -f '${LINE}' 9500000; echo needle in the last line`, quota_bytes: 2 ** 31, name: "big", wait: { exit: true }, view: "head_tail", max_bytes: 100 });
+  assert.ok(big.total > 2 ** 30, `${big.total}`);
+  const page = await openPage(browser, await daemon.link());
+  await page.waitForSelector(".row");
+  const opened = Date.now();
+  await page.goto(`${daemon.url}/#/p/${big.id}`);
+  await has(page, ".line .text", "needle in the last line");
+  console.log(`  its end is shown after ${Date.now() - opened} ms`);
+  await has(page, ".status", "of 9,500,001");
+  console.log(`  its lines are counted after ${Date.now() - opened} ms`);
+  const asked = Date.now();
+  await page.keyboard.press(":");
+  await page.keyboard.type("9000000");
+  await page.keyboard.press("Enter");
+  await has(page, ".line.marked .text", "line 9000000 of");
+  console.log(`  line 9,000,000 is shown after ${Date.now() - asked} ms`);
+  assert.match(page.url(), /line=9000000$/);
+  await page.locator(".lines").focus();
+  await page.keyboard.press("g");
+  await has(page, ".line .text", "line 1 of");
+  await page.locator(".lines").hover();
+  await page.mouse.wheel(0, 400);
+  await has(page, ".status", "Lines 21–");
+  await page.evaluate(() => { const box = document.querySelector(".lines"); box.scrollTop = box.scrollHeight / 2; });
+  await page.waitForFunction(() => /^line 47\d{5} of/.test(document.querySelector(".line .text")?.textContent ?? ""));
+  await page.keyboard.press("/");
+  await page.keyboard.type("line 12345 of");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector(".found")?.textContent.startsWith("1 of "));
+  await page.locator(".lines").focus();
+  await page.goto(`${daemon.url}/#/p/${big.id}/log?bytes=${big.total - 24}-${big.total - 18}`);
+  await page.reload();
+  await has(page, ".line .hit", "needle");
+  return page;
+}
+
+export async function streams_colours_gaps_and_late_output_are_told_apart({ daemon, browser }) {
+  const page = await openPage(browser, await daemon.link());
+  const split = await daemon.start({ shell: "printf 'out \\033[31mred\\033[0m\\n'; sleep 0.3; echo err >&2", streams: "split", wait: { exit: true } });
+  await page.goto(`${daemon.url}/#/p/${split.id}`);
+  await has(page, ".text .f1", "red");
+  await has(page, ".text .stderr", "err");
+  const gap = await daemon.start({ shell: "seq 1000000", quota_bytes: 4 << 20, wait: { exit: true }, max_bytes: 100 });
+  await page.goto(`${daemon.url}/#/p/${gap.id}/log?bytes=${gap.dropped[0].start}-${gap.dropped[0].end}`);
+  await has(page, ".line.gap", "were dropped");
+  const late = await daemon.start({ shell: "(sleep 0.5; echo behind) & echo before", wait: { exit: true } });
+  await page.goto(`${daemon.url}/#/p/${late.id}`);
+  await has(page, ".line.late .text", "behind");
+  return page;
+}
