@@ -8,9 +8,12 @@ import gc
 import os
 import resource
 import subprocess
+import tempfile
+import types
 import unittest
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import lastbyte
@@ -32,6 +35,7 @@ def tearDownModule() -> None:
 
 
 Case = TypeVar("Case", bound="AsyncCase")
+T = TypeVar("T")
 
 
 def with_client(test: Callable[[Case, aio.AsyncClient], Coroutine[Any, Any, None]]) -> Callable[[Case], None]:
@@ -213,6 +217,101 @@ class Many(AsyncCase):
         self.assertEqual(lines, [b"%d\n" % number for number in range(count)])
 
 
+class AtSuspension:
+    """Does something when the coroutines that it awaits wait for the n-th time."""
+
+    def __init__(self, number: int, act: Callable[[], object]) -> None:
+        self._number, self._act = number, act
+        self.count = 0
+
+    async def of(self, work: Coroutine[Any, Any, T]) -> T:
+        return await self._steps(work)
+
+    @types.coroutine
+    def _steps(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+        error: BaseException | None = None
+        while True:
+            try:
+                waited = work.send(None) if error is None else work.throw(error)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            self.count += 1
+            if self.count == self._number:
+                self._act()
+            try:
+                error = None
+                yield waited
+            except BaseException as raised:
+                error = raised
+
+
+class KilledAtEveryAwait(AsyncCase):
+    """The worker is killed when an operation waits for the first time, for the second, and so on."""
+
+    async def at_every_await(self, begin: Callable[[int], Coroutine[Any, Any, None]]) -> None:
+        # Few enough not to be taken for a crash loop, after which the keeper waits between two starts.
+        for number in range(1, 5):
+            suspension = AtSuspension(number, daemon.kill_worker)
+            await suspension.of(begin(number))
+            if suspension.count < number:
+                self.assertGreater(number, 1, "it never waited")
+                return
+
+    @with_client
+    async def test_a_start_happens_once(self, client: aio.AsyncClient) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            file, started = Path(folder) / "lines", []
+
+            async def begin(number: int) -> None:
+                started.append(str(number))
+                process = await aio.create_subprocess_shell(f"echo {number} >> {file}", client=client)
+                self.assertEqual(await process.wait(), 0)
+
+            await self.at_every_await(begin)
+            self.assertEqual(file.read_text().split(), started)
+
+    @with_client
+    async def test_a_read_has_every_byte(self, client: aio.AsyncClient) -> None:
+        want = "".join(f"{number}\n" for number in range(1, 100001)).encode()
+
+        async def begin(_: int) -> None:
+            process = await aio.create_subprocess_exec("seq", "100000", stdout=PIPE, client=client)
+            assert process.stdout is not None
+            self.assertTrue(await process.stdout.read() == want)
+            self.assertEqual(await process.wait(), 0)
+
+        await self.at_every_await(begin)
+
+    @with_client
+    async def test_a_write_is_written_once(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, client=client)
+        data = os.urandom(3 << 20)
+        written = 0
+
+        async def begin(_: int) -> None:
+            nonlocal written
+            assert process.stdin is not None
+            process.stdin.write(data)
+            await process.stdin.drain()
+            written += 1
+
+        await self.at_every_await(begin)
+        out, _ = await process.communicate()
+        self.assertTrue(out == data * written, f"{len(out or b'')} bytes of {len(data)} times {written}")
+
+    @with_client
+    async def test_a_wait_has_the_exit_code(self, client: aio.AsyncClient) -> None:
+        async def begin(number: int) -> None:
+            process = await aio.create_subprocess_shell(f"read go; exit {number}", stdin=PIPE, client=client)
+            assert process.stdin is not None
+            process.stdin.close()
+            self.assertEqual(await process.wait(), number)
+
+        await self.at_every_await(begin)
+
+
 class Crashes(AsyncCase):
     @with_client
     async def test_a_worker_that_is_killed_during_a_stream_loses_no_byte(self, client: aio.AsyncClient) -> None:
@@ -258,10 +357,35 @@ async def steps(count: int) -> None:
 
 
 class Cancelled(AsyncCase):
-    """Each operation is cancelled after n steps of the loop, for growing n, until it is done before."""
+    """Each operation is cancelled when it waits for the n-th time, and after n steps of the loop, for growing n, until
+    it is done before."""
 
     async def at_every_await(
-        self, begin: Callable[[], Awaitable[Any]], check: Callable[[bool], Awaitable[None]], most: int = 400
+        self, begin: Callable[[], Coroutine[Any, Any, Any]], check: Callable[[bool], Awaitable[None]], most: int = 400
+    ) -> None:
+        await self.when_it_waits(begin, check, most)
+        await self.after_steps(begin, check, most)
+
+    async def when_it_waits(
+        self, begin: Callable[[], Coroutine[Any, Any, Any]], check: Callable[[bool], Awaitable[None]], most: int
+    ) -> None:
+        def cancel() -> None:
+            task.cancel()
+
+        for number in range(1, most):
+            suspension = AtSuspension(number, cancel)
+            task = asyncio.ensure_future(suspension.of(begin()))
+            await asyncio.wait({task}, timeout=PATIENCE)
+            self.assertTrue(task.done(), f"stuck after it was cancelled at wait {number}")
+            was_cancelled = task.cancelled()
+            if not was_cancelled:
+                task.result()
+            await check(was_cancelled)
+            if suspension.count < number:
+                return
+
+    async def after_steps(
+        self, begin: Callable[[], Awaitable[Any]], check: Callable[[bool], Awaitable[None]], most: int
     ) -> None:
         count = 0
         for _ in range(most):
@@ -281,6 +405,24 @@ class Cancelled(AsyncCase):
             # All the first steps, then fewer: later ones are spent waiting for the server.
             count += 1 if count < 60 else count // 4
 
+    async def assert_usable(self, client: aio.AsyncClient) -> None:
+        """Each connection that is kept answers what it is asked, and no turn is lost."""
+        asked = (
+            client.health() if number % 2 else client.processes(limit=1) for number in range(len(client._kept) + 1)
+        )
+        for number, answer in enumerate(await asyncio.gather(*asked)):
+            self.assertIsInstance(answer, lastbyte.models.Health if number % 2 else list)
+        self.assertEqual(client._slots._free, 64)
+
+    @with_client
+    async def test_a_cancelled_request_leaves_no_connection_with_another_s_answer(
+        self, client: aio.AsyncClient
+    ) -> None:
+        async def check(_: bool) -> None:
+            await self.assert_usable(client)
+
+        await self.at_every_await(client.health, check)
+
     @with_client
     async def test_a_cancelled_start_leaves_nothing_running(self, client: aio.AsyncClient) -> None:
         async def begin() -> None:
@@ -288,6 +430,7 @@ class Cancelled(AsyncCase):
             await client._finish(process.stop(grace=0))
 
         async def check(_: bool) -> None:
+            await self.assert_usable(client)
             self.assertEqual(await running(client, "starts"), [])
 
         await self.at_every_await(begin, check)
@@ -298,6 +441,7 @@ class Cancelled(AsyncCase):
             await aio.run("echo x; sleep 0.02", shell=True, capture_output=True, session="runs", client=client)
 
         async def check(_: bool) -> None:
+            await self.assert_usable(client)
             self.assertEqual(await running(client, "runs"), [])
 
         await self.at_every_await(begin, check)
@@ -313,7 +457,7 @@ class Cancelled(AsyncCase):
             got.extend(await process.stdout.readline())
 
         async def check(_: bool) -> None:
-            return
+            await self.assert_usable(client)
 
         await self.at_every_await(begin, check)
         got += await process.stdout.read()
@@ -332,7 +476,7 @@ class Cancelled(AsyncCase):
             await process.stdin.drain()
 
         async def check(_: bool) -> None:
-            return
+            await self.assert_usable(client)
 
         await self.at_every_await(begin, check)
         out, _ = await process.communicate()

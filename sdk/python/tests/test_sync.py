@@ -119,6 +119,21 @@ class Run(unittest.TestCase):
             self.assertEqual(lines[:2], ["a b", os.path.realpath(folder)], shown.stderr)
             self.assertIn("HOME=/elsewhere", lines)
 
+    def test_a_variable_that_changes_between_two_commands_is_seen_by_the_second(self) -> None:
+        def seen() -> bytes:
+            found: bytes = run("echo ${LASTBYTE_TEST_CHANGES-none}", shell=True, stdout=PIPE).stdout
+            return found.strip()
+
+        self.assertEqual(seen(), b"none")
+        try:
+            os.environ["LASTBYTE_TEST_CHANGES"] = "one"
+            self.assertEqual(seen(), b"one")
+            os.environ["LASTBYTE_TEST_CHANGES"] = "two"
+            self.assertEqual(seen(), b"two")
+        finally:
+            os.environ.pop("LASTBYTE_TEST_CHANGES", None)
+        self.assertEqual(seen(), b"none")
+
     def test_a_given_environment_is_the_whole_one(self) -> None:
         done = run(["/usr/bin/env"], env={"ONLY": "this"}, stdout=PIPE, text=True)
         names = {line.partition("=")[0] for line in done.stdout.splitlines()}

@@ -71,11 +71,23 @@ class CompletedProcess(subprocess.CompletedProcess[Any]):
     """A command that has ended: subprocess's attributes, `id` and `ending`."""
 
     def __init__(
-        self, args: Any, returncode: int, stdout: Any = None, stderr: Any = None, *, id: str, ending: Ending | None
+        self,
+        args: Any,
+        returncode: int,
+        stdout: Any = None,
+        stderr: Any = None,
+        *,
+        id: str,
+        ending: dict[str, Any] | None,
     ) -> None:
         super().__init__(args, returncode, stdout, stderr)
         self.id = id
-        self.ending = ending
+        self._ending = ending
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it ended."""
+        return None if self._ending is None else decode(Ending, self._ending)
 
     def check_returncode(self) -> None:
         if self.returncode:
@@ -494,7 +506,7 @@ def run(
             if file and not isinstance(file, InputFile):
                 file.close()
     result = CompletedProcess(
-        process.args, process.returncode or 0, stdout, stderr, id=process.id, ending=process.ending
+        process.args, process.returncode or 0, stdout, stderr, id=process.id, ending=process._ending
     )
     if check:
         result.check_returncode()

@@ -175,8 +175,7 @@ def environment_of(env: Env | None, link: Link) -> Mapping[str, str] | None:
     if env is None:
         if not isinstance(link.address, UnixAddress):
             return None
-        # A value that is not UTF-8 cannot be sent, and nobody chose to send it.
-        return {name: value for name, value in os.environ.items() if _is_utf8(name) and _is_utf8(value)}
+        return _own_environment()
     named: dict[str, str] = {}
     for name, value in env.items():
         name_text = utf8(name, "a name in env")
@@ -184,6 +183,23 @@ def environment_of(env: Env | None, link: Link) -> Mapping[str, str] | None:
             raise ValueError("illegal environment variable name")
         named[name_text] = utf8(value, f"env[{name_text!r}]")
     return named
+
+
+# The variables of this program as they were last looked at, as the system has them and as text.
+_looked_at: tuple[object, dict[str, str]] = (None, {})
+
+
+def _own_environment() -> Mapping[str, str]:
+    """The variables of this program. They seldom change, and decoding them takes as long as the rest of a start."""
+    global _looked_at
+    # Not public, but older than asyncio; without it they are decoded each time.
+    found = getattr(os.environ, "_data", None)
+    before, decoded = _looked_at
+    if found is None or found != before:
+        # A value that is not UTF-8 cannot be sent, and nobody chose to send it.
+        decoded = {name: value for name, value in os.environ.items() if _is_utf8(name) and _is_utf8(value)}
+        _looked_at = (None if found is None else dict(found), decoded)
+    return decoded
 
 
 def directory_of(cwd: Arg | None, link: Link) -> str | None:

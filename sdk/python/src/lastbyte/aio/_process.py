@@ -259,7 +259,7 @@ async def run(
         None if out is None else mode.decode(out),
         None if err is None else mode.decode(err),
         id=process.id,
-        ending=process.ending,
+        ending=process._ending,
     )
     if check:
         result.check_returncode()
