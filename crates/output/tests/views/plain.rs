@@ -240,6 +240,22 @@ fn a_progress_bar_without_an_end_is_searched_in_bounded_memory_and_reported_twic
 }
 
 #[test]
+fn an_overwritten_text_has_the_range_of_all_its_characters() {
+    let check = |log: &[u8], text: &[u8], range: Range<u64>, hit: Range<u64>| {
+        let found = search(&Chopped::new(log.to_vec()), &plain("a?b")).unwrap().matches;
+        let line = &found[0].line;
+        assert_eq!((line.text.as_slice(), line.range.clone()), (text, range), "{log:?}");
+        assert_eq!(found[0].hits[0].range, hit);
+    };
+    // The `b` is left of the text before.
+    check(b"ab\rx\x1b[2Ky\n", b"ab", 0..3, 0..2);
+    check(b"cb\rx\x1b[2Ky\n", b"cb", 0..3, 1..2);
+    check(b"c0b\rb\rxx\x1b[2Ky\n", b"c0b", 0..4, 2..3);
+    // The cursor goes back to the `a` and forward over it, so nothing is overwritten before the line is erased.
+    check(b"a\x1b[D\x1b[Cb\x1b[2Kx\n", b"ab", 0..11, 0..8);
+}
+
+#[test]
 fn context_and_numbers_are_those_of_lines_and_not_of_overwritten_texts() {
     let query = Query { before: 1, ..plain("^b$") };
     let found = search(&Chopped::new(b"1\r2\r3\n\x1b[1mb\n".to_vec()), &query).unwrap().matches;

@@ -102,7 +102,9 @@ impl LineRead {
         ready: &mut VecDeque<SplitLine>,
     ) {
         if let Some(overwritten) = cells.take_overwritten() {
-            let range = self.text_start..character.start;
+            // Some of it may be left of an earlier text.
+            let start = overwritten.iter().map(|cell| cell.start).fold(self.text_start, u64::min);
+            let range = start..character.start;
             ready.push_back(self.split_line(&overwritten, range, TextKind::Overwritten));
             (self.text_start, self.scanned) = (character.start, 0);
         }

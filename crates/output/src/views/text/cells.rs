@@ -71,7 +71,8 @@ impl Cells {
     }
 
     pub(super) fn print(&mut self, printed: Cell) {
-        if self.went_back {
+        // It may have gone forward again, over what it leaves as it is.
+        if self.went_back && (self.cursor == 0 || self.kept > 0) {
             self.overwrite(self.printed);
             if self.kept > 0 {
                 self.remove_from(0);
