@@ -55,7 +55,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::read_or_create(folder.path()).unwrap();
         let token = Arc::new(AcceptedTokens::new(token));
-        let request = Request::get("/").header("host", host).header("origin", origin);
+        let request = Request::get("/v1").header("host", host).header("origin", origin);
         let (head, ()) = request.body(()).unwrap().into_parts();
         let peer = Peer::Unix { pid: None, uid, confinement: PeerConfinement::None };
         let result =
