@@ -1,6 +1,7 @@
 // The list follows what happens, and a log of 1 GiB is read anywhere.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { has, openPage } from "./fixture.mjs";
 
 export async function the_list_follows_the_processes({ daemon, browser }) {
@@ -12,6 +13,19 @@ export async function the_list_follows_the_processes({ daemon, browser }) {
   await has(page, ".row .facts", "running");
   await daemon.start({ shell: "exit 3", name: "broken", session: "b", labels: { job: "7" } });
   await has(page, ".row .facts", "failed with exit code 3");
+  const asks = await daemon.start({ shell: "read -r word", name: "asks", stdin: "open" });
+  await has(page, ".row .badge", "needs input");
+  await daemon.ask("POST", `/v1/processes/${asks.id}/stdin?close=true`);
+  await page.waitForFunction(() => ![...document.querySelectorAll(".badge")].some((badge) => badge.textContent === "needs input"));
+  await daemon.start({ shell: "while sleep 0.2; do echo again; done", name: "writes" });
+  await page.waitForSelector(".row .sparkline polyline");
+  await daemon.start({ shell: "sleep 300 & echo started", name: "leaves-one" });
+  await has(page, ".row .badge", "output held open");
+  for (const { id } of (await daemon.ask("GET", "/v1/processes")).processes.filter((one) => ["asks", "writes", "leaves-one"].includes(one.name))) {
+    await daemon.ask("POST", `/v1/processes/${id}/stop`, {});
+    await daemon.ask("DELETE", `/v1/processes/${id}`);
+  }
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 2);
   await page.keyboard.press("/");
   await page.keyboard.type("label:job=7");
   await page.waitForFunction(() => document.querySelectorAll(".row").length === 1);
@@ -93,6 +107,10 @@ export async function a_log_of_a_gigabyte_is_read_anywhere({ daemon, browser }) 
   await page.keyboard.type("line 12345 of");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelector(".found")?.textContent.startsWith("1 of "));
+  // Lines 12345, 112345, 212345 and so on: the first is at the very top.
+  await page.waitForFunction(() => document.querySelectorAll(".marks i").length > 90);
+  const marked = await page.evaluate(() => document.querySelector(".marks i").style.top);
+  assert.ok(parseFloat(marked) < 1, `the first match is marked at ${marked}`);
   await page.locator(".lines").focus();
   await page.goto(`${daemon.url}/#/p/${big.id}/log?bytes=${big.total - 24}-${big.total - 18}`);
   await page.reload();
@@ -112,5 +130,48 @@ export async function streams_colours_gaps_and_late_output_are_told_apart({ daem
   const late = await daemon.start({ shell: "(sleep 0.5; echo behind) & echo before", wait: { exit: true } });
   await page.goto(`${daemon.url}/#/p/${late.id}`);
   await has(page, ".line.late .text", "behind");
+  return page;
+}
+
+export async function output_that_is_too_fast_is_passed_over_and_that_is_said({ daemon, browser }) {
+  const page = await openPage(browser, await daemon.link());
+  await page.waitForSelector(".bar");
+  const text = "a line of a command that writes as fast as it can";
+  const fast = await daemon.start({ shell: `yes '${text}' | head -c 600000000; echo; echo the last line`, quota_bytes: 2 ** 30 });
+  const begun = Date.now();
+  await page.goto(`${daemon.url}/#/p/${fast.id}/log`);
+  await has(page, ".status", "passed too fast to show");
+  const { process } = await daemon.ask("POST", `/v1/processes/${fast.id}/wait`, { exit: true, timeout_ms: 60000 });
+  console.log(`  it wrote ${Math.round(process.total / 1e6 / (process.ending.times.ran_ns / 1e9))} MB/s`);
+  await has(page, ".line .text", "the last line");
+  console.log(`  all ${Math.round(process.total / 1e6)} MB were there after ${Date.now() - begun} ms`);
+  const lines = Number((await page.innerText(".status")).match(/of ([\d,]+)/)[1].replaceAll(",", ""));
+  assert.ok(lines > 10_000_000, `${lines} lines`);
+  return page;
+}
+
+export async function a_log_is_downloaded_whole({ daemon, browser }) {
+  const process = await daemon.start({ shell: "seq 300000", name: "numbers", wait: { exit: true } });
+  const page = await openPage(browser, await daemon.link());
+  await page.waitForSelector(".row");
+  await page.goto(`${daemon.url}/#/p/${process.id}/log`);
+  await page.waitForSelector(".line");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Download")]);
+  assert.equal(download.suggestedFilename(), "numbers.log");
+  const text = readFileSync(await download.path(), "utf8");
+  assert.equal(text, Array.from({ length: 300000 }, (_, at) => `${at + 1}\n`).join(""));
+  return page;
+}
+
+export async function a_log_of_nothing_but_newlines_or_of_one_line_is_shown({ daemon, browser }) {
+  const page = await openPage(browser, await daemon.link());
+  await page.waitForSelector(".bar");
+  const empty = await daemon.start({ shell: "yes '' | head -n 1000000; printf end", wait: { exit: true } });
+  await page.goto(`${daemon.url}/#/p/${empty.id}/log`);
+  await has(page, ".status", "of 1,000,001");
+  await has(page, ".line .text", "end");
+  const line = await daemon.start({ shell: "head -c 50000000 /dev/zero; printf x", wait: { exit: true } });
+  await page.goto(`${daemon.url}/#/p/${line.id}/log`);
+  await has(page, ".line .more", "48 MiB more in this line");
   return page;
 }

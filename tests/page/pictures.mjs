@@ -32,6 +32,18 @@ const SERVER = "i=0; while true; do i=$((i+1)); echo \"GET /items/$i 200\"; [ $(
 const daemon = await Daemon.start(program);
 const { browser } = await launch();
 try {
+  for (const [look, options] of Object.entries(LOOKS)) {
+    const page = await openPage(browser, `${daemon.url}/`, { viewport: { width: 1120, height: 700 }, ...options });
+    await page.waitForSelector("#token");
+    await page.screenshot({ path: `${folder}/sign-in-${look}.png` });
+    await page.goto(`${await daemon.link()}`);
+    await has(page, ".empty", "Nothing");
+    await page.screenshot({ path: `${folder}/empty-${look}.png` });
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[open]");
+    await page.screenshot({ path: `${folder}/keys-${look}.png` });
+    await page.context().close();
+  }
   await daemon.start({ shell: "git fetch --all --prune || true", session: "build" });
   await daemon.start({ command: ["sh", "-c", "sleep 300 & echo started a worker"], session: "build", name: "worker" });
   const tests = await daemon.start({ shell: TESTS, name: "tests", session: "build", labels: { job: "7" } });
@@ -41,6 +53,7 @@ try {
     const page = await openPage(browser, await daemon.link(), { viewport: { width: 1120, height: 700 }, ...options });
     const picture = (name) => page.screenshot({ path: `${folder}/${name}-${look}.png` });
     await has(page, ".row", "deploy");
+    await has(page, ".badge", "needs a secret");
     // The rate of output has a history then.
     if (look !== "narrow") await page.waitForFunction(() => document.querySelector(".sparkline polyline")?.getAttribute("points").split(" ").length > 5);
     await picture("list");
@@ -63,12 +76,22 @@ try {
     await page.click("text=Stop");
     await page.waitForSelector("dialog[open]");
     await picture("stop");
+    await page.click("dialog .danger");
+    await has(page, "dialog", "Nothing is left");
+    await picture("proof");
     await page.context().close();
     const asks = await daemon.start({ shell: "printf '[sudo] password for ada: '; stty -echo; read -r word", tty: { rows: 24, cols: 80 }, stdin: "open", name: `sudo-${look}` });
     const handed = await openPage(browser, await daemon.link({ process: asks.id, once: true }), { viewport: { width: 1120, height: 700 }, ...options });
     await shows(handed, "password for ada");
     await has(handed, ".who", "You have the keyboard");
     await handed.screenshot({ path: `${folder}/hand-over-${look}.png` });
+    const watching = await openPage(browser, await daemon.link({ process: asks.id }), { viewport: { width: 1120, height: 700 }, ...options });
+    await has(watching, ".who", "a person has the keyboard");
+    await watching.screenshot({ path: `${folder}/watching-${look}.png` });
+    await watching.context().close();
+    await handed.click("button.primary");
+    await has(handed, "h1", "Done");
+    await handed.screenshot({ path: `${folder}/done-${look}.png` });
     await handed.context().close();
   }
 } catch (error) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
-import { openPage } from "./fixture.mjs";
+import { has, openPage, shows } from "./fixture.mjs";
 
 export async function pages_of_other_origins_get_nothing({ daemon, browser }) {
   const shell = await daemon.start({ shell: "echo private; sleep 300", name: "private" });
@@ -59,4 +59,38 @@ function asHost(daemon, path, host) {
       done(answer.statusCode);
     }).on("error", failed).end();
   });
+}
+
+const HOSTILE = "<img src=/page/none onerror=window.taken=1><script>window.taken=1</script>";
+
+/** Everything that a command can print or be called, which the page shows as text. */
+export async function a_hostile_command_is_only_text({ daemon, browser }) {
+  const osc = (text) => `printf '\\033]${text}\\007'`;
+  const prints = [
+    `printf '%s\\n' '${HOSTILE}'`, osc(`0;${HOSTILE}`), osc("52;c;aGFja2Vk"), osc("8;;javascript:window.taken=1"), "printf link", osc("8;;"),
+    "printf '\\033[3J\\033c\\033[8;500;500t\\033[?1049h\\033[?1049l'", "printf '\\377\\376\\300\\000\\000\\342\\202'", "echo", "printf '\\342\\200\\256desrever\\n'", "echo all of it",
+  ].join("; ");
+  const made = { name: HOSTILE, session: HOSTILE, labels: { [HOSTILE.slice(0, 30)]: HOSTILE }, shell: `${prints}; exec cat`, tty: { rows: 24, cols: 80 }, stdin: "open" };
+  const process = await daemon.start(made).catch(() => daemon.start({ ...made, name: undefined, session: undefined, labels: { hostile: HOSTILE } }));
+  const page = await openPage(browser, await daemon.link(), { permissions: ["clipboard-read"] });
+  page.on("dialog", (dialog) => page.problems.push(`dialog: ${dialog.message()}`));
+  page.context().on("page", (other) => page.problems.push(`another page: ${other.url()}`));
+  await has(page, ".row", "onerror");
+  await page.goto(`${daemon.url}/#/p/${process.id}/log`);
+  await has(page, ".line .text", "all of it");
+  await has(page, ".line .text", "<script>");
+  await page.goto(`${daemon.url}/#/p/${process.id}/details`);
+  await has(page, ".details", "onerror");
+  await page.goto(`${daemon.url}/#/p/${process.id}/terminal`);
+  await shows(page, "all of it");
+  await page.locator(".xterm-screen").click();
+  assert.equal(await page.evaluate(() => window.taken), undefined, "nothing of it ran");
+  assert.equal(await page.evaluate(() => document.querySelectorAll("#app img, #app script").length), 0);
+  assert.notEqual(await page.evaluate(() => navigator.clipboard.readText().catch(() => "")), "hacked");
+  for (const address of ["#/p/%", "#/p/%E0%A4%A/log", "#/p/..%2F..%2Fhealthz", `#/p/${process.id}/log?line=-1`, `#/p/${process.id}/log?bytes=9-1`, `#/p/${process.id}/log?line=1e99`, `#/p/${process.id}/__proto__`]) {
+    await page.goto(`${daemon.url}/${address}`);
+    await page.waitForSelector("h1");
+  }
+  page.problems = page.problems.filter((problem) => !/Failed to load resource.*40[04]/.test(problem));
+  return page;
 }

@@ -100,3 +100,97 @@ export async function a_person_answers_a_password_prompt_through_a_link_that_wor
   return page;
 }
 
+
+export async function one_viewer_types_and_others_watch({ daemon, browser }) {
+  const shell = await daemon.start(SHELL);
+  const [first, second] = [await openPage(browser, await daemon.link({ process: shell.id })), await openPage(browser, await daemon.link({ process: shell.id }))];
+  for (const page of [first, second]) await shows(page, "ready>");
+  await typing(first);
+  await has(second, ".who", "a person has the keyboard");
+  await second.click("button.switch:has-text('Type')");
+  await has(second, ".problem", "keyboard");
+  await second.locator(".xterm-helper-textarea").focus();
+  await second.keyboard.type("echo from-the-second");
+  await run(first, "echo from-the-$((0+1))st");
+  await shows(second, "from-the-1st");
+  assert.ok(!(await screen(second)).includes("from-the-second"), "only one types");
+  await first.close();
+  await has(second, ".who", "Nobody has the keyboard");
+  await typing(second);
+  await run(second, "echo now-the-$((1+1))nd");
+  await shows(second, "now-the-2nd");
+  return second;
+}
+
+export async function what_old_output_asks_of_the_terminal_is_not_answered({ daemon, browser }) {
+  const asks = "printf 'ask \\033[6n\\033[c\\033[>c\\033[5n\\033P$qm\\033\\\\\\033]10;?\\007'; sleep 0.2; echo asked; exec cat";
+  const process = await daemon.start({ shell: `stty -echo; ${asks}`, tty: { rows: 24, cols: 80 }, stdin: "open" });
+  const handed = await openPage(browser, await daemon.link({ process: process.id, once: true }));
+  await shows(handed, "asked");
+  await has(handed, ".who", "You have the keyboard");
+  await handed.locator(".xterm-helper-textarea").focus();
+  await run(handed, "typed");
+  await shows(handed, "typed");
+  assert.equal((await daemon.ask("POST", `/v1/processes/${process.id}/stdin`, undefined)).accepted, "typed\r".length);
+  return handed;
+}
+
+export async function a_long_session_begins_with_the_screen_of_then({ daemon, browser }) {
+  // It turned on a mode and drew a line before more than is replayed.
+  const long = "printf '\\033[1;1Hheader\\033[2;24r\\033[?1h\\033[24;1H'; seq -f 'line %.0f of a long session' 100000; printf 'prompt> '; exec cat -v";
+  const process = await daemon.start({ shell: `stty -echo; ${long}`, tty: { rows: 24, cols: 80 }, stdin: "open", wait: { pattern: "prompt>", timeout_ms: 60000 } });
+  const page = await openPage(browser, await daemon.link());
+  await page.waitForSelector(".row");
+  await page.goto(`${daemon.url}/#/p/${process.id}/terminal`);
+  await shows(page, "prompt>");
+  await has(page, ".status", "Begins after");
+  await typing(page);
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+  // As a terminal sends it in the mode that was set in the beginning.
+  await shows(page, "^[OA");
+  return page;
+}
+
+export async function a_terminal_that_is_flooded_shows_the_screen_of_now_and_says_so({ daemon, browser }) {
+  const flood = "read -r _; head -c 6000000 /dev/zero | tr '\\0' x | fold -w 79; echo; echo fin''ished; exec cat";
+  const process = await daemon.start({ shell: flood, tty: { rows: 24, cols: 80 }, stdin: "open", quota_bytes: 2 ** 28 });
+  const page = await openPage(browser, await daemon.link());
+  await page.waitForSelector(".row");
+  await page.goto(`${daemon.url}/#/p/${process.id}/terminal`);
+  page.setDefaultTimeout(60000);
+  await typing(page);
+  await run(page, "");
+  await has(page, ".status", "passed too fast to show");
+  await shows(page, "finished");
+  await run(page, "and it goes on");
+  await shows(page, "and it goes on");
+  return page;
+}
+
+export async function secret_input_is_on_again_after_the_worker_is_killed({ daemon, browser }) {
+  // Its terminal shows what is typed, unless the server hides it.
+  const asks = await daemon.start({ shell: "printf 'password: '; read -r word; echo got ${#word}; exec cat", tty: { rows: 24, cols: 80 }, stdin: "open" });
+  const page = await openPage(browser, await daemon.link({ process: asks.id, once: true }));
+  await has(page, ".who", "You have the keyboard");
+  await page.click("button.switch:has-text('Secret input')");
+  await has(page, ".who", "what you type is secret");
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("correct-");
+  const { keeper } = await daemon.ask("GET", "/healthz");
+  process.kill(keeper.worker_pid, "SIGKILL");
+  await has(page, ".link", "reconnecting");
+  // Nothing of it is sent before the terminal hides it again.
+  await page.keyboard.type("lost");
+  await has(page, ".link", "connected");
+  await has(page, ".who", "what you type is secret");
+  await page.locator(".xterm-helper-textarea").focus();
+  await run(page, "horse");
+  await shows(page, "got 13");
+  await page.click("button.switch:has-text('Secret input')");
+  await page.waitForFunction(() => !document.querySelector(".who").textContent.includes("secret"));
+  const { content } = await daemon.ask("GET", `/v1/processes/${asks.id}/output?view=text`);
+  assert.ok(!/correct|horse|lost/.test(JSON.stringify(content)), JSON.stringify(content));
+  page.problems = page.problems.filter((problem) => !/ERR_|WebSocket|Failed to load/.test(problem));
+  return page;
+}

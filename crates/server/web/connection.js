@@ -1,9 +1,19 @@
 // A connection to the terminal of a process that reconnects where it was.
+//
+// A long log is not replayed: the server makes the screen that a terminal has then, and the bytes go on from there. The
+// same is done if output comes faster than a terminal can show it.
 
-import { attach, pause } from "./api.js";
+import { attach, get, pause, processPath } from "./api.js";
 
-/** What is replayed of a long log: enough for a program to have drawn its screen. */
+/** What is replayed of a long log, for scrolling back. */
 export const REPLAY = 1 << 20;
+/** What a terminal may have before it and has not shown yet. */
+const MOST_WAITING = 2 << 20;
+/** In milliseconds, while output comes faster. */
+const SCREEN_EVERY = 300;
+
+/** Ends an open sequence, leaves the other screen and resets what a program has set, but not what can be scrolled to. */
+const RESET = "\x18\x1b\\\x1b[?1049l\x1b[!p";
 
 export class Connection {
   cursor = 0;
@@ -12,16 +22,26 @@ export class Connection {
   isMine = false;
   ending = null;
   refused = null;
+  /** Where the replay begins, and how many bytes were passed over since then. */
+  began = 0;
+  passed = 0;
+  /** Bytes before this one are old: what they ask for was answered then. */
+  #oldUntil = 0;
+  #waiting = 0;
+  /** While bytes are passed over: those that came last, and up to where a screen was drawn. */
+  #held = null;
+  #drawnUntil = 0;
   #socket = null;
   #closed = false;
 
-  /** `on.bytes(bytes)` has the output, `on.change()` tells of everything else. */
+  /**
+   * `on.bytes(bytes, isOld, shown)` has the output and calls `shown`, `on.size(screen)` has the size of the terminal and
+   * `on.change()` tells of everything else.
+   */
   constructor(process, on) {
     this.id = process.id;
-    this.cursor = Math.max(0, process.total - REPLAY);
-    this.skipped = this.cursor;
     this.on = on;
-    this.#run();
+    this.#run(process);
   }
 
   close() {
@@ -39,7 +59,8 @@ export class Connection {
     return this.send(new TextEncoder().encode(text));
   }
 
-  async #run() {
+  async #run(process) {
+    await this.#begin(process).catch(() => {});
     for (let wait = 200; !this.#closed && this.state !== "over"; wait = Math.min(wait * 2, 4000)) {
       try {
         this.#socket = await attach(this.id, this.cursor);
@@ -49,11 +70,82 @@ export class Connection {
         if ([401, 403, 404].includes(error.status)) this.state = "over";
       }
       this.isMine = false;
+      this.keyboard = null;
       if (this.state !== "over") this.state = "reconnecting";
       if (this.#closed) return;
       this.on.change();
       if (this.state !== "over") await pause(wait);
     }
+  }
+
+  #screen(at) {
+    return get(processPath(this.id, "/output"), { view: "screen", ansi: "true", late: "true", at });
+  }
+
+  async #begin(process) {
+    const at = Math.max(0, process.total - REPLAY);
+    this.cursor = this.began = at;
+    const { content, total } = await this.#screen(at);
+    this.#oldUntil = total;
+    this.on.size(content.screen);
+    if (at === 0) return;
+    this.cursor = this.began = content.screen.ansi_at;
+    this.#draw(content.screen);
+  }
+
+  /** Brings the terminal to this screen. */
+  #draw({ ansi_state: state }) {
+    this.#show(new TextEncoder().encode(RESET + state), true);
+  }
+
+  #show(bytes, isOld) {
+    this.#waiting += bytes.length;
+    this.on.bytes(bytes, isOld, () => {
+      this.#waiting -= bytes.length;
+      if (this.#held && this.#waiting === 0) this.#catchUp();
+    });
+  }
+
+  #take(bytes) {
+    const start = this.cursor;
+    this.cursor += bytes.length;
+    // The screen that was drawn has them.
+    const rest = bytes.subarray(Math.max(0, Math.min(bytes.length, this.#drawnUntil - start)));
+    if (rest.length === 0) return;
+    if (!this.#held && this.#waiting > MOST_WAITING) this.#held = { start, chunks: [], shown: start };
+    if (!this.#held) return this.#show(rest, start < this.#oldUntil);
+    const held = this.#held;
+    held.chunks.push(bytes);
+    while (this.cursor - held.start > MOST_WAITING) held.start += held.chunks.shift().length;
+  }
+
+  /** Draws the screen of now, and goes on after it if all that has come since is held. */
+  async #catchUp() {
+    await pause(SCREEN_EVERY);
+    if (this.#closed || !this.#held) return;
+    let screen;
+    try {
+      ({ content: { screen } } = await this.#screen());
+    } catch (error) {
+      this.refused = error;
+      return this.#catchUp();
+    }
+    const held = this.#held;
+    if (this.#closed || !held) return;
+    const at = screen.ansi_at;
+    this.passed += Math.max(0, at - held.shown);
+    held.shown = at;
+    if (at >= held.start) {
+      this.#held = null;
+      this.#drawnUntil = at;
+    }
+    this.#draw(screen);
+    if (!this.#held) {
+      const after = held.chunks;
+      this.cursor = held.start;
+      after.forEach((chunk) => this.#take(chunk));
+    }
+    this.on.change();
   }
 
   #listen(onOpen) {
@@ -62,8 +154,7 @@ export class Connection {
       socket.onclose = closed;
       socket.onmessage = ({ data }) => {
         if (typeof data === "string") return this.#notice(JSON.parse(data), onOpen);
-        this.cursor += data.byteLength;
-        this.on.bytes(new Uint8Array(data));
+        this.#take(new Uint8Array(data));
       };
       if (this.#closed) socket.close();
     });
@@ -76,7 +167,7 @@ export class Connection {
       this.state = "connected";
       this.refused = null;
       this.on.connected?.();
-    } else if (notice.kind === "dropped") this.cursor = notice.range.end;
+    } else if (notice.kind === "dropped") this.#missed(notice.range.end);
     else if (notice.kind === "ending") {
       this.ending = notice.ending;
       this.state = "over";
@@ -85,5 +176,10 @@ export class Connection {
       this.isMine = notice.yours;
     } else if (notice.kind === "refused") this.refused = notice.error;
     this.on.change();
+  }
+
+  #missed(end) {
+    this.cursor = end;
+    if (this.#held) Object.assign(this.#held, { start: end, chunks: [] });
   }
 }

@@ -95,6 +95,7 @@ export function List({ live, onHelp }) {
 
   const first = Math.max(0, Math.floor(top / ROW) - 4);
   const rows = shown.slice(first, Math.ceil((top + height) / ROW) + 4);
+  live.watch(rows.map((process) => process.id));
   return html`<div class="screen">
     <header class="bar">
       <h1 class="brand">lastbyte</h1>
@@ -116,14 +117,14 @@ export function List({ live, onHelp }) {
       ${live.loaded && shown.length === 0 && html`<div class="empty"><p>${all.length ? "No process matches." : "Nothing has been started yet."}</p>
         ${all.length === 0 && html`<p class="quiet"><code>lastbyte start 'make test'</code></p>`}</div>`}
       <div style=${{ height: `${shown.length * ROW}px`, position: "relative" }} role="list">
-        ${rows.map((process, index) => html`<${Row} key=${process.id} process=${process} rates=${live.rates.get(process.id)} at=${first + index}
+        ${rows.map((process, index) => html`<${Row} key=${process.id} process=${process} rates=${live.rates.get(process.id)} input=${live.inputs.get(process.id)} at=${first + index}
           size=${shown.length} isAt=${first + index === at} onAt=${(to) => { moved.current = to; setAt(to); }} />`)}
       </div>
     </main>
   </div>`;
 }
 
-function Row({ process, rates, at, size, isAt, onAt }) {
+function Row({ process, rates, input, at, size, isAt, onAt }) {
   const { text, tone } = state(process);
   const ran = process.ending?.times.ran_ns;
   return html`<div class="row" role="listitem" aria-setsize=${size} aria-posinset=${at + 1} style=${{ transform: `translateY(${at * ROW}px)` }}>
@@ -132,8 +133,8 @@ function Row({ process, rates, at, size, isAt, onAt }) {
       <span class="what">
         <span class="command">${process.name && html`<b>${process.name}</b> `}<code>${commandOf(process).split("\n")[0]}</code></span>
         <span class="facts"><span class=${`tone ${tone}`}>${text}</span>
+          ${badges(process, process.ending ? null : input).map((badge) => html`<span class=${`badge ${badge.tone}`}>${badge.text}</span>`)}
           ${ran !== undefined ? html`<span>after ${duration(ran)}</span>` : html`<span>for ${duration((Date.now() * 1e6) - process.started_unix_ns)}</span>`}
-          ${badges(process).map((badge) => html`<span class=${`badge ${badge.tone}`}>${badge.text}</span>`)}
           ${process.session && html`<span class="wide">${process.session}</span>`}
           ${Object.entries(process.labels).slice(0, 3).map(([name, value]) => html`<span class="label wide">${name}=${value}</span>`)}</span>
       </span>
@@ -143,11 +144,11 @@ function Row({ process, rates, at, size, isAt, onAt }) {
   </div>`;
 }
 
-/** The rate of output of the last minute. */
+/** The rate of output of the last 48 seconds, the newest at the right. */
 function Sparkline({ rates = [] }) {
   const most = Math.max(...rates, 1);
   if (rates.length < 2 || most === 1) return html`<span class="sparkline wide" aria-hidden="true"></span>`;
-  const points = rates.map((rate, at) => `${(at / 23) * 72},${19 - (rate / most) * 17}`).join(" ");
+  const points = rates.map((rate, at) => `${((24 - rates.length + at) / 23) * 72},${19 - (rate / most) * 17}`).join(" ");
   const now = `${bytes(rates.at(-1))} per second`;
   return html`<span class="sparkline wide"><svg viewBox="0 0 72 20" role="img" aria-label=${now}><title>${now}</title><polyline points=${points} /></svg></span>`;
 }

@@ -1,6 +1,6 @@
 // Every process, kept up to date by the feed of events.
 
-import { get, pause, processPath, readEvents, untilVisible } from "./api.js";
+import { get, pause, post, processPath, readEvents, untilVisible } from "./api.js";
 
 const PAGE = 1000;
 const RATE_EVERY = 2000;
@@ -10,16 +10,25 @@ export class Live {
   processes = new Map();
   /** Bytes per second of the running ones, oldest first. */
   rates = new Map();
+  /** What the ones in view wait for, as an answer of `wait` says it. */
+  inputs = new Map();
   loaded = false;
   problem = null;
   #listeners = new Set();
   #stop = new AbortController();
   #changed = new Set();
   #drawing = false;
+  #inView = [];
 
   constructor() {
     this.#run();
     this.#measure();
+    this.#lookForInput();
+  }
+
+  /** Only these are asked whether they need input, for that takes the server a look at each. */
+  watch(ids) {
+    this.#inView = ids;
   }
 
   close() {
@@ -131,6 +140,33 @@ export class Live {
         // As above.
       }
       await pause(RATE_EVERY, signal);
+    }
+  }
+
+  /** Looks at the ones in view that run and are silent, one after the other. */
+  async #lookForInput() {
+    const { signal } = this.#stop;
+    const isSilent = (id) => {
+      const process = this.processes.get(id);
+      return process && !process.ending && !this.rates.get(id)?.at(-1);
+    };
+    while (!signal.aborted) {
+      await untilVisible();
+      for (const id of this.inputs.keys()) if (!isSilent(id)) this.inputs.delete(id);
+      for (const id of this.#inView.filter(isSilent)) await this.#look(id);
+      await pause(RATE_EVERY, signal);
+    }
+  }
+
+  async #look(id) {
+    const { signal } = this.#stop;
+    try {
+      const { wait } = await post(processPath(id, "/wait"), { needs_input: true, timeout_ms: 400 }, { signal });
+      if (wait?.met === "needs_input") this.inputs.set(id, wait);
+      else this.inputs.delete(id);
+      this.#draw();
+    } catch {
+      this.inputs.delete(id);
     }
   }
 

@@ -224,9 +224,9 @@ export function Log({ process, at }) {
         <button type="button" class="plain" onClick=${() => step(-1)} aria-label="Previous match">↑</button>
         <button type="button" class="plain" onClick=${() => step(1)} aria-label="Next match">↓</button>`}
       <span class="grow"></span>
-      <button type="button" aria-pressed=${wrap} onClick=${() => setWrap(!wrap)}>Wrap</button>
+      <span class="buttons"><button type="button" aria-pressed=${wrap} onClick=${() => setWrap(!wrap)}>Wrap</button>
       <button type="button" aria-pressed=${times} onClick=${showTimes}>Times</button>
-      <button type="button" aria-pressed=${Boolean(position?.follow)} onClick=${follow}>${process.ending ? "End" : "Follow"}</button>
+      <button type="button" aria-pressed=${Boolean(position?.follow)} onClick=${follow}>${process.ending ? "End" : "Follow"}</button></span>
     </form>
     <div class="paper">
       <div class=${`lines${wrap ? " wrap" : ""}`} ref=${box} tabindex="0" role="region" aria-label="Output" onKeyDown=${key}

@@ -28,10 +28,18 @@ async function trade(link) {
 
 const bound = () => JSON.parse(sessionStorage.getItem("lastbyte-bound") ?? "{}");
 
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return "";
+  }
+}
+
 /** `#/p/ID/TAB?line=7` in parts. */
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [kind, id, tab] = path.split("/").map(decodeURIComponent);
+  const [kind, id, tab] = path.split("/").map(decoded);
   return kind === "p" && id ? { id, tab, at: new URLSearchParams(query) } : {};
 }
 

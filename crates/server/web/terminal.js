@@ -1,6 +1,5 @@
 // A terminal on a process. It is read-only until typing is switched on.
 
-import { get, processPath } from "./api.js";
 import { Connection } from "./connection.js";
 import { allowStyles } from "./csp_styles.js";
 import { html, useEffect, useRef, useState } from "./html.js";
@@ -18,17 +17,8 @@ const DARK = {
   brightBlack: "#7f8a8e", brightRed: "#ff9d94", brightGreen: "#93d8a3", brightYellow: "#f0c470", brightBlue: "#9cc6f7", brightMagenta: "#e6b3e9", brightCyan: "#8ad7e0", brightWhite: "#ffffff",
 };
 
-/** The size of the process's terminal, which a viewer does not change; servers without screens do not tell it. */
-async function sizeOf(id) {
-  try {
-    return (await get(processPath(id, "/output"), { view: "screen" })).content.screen;
-  } catch {
-    return null;
-  }
-}
-
 /** xterm.js is loaded when the first terminal is shown. */
-async function open(id, element, on) {
+async function open(element, on) {
   allowStyles();
   const [{ Terminal }, { FitAddon }] = await Promise.all([import("./vendor/xterm.js"), import("./vendor/addon-fit.js")]);
   const terminal = new Terminal({
@@ -36,8 +26,6 @@ async function open(id, element, on) {
     fontFamily: "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace",
     theme: isDark() ? DARK : LIGHT,
   });
-  const size = await sizeOf(id);
-  if (size) terminal.resize(size.cols, size.rows);
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   terminal.open(element);
@@ -54,36 +42,52 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
   const parts = useRef(null);
   const connection = useRef(null);
   const wanted = useRef(startTyping);
+  const secret = useRef(false);
   const [problem, setProblem] = useState(null);
 
   useEffect(() => {
     let gone = false;
-    const isOn = () => connection.current?.isMine && wanted.current;
+    // After a reconnect secret input is off until the server has switched it on again.
+    const isOn = () => connection.current?.isMine && wanted.current && (!secret.current || connection.current.keyboard?.secret);
+    // While old output is shown: the terminal answers what a program asked for then, and nobody wants to know any more.
+    let old = 0;
     const resize = ({ rows, cols }) => isOn() && connection.current.send({ kind: "resize", rows, cols });
-    const on = { data: (text) => isOn() && connection.current.type(text), binary: (data) => isOn() && connection.current.send(data), resize };
+    const on = { data: (text) => isOn() && !old && connection.current.type(text), binary: (data) => isOn() && !old && connection.current.send(data), resize };
     const theme = () => { if (parts.current) parts.current.terminal.options.theme = isDark() ? DARK : LIGHT; };
     const dark = matchMedia("(prefers-color-scheme: dark)");
     window.addEventListener("theme", theme);
     dark.addEventListener("change", theme);
     const observer = new ResizeObserver(() => isOn() && parts.current?.fit.fit());
-    open(process.id, element.current, on).then((made) => {
+    open(element.current, on).then((made) => {
       if (gone) return made.terminal.dispose();
       parts.current = made;
-      const was = { mine: false };
+      const was = { mine: false, taken: false };
+      const take = () => wanted.current && connection.current?.send({ kind: "take_keyboard", ...(name ? { name } : {}) });
       connection.current = new Connection(process, {
-        bytes: (data) => made.terminal.write(data),
-        connected: () => wanted.current && connection.current?.send({ kind: "take_keyboard", ...(name ? { name } : {}) }),
+        bytes: (data, isOld, shown) => {
+          old += isOld;
+          made.terminal.write(data, () => {
+            old -= isOld;
+            shown();
+          });
+        },
+        // A viewer does not change the size of the process's terminal.
+        size: ({ rows, cols }) => !isOn() && made.terminal.resize(cols, rows),
+        connected: take,
         change: () => {
-          const { isMine, keyboard } = connection.current;
+          const { isMine, keyboard, refused } = connection.current;
           made.terminal.options.disableStdin = !isOn();
           if (isMine && !was.mine) {
             made.fit.fit();
             resize(made.terminal);
             made.terminal.focus();
           }
-          was.mine = isMine;
-          // Somebody else has taken it, or it was taken back.
-          if (!isMine && keyboard && was.mine) wanted.current = false;
+          if (refused) secret.current = Boolean(keyboard?.secret);
+          if (isMine && !was.mine && secret.current) connection.current.send({ kind: "secret_input", on: true });
+          // Who was asked to take over gets it when another has given it back; everybody else asks again.
+          if (!isMine && keyboard && !startTyping) wanted.current = false;
+          if (startTyping && was.taken && !keyboard) take();
+          Object.assign(was, { mine: isMine, taken: keyboard && !isMine });
           draw();
         },
       });
@@ -109,7 +113,11 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
     link.send({ kind: wanted.current ? "take_keyboard" : "give_back_keyboard", ...(wanted.current && name ? { name } : {}) });
     draw();
   };
-  const secret = () => link.send({ kind: "secret_input", on: !holder?.secret });
+  const toggleSecret = () => {
+    secret.current = !secret.current;
+    link.refused = null;
+    link.send({ kind: "secret_input", on: secret.current });
+  };
   const done = () => {
     link.send({ kind: "give_back_keyboard" });
     onDone();
@@ -118,7 +126,7 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
   return html`<section class="terminal" aria-label="Terminal">
     <div class="tools">
       ${!readOnly && !onDone && html`<button role="switch" aria-checked=${isMine} disabled=${!link || link.state === "over"} onClick=${toggle} class="switch"><i></i>Type</button>`}
-      ${!readOnly && html`<button role="switch" aria-checked=${Boolean(isMine && holder?.secret)} disabled=${!isMine} onClick=${secret} class="switch" title="What you type is not shown, and not kept"><i></i>Secret input</button>`}
+      ${!readOnly && html`<button role="switch" aria-checked=${Boolean(isMine && holder?.secret)} disabled=${!isMine} onClick=${toggleSecret} class="switch" title="What you type is not shown, and not kept"><i></i>Secret input</button>`}
       <span class="who" role="status">${isMine ? (holder?.secret ? "You have the keyboard; what you type is secret" : "You have the keyboard") : holder ? `${holder.holder} has the keyboard` : readOnly ? "Read-only" : "Nobody has the keyboard"}</span>
       <span class="grow"></span>
       <span class=${`link ${state}`}>${state}</span>
@@ -126,6 +134,8 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
     </div>
     ${(problem ?? link?.refused) && html`<p class="problem strip" role="alert">${(problem ?? link.refused).message}</p>`}
     <div class="xterm-box" ref=${element}></div>
-    ${link?.skipped > 0 && html`<footer class="status">Begins after ${bytes(link.skipped)} of output, which the log has</footer>`}
+    ${(link?.began > 0 || link?.passed > 0) && html`<footer class="status">
+      ${link.began > 0 && html`<span>Begins after ${bytes(link.began)} of output, which the log has</span>`}
+      ${link.passed > 0 && html`<span>${bytes(link.passed)} passed too fast to show; they are in the log</span>`}</footer>`}
   </section>`;
 }

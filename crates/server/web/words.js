@@ -71,7 +71,7 @@ export function state(process) {
 export function badges(process, needsInput) {
   const found = [];
   if (process.keyboard) found.push({ text: `keyboard: ${process.keyboard.holder}`, tone: "live" });
-  if (needsInput) found.push({ text: needsInput.secret ? "waits for a secret" : "waits for input", tone: "warn" });
+  if (needsInput) found.push({ text: needsInput.secret ? "needs a secret" : "needs input", tone: "warn" });
   if (process.ending && process.log_open) found.push({ text: "output held open", tone: "warn" });
   if (process.dropped?.length) found.push({ text: "output dropped", tone: "warn" });
   if (process.timed_out_at_unix_ns && !process.ending) found.push({ text: "past its timeout", tone: "warn" });

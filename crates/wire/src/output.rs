@@ -135,9 +135,14 @@ pub struct Screen {
     /// With `ansi`: the rows with colours and other attributes as escape sequences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ansi_lines: Option<Vec<String>>,
-    /// With `ansi`: what brings another terminal of this size to the same text, cursor and modes.
+    /// With `ansi`: what brings another terminal of this size to the same screen, text, cursor and modes as here at
+    /// `ansi_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ansi_state: Option<String>,
+    /// With `ansi`: where another terminal goes on with the log, which is before a sequence or character that has not
+    /// ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ansi_at: Option<u64>,
 }
 
 /// Where the cursor is. The first row and column are 0.

@@ -919,8 +919,16 @@ export interface Screen {
   alternate: boolean;
   /** With `ansi`: the rows with colours and other attributes as escape sequences. */
   ansi_lines?: string[];
-  /** With `ansi`: what brings another terminal of this size to the same text, cursor and modes. */
+  /**
+   * With `ansi`: what brings another terminal of this size to the same screen, text, cursor and modes as here at
+   * `ansi_at`.
+   */
   ansi_state?: string;
+  /**
+   * With `ansi`: where another terminal goes on with the log, which is before a sequence or character that has not
+   * ended.
+   */
+  ansi_at?: number;
   cols: number;
   /** Absent while it is hidden. */
   cursor?: ScreenCursor;

@@ -99,15 +99,6 @@ impl Sequences {
         }
     }
 
-    /// How many of these bytes come before the next sequence; none in the middle of one.
-    pub(crate) fn text_len(&self, bytes: &[u8]) -> usize {
-        if self.state != Within::Text {
-            return 0;
-        }
-        let next = bytes.iter().position(|byte| matches!(*byte, ESC | LEAD));
-        next.unwrap_or(bytes.len())
-    }
-
     /// The bytes of a sequence that is incomplete.
     pub(crate) fn incomplete(&self) -> &[u8] {
         if self.state == Within::Text { &[] } else { &self.bytes }

@@ -21,9 +21,8 @@ use crate::{exit_code, format, print, stdio, units};
 /// When you detach, the process ends or the connection is lost, your terminal is restored. Several
 /// terminals can be attached to one process, which gets the size of the window that changed last.
 ///
-/// On a terminal, output starts with the last screen of lines, as text and colours. A full-screen
-/// program, like an editor, redraws its screen instead. In a pipe or file, output starts at the first
-/// byte. Input is sent only to a process started with --stdin-open, --tty or -i.
+/// On a terminal, output starts with the screen of the process, with colours (`lastbyte screen` prints it). In
+/// a pipe or file, output starts at the first byte. Input is sent only to a process started with --stdin-open, --tty or -i.
 ///
 /// Input from a pipe or file is passed on, and so is its end: as Ctrl-D for a process on a terminal. A
 /// program that changes the mode of its terminal after that, like bash or python, may miss it: end it with
@@ -83,7 +82,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
 
 impl AttachArgs {
     pub(crate) async fn attach(&self, client: &Client, process: &Process) -> anyhow::Result<u8> {
-        let begin = self.begin(client, &process.id).await?;
+        let begin = self.begin(client, process).await?;
         let query = AttachQuery { from: Some(begin.cursor), ..AttachQuery::default() };
         let attached = client.attach(&process.id, &query).await?;
         let wanted = self.wanted(process, &attached);
@@ -109,10 +108,10 @@ impl AttachArgs {
         report(&process.id, end?, is_person)
     }
 
-    async fn begin(&self, client: &Client, id: &str) -> anyhow::Result<InitialOutput> {
+    async fn begin(&self, client: &Client, process: &Process) -> anyhow::Result<InitialOutput> {
         Ok(match self.from {
             Some(cursor) => InitialOutput::at(cursor),
-            None if isatty(stdout()) => last_screen(client, id).await?,
+            None if isatty(stdout()) => last_screen(client, process).await?,
             None => InitialOutput::at(0),
         })
     }

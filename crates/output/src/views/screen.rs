@@ -6,6 +6,7 @@
 //! after it. The whole log is shown on one size, because sizes are not recorded.
 
 mod charset;
+mod extras;
 mod ground;
 #[cfg(test)]
 mod tests;
@@ -15,11 +16,12 @@ use std::num::NonZeroU16;
 use std::ops::ControlFlow;
 
 use memchr::{memchr, memchr_iter};
-use vt100::{Callbacks, Parser, Screen};
+use vt100::{Parser, Screen};
 
 use super::Source;
 use super::walk::{CHUNK, Chunk, Walk, WalkStep};
 use charset::Charsets;
+use extras::Extras;
 use ground::Ground;
 
 /// How much of the log is read for a screen at most.
@@ -53,6 +55,7 @@ pub struct Rendered {
     pub cursor: Option<(u16, u16)>,
     pub title: Option<String>,
     screen: Screen,
+    extras: Extras,
     /// A state close to `at` from which a later screen can be made.
     pub checkpoint: Option<Checkpoint>,
 }
@@ -63,17 +66,8 @@ pub struct Checkpoint {
     pub at: u64,
     from: u64,
     screen: Screen,
-    title: Title,
+    extras: Extras,
     charsets: Charsets,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Title(Option<String>);
-
-impl Callbacks for Title {
-    fn set_window_title(&mut self, _: &mut Screen, title: &[u8]) {
-        self.0 = Some(String::from_utf8_lossy(title).into_owned());
-    }
 }
 
 /// Shows the log up to `at`. The checkpoint must be of the same log and terminal.
@@ -108,7 +102,7 @@ pub fn begins(at: u64, checkpoint: Option<u64>) -> u64 {
 
 /// The terminal while it reads.
 struct Shown {
-    parser: Parser<Title>,
+    parser: Parser<Extras>,
     newline: Newline,
     ground: Ground,
     charsets: Charsets,
@@ -122,17 +116,17 @@ struct Shown {
 impl Shown {
     fn new(terminal: Terminal, from: u64) -> Self {
         let Terminal { rows, cols, newline } = terminal;
-        let parser = Parser::new_with_callbacks(rows, cols, 0, Title::default());
+        let parser = Parser::new_with_callbacks(rows, cols, 0, Extras::default());
         let (ground, charsets) = (Ground::default(), Charsets::default());
         let (at, is_cut) = (from, from > 0);
         Self { parser, newline, ground, charsets, from, at, is_cut, checkpoint: None }
     }
 
     fn resume(terminal: Terminal, checkpoint: Checkpoint) -> Self {
-        let Checkpoint { at, from, ref screen, ref title, charsets } = checkpoint;
+        let Checkpoint { at, from, ref screen, ref extras, charsets } = checkpoint;
         let mut shown = Self::new(terminal, from);
         *shown.parser.screen_mut() = screen.clone();
-        *shown.parser.callbacks_mut() = title.clone();
+        *shown.parser.callbacks_mut() = extras.clone();
         Self { at, is_cut: false, charsets, checkpoint: Some(checkpoint), ..shown }
     }
 
@@ -151,9 +145,9 @@ impl Shown {
         let is_last = until - chunk.at <= 2 * CHUNK as u64;
         if is_last && !read.is_empty() {
             let screen = self.parser.screen().clone();
-            let (at, title) = (chunk.at + read.len() as u64, self.parser.callbacks().clone());
+            let (at, extras) = (chunk.at + read.len() as u64, self.parser.callbacks().clone());
             let (from, charsets) = (self.from, self.charsets);
-            self.checkpoint = Some(Checkpoint { at, from, screen, title, charsets });
+            self.checkpoint = Some(Checkpoint { at, from, screen, extras, charsets });
         }
         self.feed(rest);
         self.at = chunk.at + chunk.bytes.len() as u64;
@@ -176,10 +170,10 @@ impl Shown {
     }
 
     fn finish(self, at: u64) -> Rendered {
-        let (screen, title) = (self.parser.screen().clone(), self.parser.callbacks().clone());
+        let (screen, extras) = (self.parser.screen().clone(), self.parser.callbacks().clone());
         let cursor = (!screen.hide_cursor()).then(|| screen.cursor_position());
         let Self { from, checkpoint, .. } = self;
-        Rendered { from, at, cursor, title: title.0, screen, checkpoint }
+        Rendered { from, at, cursor, title: extras.title.clone(), screen, extras, checkpoint }
     }
 }
 
@@ -197,15 +191,29 @@ impl Rendered {
         self.screen.rows_formatted(0, cols.get()).collect()
     }
 
-    /// What brings another terminal of this size to this state: its text, colours, cursor and modes.
+    /// What brings another terminal of this size to this state: its screen, text, colours, cursor and modes.
     pub fn state(&self) -> String {
-        self.screen.state_formatted()
+        state(&self.screen, &self.extras)
+    }
+
+    /// The state at the end of the last character or sequence, and the offset of that: another terminal can go on with
+    /// the log there. Without such an end it is that of the screen.
+    pub fn state_to_go_on_from(&self) -> (u64, String) {
+        match &self.checkpoint {
+            Some(Checkpoint { at, screen, extras, .. }) => (*at, state(screen, extras)),
+            None => (self.at, self.state()),
+        }
     }
 
     /// Whether a program has switched to the other screen, as editors do.
     pub fn is_alternate(&self) -> bool {
         self.screen.alternate_screen()
     }
+}
+
+fn state(screen: &Screen, extras: &Extras) -> String {
+    let alternate = if screen.alternate_screen() { "\x1b[?1049h" } else { "" };
+    format!("{alternate}{}{}", screen.state_formatted(), extras.modes())
 }
 
 impl Checkpoint {

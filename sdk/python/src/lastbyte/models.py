@@ -356,6 +356,7 @@ class Screen:
     title: str | None = None
     ansi_lines: list[str] | None = None
     ansi_state: str | None = None
+    ansi_at: int | None = None
 
 
 @dataclass(frozen=True)

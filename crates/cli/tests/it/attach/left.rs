@@ -46,13 +46,14 @@ fn a_signal_restores_the_terminal_and_leaves_the_process_running() {
 }
 
 #[test]
-fn a_full_screen_program_gets_its_screen_back_and_redraws() {
+fn a_full_screen_program_is_shown_from_its_screen_and_redraws() {
     let daemon = Daemon::start();
     let id = daemon.testchild(&TTY, &format!("{BUSY} then print-winsize-on-winch then hold"));
     daemon.result(&["wait", &id, "--pattern", "ready", "--timeout", "60s"]);
     // The same size as the process has, so it would not notice the new client by itself.
     let (mut pty, child) = attached(&daemon, &id);
-    pty.shows("\x1b[?1049h\x1b[H\x1b[2J\x1b=\x1b[>4;2m\x1b[?1000h\x1b[?1h\x1b[?2004h\x1b[?25l");
+    let modes = ["\x1b=", "\x1b[?1h", "\x1b[?2004h", "\x1b[?1000h", "\x1b[>4;2m"];
+    ["\x1b[?1049h", "text"].into_iter().chain(modes).for_each(|shown| pty.shows(shown));
     pty.shows(" 80\r\n");
     // The key as a terminal reports it when modifyOtherKeys is on.
     pty.types("\x1b[27;5;92~");

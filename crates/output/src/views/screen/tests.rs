@@ -58,6 +58,27 @@ fn colours_and_modes_can_be_had() {
 }
 
 #[test]
+fn the_state_has_the_other_screen_and_modes_that_the_screen_does_not_know() {
+    let busy = "\u{1b}[?1049h\u{1b}[?1004;1016h\u{1b}[?7l\u{1b}[>4;2m\u{1b}[>1u\u{1b}[=5utext";
+    let state = shown(busy.as_bytes(), u64::MAX, None).state();
+    assert!(state.starts_with("\x1b[?1049h") && state.contains("text"), "{state:?}");
+    let modes = "\x1b[?1004h\x1b[?1016h\x1b[?7l\x1b[>4;2m\x1b[>5u";
+    assert!(state.ends_with(modes), "{state:?}");
+    let left = "\u{1b}[?1004;1016l\u{1b}[?7h\u{1b}[>4m\u{1b}[<u\u{1b}[?1049l";
+    let state = shown(format!("{busy}{left}").as_bytes(), u64::MAX, None).state();
+    assert_eq!(state, shown(b"", 0, None).state());
+}
+
+#[test]
+fn another_terminal_goes_on_where_no_sequence_is_open() {
+    let go_on = |bytes: &[u8]| shown(bytes, u64::MAX, None).state_to_go_on_from();
+    assert_eq!(go_on(b"text"), (4, shown(b"text", 4, None).state()));
+    assert_eq!(go_on(b"text\x1b[3"), (4, shown(b"text", 4, None).state()));
+    assert_eq!(go_on("text é".as_bytes()).0, 5);
+    assert_eq!(go_on(b"").0, 0);
+}
+
+#[test]
 fn a_screen_at_an_earlier_offset_is_the_one_of_then() {
     let bytes = b"one\r\ntwo\r\n";
     assert_eq!(shown(bytes, 5, None).lines(), ["one", "", "", ""]);

@@ -45,12 +45,13 @@ pub(super) async fn read(
     let bytes = at - screen::begins(at, checkpoint.as_ref().map(|checkpoint| checkpoint.at));
     let render = move |source: &dyn Source| screen::render(source, at, terminal, checkpoint);
     let mut rendered = long_read::in_turn(app, process, (source, bytes), render).await?;
+    let state = request.ansi.then(|| rendered.state_to_go_on_from());
     // One that was forgotten meanwhile is not looked for again, and is pushed out by others.
     if let Some(checkpoint) = rendered.checkpoint.take() {
         app.screens.keep(key, checkpoint);
     }
     let range = rendered.from..rendered.at;
-    let screen = to_wire(&rendered, terminal, request.ansi);
+    let screen = to_wire(&rendered, state, terminal);
     Ok((Content::Screen { screen }, range))
 }
 
@@ -64,7 +65,8 @@ fn terminal(process: &Process, rows: Option<NonZeroU16>, cols: Option<NonZeroU16
     }
 }
 
-fn to_wire(rendered: &Rendered, terminal: Terminal, ansi: bool) -> Screen {
+fn to_wire(rendered: &Rendered, state: Option<(u64, String)>, terminal: Terminal) -> Screen {
+    let (ansi_at, ansi_state) = state.unzip();
     Screen {
         rows: terminal.rows.get(),
         cols: terminal.cols.get(),
@@ -72,8 +74,9 @@ fn to_wire(rendered: &Rendered, terminal: Terminal, ansi: bool) -> Screen {
         cursor: rendered.cursor.map(|(row, col)| ScreenCursor { row, col }),
         title: rendered.title.clone(),
         alternate: rendered.is_alternate(),
-        ansi_lines: ansi.then(|| rendered.lines_with_colours()),
-        ansi_state: ansi.then(|| rendered.state()),
+        ansi_lines: ansi_at.map(|_| rendered.lines_with_colours()),
+        ansi_state,
+        ansi_at,
     }
 }
 

@@ -311,6 +311,10 @@ async fn a_screen_is_what_a_terminal_shows() {
     assert_eq!((&answer["from"], &answer["next"]), (&json!(0), &answer["total"]));
     assert!(screen["ansi_lines"][1].as_str().unwrap().contains("\x1b[31mtwo"), "{screen}");
     assert!(screen["ansi_state"].as_str().unwrap().contains("two"), "{screen}");
+    assert_eq!(screen["ansi_at"], answer["total"]);
+    // In the middle of the sequence that colours the second line.
+    let open = output(&server, &path, "view=screen&ansi=true&at=7").await.json();
+    assert_eq!((&open["next"], &open["content"]["screen"]["ansi_at"]), (&json!(7), &json!(6)));
     let then = output(&server, &path, "view=screen&at=4&rows=2&cols=2").await.json();
     assert_eq!(then["content"]["screen"]["lines"], json!(["on", "e"]));
     assert_eq!((&then["next"], then["content"]["screen"].get("ansi_lines")), (&json!(4), None));
