@@ -146,9 +146,7 @@ class AsyncClient:
         raw: bool | None = None,
     ) -> WaitAnswer:
         """Waits for the first of several conditions; a timeout is one of them and no error."""
-        found = calls.conditions(
-            exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw
-        )
+        found = calls.conditions(exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw)
         return await self._drive(calls.wait(self._link, id, found))
 
     async def wait_any(self, processes: Iterable[Any], timeout: float | None = None) -> list[WaitOutcome]:
