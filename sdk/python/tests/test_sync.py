@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import signal
@@ -17,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import lastbyte
-from lastbyte import DEVNULL, PIPE, STDOUT
+from lastbyte import DEVNULL, PIPE, STDOUT, aio
 from lastbyte._sync import Connection
 
 from .daemon import PATIENCE, Daemon, is_alive, until
@@ -563,6 +564,25 @@ class FirstUse(unittest.TestCase):
                 nobody.health()
             self.assertIn(folder, str(caught.exception))
             self.assertIsInstance(caught.exception, ConnectionError)
+
+    def test_a_program_that_starts_no_server_is_named(self) -> None:
+        for program, reason in (("/no/such/program", "No such file"), ("/bin/false", "no server is there")):
+            with (
+                self.subTest(program),
+                tempfile.TemporaryDirectory() as folder,
+                mock.patch.dict(os.environ, {"LASTBYTE_PROGRAM": program, "LASTBYTE_STATE": folder}),
+            ):
+                os.environ.pop("LASTBYTE_SOCKET", None)
+
+                async def by_asyncio() -> None:
+                    async with aio.AsyncClient() as nobody:
+                        await nobody.health()
+
+                for call in (lambda: lastbyte.Client().health(), lambda: asyncio.run(by_asyncio())):
+                    with self.assertRaisesRegex(
+                        lastbyte.Unreachable, f"cannot start the server with {program}: .*{reason}"
+                    ):
+                        call()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from ._core.exchange import (
 from ._core.http import Answer, AnswerParser, Request
 from ._core.place import UnixAddress
 from ._core.sse import EventParser, Message
-from .errors import Unreachable
 from .models import (
     Delivered,
     Event,
@@ -429,14 +428,16 @@ class Client:
     def _start_server(self) -> None:
         with self._starting:
             for command in place.start_commands():
-                ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                try:
+                    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                except OSError as error:
+                    raise place.not_started(command, str(error)) from error
                 try:
                     Connection(self._link).close()
                 except ConnectFailed:
                     continue
                 return
-            said = ran.stderr.decode(errors="replace").strip()
-            raise Unreachable(f"cannot start the server: {said}")
+            raise place.not_started(command, ran.stderr.decode(errors="replace"))
 
     def _messages(
         self, ask: Callable[[str | None], Request], last: str | None = None, endless: bool = False
