@@ -37,8 +37,9 @@ NOT_MODELLED = {
 # Operations that the package does not offer.
 NOT_OFFERED = {
     ("get", "/metrics"), ("get", "/openapi.json"), ("get", "/v1"), ("get", "/v1/processes/{id}/attach"),
-    ("get", "/v1/processes/{id}/output/lines"), ("get", "/v1/processes/{id}/output/times"), ("post", "/v1/forget"), ("post", "/v1/shutdown"),
-    ("post", "/v1/signal"), ("post", "/v1/stop"), ("get", "/v1/tokens"), ("post", "/v1/tokens"),
+    ("get", "/v1/processes/{id}/output/lines"), ("get", "/v1/processes/{id}/output/times"),
+    ("post", "/v1/forget"), ("post", "/v1/shutdown"), ("post", "/v1/signal"), ("post", "/v1/stop"),
+    ("get", "/v1/tokens"), ("post", "/v1/tokens"),
     ("delete", "/v1/tokens/{token}"), ("post", "/v1/links"), ("post", "/v1/links/trade"), ("post", "/v1/tickets"),
     ("post", "/v1/upgrade"), ("post", "/v1/processes/{id}/resize"),
 }  # fmt: skip

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import lastbyte
-from lastbyte import DEVNULL, PIPE, STDOUT
+from lastbyte import DEVNULL, PIPE, STDOUT, aio
+from lastbyte._sync import Connection
 
 from .daemon import PATIENCE, Daemon, is_alive, until
 
@@ -344,6 +350,126 @@ class Several(unittest.TestCase):
         self.assertEqual(found, {number: f"{number}\n".encode() for number in range(40)})
 
 
+class Pickled(unittest.TestCase):
+    def test_errors_and_results_go_from_one_process_of_a_pool_to_another(self) -> None:
+        def error_of(*args: Any, **kwargs: Any) -> BaseException:
+            with self.assertRaises(lastbyte.LastbyteError) as caught:
+                run(*args, **kwargs)
+            return caught.exception
+
+        found = [
+            error_of(["no-such-program"]),
+            error_of(["true"], cwd="/no-such-directory"),
+            error_of(["false"], check=True),
+            error_of(["sleep", "1000"], timeout=0.01),
+            error_of(["true"], umask=7),
+            error_of(["true"], name="no name"),
+            lastbyte.OutputDropped("id", lastbyte.models.Range(1, 2)),
+            lastbyte.ProcessLost("id", "why"),
+            run(["true"]),
+        ]
+        for one in found:
+            copied = pickle.loads(pickle.dumps(one))
+            self.assertIs(type(copied), type(one))
+            self.assertEqual((str(copied), vars(copied)), (str(one), vars(one)))
+            self.assertEqual(getattr(copied, "filename", None), getattr(one, "filename", None))
+            self.assertEqual(getattr(copied, "errno", None), getattr(one, "errno", None))
+
+
+class Interrupted(unittest.TestCase):
+    """Ctrl-C comes before and after the n-th use of a socket, for growing n, until the call is done before."""
+
+    def at_every_use_of_a_socket(
+        self, session: str, call: Callable[[lastbyte.Client], None], afterwards: Callable[[], object] = object
+    ) -> None:
+        for number in range(1, 100):
+            count = 0
+
+            def one_more(number: int = number) -> None:
+                nonlocal count
+                count += 1
+                if count == number:
+                    raise KeyboardInterrupt
+
+            def interrupted(method: Callable[..., Any], one_more: Callable[[], None] = one_more) -> Callable[..., Any]:
+                def wrapped(*args: Any) -> Any:
+                    one_more()
+                    result = method(*args)
+                    one_more()
+                    return result
+
+                return wrapped
+
+            send, receive = interrupted(Connection.send), interrupted(Connection.receive)
+            with daemon.client() as mine:
+                with mock.patch.multiple(Connection, send=send, receive=receive), suppress(KeyboardInterrupt):
+                    call(mine)
+                afterwards()
+                left = mine.processes(session=session, phase="running")
+            self.assertEqual(left, [], f"left running after an interrupt at use {number}")
+            if count < number:
+                return
+        self.fail("it never ended by itself")
+
+    def test_an_interrupted_run_leaves_nothing_running(self) -> None:
+        def call(client: lastbyte.Client) -> None:
+            with suppress(lastbyte.TimeoutExpired):
+                lastbyte.run(["sleep", "1000"], timeout=0.1, session="interrupted-runs", client=client)
+
+        self.at_every_use_of_a_socket("interrupted-runs", call)
+
+    def test_an_interrupted_start_leaves_nothing_running(self) -> None:
+        def call(client: lastbyte.Client) -> None:
+            started.append(lastbyte.Popen(["sleep", "1000"], session="interrupted-starts", client=client))
+
+        def stop() -> None:
+            while started:
+                started.pop().stop(grace=0)
+
+        started: list[lastbyte.Popen] = []
+        self.at_every_use_of_a_socket("interrupted-starts", call, stop)
+
+
+class Forks(unittest.TestCase):
+    def test_a_fork_in_the_middle_of_a_stream_leaves_both_every_byte(self) -> None:
+        everything = "".join(f"{number}\n" for number in range(400000)).encode()
+        command = "seq 0 399999; read go"
+        with popen(command, shell=True, stdin=PIPE, stdout=PIPE, stderr=STDOUT, bufsize=0) as process:
+            file: Any = process.stdout
+            until(lambda: process.process.total == len(everything), "the output")
+            begin = file.read(1 << 10)
+            while file._ahead is None:
+                begin += file.read(1 << 20)
+            rest = everything[len(begin) :]
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                # More than the answer that the parent has asked for.
+                with suppress(BaseException):
+                    os.write(writer, b"same" if exactly(file, 1 << 20) == rest[: 1 << 20] else b"other")
+                os._exit(0)
+            os.close(writer)
+            said = os.read(reader, 10)
+            os.close(reader)
+            os.waitpid(child, 0)
+            assert process.stdin is not None
+            process.stdin.close()
+            breaks = client._link.breaks
+            self.assertEqual(exactly(file, len(rest)), rest)
+            self.assertEqual(said, b"same")
+            self.assertEqual(client._link.breaks, breaks, "the child took the parent's answer")
+
+
+def exactly(file: Any, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        part = file.read(count - len(found))
+        if not part:
+            break
+        found += part
+    return found
+
+
 class Crashes(unittest.TestCase):
     def test_a_worker_that_is_killed_in_the_middle_of_a_stream_loses_no_byte(self) -> None:
         process = popen("seq 50000; read go; seq 50001 100000", shell=True, stdin=PIPE, stdout=PIPE)
@@ -438,6 +564,25 @@ class FirstUse(unittest.TestCase):
                 nobody.health()
             self.assertIn(folder, str(caught.exception))
             self.assertIsInstance(caught.exception, ConnectionError)
+
+    def test_a_program_that_starts_no_server_is_named(self) -> None:
+        for program, reason in (("/no/such/program", "No such file"), ("/bin/false", "no server is there")):
+            with (
+                self.subTest(program),
+                tempfile.TemporaryDirectory() as folder,
+                mock.patch.dict(os.environ, {"LASTBYTE_PROGRAM": program, "LASTBYTE_STATE": folder}),
+            ):
+                os.environ.pop("LASTBYTE_SOCKET", None)
+
+                async def by_asyncio() -> None:
+                    async with aio.AsyncClient() as nobody:
+                        await nobody.health()
+
+                for call in (lambda: lastbyte.Client().health(), lambda: asyncio.run(by_asyncio())):
+                    with self.assertRaisesRegex(
+                        lastbyte.Unreachable, f"cannot start the server with {program}: .*{reason}"
+                    ):
+                        call()
 
 
 if __name__ == "__main__":

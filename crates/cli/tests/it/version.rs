@@ -12,17 +12,16 @@ fn it_prints_the_version_the_commit_and_its_date() {
     let long = finish(Fixture::new().lastbyte(&["--version"]));
     assert_eq!((long.code, long.stderr.as_str()), (Some(0), ""));
     // The commit of the checkout; in a copy of the tree without one, the program may have been built elsewhere.
-    let shown = Command::new("git")
-        .args(["log", "-1", "--date=format-local:%Y-%m-%d", "--format=%H %cd"])
-        .env("TZ", "UTC")
-        .output();
+    let shown = Command::new("git").args(["log", "-1", "--format=%H %cs"]).output();
     let shown = shown.ok().filter(|shown| shown.status.success());
     let Some(shown) = shown.and_then(|shown| String::from_utf8(shown.stdout).ok()) else {
         assert!(long.stdout.starts_with(&format!("lastbyte {VERSION}")), "{}", long.stdout);
         return;
     };
     let (commit, date) = shown.trim().split_once(' ').unwrap();
-    assert_eq!(long.stdout, format!("lastbyte {VERSION} ({} {date})\n", &commit[..10]));
+    // Whether the sources are modified is not the same for all who run this.
+    let stdout = long.stdout.replace(", modified)", ")");
+    assert_eq!(stdout, format!("lastbyte {VERSION} ({} {date})\n", &commit[..10]));
 }
 
 #[test]

@@ -29,7 +29,6 @@ from ._core.exchange import (
 from ._core.http import Answer, AnswerParser, Request
 from ._core.place import UnixAddress
 from ._core.sse import EventParser, Message
-from .errors import Unreachable
 from .models import (
     Delivered,
     Event,
@@ -63,6 +62,7 @@ class Connection:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._parser = AnswerParser()
+        self._pid = os.getpid()
         try:
             self._socket = _connect(link)
         except OSError as error:
@@ -107,6 +107,10 @@ class Connection:
             # A look at a socket with a timeout would wait.
             self._socket.settimeout(None)
         return reusable
+
+    def is_inherited(self) -> bool:
+        """Whether this program was forked since: then its answers are the parent's."""
+        return self._pid != os.getpid()
 
     def is_open(self) -> bool:
         """Whether the server has not closed it meanwhile."""
@@ -231,9 +235,7 @@ class Client:
         raw: bool | None = None,
     ) -> WaitAnswer:
         """Waits for the first of several conditions; a timeout is one of them and no error."""
-        found = calls.conditions(
-            exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw
-        )
+        found = calls.conditions(exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw)
         return self._drive(calls.wait(self._link, id, found))
 
     def wait_any(self, processes: Iterable[Any], timeout: float | None = None) -> list[WaitOutcome]:
@@ -383,7 +385,10 @@ class Client:
         return connection
 
     def _receive(self, connection: Connection) -> Answer | None:
-        """The answer to it; `None` if the connection broke."""
+        """The answer to it; `None` if the connection broke, or is the one of the parent."""
+        if connection.is_inherited():
+            connection.close()
+            return None
         try:
             answer = connection.answer()
         except BaseException as error:
@@ -397,8 +402,7 @@ class Client:
 
     def _connection(self) -> Connection:
         if self._pid != os.getpid():
-            # After a fork, the connections are the parent's.
-            self._kept, self._pid = deque(), os.getpid()
+            self._forked()
         while True:
             try:
                 kept = self._kept.pop()
@@ -409,6 +413,12 @@ class Client:
             self._link.breaks += 1
             kept.close()
 
+    def _forked(self) -> None:
+        """The connections are the parent's, and a thread of it that starts the server is not here."""
+        self._pid = os.getpid()
+        self._starting, self._link.starting = threading.Lock(), False
+        self.close()
+
     def _keep(self, connection: Connection) -> None:
         if connection.release() and len(self._kept) < _KEPT_CONNECTIONS:
             self._kept.append(connection)
@@ -418,14 +428,16 @@ class Client:
     def _start_server(self) -> None:
         with self._starting:
             for command in place.start_commands():
-                ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                try:
+                    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                except OSError as error:
+                    raise place.not_started(command, str(error)) from error
                 try:
                     Connection(self._link).close()
                 except ConnectFailed:
                     continue
                 return
-            said = ran.stderr.decode(errors="replace").strip()
-            raise Unreachable(f"cannot start the server: {said}")
+            raise place.not_started(command, ran.stderr.decode(errors="replace"))
 
     def _messages(
         self, ask: Callable[[str | None], Request], last: str | None = None, endless: bool = False

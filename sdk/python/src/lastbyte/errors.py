@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 class LastbyteError(Exception):
     """The base of all errors of this package."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors go from one process of a pool to another, and their constructors take more than a text.
+        state = dict(vars(self))
+        if isinstance(self, OSError):
+            state.update(errno=self.errno, strerror=self.strerror, filename=self.filename)
+        return _unpickled, (type(self), self.args, state)
+
+
+def _unpickled(kind: type[LastbyteError], args: tuple[Any, ...], state: dict[str, Any]) -> LastbyteError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
+
 
 class ApiError(LastbyteError):
     """The server refused a request: its code, its message, and its hint about what to do."""

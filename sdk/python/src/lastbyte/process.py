@@ -29,9 +29,11 @@ from ._core.launch import (
     directory_of,
     environment_of,
     milliseconds,
+    new_key,
     returncode_of,
     signal_name,
     start,
+    stop_interrupted,
 )
 from ._core.output import Cursor
 from ._core.streams import Streams, close_all, innermost, refuse
@@ -46,7 +48,7 @@ from ._files import (
     wrapped_writer,
 )
 from ._sync import Client, default_client
-from .errors import ApiError, CalledProcessError, ProcessLost, StdinClosed, TimeoutExpired
+from .errors import ApiError, CalledProcessError, LastbyteError, ProcessLost, StdinClosed, TimeoutExpired
 from .models import (
     Ending,
     Followed,
@@ -173,7 +175,7 @@ class Popen:
         self._mode = TextMode.new(encoding, errors, text, universal_newlines)
         self.args = args
         options = Options(
-            session, name, key, labels, limits, secrets, sandbox, quota, tty, stop,
+            session, name, key or new_key(), labels, limits, secrets, sandbox, quota, tty, stop,
             server_timeout, idle_timeout, on_timeout, on_disconnect, disconnect_timeout,
         )  # fmt: skip
         plan = Streams(stdin, stdout, stderr, tty is not None)
@@ -190,7 +192,7 @@ class Popen:
                 streams=plan.streams,
                 quota=PIPE_QUOTA if PIPE in (stdout, stderr) else None,
             )
-            started = self._client._drive(start(link, launch, plan.wait(_wait), None))
+            started = self._start(launch, plan.wait(_wait), has_own_key=key is not None)
         except BaseException:
             plan.close()
             raise
@@ -229,6 +231,19 @@ class Popen:
         if stdin == PIPE:
             handle.stdin = wrapped_writer(InputFile(handle._client, handle.id, None), bufsize, handle._mode)
         return handle
+
+    def _start(self, launch: Launch, wait: dict[str, Any], *, has_own_key: bool) -> dict[str, Any]:
+        link = self._client._link
+        try:
+            return self._client._drive(start(link, launch, wait, None))
+        except LastbyteError:
+            raise
+        except BaseException:
+            # Interrupted, by Ctrl-C for instance. The caller gets no handle, and only a key of its own finds it again.
+            if not has_own_key:
+                with contextlib.suppress(LastbyteError):
+                    self._client._drive(stop_interrupted(link, launch))
+            raise
 
     def _empty(self) -> None:
         self.stdin = self.stdout = self.stderr = None
@@ -484,21 +499,23 @@ def run(
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")
         kwargs["stdout"] = kwargs["stderr"] = PIPE
     begun = time.monotonic()
-    if input is None or _encoded_length(input) <= INLINE_INPUT:
+    # Not with a key of the caller's: there may be a process with it, which must not be started again to be stopped.
+    if kwargs.get("key") is None and (input is None or _encoded_length(input) <= INLINE_INPUT):
         kwargs["_wait"] = (timeout,)
     process = Popen(*popenargs, _input=input, **kwargs)
     left = None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
     try:
-        stdout, stderr = process.communicate(timeout=left)
-    except TimeoutExpired as error:
-        process.stop(grace=0)
-        error.timeout = timeout or 0
-        # As subprocess does: bytes, also in text mode.
-        error.output, error.stderr = _available(process.stdout), _available(process.stderr)
-        raise
+        try:
+            stdout, stderr = process.communicate(timeout=left)
+        except TimeoutExpired as error:
+            process.stop(grace=0)
+            error.timeout = timeout or 0
+            # As subprocess does: bytes, also in text mode.
+            error.output, error.stderr = _available(process.stdout), _available(process.stderr)
+            raise
     except BaseException:
         # The caller gets no handle, so nothing may be left running.
-        with contextlib.suppress(ApiError):
+        with contextlib.suppress(LastbyteError):
             process.stop(grace=0)
         raise
     finally:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from ..errors import ApiError, LastbyteError, UnsupportedOption, refusal
@@ -59,7 +59,7 @@ class Options:
         given = {
             "session": self.session,
             "name": self.name,
-            "key": self.key or f"python-{uuid.uuid4().hex}",
+            "key": self.key,
             "labels": dict(self.labels) if self.labels else None,
             "limits": encode(self.limits),
             "secrets": dict(self.secrets) if self.secrets else None,
@@ -74,6 +74,11 @@ class Options:
             "disconnect_timeout_ms": milliseconds(self.disconnect_timeout),
         }
         return {name: value for name, value in given.items() if value is not None}
+
+
+def new_key() -> str:
+    """A key for one start, so that it can be repeated."""
+    return f"python-{uuid.uuid4().hex}"
 
 
 # The fields of a start request that this package can send. A test compares them with the document.
@@ -229,8 +234,7 @@ def inline_input(data: bytes) -> Any:
 
 def start(link: Link, launch: Launch, more: Mapping[str, Any], timeout: float | None) -> Steps[dict[str, Any]]:
     """Starts it; repeating the start after a broken connection finds the same process."""
-    body = launch.body()
-    body.update(more)
+    body = {"key": new_key(), **launch.body(), **more}
     if launch.env is not None:
         names = yield from base_names(link)
         secrets = body.get("secrets", {})
@@ -248,6 +252,13 @@ def start(link: Link, launch: Launch, more: Mapping[str, Any], timeout: float | 
             link.was_there = True
             started: dict[str, Any] = checked(answer, launch.program, launch.cwd).json()
             return started
+
+
+def stop_interrupted(link: Link, launch: Launch) -> Steps[None]:
+    """Stops what an interrupted start may have started: the same start, repeated, finds it by its key."""
+    link = replace(link, may_start=False)
+    started = yield from start(link, launch, {}, None)
+    yield from exchange(link, verbs.stop(started["process"]["id"], {"grace_ms": 0}))
 
 
 def base_names(link: Link) -> Steps[frozenset[str]]:
@@ -284,7 +295,7 @@ def _names_of_process(health: Mapping[str, Any]) -> frozenset[str] | None:
 def _names_by_asking(link: Link) -> Steps[frozenset[str]]:
     """Runs a command that prints the names, and forgets it. Without awk there, nothing is unset."""
     command = ["awk", "BEGIN { for (name in ENVIRON) print name }"]
-    body = {"command": command, "key": f"python-{uuid.uuid4().hex}", "wait": {"exit": True}, "view": "lines"}
+    body = {"command": command, "key": new_key(), "wait": {"exit": True}, "view": "lines"}
     try:
         started = (yield from exchange(link, verbs.start(body))).json()
         lines = started["output"]["content"]["lines"]

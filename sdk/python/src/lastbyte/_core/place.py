@@ -131,6 +131,11 @@ def start_commands() -> list[list[str]]:
     return [[found, "ps", "--limit", "1"], [found, "start", "--key", "lastbyte-python-first-use", "--", "true"]]
 
 
+def not_started(command: list[str], said: str) -> Unreachable:
+    """The error for the last of these commands."""
+    return Unreachable(f"cannot start the server with {command[0]}: {said.strip() or 'no server is there after it'}")
+
+
 def _from_program(env: Mapping[str, str]) -> Place:
     """What the config file says, in the words of the program that reads it."""
     shown = subprocess.run([program(), "config", "show", "--json"], capture_output=True, env=dict(env), check=False)

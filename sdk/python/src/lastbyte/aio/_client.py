@@ -26,7 +26,6 @@ from .._core.exchange import (
 )
 from .._core.http import Answer, Request
 from .._core.sse import EventParser, Message
-from ..errors import Unreachable
 from ..models import (
     Delivered,
     Event,
@@ -146,9 +145,7 @@ class AsyncClient:
         raw: bool | None = None,
     ) -> WaitAnswer:
         """Waits for the first of several conditions; a timeout is one of them and no error."""
-        found = calls.conditions(
-            exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw
-        )
+        found = calls.conditions(exit, pattern, port, output_past, needs_input, hand_over, silence, timeout, start, raw)
         return await self._drive(calls.wait(self._link, id, found))
 
     async def wait_any(self, processes: Iterable[Any], timeout: float | None = None) -> list[WaitOutcome]:
@@ -317,19 +314,21 @@ class AsyncClient:
             self._kept.pop().close()
 
     async def _start_server(self) -> None:
-        said = b""
         for command in place.start_commands():
-            ran = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-            )  # fmt: skip
+            try:
+                ran = await asyncio.create_subprocess_exec(
+                    *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
+                    stderr=asyncio.subprocess.PIPE,
+                )  # fmt: skip
+            except OSError as error:
+                raise place.not_started(command, str(error)) from error
             _, said = await ran.communicate()
             try:
                 (await Connection.open(self._link)).close()
             except ConnectFailed:
                 continue
             return
-        raise Unreachable(f"cannot start the server: {said.decode(errors='replace').strip()}")
+        raise place.not_started(command, said.decode(errors="replace"))
 
     async def _messages(
         self, ask: Callable[[str | None], Request], last: str | None = None, endless: bool = False

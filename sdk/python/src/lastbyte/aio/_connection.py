@@ -71,7 +71,8 @@ class Connection:
 
     def close(self) -> None:
         """At once: nobody waits for what is still to be sent."""
-        with contextlib.suppress(OSError):
+        # A RuntimeError says that the loop is closed, and so the connection will be.
+        with contextlib.suppress(OSError, RuntimeError):
             self._writer.transport.abort()
 
 
