@@ -35,7 +35,7 @@ use crate::journal::Recorded;
 use crate::launch::Spec;
 use crate::owner::holds::{Hold, Holds};
 use crate::owner::owner_end::{
-    Command, Delivery, OwnerHandle, ResizeError, SignalError, StopTicket,
+    Command, Delivery, Latest, OwnerHandle, ResizeError, SignalError, StopTicket,
 };
 use crate::process::clients::{Clients, Connected};
 use crate::process::ending::Ending;
@@ -139,7 +139,7 @@ impl Process {
     /// Lets its log keep only its ends.
     pub(crate) fn squeeze(&self) {
         // An owner that is gone has nothing that grows.
-        _ = self.shared.owner.mailbox.send(Command::Squeeze);
+        _ = self.shared.owner.send(Command::Squeeze);
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -161,23 +161,31 @@ impl Process {
 
     /// What it is at this instant.
     pub fn snapshot(&self) -> Snapshot {
-        self.shared.owner.snapshot.borrow().clone()
+        self.shared.owner.look(Snapshot::clone)
     }
 
     /// Whether there is an ending, without a copy of anything.
     pub(crate) fn has_ended(&self) -> bool {
-        self.shared.owner.snapshot.borrow().ending().is_some()
+        self.shared.owner.look(|snapshot| snapshot.ending().is_some())
     }
 
     /// In which phase it is, without a copy of anything.
     pub(crate) fn phase(&self) -> PhaseKind {
-        PhaseKind::from(&self.shared.owner.snapshot.borrow().phase)
+        self.shared.owner.look(|snapshot| PhaseKind::from(&snapshot.phase))
+    }
+
+    /// Nothing can change any more: keeps only what an ended process needs.
+    pub(crate) fn settle(&self) {
+        self.shared.owner.settle();
     }
 
     /// Waits until the condition holds, and returns the snapshot in which it does. Also returns,
     /// with the last snapshot there will be, when the log is closed for good.
     pub async fn wait_for(&self, mut holds: impl FnMut(&Snapshot) -> bool) -> Snapshot {
-        let mut snapshots = self.shared.owner.snapshot.clone();
+        let mut snapshots = match self.shared.owner.latest() {
+            Latest::Changing(snapshots) => snapshots,
+            Latest::Last(last) => return last,
+        };
         // The owner publishes its end before it goes, so an error comes with a final snapshot.
         let met = snapshots.wait_for(|snapshot| holds(snapshot) || !snapshot.log_open).await;
         met.map_or_else(|_| self.snapshot(), |snapshot| snapshot.clone())
@@ -190,21 +198,21 @@ impl Process {
 
     /// Waits for the ending alone; wakes once.
     pub async fn ended(&self) -> Arc<Ending> {
-        let mut endings = self.shared.owner.ending.clone();
         loop {
-            let ending = endings.borrow_and_update().clone();
-            if let Some(ending) = ending {
+            if let Some(ending) = self.shared.owner.look(|snapshot| snapshot.ending().cloned()) {
                 return ending;
             }
-            // An owner that goes away publishes a lost ending first.
-            _ = endings.changed().await;
+            if let Some(mut endings) = self.shared.owner.endings() {
+                // An owner that goes away publishes a lost ending first.
+                _ = endings.wait_for(Option::is_some).await;
+            }
         }
     }
 
     /// A reader of the log, with files of its own.
     pub fn reader(&self) -> LogReader {
         let Shared { log, owner, readers, .. } = &*self.shared;
-        LogReader { log: readers.get(self.id(), log), live: Live(owner.snapshot.clone()) }
+        LogReader { log: readers.get(self.id(), log), live: Live(owner.latest()) }
     }
 
     /// Holds the log for a reader that must miss nothing: the first one from its first byte, any
@@ -374,7 +382,7 @@ impl Process {
     /// `None` when the owner is gone.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
-        self.shared.owner.mailbox.send(command(reply)).ok()?;
+        self.shared.owner.send(command(reply))?;
         answer.await.ok()
     }
 }
@@ -424,10 +432,28 @@ impl LogReader {
 }
 
 #[derive(Debug)]
-struct Live(watch::Receiver<Snapshot>);
+struct Live(Latest);
 
 impl Horizon for Live {
     fn extent(&self) -> Extent {
-        self.0.borrow().extent.clone()
+        self.0.look(|snapshot| snapshot.extent.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lastbyte_testkit::eventually;
+
+    use crate::{Engine, Launch, Settings};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_only_an_owner_needs_goes_with_it() {
+        let state = tempfile::tempdir().unwrap();
+        let engine = Engine::new(Settings::new(state.path())).unwrap();
+        let process = engine.start(Launch::argv(["true"])).await.unwrap().process;
+        let ending = process.ended().await;
+        eventually("it has no channels", || process.shared.owner.endings().is_none());
+        assert_eq!(process.ended().await, ending);
+        assert_eq!(process.wait_for(|_| false).await, process.snapshot());
     }
 }

@@ -183,13 +183,14 @@ impl Inner {
         owner: impl Future<Output = Writer> + Send + 'static,
     ) {
         process.stop_when_left();
-        let (ended, tree) = (Arc::clone(&self.ended), process.tree().clone());
-        let (logs, recorded) = (Arc::clone(&self.logs), Arc::clone(process.recorded()));
+        let (ended, logs) = (Arc::clone(&self.ended), Arc::clone(&self.logs));
+        let process = process.clone();
         tokio::spawn(async move {
             let log = owner.await;
             after_waiters().await;
-            give_back(&logs, log, &recorded);
-            tree.give_back_if_empty();
+            process.settle();
+            give_back(&logs, log, process.recorded());
+            process.tree().give_back_if_empty();
             ended.notify_one();
         });
     }

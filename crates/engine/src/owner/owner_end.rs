@@ -3,7 +3,7 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::SystemTime;
 
 use lastbyte_output::log::{Extent, ShortLog};
@@ -119,12 +119,31 @@ pub(crate) struct StartTime {
     pub(crate) clock: tokio::time::Instant,
 }
 
+/// What callers have of an owner: their ends of its channels, and only the last snapshot once it is
+/// done. The channels take a kilobyte and keep the memory of the owner's task from being free.
+#[derive(Debug)]
+pub(crate) struct OwnerHandle(RwLock<Ownership>);
+
+#[derive(Debug)]
+enum Ownership {
+    Owned(Channels),
+    /// Nothing of it changes any more.
+    Done(Snapshot),
+}
+
 /// The callers' ends of the channels.
 #[derive(Debug, Clone)]
-pub(crate) struct OwnerHandle {
-    pub(crate) mailbox: mpsc::UnboundedSender<Command>,
-    pub(crate) snapshot: watch::Receiver<Snapshot>,
-    pub(crate) ending: watch::Receiver<Option<Arc<Ending>>>,
+struct Channels {
+    mailbox: mpsc::UnboundedSender<Command>,
+    snapshot: watch::Receiver<Snapshot>,
+    ending: watch::Receiver<Option<Arc<Ending>>>,
+}
+
+/// A snapshot that may change, or the last one.
+#[derive(Debug)]
+pub(crate) enum Latest {
+    Changing(watch::Receiver<Snapshot>),
+    Last(Snapshot),
 }
 
 impl OwnerHandle {
@@ -134,13 +153,64 @@ impl OwnerHandle {
         extent: Extent,
         timed_out_at: Option<SystemTime>,
     ) -> Self {
-        let (mailbox, _) = mpsc::unbounded_channel();
-        let ending = Arc::new(ending);
-        let phase = Phase::Ended(Arc::clone(&ending));
-        let (_, snapshot) =
-            watch::channel(Snapshot { phase, extent, log_open: false, timed_out_at });
-        let (_, ending) = watch::channel(Some(ending));
-        Self { mailbox, snapshot, ending }
+        let phase = Phase::Ended(Arc::new(ending));
+        let last = Snapshot { phase, extent, log_open: false, timed_out_at };
+        Self(RwLock::new(Ownership::Done(last)))
+    }
+
+    /// Calls a function with the snapshot of now.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        match &*self.read() {
+            Ownership::Owned(channels) => look(&channels.snapshot.borrow()),
+            Ownership::Done(last) => look(last),
+        }
+    }
+
+    pub(crate) fn latest(&self) -> Latest {
+        match &*self.read() {
+            Ownership::Owned(channels) => Latest::Changing(channels.snapshot.clone()),
+            Ownership::Done(last) => Latest::Last(last.clone()),
+        }
+    }
+
+    /// Changes when there is an ending; `None` once the owner is done.
+    pub(crate) fn endings(&self) -> Option<watch::Receiver<Option<Arc<Ending>>>> {
+        self.channels(|channels| channels.ending.clone())
+    }
+
+    /// `None` when the owner is gone.
+    pub(crate) fn send(&self, command: Command) -> Option<()> {
+        self.channels(|channels| channels.mailbox.send(command).ok()).flatten()
+    }
+
+    /// Lets go of the channels if nothing can change any more.
+    pub(crate) fn settle(&self) {
+        let last = self.look(|snapshot| (!snapshot.log_open).then(|| snapshot.clone()));
+        if let Some(last) = last {
+            // A command that is still in the mailbox has no owner to answer it.
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Ownership::Done(last);
+        }
+    }
+
+    fn channels<T>(&self, use_them: impl FnOnce(&Channels) -> T) -> Option<T> {
+        match &*self.read() {
+            Ownership::Owned(channels) => Some(use_them(channels)),
+            Ownership::Done(_) => None,
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Ownership> {
+        // It is changed in one step, so a poisoned lock is usable.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Latest {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        match self {
+            Self::Changing(snapshots) => look(&snapshots.borrow()),
+            Self::Last(last) => look(last),
+        }
     }
 }
 
@@ -151,7 +221,8 @@ impl OwnerEnd {
         let ending = snapshot.ending().cloned();
         let (snapshot, snapshots) = watch::channel(snapshot);
         let (ending, endings) = watch::channel(ending);
-        let owner = OwnerHandle { mailbox: sender, snapshot: snapshots, ending: endings };
+        let channels = Channels { mailbox: sender, snapshot: snapshots, ending: endings };
+        let owner = OwnerHandle(RwLock::new(Ownership::Owned(channels)));
         (Self { mailbox, snapshot, ending, started, reporter: None, entry: None }, owner)
     }
 
@@ -262,5 +333,25 @@ impl Drop for OwnerEnd {
         } else {
             self.publish_closed();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_let_go_of_once_nothing_can_change_and_not_before() {
+        let started = StartTime { wall: SystemTime::now(), clock: tokio::time::Instant::now() };
+        let (end, handle) = OwnerEnd::new(started, Snapshot::first());
+        let snapshots = end.snapshot.clone();
+        handle.settle();
+        assert!(handle.send(Command::Squeeze).is_some(), "it has an owner");
+        drop(end);
+        assert_eq!(snapshots.receiver_count(), 1);
+        handle.settle();
+        assert_eq!(snapshots.receiver_count(), 0);
+        assert!(handle.send(Command::Squeeze).is_none() && handle.endings().is_none());
+        assert_eq!(handle.look(Snapshot::clone), *snapshots.borrow());
     }
 }

@@ -51,7 +51,7 @@ impl Process {
             // Twice: some read a key for a moment only.
             if reader.is_some() && reader == last {
                 // An owner that is gone has nobody to type for.
-                _ = self.shared.owner.mailbox.send(Command::TypeEnd);
+                _ = self.shared.owner.send(Command::TypeEnd);
                 return;
             }
             if reader.is_some() {

@@ -146,7 +146,7 @@ impl Drop for Keyboard {
         if self.process.keyboard().is_some_and(|holder| holder.secret) {
             let (reply, _) = tokio::sync::oneshot::channel();
             // An owner that is gone has no terminal.
-            _ = self.process.shared.owner.mailbox.send(Command::SecretInput { on: false, reply });
+            _ = self.process.shared.owner.send(Command::SecretInput { on: false, reply });
         }
         self.change(|holder| *holder = None);
     }
