@@ -96,8 +96,8 @@ impl Counts {
 
     pub(crate) fn count_event(&self, kind: &EventKind) {
         match kind {
-            EventKind::Started => _ = self.starts.fetch_add(1, Relaxed),
-            EventKind::Ended(ending) => self.count_ending(ending),
+            EventKind::Started(_) => _ = self.starts.fetch_add(1, Relaxed),
+            EventKind::Ended(_, ending) => self.count_ending(ending),
             EventKind::Forgotten => _ = self.forgotten.fetch_add(1, Relaxed),
             EventKind::FirstOutput
             | EventKind::TimedOut { .. }

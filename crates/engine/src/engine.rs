@@ -54,7 +54,7 @@ use crate::counts::Counts;
 use crate::engine::disk::Disk;
 use crate::engine::in_flight::InFlight;
 use crate::engine::spawner::{InProcess, Spawner};
-use crate::feed::{EventKind, Feed};
+use crate::feed::{EventKind, Feed, Subject};
 use crate::id::Ids;
 use crate::journal::{HashKey, Journal, Opening, Replayed, SetAside};
 use crate::owner::pump::MOST_LARGE_PIPES;
@@ -263,7 +263,8 @@ impl Engine {
             return Err(ForgetError::Remove { id, source });
         }
         self.inner.readers.forget(id);
-        self.inner.feed.post(process.spec(), EventKind::Forgotten);
+        let subject = Arc::new(Subject::new(process.spec()));
+        self.inner.feed.post(subject, EventKind::Forgotten);
         process.tree().give_back_if_empty();
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! older ones. It never waits for a reader. A process that an earlier engine started appears only
 //! when it is forgotten.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
@@ -14,8 +14,9 @@ use lastbyte_output::log::Extent;
 use lastbyte_sys::registry::Header;
 use tokio::sync::watch;
 
+use crate::Id;
 use crate::counts::Counts;
-use crate::launch::{Spec, Touches};
+use crate::launch::{Name, Session, Spec, Touches};
 use crate::process::ending::{Ending, Timeout};
 
 /// Something that happened to a process.
@@ -24,22 +25,32 @@ pub struct Event {
     /// 1, 2, 3 and so on, without gaps.
     pub number: u64,
     pub at: SystemTime,
-    pub spec: Arc<Spec>,
+    pub process: Arc<Subject>,
     pub kind: EventKind,
+}
+
+/// What readers know a process by. Events have a copy: they outlive the process, whose memory is to be
+/// free once it is forgotten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    pub id: Id,
+    pub session: Option<Session>,
+    pub name: Option<Name>,
+    pub labels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
     /// It is running, and can be found by its id.
-    Started,
+    Started(Arc<Spec>),
     /// The first byte is in the log.
     FirstOutput,
     /// It has timed out, and is being stopped or keeps running.
     TimedOut { which: Timeout },
     /// Its last byte is in the log, and every reader sees it as ended.
-    Ended(Arc<Ending>),
+    Ended(Arc<Spec>, Arc<Ending>),
     /// It has ended and may have changed what its launch declared.
-    WorkspaceTouched(Touches),
+    WorkspaceTouched(Box<Touches>),
     /// It and its log are gone.
     Forgotten,
 }
@@ -47,7 +58,7 @@ pub enum EventKind {
 /// A range of events, oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    pub events: Vec<Arc<Event>>,
+    pub events: Vec<Event>,
     /// Some events after the requested number are no longer kept.
     pub gap: bool,
     /// The number of the newest event, whether or not it is in this batch; 0 if there is none.
@@ -65,6 +76,7 @@ pub struct Feed {
 pub(crate) struct Reporter {
     feed: Feed,
     spec: Arc<Spec>,
+    process: Arc<Subject>,
     touches: Option<Touches>,
 }
 
@@ -80,7 +92,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Kept {
-    events: VecDeque<Arc<Event>>,
+    /// Made for all it will ever have, so that no event needs memory of its own.
+    events: VecDeque<Event>,
     newest: u64,
 }
 
@@ -97,7 +110,7 @@ impl Feed {
                 let before = epoch.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
                 (before.err().unwrap_or(now), newest.load(Ordering::SeqCst))
             });
-        let kept = watch::Sender::new(Kept { events: VecDeque::new(), newest });
+        let kept = watch::Sender::new(Kept { events: VecDeque::with_capacity(MOST), newest });
         Self { shared: Arc::new(Shared { epoch, counts, kept, header }) }
     }
 
@@ -123,7 +136,7 @@ impl Feed {
         _ = self.shared.kept.subscribe().wait_for(|kept| kept.newest > number).await;
     }
 
-    pub(crate) fn post(&self, spec: &Arc<Spec>, kind: EventKind) {
+    pub(crate) fn post(&self, process: Arc<Subject>, kind: EventKind) {
         // Count first, so that a reader that has seen the event finds it counted.
         self.shared.counts.count_event(&kind);
         self.shared.kept.send_modify(|kept| {
@@ -131,28 +144,40 @@ impl Feed {
             if let Some(Header { feed: [_, newest], .. }) = self.shared.header {
                 newest.store(kept.newest, Ordering::SeqCst);
             }
-            let (number, spec) = (kept.newest, Arc::clone(spec));
-            kept.events.push_back(Arc::new(Event { number, at: SystemTime::now(), spec, kind }));
-            if kept.events.len() > MOST {
+            if kept.events.len() == MOST {
                 kept.events.pop_front();
             }
+            let (number, at) = (kept.newest, SystemTime::now());
+            kept.events.push_back(Event { number, at, process, kind });
         });
+    }
+}
+
+impl Subject {
+    pub(crate) fn new(spec: &Spec) -> Self {
+        let Spec { id, session, name, labels, .. } = spec;
+        Self { id: *id, session: session.clone(), name: name.clone(), labels: labels.clone() }
     }
 }
 
 impl Reporter {
     pub(crate) fn new(feed: Feed, spec: Arc<Spec>, touches: Option<Touches>) -> Self {
-        Self { feed, spec, touches }
+        let process = Arc::new(Subject::new(&spec));
+        Self { feed, spec, process, touches }
     }
 
     pub(crate) fn report(&self, kind: EventKind) {
-        self.feed.post(&self.spec, kind);
+        self.feed.post(Arc::clone(&self.process), kind);
+    }
+
+    pub(crate) fn report_start(&self) {
+        self.report(EventKind::Started(Arc::clone(&self.spec)));
     }
 
     pub(crate) fn report_ending(&self, ending: &Arc<Ending>) {
-        self.report(EventKind::Ended(Arc::clone(ending)));
+        self.report(EventKind::Ended(Arc::clone(&self.spec), Arc::clone(ending)));
         if let Some(touches) = &self.touches {
-            self.report(EventKind::WorkspaceTouched(touches.clone()));
+            self.report(EventKind::WorkspaceTouched(Box::new(touches.clone())));
         }
     }
 
@@ -165,13 +190,13 @@ impl Reporter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Id, Launch};
+    use crate::Launch;
 
     fn feed_of(count: u64) -> Feed {
         let feed = Feed::new(Arc::default(), None);
         let spec = Spec::new(Id::fresh(), &Launch::shell(""), "/".into(), SystemTime::now());
-        let spec = Arc::new(spec);
-        (0..count).for_each(|_| feed.post(&spec, EventKind::Started));
+        let process = Arc::new(Subject::new(&spec));
+        (0..count).for_each(|_| feed.post(Arc::clone(&process), EventKind::FirstOutput));
         feed
     }
 

@@ -32,7 +32,7 @@ pub use engine::{
     JournalState, Page, PhaseKind, Phases, Refused, Restored, Retention, StartError, Started,
     Survivors, journal_file, log_folder, recorded_processes, set_aside_folders, stop_all, survived,
 };
-pub use feed::{Batch, Event, EventKind, Feed};
+pub use feed::{Batch, Event, EventKind, Feed, Subject};
 pub use id::Id;
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};

@@ -8,8 +8,8 @@ use lastbyte_engine::{
     Cause, Closing, Delivery, End, Ending, EnforcedBy, Enforcement, Event, EventKind, Holders,
     JournalState, Kept, KeyboardHolder, Limits, Network, OnDisconnect, OnTimeout, Phase, PhaseKind,
     Process, Program, Reach, Resource, Resources, Retention, Sandbox, Snapshot, Spec, StartError,
-    StartupFiles, Status, StopPolicy, StopProof, Streams, Survivor, Timeout, Times, Usage, Verb,
-    Workspace,
+    StartupFiles, Status, StopPolicy, StopProof, Streams, Subject, Survivor, Timeout, Times, Usage,
+    Verb, Workspace,
 };
 use lastbyte_output::log::{self, Dropped};
 use lastbyte_wire as wire;
@@ -388,24 +388,25 @@ pub fn delivered(delivery: Delivery) -> wire::Delivered {
 }
 
 pub fn event(event: &Event) -> wire::Event {
-    let (command, shell) = match event.kind {
-        EventKind::Started => program(&event.spec.program),
+    let (command, shell) = match &event.kind {
+        EventKind::Started(spec) => program(&spec.program),
         _ => (None, None),
     };
+    let Subject { id, session, name, labels } = &*event.process;
     wire::Event {
         command,
         shell,
-        process: event.spec.id.to_string(),
-        session: event.spec.session.as_ref().map(|session| session.0.clone()),
-        name: event.spec.name.as_ref().map(|name| name.0.clone()),
-        labels: event.spec.labels.clone(),
+        process: id.to_string(),
+        session: session.as_ref().map(|session| session.0.clone()),
+        name: name.as_ref().map(|name| name.0.clone()),
+        labels: labels.clone(),
         at_unix_ns: unix_ns(event.at),
         event: match &event.kind {
-            EventKind::Started => wire::EventKind::Started,
+            EventKind::Started(_) => wire::EventKind::Started,
             EventKind::FirstOutput => wire::EventKind::FirstOutput,
             EventKind::TimedOut { which } => wire::EventKind::TimedOut { which: timeout(*which) },
-            EventKind::Ended(known) => {
-                let ending = ending_at_the_time(known, &event.spec.sandbox);
+            EventKind::Ended(spec, known) => {
+                let ending = ending_at_the_time(known, &spec.sandbox);
                 wire::EventKind::Ended { ending: Box::new(ending) }
             }
             EventKind::WorkspaceTouched(touches) => wire::EventKind::WorkspaceTouched {

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::Inner;
 use crate::clock::{AgeFrom, after_waiters, unix_ms};
-use crate::feed::{EventKind, Reporter};
+use crate::feed::Reporter;
 use crate::journal::{Entry, Recorded};
 use crate::launch::{Launch, OnQuota, Spec, Stdin, Streams, Touches};
 use crate::notes::{Notes, Terms};
@@ -161,7 +161,7 @@ impl Inner {
         let is_closed = self.processes().add(&process);
         // Reported before its owner begins, so that `started` is its first event.
         let reporter = Reporter::new(self.feed.clone(), Arc::clone(process.spec()), touches);
-        reporter.report(EventKind::Started);
+        reporter.report_start();
         owner_end.report_to(reporter);
         owner_end.write_into(entry);
         self.let_owner_begin(&process, own(running, owner_end));

@@ -15,10 +15,10 @@ use crate::fixture::{Fixture, finish, patiently};
 /// The kinds of events, as words that compare.
 fn word(event: &Event) -> &'static str {
     match event.kind {
-        EventKind::Started => "started",
+        EventKind::Started(_) => "started",
         EventKind::FirstOutput => "first output",
         EventKind::TimedOut { .. } => "timed out",
-        EventKind::Ended(_) => "ended",
+        EventKind::Ended(..) => "ended",
         EventKind::WorkspaceTouched(_) => "touched",
         EventKind::Forgotten => "forgotten",
     }
@@ -54,14 +54,14 @@ async fn the_events_of_a_process_come_in_order_with_their_details() {
     let batch = feed.since(0, 100);
     assert_eq!((batch.newest, batch.gap), (6, false));
     for (event, number) in batch.events.iter().zip(1..) {
-        assert_eq!((event.number, event.spec.id), (number, process.id()));
-        assert_eq!(event.spec.session, Some(Session("s".into())));
-        assert_eq!(event.spec.labels["l"], "v");
+        assert_eq!((event.number, event.process.id), (number, process.id()));
+        assert_eq!(event.process.session, Some(Session("s".into())));
+        assert_eq!(event.process.labels["l"], "v");
     }
     assert_eq!(ending.cause, Cause::TimedOut { which: Timeout::Idle, escalated: false });
     assert_eq!(batch.events[2].kind, EventKind::TimedOut { which: Timeout::Idle });
-    assert_eq!(batch.events[3].kind, EventKind::Ended(ending));
-    assert_eq!(batch.events[4].kind, EventKind::WorkspaceTouched(touches()));
+    assert_eq!(batch.events[3].kind, EventKind::Ended(Arc::clone(process.spec()), ending));
+    assert_eq!(batch.events[4].kind, EventKind::WorkspaceTouched(Box::new(touches())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,10 +83,10 @@ async fn what_an_event_says_is_visible_when_it_is_read() {
             patiently("an event", feed.past(seen)).await;
             for event in feed.since(seen, 7).events {
                 seen = event.number;
-                let process = engine.get(event.spec.id).expect("told of, so it is there");
+                let process = engine.get(event.process.id).expect("told of, so it is there");
                 match &event.kind {
                     EventKind::FirstOutput => assert!(process.snapshot().extent.len > 0),
-                    EventKind::Ended(ending) => {
+                    EventKind::Ended(_, ending) => {
                         assert_eq!(process.snapshot().ending(), Some(ending));
                         ended += 1;
                     }
@@ -122,7 +122,7 @@ async fn the_order_of_events_holds_under_load() {
     let batch = fixture.engine.feed().since(0, usize::MAX);
     let mut by_id: BTreeMap<Id, Vec<&str>> = BTreeMap::new();
     for event in &batch.events {
-        by_id.entry(event.spec.id).or_default().push(word(event));
+        by_id.entry(event.process.id).or_default().push(word(event));
     }
     assert_eq!(by_id.len(), 100);
     let life = ["started", "first output", "ended", "touched", "forgotten"];
@@ -142,6 +142,6 @@ fn a_process_whose_owner_is_gone_has_an_ended_event() {
     runtime.shutdown_timeout(Duration::from_secs(10));
     let ending = Arc::clone(process.snapshot().ending().expect("lost"));
     let batch = fixture.engine.feed().since(1, 10);
-    assert_eq!(batch.events[0].kind, EventKind::Ended(ending));
+    assert_eq!(batch.events[0].kind, EventKind::Ended(Arc::clone(process.spec()), ending));
     assert_eq!(batch.newest, 2);
 }

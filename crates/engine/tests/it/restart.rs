@@ -101,7 +101,7 @@ async fn a_forgotten_process_stays_forgotten_and_its_key_is_free() {
     engine.forget(id).unwrap();
     assert!(matches!(engine.forget(id), Err(ForgetError::NotFound { .. })));
     let event = engine.feed().since(0, 9).events.pop().unwrap();
-    assert_eq!((event.spec.id, &event.kind), (id, &EventKind::Forgotten));
+    assert_eq!((event.process.id, &event.kind), (id, &EventKind::Forgotten));
     close(engine).await;
     let engine = home.open();
     assert!(engine.get(id).is_none());

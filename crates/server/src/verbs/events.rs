@@ -1,7 +1,5 @@
 //! The feed of what happens to all processes.
 
-use std::sync::Arc;
-
 use lastbyte_engine::{Event, EventKind, Feed, Session};
 use lastbyte_wire::{self as wire, Error, EventsQuery};
 
@@ -74,26 +72,26 @@ impl Reading {
 
     /// The bound comes first: no query widens it.
     fn takes(&self, event: &Event) -> bool {
-        let is_own = |own: &Session| event.spec.session.as_ref() == Some(own);
+        let is_own = |own: &Session| event.process.session.as_ref() == Some(own);
         self.within.as_ref().is_none_or(is_own) && takes(&self.only, event)
     }
 
-    fn told(&self, event: &Arc<Event>) -> Next {
+    fn told(&self, event: &Event) -> Next {
         let id = format!("{}-{}", self.feed.epoch(), event.number);
         Next::Event { id, event: Box::new(to_wire::event(event)) }
     }
 }
 
 fn takes(query: &EventsQuery, event: &Event) -> bool {
-    let session = event.spec.session.as_ref().map(|session| &session.0);
+    let session = event.process.session.as_ref().map(|session| &session.0);
     let names_chat = |chat: &String| match &event.kind {
         EventKind::WorkspaceTouched(touches) => {
             touches.sessions.iter().any(|session| session.0 == *chat)
         }
-        EventKind::Started
+        EventKind::Started(_)
         | EventKind::FirstOutput
         | EventKind::TimedOut { .. }
-        | EventKind::Ended(_)
+        | EventKind::Ended(..)
         | EventKind::Forgotten => session == Some(chat),
     };
     query.session.as_ref().is_none_or(|wanted| session == Some(wanted))
