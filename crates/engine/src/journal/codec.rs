@@ -18,6 +18,11 @@ pub(super) struct Decoder<'a> {
 }
 
 impl Encoder {
+    /// With room for nearly every record.
+    pub(super) fn new() -> Self {
+        Self { bytes: Vec::with_capacity(512) }
+    }
+
     pub(super) fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }

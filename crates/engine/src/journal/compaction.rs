@@ -47,7 +47,8 @@ impl Compaction {
     pub(super) fn run(self, write: WriteFile) -> io::Result<Compacted> {
         let records = self.replay()?.records();
         let replaces = self.len + self.pending.len() as u64;
-        let compacted = Compacted::write(self.key, &records, self.new, write)?;
+        let content = Content::new(self.key, &records);
+        let compacted = Compacted::write(&content, self.new, write)?;
         Ok(Compacted { replaces, generation: self.generation, ..compacted })
     }
 
@@ -67,16 +68,11 @@ impl Compaction {
 }
 
 impl Compacted {
-    /// Writes a file with these records. It replaces nothing yet.
-    pub(super) fn write(
-        key: HashKey,
-        records: &[Record],
-        new: PathBuf,
-        write: WriteFile,
-    ) -> io::Result<Self> {
-        let bytes = content(key, records);
-        let file = remove_on_error(&new, write(&new, &bytes))?;
-        let (len, live) = (bytes.len() as u64, LiveRecords::new(key, records));
+    /// Writes a file with this content. It replaces nothing yet.
+    pub(super) fn write(content: &Content, new: PathBuf, write: WriteFile) -> io::Result<Self> {
+        let Content { bytes, live } = content;
+        let file = remove_on_error(&new, write(&new, bytes))?;
+        let (len, live) = (bytes.len() as u64, live.clone());
         Ok(Self { file, len, live, replaces: 0, new, generation: 0 })
     }
 
@@ -87,13 +83,24 @@ impl Compacted {
     }
 }
 
-/// The bytes of a file with these records.
-pub(super) fn content(key: HashKey, records: &[Record]) -> Vec<u8> {
-    let mut bytes = header(key);
-    for record in records {
-        bytes.extend(frame(key, &record.encode()));
+/// A file's bytes, and the size of its live records.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) bytes: Vec<u8>,
+    pub(super) live: LiveRecords,
+}
+
+impl Content {
+    /// Of a file with these records.
+    pub(super) fn new(key: HashKey, records: &[Record]) -> Self {
+        let (mut bytes, mut live) = (header(key), LiveRecords::default());
+        for record in records {
+            let frame = frame(key, &record.encode());
+            live.count(record, frame.len() as u64);
+            bytes.extend(frame);
+        }
+        Self { bytes, live }
     }
-    bytes
 }
 
 /// [`write_new`] or [`write_synced`].

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lastbyte_output::log::Extent;
 use tokio::sync::watch;
 
-use super::compaction::content;
+use super::compaction::Content;
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, HeaderError, goes_on, read_header, split};
 use super::lock::take_lock;
@@ -105,12 +105,12 @@ impl Journal {
         }
         let mut store = Store::new(path, key);
         store.lock = Some(lock);
-        let records = replayed.records();
-        // If there is no space for a new file, the old one stays in use, without the torn end.
-        let is_minimal = content(key, &records) == bytes;
+        let content = Content::new(key, &replayed.records());
+        let is_minimal = content.bytes == bytes;
         let goes_on = opening == Opening::AtTakeOver && good > 0;
-        if goes_on || is_minimal || store.rewrite_using_reserve(&records).is_err() && good > 0 {
-            store.resume(good, &records)?;
+        // If there is no space for a new file, the old one stays in use, without the torn end.
+        if goes_on || is_minimal || store.rewrite_using_reserve(&content).is_err() && good > 0 {
+            store.resume(good, content.live)?;
         }
         let state = watch::Sender::new(store.state());
         let (store, compacting) = (Mutex::new(store), Mutex::default());

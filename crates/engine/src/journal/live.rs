@@ -8,13 +8,13 @@ use super::record::{Record, decoded};
 use crate::Id;
 
 /// The size of the records of each process that is not forgotten.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LiveRecords {
     sizes: HashMap<Id, RecordSize>,
     bytes: u64,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct RecordSize {
     bytes: u64,
     /// They include output.
@@ -22,14 +22,6 @@ struct RecordSize {
 }
 
 impl LiveRecords {
-    pub(super) fn new(key: HashKey, records: &[Record]) -> Self {
-        let mut live = Self::default();
-        for record in records {
-            live.count(record, frame(key, &record.encode()).len() as u64);
-        }
-        live
-    }
-
     /// The size of all of them.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

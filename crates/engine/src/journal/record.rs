@@ -227,7 +227,7 @@ impl Record {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut to = Encoder::default();
+        let mut to = Encoder::new();
         to.u8(VERSION);
         to.u8(match self {
             Self::Launched(launched) => launched.kind(),

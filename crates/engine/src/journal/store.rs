@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use lastbyte_sys::Errno;
 
-use super::compaction::{Compacted, Compaction, remove_on_error, write_new, write_synced};
+use super::compaction::{Compacted, Compaction, Content, remove_on_error, write_new, write_synced};
 use super::fingerprint::HashKey;
 use super::frames::{HEADER, frame};
 use super::live::LiveRecords;
@@ -186,12 +186,12 @@ impl Store {
         Ok(since)
     }
 
-    /// Continues the existing file, of which this length is valid and has these records.
-    pub(super) fn resume(&mut self, len: u64, records: &[Record]) -> io::Result<()> {
+    /// Continues the existing file, of which this length is valid and has these live records.
+    pub(super) fn resume(&mut self, len: u64, live: LiveRecords) -> io::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         file.set_len(len)?;
         self.use_file(file, len)?;
-        self.count_all(records);
+        self.live = live;
         self.all_is_written();
         Ok(())
     }
@@ -208,20 +208,20 @@ impl Store {
         self.written.store(self.appended, Ordering::Release);
     }
 
-    /// Replaces the old file by one with these records and the pending ones.
-    fn rewrite(&mut self, records: &[Record]) -> io::Result<()> {
+    /// Replaces the old file by one with this content and the pending records.
+    fn rewrite(&mut self, content: &Content) -> io::Result<()> {
         // The new file is on disk before it replaces one that has something to lose.
-        let write = if records.is_empty() { write_new } else { write_synced };
-        let compacted = Compacted::write(self.key, records, self.new_path(), write)?;
+        let write = if content.live.bytes() == 0 { write_new } else { write_synced };
+        let compacted = Compacted::write(content, self.new_path(), write)?;
         self.switch_to(Compacted { generation: self.rewritten, ..compacted })
     }
 
     /// Replaces the file of an earlier engine, with the reserved space if there is no other.
-    pub(super) fn rewrite_using_reserve(&mut self, records: &[Record]) -> io::Result<()> {
+    pub(super) fn rewrite_using_reserve(&mut self, content: &Content) -> io::Result<()> {
         // Nobody knows what is in the old file, if it stays.
         self.has_forgotten_output = true;
-        match self.rewrite(records) {
-            Err(_) if self.reserve.give_back() => self.rewrite(records),
+        match self.rewrite(content) {
+            Err(_) if self.reserve.give_back() => self.rewrite(content),
             written => written,
         }
     }
@@ -242,7 +242,7 @@ impl Store {
         if self.compacts_in_reserve {
             return Err(Errno::NOSPC.into());
         }
-        let Some(file) = &self.file else { return self.rewrite(&[]) };
+        let Some(file) = &self.file else { return self.rewrite(&Content::new(self.key, &[])) };
         if file.write_at(&self.pending, self.len)? < self.pending.len() {
             // What was written takes space that others need. The next write begins at the same
             // offset again.
