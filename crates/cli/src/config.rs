@@ -128,7 +128,7 @@ pub(crate) enum Kind {
     Number,
 }
 
-pub(crate) const ALL: [Setting; 22] = [
+pub(crate) const ALL: [Setting; 23] = [
     Setting { name: "state", kind: Kind::Path },
     Setting { name: "socket", kind: Kind::Path },
     Setting { name: "listen", kind: Kind::List },
@@ -141,6 +141,7 @@ pub(crate) const ALL: [Setting; 22] = [
     Setting { name: "keep-at-least", kind: Kind::Text },
     Setting { name: "keep-at-most", kind: Kind::Text },
     Setting { name: "keep-per-session", kind: Kind::Number },
+    Setting { name: "keep-processes", kind: Kind::Number },
     Setting { name: "keep-bytes", kind: Kind::Number },
     Setting { name: "default-limits", kind: Kind::Text },
     Setting { name: "max-limits", kind: Kind::Text },

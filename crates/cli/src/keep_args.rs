@@ -28,6 +28,10 @@ pub(crate) struct KeepArgs {
     #[arg(long, value_name = "COUNT", default_value = "200", value_parser = units::parse_whole::<usize>)]
     keep_per_session: usize,
 
+    /// Keep only this many ended processes in all: past it the oldest are forgotten at any age
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = units::parse_whole::<usize>)]
+    keep_processes: usize,
+
     /// Past --keep-at-least, forget the oldest while the output of ended processes takes more than this
     /// on disk, 16MiB or more. At twice this, counting running ones as well, ended processes are
     /// forgotten at any age
@@ -65,8 +69,8 @@ impl KeepArgs {
             at_least: self.keep_at_least,
             at_most: self.keep_at_most,
             per_session: self.keep_per_session,
+            in_all: self.keep_processes,
             bytes: self.keep_bytes,
-            ..Retention::default()
         }
     }
 

@@ -29,6 +29,14 @@ fn as_many_of_each_session_are_kept_as_the_server_is_told() {
 }
 
 #[test]
+fn no_more_are_kept_than_the_server_is_told_however_young() {
+    let daemon = Daemon::with(&["--keep-processes", "2"]);
+    let mut ids: Vec<_> = (0..4).map(|_| ended(&daemon, &[], "exit 0")).collect();
+    ids.reverse();
+    eventually("the oldest are forgotten", || known(&daemon) == ids[..2]);
+}
+
+#[test]
 fn processes_are_kept_no_longer_than_the_server_is_told() {
     let daemon = Daemon::with(&["--keep-at-least", "0s", "--keep-at-most", "1ms"]);
     let first = daemon.testchild(&[], "exit 0");
