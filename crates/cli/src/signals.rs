@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_engine::Signal;
+use lastbyte_sys::own_signals;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::Instant;
 
@@ -41,8 +42,7 @@ const ECHO: Duration = Duration::from_millis(200);
 impl Signals {
     /// A signal that is ignored stays ignored, as `nohup` wants it. Must be called on a runtime.
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let concerned = PASSED_ON.into_iter().filter(|signal| !is_ignored(&status, *signal));
+        let concerned = PASSED_ON.into_iter().filter(|signal| !own_signals::ignores(*signal));
         let heard = concerned.map(|signal| {
             let kind = SignalKind::from_raw(signal.number());
             Ok((signal, unix::signal(kind)?))
@@ -73,14 +73,6 @@ fn is_echo(last: Option<(Signal, Instant)>, signal: Signal, now: Instant) -> boo
     last.is_some_and(|(last, at)| last == signal && now - at < ECHO)
 }
 
-/// Whether `/proc/self/status` says that this program ignores the signal.
-fn is_ignored(status: &str, signal: Signal) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // The first bit is for number 1.
-    mask >> (signal.number() - 1) & 1 == 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,13 +85,5 @@ mod tests {
         assert!(!is_echo(last, Signal::INT, now + ECHO));
         assert!(!is_echo(last, Signal::TERM, now));
         assert!(!is_echo(None, Signal::INT, now));
-    }
-
-    #[test]
-    fn ignored_signals_are_read_from_the_status() {
-        let status = "Name:\tx\nSigBlk:\t0000000000004000\nSigIgn:\t0000000000001001\n";
-        assert!(is_ignored(status, Signal::HUP) && is_ignored(status, Signal::PIPE));
-        assert!(!is_ignored(status, Signal::INT) && !is_ignored(status, Signal::TERM));
-        assert!(!is_ignored("", Signal::HUP));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Masks and ignored signals survive exec, so a program may start with signals it cannot receive.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,23 @@ pub(crate) fn may_be_ignored() -> u64 {
 }
 
 fn ignored() -> u64 {
-    (1..=64).filter(|signal| is_ignored(*signal)).fold(0, |set, signal| set | 1 << (signal - 1))
+    let is_one = |signal: &usize| is_ignored(*signal);
+    let asked = || (1..=64).filter(is_one).fold(0, |set, signal| set | 1 << (signal - 1));
+    listed_as_ignored().unwrap_or_else(asked)
+}
+
+/// All at once, where there is a `/proc`.
+fn listed_as_ignored() -> Option<u64> {
+    let mut text = [0; 4096];
+    let length = File::open("/proc/self/status").ok()?.read(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text[..length]);
+    let set = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(set.trim(), 16).ok()
+}
+
+/// Whether this program ignores the signal, as it may do from its start.
+pub fn ignores(signal: Signal) -> bool {
+    is_ignored(signal.number().unsigned_abs() as usize)
 }
 
 /// Asks the kernel directly, because libc hides two signals that it reserves.
@@ -93,9 +110,8 @@ pub struct SignalQueue {
 impl SignalQueue {
     /// From now on these signals are queued. One that is ignored stays ignored, as `nohup` wants it.
     pub fn open(signals: &[Signal]) -> io::Result<Self> {
-        let heard = signals.iter().map(|signal| signal.number().unsigned_abs() as usize);
-        let heard = heard.filter(|signal| !is_ignored(*signal));
-        let mask = heard.fold(0u64, |set, signal| set | 1 << (signal - 1));
+        let heard = signals.iter().filter(|signal| !ignores(**signal));
+        let mask = heard.fold(0u64, |set, signal| set | 1 << (signal.number() - 1));
         change_mask(libc::SIG_BLOCK, mask);
         let flags = (libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).unsigned_abs() as usize;
         let args = [usize::MAX, ptr::from_ref(&mask) as usize, size_of::<u64>(), flags];
@@ -119,5 +135,21 @@ impl AsFd for SignalQueue {
     /// Readable while a signal waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_ignored_signals_is_what_each_of_them_says() {
+        // SAFETY: this signal exists, and ignoring it runs no code of ours.
+        unsafe { libc::signal(libc::SIGURG, libc::SIG_IGN) };
+        let listed = listed_as_ignored().expect("tests have a /proc");
+        assert!(ignores(Signal::from_number(libc::SIGURG).unwrap()));
+        for signal in 1..=64 {
+            assert_eq!(listed >> (signal - 1) & 1 == 1, is_ignored(signal), "{signal}");
+        }
     }
 }
