@@ -1,7 +1,6 @@
 //! The cgroups of an engine: free ones, and those in which forgotten trees still live.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -34,10 +33,10 @@ struct CgroupStock {
 }
 
 impl CgroupPool {
-    pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        let parent = ParentCgroup::make(folder)?;
+    /// Of a parent whose cgroup with the number 0 was used.
+    pub(super) fn new(parent: ParentCgroup) -> Self {
         let limited = OnceLock::new();
-        Ok(Self { parent, limited, next: AtomicU64::new(0), stock: Mutex::default() })
+        Self { parent, limited, next: AtomicU64::new(1), stock: Mutex::default() }
     }
 
     /// An empty cgroup.

@@ -234,7 +234,7 @@ fn grow_pool(mechanism: Mechanism) -> io::Result<CgroupPool> {
             "only clone3 can start a process in its own cgroup",
         ));
     }
-    CgroupPool::new(&cgroup::probe().map_err(unsupported)?)
+    Ok(CgroupPool::new(cgroup::probed_parent().map_err(unsupported)?))
 }
 
 fn can_scan() -> bool {

@@ -21,4 +21,4 @@ pub use group::{Cgroup, CgroupState, read_state, wait_until_empty};
 pub use limits::{CgroupLimits, OomKills};
 pub use locate::{NoFolder, own_folder};
 pub use parent::{Claims, ParentCgroup, sweep};
-pub use probe::{NoCgroup, probe};
+pub use probe::{NoCgroup, probe, probed_parent};

@@ -27,6 +27,12 @@ pub enum NoCgroup {
 /// Checks that cgroups can be created below our own cgroup and children started in them, and returns
 /// that folder.
 pub fn probe() -> Result<PathBuf, NoCgroup> {
+    probed_parent().and_then(|_| Ok(own_folder()?))
+}
+
+/// A new parent below our own cgroup, in which a child was started to see that it can be. The cgroup
+/// with the number 0 was for that.
+pub fn probed_parent() -> Result<ParentCgroup, NoCgroup> {
     let folder = own_folder()?;
     let parent = ParentCgroup::make(&folder).map_err(cannot_make(&folder))?;
     let cgroup = parent.cgroup(0).map_err(cannot_make(parent.folder()))?;
@@ -39,7 +45,7 @@ pub fn probe() -> Result<PathBuf, NoCgroup> {
     };
     // The child has been reaped, so the cgroup is empty. If it stays, the next start removes it.
     _ = cgroup.remove();
-    outcome.map(|()| folder)
+    outcome.map(|()| parent)
 }
 
 fn cannot_make(folder: &Path) -> impl Fn(io::Error) -> NoCgroup {
