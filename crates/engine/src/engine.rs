@@ -115,7 +115,7 @@ struct Inner {
 impl Engine {
     /// An engine whose processes are children of this program. Must be called on a runtime.
     pub fn new(settings: Settings) -> io::Result<Self> {
-        let spawner = InProcess::start(settings.spawners, settings.mechanism)?;
+        let spawner = InProcess::start(settings.spawners(), settings.mechanism)?;
         Self::with_spawner(settings, Arc::new(spawner))
     }
 
@@ -123,7 +123,7 @@ impl Engine {
     /// worker before this one died.
     pub fn kept(settings: Settings, kept: FromKeeper) -> io::Result<Self> {
         kept.begin();
-        let spawner = InProcess::start(settings.spawners, settings.mechanism)?;
+        let spawner = InProcess::start(settings.spawners(), settings.mechanism)?;
         Self::build(settings, Arc::new(spawner), Some(kept))
     }
 
@@ -160,7 +160,7 @@ impl Engine {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
             sandboxes: Sandboxes::new(&settings),
-            turns: Semaphore::new(TURNS_PER_SPAWNER * settings.spawners.max(1)),
+            turns: Semaphore::new(TURNS_PER_SPAWNER * settings.spawners().max(1)),
             logs: Arc::new(pool(logs, settings.history, &replayed)),
             settings,
             spawner,

@@ -28,8 +28,8 @@ pub struct Settings {
     /// For all logs together, in bytes. Above it, ended processes are forgotten, oldest first; then
     /// every running log is cut to 1 MiB of head and 1 MiB of tail.
     pub disk_quota: u64,
-    /// How many threads create children.
-    pub spawners: usize,
+    /// How many threads create children; `None` for one per processor.
+    pub spawners: Option<usize>,
     pub mechanism: Mechanism,
     /// How trees are reached when they are stopped.
     pub reach: ReachChoice,
@@ -38,9 +38,9 @@ pub struct Settings {
     pub hidden: Vec<PathBuf>,
     /// Files that confined commands may not write, wherever they are: the server's settings.
     pub protected: Vec<PathBuf>,
-    /// Home folders of this user. Startup files are protected in those that a confined command can
-    /// write.
-    pub homes: Vec<PathBuf>,
+    /// Home folders in which startup files are protected if a confined command can write there; `None`
+    /// for those of this user.
+    pub homes: Option<Vec<PathBuf>>,
     /// The folder that `XDG_CONFIG_HOME` names: protected like `.config` in a home.
     pub config_home: Option<PathBuf>,
     /// How sandbox policies are enforced.
@@ -75,22 +75,27 @@ impl Settings {
             retention: Retention::default(),
             history: History::None,
             disk_quota: 4 << 30,
-            spawners: std::thread::available_parallelism().map_or(2, usize::from),
+            spawners: None,
             mechanism: Mechanism::Clone3,
             reach: ReachChoice::Best,
             hidden: Vec::new(),
             protected: Vec::new(),
-            homes: homes(),
+            homes: None,
             config_home: variable("XDG_CONFIG_HOME"),
             enforcement: EnforcementChoice::Best,
             resources: ResourceRules::default(),
             caps: Caps::default(),
         }
     }
+
+    pub(crate) fn spawners(&self) -> usize {
+        let one_each = || std::thread::available_parallelism().map_or(2, usize::from);
+        self.spawners.unwrap_or_else(one_each)
+    }
 }
 
 /// `HOME`, and the home folder from the user database.
-fn homes() -> Vec<PathBuf> {
+pub(crate) fn own_homes() -> Vec<PathBuf> {
     let listed = lastbyte_sys::user::home().filter(|home| home.is_absolute());
     let mut homes: Vec<PathBuf> = variable("HOME").into_iter().chain(listed).collect();
     homes.dedup();

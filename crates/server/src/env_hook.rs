@@ -66,7 +66,7 @@ impl EnvHook {
     ) -> io::Result<Self> {
         // Its environment comes with each launch.
         let environment = Environment::default();
-        let settings = Settings { environment, spawners: 1, ..Settings::new(state) };
+        let settings = Settings { environment, spawners: Some(1), ..Settings::new(state) };
         Ok(Self { command: command.into(), engine: Engine::new(settings)?, patience })
     }
 

@@ -88,7 +88,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<u8> {
 impl Args {
     async fn execute(&self, launch: Launch, signals: &mut Signals) -> anyhow::Result<u8> {
         let folder = StateFolder::create()?;
-        let settings = Settings { spawners: 1, ..folder.settings() };
+        // Looked up only for a command that is confined: it is the only one of this engine.
+        let homes = if launch.sandbox.confines() { None } else { Some(Vec::new()) };
+        let settings = Settings { spawners: Some(1), homes, ..folder.settings() };
         let engine = Engine::new(settings).context("cannot prepare to run commands")?;
         // Adopts orphans, so that nothing the command starts leaves its tree or stays a zombie.
         let _reaper = OrphanReaper::start().context("cannot adopt orphans")?;

@@ -23,12 +23,13 @@ use super::plan::{PathPlan, Places};
 use super::root_record::RootRecord;
 use super::startup_files::Absent;
 use crate::launch::plan::Warning;
-use crate::settings::Settings;
+use crate::settings::{Settings, own_homes};
 
 /// How an engine enforces policies.
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
     settings: Settings,
+    homes: Vec<PathBuf>,
     /// Probed when the first confined command starts.
     found: OnceLock<Probed>,
     /// The server's own folders.
@@ -59,6 +60,7 @@ impl Sandboxes {
         let own = [settings.state.clone()].into_iter();
         Self {
             settings: settings.clone(),
+            homes: settings.homes.clone().unwrap_or_else(own_homes),
             found: OnceLock::new(),
             hidden: own.chain(settings.hidden.iter().cloned()).collect(),
             own: OwnFolders::new(&settings.state),
@@ -77,7 +79,8 @@ impl Sandboxes {
             return Ok(None);
         }
         let written = self.written.folders().map_err(|error| self.unrecorded(&error))?;
-        let Self { hidden, settings: Settings { protected, homes, config_home, .. }, .. } = self;
+        let Self { hidden, homes, settings, .. } = self;
+        let Settings { protected, config_home, .. } = settings;
         let config_home = config_home.as_deref();
         let places =
             Places { cwd, tmpdir, hidden, protected, homes, config_home, written: &written };

@@ -382,7 +382,7 @@ impl Spawner for NoSpawner {
 
 /// The state folder of a server that was killed during ten starts with keys.
 async fn killed_while_starting(home: &Home, passes: bool) -> tempfile::TempDir {
-    let settings = Settings { spawners: 1, ..home.settings() };
+    let settings = Settings { spawners: Some(1), ..home.settings() };
     let engine = Engine::with_spawner(settings, Arc::new(NoSpawner { passes })).unwrap();
     for number in 0..10 {
         let (engine, launch) = (engine.clone(), numbered(home, number));

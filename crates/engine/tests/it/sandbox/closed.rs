@@ -45,7 +45,7 @@ impl Area {
 
     fn server_with(&self, change: impl FnOnce(&mut Settings)) -> Fixture {
         fixture_with(self.enforcement, |settings| {
-            settings.homes = vec![self.at("home")];
+            settings.homes = Some(vec![self.at("home")]);
             change(settings);
         })
     }
@@ -116,7 +116,8 @@ async fn an_unprivileged_server_protects_a_home_in_a_closed_folder() {
     for enforcement in with_mounts() {
         let area = Area::new(enforcement);
         area.write("home/inner/.bashrc");
-        let server = area.server_with(|settings| settings.homes = vec![area.at("home/inner")]);
+        let server =
+            area.server_with(|settings| settings.homes = Some(vec![area.at("home/inner")]));
         area.attack(&server, "home", "home/inner/.bashrc").await;
     }
 }
@@ -156,7 +157,8 @@ async fn an_unprivileged_server_refuses_a_home_in_which_it_can_protect_nothing()
             area.set_mode("home", 0o755);
         }
         // A folder of another user, which a command cannot open either.
-        let server = fixture_with(enforcement, |settings| settings.homes = vec!["/usr/lib".into()]);
+        let server =
+            fixture_with(enforcement, |settings| settings.homes = Some(vec!["/usr/lib".into()]));
         let (status, text) = run(&server, shell("! touch .bashrc", Path::new("/usr/lib"))).await;
         assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
     }

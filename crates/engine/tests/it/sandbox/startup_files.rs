@@ -32,7 +32,7 @@ impl Home {
 
     fn server(&self, enforcement: Enforcement) -> Fixture {
         fixture_with(enforcement, |settings| {
-            settings.homes = vec![self.at("")];
+            settings.homes = Some(vec![self.at("")]);
             settings.hidden = vec![self.at(".config/lastbyte")];
         })
     }
@@ -150,7 +150,8 @@ async fn a_link_that_leads_to_a_home_cannot_be_replaced() {
         for target in [home.at(""), elsewhere.path().to_owned()] {
             let link = home.area.path().join("link");
             symlink(&target, &link).unwrap();
-            let server = fixture_with(enforcement, |settings| settings.homes = vec![link.clone()]);
+            let server =
+                fixture_with(enforcement, |settings| settings.homes = Some(vec![link.clone()]));
             let text = "! rm link && ! mv link x && ! ln -sfn /x link && touch made";
             let (status, text) = run(&server, shell(text, home.area.path())).await;
             assert_eq!(status, Status::Exited(0), "{enforcement:?}: {text}");
@@ -264,7 +265,7 @@ async fn config_home_is_protected(config_home: &str, prepare: impl Fn(&Home)) {
         let config = home.area.path().join(config_home);
         let server = || {
             fixture_with(enforcement, |settings| {
-                settings.homes = vec![];
+                settings.homes = Some(vec![]);
                 settings.config_home = Some(config.clone());
             })
         };
@@ -304,7 +305,7 @@ async fn an_xdg_config_home_outside_of_the_roots_is_left_alone() {
     let home = Home::new();
     fs::create_dir(home.area.path().join("work")).unwrap();
     let server = fixture_with(Enforcement::Landlock, |settings| {
-        settings.homes = vec![];
+        settings.homes = Some(vec![]);
         settings.config_home = Some(home.at("config"));
     });
     let (status, text) = run(&server, shell("true", &home.area.path().join("work"))).await;
