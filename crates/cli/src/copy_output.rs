@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use lastbyte_client::wire;
-use lastbyte_engine::{Hold, Process};
+use lastbyte_engine::{Hold, Process, Snapshot};
 use lastbyte_output::log::Stream;
 use lastbyte_server::verbs::follow::{Follower, Part, Step};
 use lastbyte_sys::Errno;
@@ -39,21 +39,32 @@ pub(crate) enum DeliverError {
     },
     #[error(transparent)]
     Read(#[from] wire::Error),
+    #[error("cannot start a thread for output")]
+    NoThread(#[source] io::Error),
+    #[error("an output thread failed")]
+    Panicked,
 }
 
-/// What became of a delivery; no value when its thread panicked.
-pub(crate) type Outcome = oneshot::Receiver<Result<Delivered, DeliverError>>;
-
-/// Begins to write one stream of the process to our own. Must be called on a runtime.
-pub(crate) fn start(process: &Process, stream: Stream, hold: Hold) -> io::Result<Outcome> {
-    let (outcome, received) = oneshot::channel();
+/// Writes one stream of the process to our own, on a thread if there is any output.
+pub(crate) async fn deliver(
+    process: &Process,
+    stream: Stream,
+    hold: Hold,
+) -> Result<Delivered, DeliverError> {
+    let begun = |now: &Snapshot| now.extent.len > 0 || now.ending().is_some();
+    let has_output = process.wait_for(begun).await.extent.len > 0;
     let delivery = Delivery::new(process, stream, hold);
-    let runtime = Handle::current();
-    std::thread::Builder::new().name(delivery.name.into()).spawn(move || {
+    if !has_output {
+        return Ok(delivery.delivered);
+    }
+    let (outcome, received) = oneshot::channel();
+    let (name, runtime) = (delivery.name.into(), Handle::current());
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
         // Nobody waits for it when the program is on its way out.
         _ = outcome.send(delivery.until_ended(&runtime));
-    })?;
-    Ok(received)
+    });
+    thread.map_err(DeliverError::NoThread)?;
+    received.await.unwrap_or(Err(DeliverError::Panicked))
 }
 
 struct Delivery {

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::attach::input::{self, Pass, StdinPiece};
-use crate::copy_output::{self, DeliverError, Delivered, Outcome};
+use crate::copy_output::{self, DeliverError, Delivered};
 use crate::signals::{Interrupted, Signals};
 use crate::{exit_code, format, print, stdio};
 
@@ -25,6 +25,11 @@ pub(crate) struct FinishedRun {
     /// How many bytes of output the log did not keep.
     lost: u64,
 }
+
+/// What becomes of one stream.
+trait Delivery: Future<Output = Result<Delivered, DeliverError>> {}
+
+impl<T: Future<Output = Result<Delivered, DeliverError>>> Delivery for T {}
 
 /// How long a command has to notice that nobody reads its output.
 const BROKEN_PIPE_GRACE: Duration = Duration::from_secs(1);
@@ -37,13 +42,11 @@ pub(crate) async fn run_to_end(
 ) -> anyhow::Result<FinishedRun> {
     // Both begin at the first byte, which stays until both have written it.
     let pin = process.hold().context("cannot hold the log for its readers")?;
-    let start = |stream| {
-        copy_output::start(process, stream, pin.clone()).context("cannot start a thread for output")
-    };
-    let stdout = start(Stream::Out)?;
+    let deliver = |stream| copy_output::deliver(process, stream, pin.clone());
+    let stdout = deliver(Stream::Out);
     let stderr = match streams {
         Streams::Merged | Streams::Pty(_) => None,
-        Streams::Split => Some(start(Stream::Err)?),
+        Streams::Split => Some(deliver(Stream::Err)),
     };
     drop(pin);
     let mut finished = pin!(until_finished(process, stdout, stderr));
@@ -85,8 +88,8 @@ async fn pass_on(process: &Process, signal: Signal, nth: u32) -> Result<(), Inte
 /// Waits for both streams side by side, then for the ending.
 async fn until_finished(
     process: &Process,
-    stdout: Outcome,
-    stderr: Option<Outcome>,
+    stdout: impl Delivery,
+    stderr: Option<impl Delivery>,
 ) -> anyhow::Result<FinishedRun> {
     let merged = stderr.is_none();
     let stderr = async {
@@ -110,24 +113,23 @@ async fn until_finished(
 /// written, the command is stopped; standard error is not missed.
 async fn until_delivered(
     process: &Process,
-    outcome: Outcome,
+    delivery: impl Delivery,
     stream: Stream,
 ) -> anyhow::Result<Option<Delivered>> {
-    let error = match (outcome.await, stream) {
-        (Ok(Ok(delivered)), _) => return Ok(Some(delivered)),
-        (Ok(Err(DeliverError::ReaderGone)), Stream::Err) => return Ok(None),
-        (Ok(Err(DeliverError::ReaderGone)), Stream::Out) => {
+    let error = match (delivery.await, stream) {
+        (Ok(delivered), _) => return Ok(Some(delivered)),
+        (Err(DeliverError::ReaderGone), Stream::Err) => return Ok(None),
+        (Err(DeliverError::ReaderGone), Stream::Out) => {
             tokio::spawn(break_pipe(process.clone()));
             return Ok(None);
         }
-        (Ok(Err(error)), _) => error.into(),
-        (Err(panicked), _) => anyhow::Error::new(panicked).context("an output thread failed"),
+        (Err(error), _) => error,
     };
     // What an exited command left running is left alone.
     if matches!(process.snapshot().phase, Phase::Running) {
         stop(process, process.spec().stop);
     }
-    Err(error)
+    Err(error.into())
 }
 
 /// Does what the kernel does to a program that writes to a closed pipe. Processes in other groups
