@@ -32,7 +32,8 @@ use crate::doors::rpc::kill_on_drop::KillOnDrop;
 use crate::doors::rpc::send_queue::{QueuedMessage, SendQueue, Share};
 use crate::doors::rpc::{Fault, RequestId, failure, success};
 
-/// A request that waits for its turn.
+/// A request that waits for its turn. Boxed on its way: a channel has space for 32 from the start, for
+/// every command.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) id: RequestId,
@@ -50,7 +51,7 @@ pub(super) struct CommandTask {
     pub(super) id: RequestId,
     pub(super) target: Target,
     /// Unbounded: their bytes are counted by the send queue.
-    pub(super) requests: mpsc::UnboundedReceiver<PendingRequest>,
+    pub(super) requests: mpsc::UnboundedReceiver<Box<PendingRequest>>,
     /// The request that is being handled.
     pub(super) answering: Option<RequestId>,
     /// Its sender is dropped when the connection closes.
@@ -60,16 +61,18 @@ pub(super) struct CommandTask {
 /// What is left of a task.
 #[derive(Debug)]
 pub(super) struct FinishedCommand {
-    pub(super) requests: mpsc::UnboundedReceiver<PendingRequest>,
+    pub(super) requests: mpsc::UnboundedReceiver<Box<PendingRequest>>,
     /// Sent when the id is free.
     pub(super) last: Option<QueuedMessage>,
     pub(super) process: Option<Process>,
 }
 
 impl CommandTask {
-    /// The share is kept until the command has started.
-    pub(super) async fn run(mut self, start: Start, starting: Share) -> FinishedCommand {
-        let mut command = KillOnDrop::new(self.door.engine.clone(), start.launch.clone());
+    /// The share is kept until the command has started, the launch until it cannot fail any more: a
+    /// task is as large as the most that it has at a time, as long as its command runs.
+    pub(super) async fn run(mut self, start: Box<Start>, starting: Share) -> FinishedCommand {
+        let Start { ref launch, cap, streamed } = *start;
+        let mut command = KillOnDrop::new(self.door.engine.clone(), launch.clone());
         let started = tokio::select! {
             started = command.started() => Some(started),
             () = closed(&mut self.open) => None,
@@ -77,13 +80,15 @@ impl CommandTask {
         drop(starting);
         let last = match started {
             Some(Ok(process)) => {
-                let served = AssertUnwindSafe(self.serve(&start, &process)).catch_unwind().await;
+                drop(start);
+                let serve = self.serve((cap, streamed), &process);
+                let served = AssertUnwindSafe(serve).catch_unwind().await;
                 let finished = self.finish(process, served).await;
                 command.disarm();
                 return finished;
             }
             Some(Err(error)) => {
-                let fault = self.target.api.not_started(&error, &start.launch, &self.door);
+                let fault = self.target.api.not_started(&error, launch, &self.door);
                 Some(self.send_queue.answer_message(failure(&self.id, &fault)))
             }
             // Dropping `command` kills it.
@@ -100,7 +105,7 @@ impl CommandTask {
         let last = match served {
             Ok(last) => last,
             Err(_) => {
-                process.stop_by(StopPolicy::KILL, Verb::Stop).await;
+                Box::pin(process.stop_by(StopPolicy::KILL, Verb::Stop)).await;
                 self.answer_after_panic(&process).await
             }
         };
@@ -122,19 +127,23 @@ impl CommandTask {
 
     /// Until the command has ended, or the connection is closed; then the last message, if there is
     /// one.
-    async fn serve(&mut self, start: &Start, process: &Process) -> Option<QueuedMessage> {
+    async fn serve(
+        &mut self,
+        output: (Option<u64>, bool),
+        process: &Process,
+    ) -> Option<QueuedMessage> {
         if self.target.api == Api::Process {
             self.send_queue.answer(success(&self.id, &json!({})));
         }
-        let mut last = pin!(self.last_message(start, process));
+        let mut last = pin!(self.last_message(output, process));
         let mut controlled = Controlled::new(process, &self.target);
         loop {
             tokio::select! {
                 last = &mut last => return last,
                 Some(request) = self.requests.recv() => {
-                    let PendingRequest { id, action, bytes, .. } = request;
+                    let PendingRequest { id, action, bytes, .. } = *request;
                     self.answering = Some(id.clone());
-                    self.send_queue.answer(match controlled.handle(action).await {
+                    self.send_queue.answer(match Box::pin(controlled.handle(action)).await {
                         Ok(()) => success(&id, &json!({})),
                         Err(fault) => failure(&id, &fault),
                     });
@@ -142,7 +151,8 @@ impl CommandTask {
                     drop(bytes);
                 }
                 () = closed(&mut self.open) => {
-                    return if ended_before_close(process).await { last.await } else { None };
+                    let ended = Box::pin(ended_before_close(process)).await;
+                    return if ended { last.await } else { None };
                 }
             }
         }
@@ -151,10 +161,10 @@ impl CommandTask {
     /// Passes on the output to its end; then the last message, if the client wants one.
     fn last_message(
         &self,
-        start: &Start,
+        (cap, streamed): (Option<u64>, bool),
         process: &Process,
     ) -> impl Future<Output = Option<QueuedMessage>> + use<> {
-        let forwarder = Forwarder::new(process, start.cap, self.sink(start));
+        let forwarder = Forwarder::new(process, cap, self.sink(streamed));
         let wants_exited = self.handshake.wants(EXITED);
         let (id, target) = (self.id.clone(), self.target.clone());
         let send_queue = self.send_queue.clone();
@@ -169,8 +179,8 @@ impl CommandTask {
         }
     }
 
-    fn sink(&self, start: &Start) -> Sink {
-        if !start.streamed {
+    fn sink(&self, streamed: bool) -> Sink {
+        if !streamed {
             Sink::Result
         } else if self.handshake.wants(self.target.api.names().output_delta) {
             Sink::Deltas(Deltas::new(self.send_queue.clone(), &self.target))
@@ -209,11 +219,11 @@ mod tests {
     }
 
     /// A tree of four.
-    fn start(anchor: &Anchor) -> Start {
+    fn start(anchor: &Anchor) -> Box<Start> {
         let mut launch = Launch::argv(script("stubborn-tree 3 then hold"));
         let (name, value) = anchor.env();
         launch.env.push(EnvEdit::Set(name.into(), value));
-        Start { launch, cap: None, streamed: false }
+        Box::new(Start { launch, cap: None, streamed: false })
     }
 
     fn door(folder: &tempfile::TempDir) -> Door {
@@ -237,8 +247,11 @@ mod tests {
     fn new_task(
         door: &Door,
         target: Target,
-    ) -> (CommandTask, (mpsc::UnboundedSender<PendingRequest>, OutgoingMessages), watch::Sender<()>)
-    {
+    ) -> (
+        CommandTask,
+        (mpsc::UnboundedSender<Box<PendingRequest>>, OutgoingMessages),
+        watch::Sender<()>,
+    ) {
         let (send_queue, outgoing, _) = send_queue::channel();
         let ((sender, requests), (opened, open)) = (mpsc::unbounded_channel(), watch::channel(()));
         let (door, id) = (door.clone(), request_id("start"));
@@ -286,7 +299,8 @@ mod tests {
         anchor.wait_for(4);
         let (mut task, (sender, mut outgoing), _open) = new_task(&door, target.clone());
         let (id, bytes) = (request_id("waits"), task.send_queue.count_request(0));
-        sender.send(PendingRequest { id, target, action: Action::Terminate, bytes }).unwrap();
+        let waits = PendingRequest { id, target, action: Action::Terminate, bytes };
+        sender.send(Box::new(waits)).unwrap();
         task.answering = Some(request_id("answering"));
         let served = AssertUnwindSafe(async { panic!("on purpose") }).catch_unwind().await;
         let mut finished = task.finish(process, served).await;

@@ -31,7 +31,7 @@ pub(super) struct Connection<I> {
     progress: Progress,
     handshake: Option<Arc<Handshake>>,
     /// The ids in use, each with the requests of its command.
-    commands: HashMap<Target, mpsc::UnboundedSender<PendingRequest>>,
+    commands: HashMap<Target, mpsc::UnboundedSender<Box<PendingRequest>>>,
     tasks: JoinSet<FinishedCommand>,
     /// The request that each task was started by.
     started_by: HashMap<task::Id, (RequestId, Target)>,
@@ -92,16 +92,16 @@ impl<I: Incoming> Connection<I> {
             }
             Ok(Call::Command(target, action)) => {
                 let bytes = self.send_queue.count_request(text.len());
-                self.dispatch(PendingRequest { id, target, action, bytes });
+                self.dispatch(Box::new(PendingRequest { id, target, action, bytes }));
             }
         }
     }
 
     /// To the command with this id, after its earlier requests. If there is none, the command is
     /// started or the request is refused.
-    fn dispatch(&mut self, request: PendingRequest) {
+    fn dispatch(&mut self, request: Box<PendingRequest>) {
         let PendingRequest { id, target, action, .. } = match self.commands.get(&request.target) {
-            None => request,
+            None => *request,
             Some(command) => {
                 if let Err(mpsc::error::SendError(request)) = command.send(request) {
                     self.send_queue.answer(failure(&request.id, &Fault::task_failed()));
@@ -110,14 +110,14 @@ impl<I: Incoming> Connection<I> {
             }
         };
         match action {
-            Action::Start(start) => self.start(id, target, *start),
+            Action::Start(start) => self.start(id, target, start),
             Action::Write { .. } | Action::Resize(_) | Action::Terminate => {
                 self.send_queue.answer(failure(&id, &target.not_active()));
             }
         }
     }
 
-    fn start(&mut self, id: RequestId, target: Target, start: Start) {
+    fn start(&mut self, id: RequestId, target: Target, start: Box<Start>) {
         // Without a handshake nothing is started.
         let Some(handshake) = self.handshake.clone() else { return };
         let (sender, requests) = mpsc::unbounded_channel();

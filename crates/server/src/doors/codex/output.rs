@@ -67,17 +67,18 @@ impl Collected {
 const STREAMS: [Stream; 2] = [Stream::Out, Stream::Err];
 
 impl Forwarder {
-    pub(super) fn new(process: &Process, cap: Option<u64>, sink: Sink) -> Self {
-        Self {
+    pub(super) fn new(process: &Process, cap: Option<u64>, sink: Sink) -> Box<Self> {
+        Box::new(Self {
             follower: Follower::from_start(process),
             hold: process.hold(),
             captures: [Capture::new(cap), Capture::new(cap)],
             sink,
             lost: 0,
-        }
+        })
     }
 
-    pub(super) async fn until_ended(mut self) -> Collected {
+    /// Boxed: a future reserves space for its arguments twice, before and after it begins.
+    pub(super) async fn until_ended(mut self: Box<Self>) -> Collected {
         loop {
             match self.follower.next().await {
                 Ok(Some(Step::Output(parts))) => self.pass_on(&parts).await,
@@ -95,7 +96,8 @@ impl Forwarder {
             consume_budget().await;
         }
         let ending = self.follower.process.ended().await;
-        Collected { ending, captures: self.captures, lost: self.lost }
+        let Self { captures, lost, .. } = *self;
+        Collected { ending, captures, lost }
     }
 
     /// The order between the streams is undefined: the bytes of each are passed on in one piece.
