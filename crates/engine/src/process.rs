@@ -371,7 +371,7 @@ impl Process {
             // Also a client without the keyboard hears that an earlier write was accepted.
             Err(error) => return gate.answer_late(offset, len, then).map_err(|_| error),
         };
-        let write = |reply| Command::Write(Box::new(Write { bytes, offset, then, secret, reply }));
+        let write = |reply| Command::Write(Write { bytes, offset, then, secret, reply });
         match self.ask(write).await {
             // Whoever did not hear that a write was accepted hears it now.
             None | Some(Err(WriteError::Exited)) => gate.answer_late(offset, len, then),

@@ -37,12 +37,18 @@ pub(crate) use running::{Reason, Running, Timers};
 pub(crate) use sampler::Sampler;
 
 /// Takes a process from its start to its last late byte, and returns its log.
-pub(crate) async fn own(running: Running, mut owner_end: OwnerEnd) -> Writer {
-    let draining = running.until_exited(&mut owner_end).await;
-    let ended = draining.until_ended(&mut owner_end).await;
-    // Let waiters run before files are closed.
-    yield_now().await;
-    ended.until_closed(&mut owner_end).await
+///
+/// What the owner has is boxed: a future reserves space for its arguments twice, before and after it
+/// begins.
+pub(crate) fn own(running: Running, owner_end: OwnerEnd) -> impl Future<Output = Writer> {
+    let (running, mut owner_end) = (Box::new(running), Box::new(owner_end));
+    async move {
+        let draining = running.until_exited(&mut owner_end).await;
+        let ended = draining.until_ended(&mut owner_end).await;
+        // Let waiters run before files are closed.
+        yield_now().await;
+        ended.until_closed(&mut owner_end).await
+    }
 }
 
 /// Goes on with late output after a take-over.

@@ -26,8 +26,7 @@ pub(crate) enum Command {
         signal: Signal,
         reply: oneshot::Sender<Delivery>,
     },
-    /// Boxed: a mailbox has space for 32 commands from the start, in every process.
-    Write(Box<stdin::Write>),
+    Write(stdin::Write),
     Resize {
         size: WindowSize,
         reply: oneshot::Sender<Result<(), ResizeError>>,
@@ -101,7 +100,9 @@ pub(crate) struct StopTicket {
 pub(crate) struct OwnerEnd {
     /// Unbounded: every message has a caller that waits for its reply (or is from the sweeper, which
     /// sends few), and the stdin queue's permits limit the bytes of writes.
-    mailbox: mpsc::UnboundedReceiver<Command>,
+    ///
+    /// Boxed: a mailbox has space for 32 commands from the start, in every process.
+    mailbox: mpsc::UnboundedReceiver<Box<Command>>,
     snapshot: watch::Sender<Snapshot>,
     /// Set once, after the snapshot with the ending: a task that waits only for it wakes once.
     ending: watch::Sender<Option<Arc<Ending>>>,
@@ -134,7 +135,7 @@ enum Ownership {
 /// The callers' ends of the channels.
 #[derive(Debug, Clone)]
 struct Channels {
-    mailbox: mpsc::UnboundedSender<Command>,
+    mailbox: mpsc::UnboundedSender<Box<Command>>,
     snapshot: watch::Receiver<Snapshot>,
     ending: watch::Receiver<Option<Arc<Ending>>>,
 }
@@ -180,7 +181,7 @@ impl OwnerHandle {
 
     /// `None` when the owner is gone.
     pub(crate) fn send(&self, command: Command) -> Option<()> {
-        self.channels(|channels| channels.mailbox.send(command).ok()).flatten()
+        self.channels(|channels| channels.mailbox.send(Box::new(command)).ok()).flatten()
     }
 
     /// Lets go of the channels if nothing can change any more.
@@ -248,7 +249,7 @@ impl OwnerEnd {
     /// The next command; waits forever once there are no senders. Cancel-safe.
     pub(crate) async fn command(&mut self) -> Command {
         match self.mailbox.recv().await {
-            Some(command) => command,
+            Some(command) => *command,
             None => pending().await,
         }
     }

@@ -65,9 +65,9 @@ pub(crate) struct Timers {
 
 impl Running {
     /// Pumps, answers and watches the timers until the leader has exited.
-    pub(super) async fn until_exited(mut self, owner_end: &mut OwnerEnd) -> Draining {
+    pub(super) async fn until_exited(mut self: Box<Self>, owner_end: &mut OwnerEnd) -> Draining {
         loop {
-            let (deadline, _) = self.timers.next();
+            let wake_at = self.wake_at();
             // Every arm is cancel-safe.
             tokio::select! {
                 () = self.exit.changed() => {
@@ -78,11 +78,30 @@ impl Running {
                 command = owner_end.command() => self.answer(command, owner_end),
                 bytes = self.core.pump.step() => self.stored(bytes, owner_end),
                 () = step(self.stdin.as_mut()) => {}
-                () = until(deadline) => self.expired(owner_end),
-                () = until(self.backstop) => self.stop_by_number(),
-                () = until(self.echo_look) => self.restore_echo(),
+                () = until(wake_at) => self.on_time(owner_end),
                 which = self.sampler.passed() => self.passed(which),
             }
+        }
+    }
+
+    /// When there is something to do, if nothing happens before.
+    fn wake_at(&self) -> Option<Instant> {
+        let (deadline, _) = self.timers.next();
+        let others = [self.backstop, self.echo_look];
+        others.into_iter().chain([deadline]).flatten().min()
+    }
+
+    fn on_time(&mut self, owner_end: &OwnerEnd) {
+        let now = Instant::now();
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.backstop) {
+            self.stop_by_number();
+        }
+        if is_due(self.echo_look) {
+            self.restore_echo();
+        }
+        if is_due(self.timers.next().0) {
+            self.expired(owner_end);
         }
     }
 
@@ -107,7 +126,7 @@ impl Running {
                 _ = reply.send(Delivery::Group);
             }
             Command::Write(write) => match &mut self.stdin {
-                Some(stdin) => stdin.take(*write),
+                Some(stdin) => stdin.take(write),
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
             Command::Squeeze => self.core.squeeze(owner_end),
