@@ -20,10 +20,12 @@ pub(crate) async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Waits a millisecond before work that nothing waits for. Tasks woken by the ending run first, and
-/// so do the clients they answer, which may need this very CPU.
+/// How long work waits that nothing waits for. Tasks woken by the ending run first, and so do the
+/// clients they answer, which may need this very CPU.
+pub(crate) const AFTER_WAITERS: Duration = Duration::from_millis(1);
+
 pub(crate) async fn after_waiters() {
-    sleep_until(Instant::now() + Duration::from_millis(1)).await;
+    sleep_until(Instant::now() + AFTER_WAITERS).await;
 }
 
 /// Whole milliseconds since 1970.

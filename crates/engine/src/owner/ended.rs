@@ -20,6 +20,7 @@ impl Ended {
     pub(super) async fn until_closed(self, owner_end: &mut OwnerEnd) -> Writer {
         let Self { mut core, exit } = self;
         drop(exit);
+        core.pump.close_ended();
         while !core.pump.ended() {
             tokio::select! {
                 _ = core.pump.step() => core.publish(owner_end),

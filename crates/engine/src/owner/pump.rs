@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
+use crate::clock::AFTER_WAITERS;
 use crate::owner::ends::Ends;
 use crate::owner::holds::Holds;
 use crate::process::ending::{Closing, Holders, Kept};
@@ -44,6 +45,9 @@ pub(crate) const MOST_LARGE_PIPES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Pump {
     sources: Vec<OutputEnd>,
+    /// At their end, to be closed when waiters have run: that takes time which they need.
+    ended: Vec<OutputEnd>,
+    close_at: Option<Instant>,
     sink: Sink,
     /// Which source is tried first, so that neither stream starves the other.
     turn: usize,
@@ -97,7 +101,16 @@ impl Pump {
         let error = error.map(|pipe| OutputEnd::pipe(pipe, Stream::Err)).transpose()?;
         let sources = output.into_iter().chain(error).collect();
         let sink = Sink::new(log()?, masking);
-        Ok(Self { sources, sink, turn: 0, moved_since_yield: 0, large_pipes, holds })
+        Ok(Self {
+            sources,
+            ended: Vec::new(),
+            close_at: None,
+            sink,
+            turn: 0,
+            moved_since_yield: 0,
+            large_pipes,
+            holds,
+        })
     }
 
     /// Enters what is open into a slot that is about to be ours.
@@ -155,7 +168,8 @@ impl Pump {
             moved += bytes;
             at_end
         });
-        ended.for_each(OutputEnd::close_soon);
+        let ended: Vec<_> = ended.collect();
+        ended.into_iter().for_each(|source| self.close_soon(source));
         moved
     }
 
@@ -227,11 +241,32 @@ impl Pump {
                     self.sources[index].grow_if_hot(moved, &self.large_pipes);
                     self.turn = index + 1;
                 }
-                Pulled::End => self.sources.remove(index).close_soon(),
+                Pulled::End => {
+                    let source = self.sources.remove(index);
+                    self.close_soon(source);
+                }
                 Pulled::Nothing | Pulled::NotNow => {}
             }
             return Poll::Ready(pulled);
         }
         Poll::Pending
+    }
+
+    /// When to call [`Pump::close_ended`], if at all.
+    pub(super) fn close_at(&self) -> Option<Instant> {
+        self.close_at
+    }
+
+    /// Closes the pipes that are at their end.
+    pub(super) fn close_ended(&mut self) {
+        (self.ended, self.close_at) = (Vec::new(), None);
+    }
+
+    /// At once if it has a large buffer that others might want.
+    fn close_soon(&mut self, source: OutputEnd) {
+        if !source.is_large() {
+            self.ended.push(source);
+            self.close_at.get_or_insert_with(|| Instant::now() + AFTER_WAITERS);
+        }
     }
 }

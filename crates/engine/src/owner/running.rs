@@ -87,13 +87,16 @@ impl Running {
     /// When there is something to do, if nothing happens before.
     fn wake_at(&self) -> Option<Instant> {
         let (deadline, _) = self.timers.next();
-        let others = [self.backstop, self.echo_look];
+        let others = [self.backstop, self.echo_look, self.core.pump.close_at()];
         others.into_iter().chain([deadline]).flatten().min()
     }
 
     fn on_time(&mut self, owner_end: &OwnerEnd) {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.core.pump.close_at()) {
+            self.core.pump.close_ended();
+        }
         if is_due(self.backstop) {
             self.stop_by_number();
         }

@@ -18,7 +18,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::STEP;
 use super::sink::Sink;
-use crate::clock::after_waiters;
 
 /// One open end of a command's output.
 #[derive(Debug)]
@@ -173,14 +172,9 @@ impl OutputEnd {
         }
     }
 
-    /// Closes it after waiters have run; at once if it has a large buffer that others might want.
-    pub(super) fn close_soon(self) {
-        if !matches!(self.kind, EndKind::Pipe { large: Some(_), .. }) {
-            tokio::spawn(async move {
-                after_waiters().await;
-                drop(self);
-            });
-        }
+    /// Whether it has a larger buffer, of which there are few.
+    pub(super) fn is_large(&self) -> bool {
+        matches!(self.kind, EndKind::Pipe { large: Some(_), .. })
     }
 
     /// Gets a larger buffer if the pipe is full again and again and a permit is free.
