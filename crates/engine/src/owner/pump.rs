@@ -249,6 +249,8 @@ impl Pump {
             }
             return Poll::Ready(pulled);
         }
+        // Other tasks of the thread run now.
+        self.moved_since_yield = 0;
         Poll::Pending
     }
 

@@ -1,10 +1,12 @@
 //! What a command writes can be read in order and completely.
 
+use std::fs::File;
 use std::path::PathBuf;
 
-use lastbyte_engine::{Closing, End, Kept, Launch, Phase, ReachChoice, Status, Streams};
+use lastbyte_engine::{Closing, End, Kept, Launch, Phase, ReachChoice, Status, Streams, Verb};
 use lastbyte_output::log::Stream;
 use lastbyte_testkit::{eventually, open_targets, pattern_bytes};
+use rustix::pipe::fcntl_getpipe_size;
 
 use crate::fixture::{Fixture, finish, finish_text, patiently, read, read_stream, sure_reaches};
 
@@ -49,6 +51,24 @@ async fn a_large_output_reads_back_byte_for_byte() {
     let (ending, bytes) = finish(&process).await;
     assert_eq!(ending.final_len, 5_000_000);
     assert!(bytes == pattern_bytes(0..5_000_000));
+}
+
+/// A pump that keeps up with a flood never finds its pipe full, and then every write wakes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_gets_a_larger_pipe_and_a_trickle_does_not() {
+    let fixture = Fixture::new();
+    let trickle = fixture.start("print x then hold").await;
+    patiently("its output", trickle.until_past(0)).await;
+    let flood = fixture.start("flood").await;
+    eventually("a larger pipe", || pipe_size(flood.pid()) == 1 << 20);
+    assert_eq!(pipe_size(trickle.pid()), 64 << 10);
+    flood.stop(Verb::Stop).await;
+}
+
+/// Of the pipe that this process has as its standard output.
+fn pipe_size(pid: i32) -> usize {
+    let pipe = File::open(format!("/proc/{pid}/fd/1")).unwrap();
+    fcntl_getpipe_size(pipe).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

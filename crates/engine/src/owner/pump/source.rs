@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use lastbyte_output::log::{Pulled, Stream, Writer};
 use lastbyte_sys::Errno;
@@ -30,7 +31,7 @@ pub(super) struct OutputEnd {
 #[derive(Debug)]
 enum EndKind {
     Pipe {
-        full_in_a_row: u32,
+        lately: Lately,
         /// Held while the pipe is large.
         large: Option<OwnedSemaphorePermit>,
     },
@@ -44,8 +45,17 @@ enum EndKind {
     },
 }
 
-/// A pipe that was found full this often in a row is worth a larger buffer.
-const HOT: u32 = 8;
+/// How much a pipe has brought since then.
+#[derive(Debug)]
+struct Lately {
+    since: Instant,
+    bytes: usize,
+}
+
+/// A pipe that brings this much within [`WINDOW`] is worth a larger buffer. Not one that is found
+/// full again and again: a pump that keeps up with the command never finds it so.
+const HOT: usize = 1 << 20;
+const WINDOW: Duration = Duration::from_millis(20);
 const USUAL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 1 << 20;
 /// As much as a pty gives at once. The kernel allocates the size of a request before it reads.
@@ -55,7 +65,7 @@ const MOST_OF_A_PTY: usize = 256 * 1024;
 
 impl OutputEnd {
     pub(super) fn pipe(end: Entered, stream: Stream) -> io::Result<Self> {
-        Self::new(end, stream, EndKind::Pipe { full_in_a_row: 0, large: None })
+        Self::new(end, stream, EndKind::Pipe { lately: Lately::new(), large: None })
     }
 
     /// With the two ends of the pipe between terminal and log.
@@ -177,17 +187,32 @@ impl OutputEnd {
         matches!(self.kind, EndKind::Pipe { large: Some(_), .. })
     }
 
-    /// Gets a larger buffer if the pipe is full again and again and a permit is free.
+    /// Gets a larger buffer if the pipe is a flood and a permit is free.
     pub(super) fn grow_if_hot(&mut self, moved: usize, large_pipes: &Arc<Semaphore>) {
-        let EndKind::Pipe { full_in_a_row, large } = &mut self.kind else { return };
-        *full_in_a_row = if moved >= USUAL_PIPE { *full_in_a_row + 1 } else { 0 };
-        if *full_in_a_row != HOT || large.is_some() {
+        let EndKind::Pipe { lately, large } = &mut self.kind else { return };
+        if large.is_some() || !lately.is_hot(moved) {
             return;
         }
         let Ok(permit) = Arc::clone(large_pipes).try_acquire_owned() else { return };
         if pipe::grow(&self.end, LARGE_PIPE).is_ok() {
             *large = Some(permit);
         }
+    }
+}
+
+impl Lately {
+    fn new() -> Self {
+        Self { since: Instant::now(), bytes: 0 }
+    }
+
+    /// Whether it is a flood, with these bytes that came now.
+    fn is_hot(&mut self, moved: usize) -> bool {
+        self.bytes += moved;
+        if self.bytes < HOT {
+            return false;
+        }
+        let begun = std::mem::replace(self, Self::new());
+        self.since - begun.since <= WINDOW
     }
 }
 
