@@ -3,6 +3,7 @@
 use std::env;
 use std::future::pending;
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::thread;
@@ -151,6 +152,12 @@ pub(crate) struct StandardInput;
 /// Its standard output.
 #[derive(Debug)]
 pub(crate) struct StandardOutput;
+
+impl AsFd for StandardOutput {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        rustix::stdio::stdout()
+    }
+}
 
 impl Read for StandardInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

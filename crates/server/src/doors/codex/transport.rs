@@ -1,6 +1,7 @@
 //! Clients over HTTP, with one message per text frame of a WebSocket, or on a pair of streams.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -76,7 +77,7 @@ async fn serve(door: Door, upgrade: OnUpgrade, grant: Grant, permit: OwnedSemaph
 pub async fn serve_lines(
     door: &Door,
     from: impl Read + Send + 'static,
-    to: impl Write + Send + 'static,
+    to: impl Write + AsFd + Send + 'static,
 ) -> io::Result<()> {
     let (lines, send_queue, progress) = rpc::lines::open(from, to)?;
     rpc::lines::run(Connection::new(door.clone(), lines, send_queue, progress).run()).await;

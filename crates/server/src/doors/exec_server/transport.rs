@@ -1,6 +1,7 @@
 //! Clients over HTTP, with one message per frame of a WebSocket, or on a pair of streams.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +90,7 @@ async fn serve(door: Door, upgrade: OnUpgrade, permit: OwnedSemaphorePermit) {
 pub async fn serve_lines(
     door: &Door,
     from: impl Read + Send + 'static,
-    to: impl Write + Send + 'static,
+    to: impl Write + AsFd + Send + 'static,
 ) -> io::Result<()> {
     let (lines, send_queue, progress) = rpc::lines::open(from, to)?;
     let client = (send_queue, progress);

@@ -3,6 +3,7 @@
 //! them.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::thread;
 
 use tokio::sync::mpsc;
@@ -16,9 +17,10 @@ const BLOCK_BYTES: usize = 64 * 1024;
 /// A client on these streams: its messages, and the way to it. Must be called on a runtime.
 pub(crate) fn open(
     from: impl Read + Send + 'static,
-    to: impl Write + Send + 'static,
+    to: impl Write + AsFd + Send + 'static,
 ) -> io::Result<(LineReader, SendQueue, Progress)> {
-    let (send_queue, outgoing, progress) = send_queue::channel();
+    let stream = to.as_fd().try_clone_to_owned()?;
+    let (send_queue, outgoing, progress) = send_queue::channel_of_lines(stream);
     // One block waits while the next is being read.
     let (blocks, received) = mpsc::channel(1);
     thread::Builder::new().name("input".into()).spawn(move || read(from, &blocks))?;
@@ -109,7 +111,7 @@ fn write(mut to: impl Write, mut outgoing: OutgoingMessages) {
         let mut messages = Vec::new();
         let mut next = Some(first);
         while let Some(message) = next {
-            bytes.extend_from_slice(message.text.as_bytes());
+            bytes.extend_from_slice(message.rest());
             bytes.push(b'\n');
             messages.push(message);
             next = if bytes.len() < BLOCK_BYTES { outgoing.messages.try_recv().ok() } else { None };
@@ -117,6 +119,7 @@ fn write(mut to: impl Write, mut outgoing: OutgoingMessages) {
         if write_all(&mut to, &bytes, &outgoing).is_err() {
             return;
         }
+        outgoing.written(messages.len());
     }
 }
 
@@ -137,6 +140,8 @@ fn write_all(to: &mut impl Write, mut bytes: &[u8], outgoing: &OutgoingMessages)
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, pipe};
+
     use super::*;
 
     async fn lines(blocks: &[&str]) -> Vec<String> {
@@ -151,6 +156,37 @@ mod tests {
             lines.push(String::from_utf8(line).unwrap());
         }
         lines
+    }
+
+    /// Short ones are written by the tasks, long ones by the thread.
+    #[tokio::test]
+    async fn messages_of_many_senders_arrive_whole_and_in_order() {
+        const SENDERS: usize = 4;
+        const EACH: usize = 3000;
+        let (from, to) = pipe().unwrap();
+        let (_, send_queue, _) = open(io::empty(), to).unwrap();
+        for sender in 0..SENDERS {
+            let send_queue = send_queue.clone();
+            thread::spawn(move || {
+                for number in 0..EACH {
+                    let long = if number % 17 == 0 { 9000 } else { number % 300 };
+                    send_queue.answer(format!("{sender} {number} {}", "x".repeat(long)));
+                }
+            });
+        }
+        drop(send_queue);
+        let mut next = [0; SENDERS];
+        for line in BufReader::new(from).lines() {
+            let line = line.unwrap();
+            let fields: Vec<&str> = line.split(' ').collect();
+            let &[sender, number, tail] = &fields[..] else { panic!("cut: {line}") };
+            let (sender, number): (usize, usize) =
+                (sender.parse().unwrap(), number.parse().unwrap());
+            assert_eq!(number, next[sender], "of sender {sender}");
+            assert_eq!(tail.len(), if number % 17 == 0 { 9000 } else { number % 300 });
+            next[sender] += 1;
+        }
+        assert_eq!(next, [EACH; SENDERS]);
     }
 
     #[tokio::test]

@@ -3,11 +3,17 @@
 //! Output waits for space before it is queued, so a client that reads nothing slows only its own
 //! commands and costs a megabyte or two. Answers never wait, so that nothing delays a `terminate`;
 //! instead no further request is read while too many answers are unread.
+//!
+//! A short message to a client on a stream is written by the task that sends it, if none waits before it
+//! and the client can take it: waking the thread that writes takes longer than to write.
 
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::io::{ReadWriteFlags, pwritev2};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
@@ -17,6 +23,8 @@ const OUTPUT_BYTES: usize = 512 << 10;
 const REQUEST_BYTES: usize = 1 << 20;
 /// How long a client may take nothing at all before a closing connection gives up on it.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// The longest message that its sender writes itself: a pipe takes as much whole or not at all.
+const SHORT: usize = 4096;
 
 /// The sending end; cheap to clone.
 #[derive(Debug, Clone)]
@@ -25,12 +33,24 @@ pub(crate) struct SendQueue {
     messages: mpsc::UnboundedSender<QueuedMessage>,
     output_space: Arc<Semaphore>,
     request_bytes: watch::Sender<usize>,
+    shortcut: Option<Arc<Shortcut>>,
+}
+
+/// The way around the queue to a client that gets lines on a stream.
+#[derive(Debug)]
+struct Shortcut {
+    stream: OwnedFd,
+    /// Messages that are not written yet. While there are any, others have to wait behind them.
+    waiting: Mutex<usize>,
+    delivered_bytes: watch::Sender<u64>,
 }
 
 /// A message with the space it takes, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct QueuedMessage {
     pub(crate) text: String,
+    /// How many bytes of it were written already.
+    sent: usize,
     /// One of them, by its kind.
     _space: (Option<OwnedSemaphorePermit>, Option<Share>),
 }
@@ -47,6 +67,7 @@ pub(crate) struct Share {
 pub(crate) struct OutgoingMessages {
     pub(crate) messages: mpsc::UnboundedReceiver<QueuedMessage>,
     delivered_bytes: watch::Sender<u64>,
+    shortcut: Option<Arc<Shortcut>>,
 }
 
 /// What the connection sees of the transport's progress: how many bytes it delivered so far.
@@ -54,14 +75,29 @@ pub(crate) struct OutgoingMessages {
 pub(crate) struct Progress(watch::Receiver<u64>);
 
 pub(crate) fn channel() -> (SendQueue, OutgoingMessages, Progress) {
+    channel_with(None)
+}
+
+/// To a client that gets each message as a line on this stream. The other end may be shared with
+/// programs that expect it to block: nothing here changes that.
+pub(crate) fn channel_of_lines(stream: OwnedFd) -> (SendQueue, OutgoingMessages, Progress) {
+    channel_with(Some(stream))
+}
+
+fn channel_with(stream: Option<OwnedFd>) -> (SendQueue, OutgoingMessages, Progress) {
     let (sender, messages) = mpsc::unbounded_channel();
     let (delivered_bytes, progress) = watch::channel(0);
+    let shortcut = stream.map(|stream| {
+        let delivered_bytes = delivered_bytes.clone();
+        Arc::new(Shortcut { stream, waiting: Mutex::new(0), delivered_bytes })
+    });
     let send_queue = SendQueue {
         messages: sender,
         output_space: Arc::new(Semaphore::new(OUTPUT_BYTES)),
         request_bytes: watch::Sender::new(0),
+        shortcut: shortcut.clone(),
     };
-    (send_queue, OutgoingMessages { messages, delivered_bytes }, Progress(progress))
+    (send_queue, OutgoingMessages { messages, delivered_bytes, shortcut }, Progress(progress))
 }
 
 impl SendQueue {
@@ -73,7 +109,7 @@ impl SendQueue {
     /// An answer to be queued in a moment.
     pub(crate) fn answer_message(&self, text: String) -> QueuedMessage {
         let bytes = self.count_request(text.len());
-        QueuedMessage { text, _space: (None, Some(bytes)) }
+        QueuedMessage { text, sent: 0, _space: (None, Some(bytes)) }
     }
 
     /// Waits until there is space for this output.
@@ -82,12 +118,16 @@ impl SendQueue {
         let bytes = text.len().min(OUTPUT_BYTES) as u32;
         // Nobody closes the semaphore.
         let permit = Arc::clone(&self.output_space).acquire_many_owned(bytes).await.ok();
-        QueuedMessage { text, _space: (permit, None) }
+        QueuedMessage { text, sent: 0, _space: (permit, None) }
     }
 
     pub(crate) fn send(&self, message: QueuedMessage) {
         // A client that is gone gets nothing; its connection is about to notice.
-        _ = self.messages.send(message);
+        let queue = |message| _ = self.messages.send(message);
+        match &self.shortcut {
+            Some(shortcut) => shortcut.send(message, queue),
+            None => queue(message),
+        }
     }
 
     /// Counts the bytes of a request until it is finished.
@@ -103,6 +143,45 @@ impl SendQueue {
     /// Waits until nothing more can be delivered. Cancel-safe.
     pub(crate) async fn closed(&self) {
         self.messages.closed().await;
+    }
+}
+
+impl Shortcut {
+    /// Writes the message, or queues what is left of it.
+    fn send(&self, mut message: QueuedMessage, queue: impl FnOnce(QueuedMessage)) {
+        // Until it is queued: another message must not overtake it.
+        let mut waiting = self.waiting();
+        if *waiting == 0 && message.text.len() < SHORT {
+            message.sent = self.write(&message.text);
+            if message.sent > message.text.len() {
+                return;
+            }
+        }
+        *waiting += 1;
+        queue(message);
+    }
+
+    /// Returns how many bytes of the line were written. An error is left to the thread that writes.
+    fn write(&self, text: &str) -> usize {
+        let line = [IoSlice::new(text.as_bytes()), IoSlice::new(b"\n")];
+        // At the position of the stream.
+        let written = pwritev2(&self.stream, &line, u64::MAX, ReadWriteFlags::NOWAIT).unwrap_or(0);
+        if written > 0 {
+            self.delivered_bytes.send_modify(|sum| *sum += written as u64);
+        }
+        written
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, usize> {
+        // Every update is complete in itself, so a poisoned lock is usable.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueuedMessage {
+    /// What is to be written of it.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.text.as_bytes()[self.sent..]
     }
 }
 
@@ -126,6 +205,11 @@ pub(crate) async fn until_below(most: usize, sum: &watch::Sender<usize>) {
 }
 
 impl OutgoingMessages {
+    /// This many messages are written completely.
+    pub(crate) fn written(&self, count: usize) {
+        self.shortcut.iter().for_each(|shortcut| *shortcut.waiting() -= count);
+    }
+
     /// The client has taken this many bytes more.
     pub(crate) fn delivered(&self, count: usize) {
         self.delivered_bytes.send_modify(|sum| *sum += count as u64);
@@ -155,9 +239,59 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+
     use futures_util::FutureExt;
 
     use super::*;
+
+    fn to_pipe() -> (PipeReader, PipeWriter, SendQueue, OutgoingMessages) {
+        let (from, to) = pipe().unwrap();
+        let (send_queue, outgoing, _) = channel_of_lines(to.try_clone().unwrap().into());
+        (from, to, send_queue, outgoing)
+    }
+
+    fn queued(outgoing: &mut OutgoingMessages) -> Vec<String> {
+        std::iter::from_fn(|| outgoing.messages.try_recv().ok()).map(|next| next.text).collect()
+    }
+
+    #[test]
+    fn a_short_message_is_written_by_its_sender_and_a_long_one_is_not() {
+        let (mut from, _to, send_queue, mut outgoing) = to_pipe();
+        send_queue.answer("short".into());
+        let long = "l".repeat(SHORT);
+        send_queue.answer(long.clone());
+        let mut line = [0; 6];
+        from.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"short\n");
+        assert_eq!(queued(&mut outgoing), [long]);
+        assert_eq!(*outgoing.delivered_bytes.borrow(), 6);
+    }
+
+    #[test]
+    fn nothing_overtakes_a_message_that_waits() {
+        let (mut from, mut to, send_queue, mut outgoing) = to_pipe();
+        // As much as a pipe holds.
+        to.write_all(&vec![0; 64 << 10]).unwrap();
+        send_queue.answer("waits".into());
+        from.read_exact(&mut vec![0; 64 << 10]).unwrap();
+        send_queue.answer("later".into());
+        assert_eq!(queued(&mut outgoing), ["waits", "later"]);
+        outgoing.written(1);
+        send_queue.answer("last".into());
+        assert_eq!(queued(&mut outgoing), ["last"]);
+        outgoing.written(2);
+        send_queue.answer("now".into());
+        assert_eq!(queued(&mut outgoing), [""; 0]);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_is_left_to_the_thread_that_writes() {
+        let (from, _to, send_queue, mut outgoing) = to_pipe();
+        drop(from);
+        send_queue.answer("into the void".into());
+        assert_eq!(queued(&mut outgoing), ["into the void"]);
+    }
 
     #[test]
     fn output_waits_for_space_and_answers_do_not() {
