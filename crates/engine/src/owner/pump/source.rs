@@ -55,7 +55,8 @@ struct Lately {
 /// A pipe that brings this much within [`WINDOW`] is worth a larger buffer. Not one that is found
 /// full again and again: a pump that keeps up with the command never finds it so.
 const HOT: usize = 1 << 20;
-const WINDOW: Duration = Duration::from_millis(20);
+/// Long enough for a flood on a machine on which many programs take turns.
+const WINDOW: Duration = Duration::from_millis(100);
 const USUAL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 1 << 20;
 /// As much as a pty gives at once. The kernel allocates the size of a request before it reads.
