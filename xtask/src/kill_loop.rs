@@ -15,10 +15,10 @@
 )]
 
 mod client;
-mod doors;
+pub(crate) mod doors;
 mod job;
-mod leftovers;
-mod proc;
+pub(crate) mod leftovers;
+pub(crate) mod proc;
 mod reader;
 mod secret;
 mod server;
@@ -39,13 +39,14 @@ use tokio::runtime::Runtime;
 use crate::bench::program;
 use crate::bench::samples::Samples;
 use crate::random::Random;
-use client::{Kept, Native, again};
-use job::{Commands, Job, LABEL};
+use client::Kept;
+pub(crate) use client::{Native, again};
+use job::LABEL;
+pub(crate) use job::{Commands, Job};
 use leftovers::Idle;
 pub(crate) use proc::children_of;
-use server::Server;
-pub(crate) use server::{kill, worker_of};
-use tally::{Counts, Tally};
+pub(crate) use server::{Disk, Server, kill, worker_of};
+pub(crate) use tally::{Counts, Tally};
 
 const USAGE: &str = "usage: cargo xtask kill-loop [--kills N] [--seed S] [--upgrade] [--clients N] \
                      [--every-ms MEAN] [--program PATH]";
@@ -56,15 +57,18 @@ const CRASH_LOOP: u64 = 5;
 const STEADY: Duration = Duration::from_secs(1);
 const MOST_IN_A_ROW: u64 = 3;
 
-struct Options {
-    kills: u64,
-    seed: u64,
+/// What a run does to a server.
+pub(crate) struct Options {
+    pub(crate) kills: u64,
+    /// Stop before all kills are done.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) seed: u64,
     /// Upgrade the server instead of killing it.
-    upgrade: bool,
-    clients: u64,
+    pub(crate) upgrade: bool,
+    pub(crate) clients: u64,
     /// Between two kills, on average.
-    every: Duration,
-    program: Option<PathBuf>,
+    pub(crate) every: Duration,
+    pub(crate) program: Option<PathBuf>,
 }
 
 /// Returns failure if anything is wrong.
@@ -73,27 +77,43 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     lastbyte_sys::own_signals::prepare_for_children();
     let options = Options::parse(arguments)?;
     let program = options.program.clone().map_or_else(program::lastbyte_for_tests, Ok)?;
-    let testchild = program.with_file_name("testchild");
-    let server = Arc::new(Server::start(&program, options.upgrade)?);
+    let server = Arc::new(Server::start(&program, options.upgrade, Disk::Usual)?);
+    let tally = Arc::new(Tally::default());
+    let is_right = run_against(&options, &program, &server, &tally)?;
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs everything against this server, shuts it down and prints the result. Returns whether nothing is
+/// wrong.
+pub(crate) fn run_against(
+    options: &Options,
+    program: &Path,
+    server: &Arc<Server>,
+    tally: &Arc<Tally>,
+) -> Result<bool> {
     if !server.has_keeper() {
         println!("kill-loop: the server has no keeper: a kill loses what runs");
     }
-    let tally = Arc::new(Tally::default());
     let begun = Instant::now();
-    let commands = Commands { testchild, ran: server.state().join("ran") };
-    let times = under_load(&options, (&program, &commands), &server, &tally)?;
-    if let Err(error) = server.shut_down() {
-        tally.wrong_at("the shutdown", &format!("{error:#}"));
-    }
-    leftovers::check_gone(&server, &tally);
+    let commands = Commands::new(program, server);
+    let times = under_load(options, (program, &commands), server, tally)?;
+    shut_down(server, tally);
     tally.check_runs(&std::fs::read_to_string(&commands.ran).unwrap_or_default());
     let log = std::fs::read_to_string(server.log()).unwrap_or_default();
-    report(&options, begun.elapsed(), times, &tally.lock());
+    report(options, begun.elapsed(), times, &tally.lock());
     let is_right = tally.lock().wrong.is_empty();
     if !is_right && !log.is_empty() {
         println!("  the server said\n{}", log.lines().take(40).collect::<Vec<_>>().join("\n"));
     }
-    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(is_right)
+}
+
+/// Ends the server, and checks that nothing of it is left.
+pub(crate) fn shut_down(server: &Server, tally: &Tally) {
+    if let Err(error) = server.shut_down() {
+        tally.wrong_at("the shutdown", &format!("{error:#}"));
+    }
+    leftovers::check_gone(server, tally);
 }
 
 /// Kills the server while clients use it, lets them finish, and checks what is left. Returns how long
@@ -186,8 +206,8 @@ fn kill_at_random(
         thread::sleep(options.every * 10);
     }
     let (mut nth, mut early, mut answered) = (0, 0, Instant::now());
-    while nth < options.kills {
-        thread::sleep(random.exponential(options.every));
+    while nth < options.kills && !options.is_over() {
+        thread::sleep(options.until_over().min(random.exponential(options.every)));
         if early + MOST_IN_A_ROW >= CRASH_LOOP {
             thread::sleep(STEADY.saturating_sub(answered.elapsed()));
         }
@@ -209,6 +229,7 @@ fn kill_at_random(
                 tally.wrong_at(&format!("kill {nth}"), &format!("{error:#}"));
                 return times;
             }
+            tally.lock().kills += 1;
             answered = Instant::now();
             times.push(begun.elapsed());
             if left > 0 {
@@ -239,7 +260,7 @@ async fn check_none_left(client: &Client, tally: &Tally) -> Result<()> {
 }
 
 fn report(options: &Options, took: Duration, times: Vec<Duration>, counts: &Counts) {
-    let Options { kills, seed, .. } = options;
+    let (kills, seed) = (counts.kills, options.seed);
     let what = if options.upgrade { "upgrades" } else { "kills" };
     let processes: u64 = counts.processes.values().sum();
     println!("kill-loop: {kills} {what}, seed {seed}, {:.0} s", took.as_secs_f64());
@@ -272,9 +293,19 @@ fn report(options: &Options, took: Duration, times: Vec<Duration>, counts: &Coun
 }
 
 impl Options {
+    fn until_over(&self) -> Duration {
+        self.deadline
+            .map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    fn is_over(&self) -> bool {
+        self.until_over().is_zero()
+    }
+
     fn parse(arguments: &[String]) -> Result<Self> {
         let mut own = Self {
             kills: 10,
+            deadline: None,
             seed: 1,
             upgrade: false,
             clients: 8,

@@ -1,5 +1,5 @@
 //! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
-//! `bench [NAME…]`, `cost`, `kill-loop`, `power-loss`, `vm-tests`, `dist`.
+//! `bench [NAME…]`, `cost`, `kill-loop`, `soak`, `power-loss`, `vm-tests`, `dist`.
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
@@ -8,6 +8,7 @@ mod documents;
 mod kill_loop;
 mod power_loss;
 mod random;
+mod soak;
 mod tidy;
 mod vm;
 mod vm_tests;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
                      cli-doc | bench [NAME]… | cost [--check | --record] | \
                      kill-loop [--kills N] [--seed S] [--upgrade] | \
-                     power-loss [--kills N] [--seed S] | vm-tests [NAME]… | dist [--out DIR] [--check]";
+                     soak [--minutes N] [--seed S] | power-loss [--kills N] [--seed S] | vm-tests [NAME]… | dist [--out DIR] [--check]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         ("encode-and-write", []) => bench::encode_and_write().map(success),
         ("cost", options) => bench::cost(options),
         ("kill-loop", options) => kill_loop::run(options),
+        ("soak", options) => soak::run(options),
         ("power-loss", options) => power_loss::run(options),
         ("power-loss-guest", []) => power_loss::run_guest().map(success),
         ("vm-tests", names) => vm_tests::run(names),

@@ -26,13 +26,13 @@ const HANGS: Duration = Duration::from_secs(90);
 const KEPT: u64 = 10;
 const MOST_KEPT: u64 = 10;
 
-pub(super) struct Native {
-    pub(super) client: Client,
+pub(crate) struct Native {
+    pub(crate) client: Client,
     tally: Arc<Tally>,
 }
 
 /// A process that is read once more when the loop is over.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     id: String,
     job: Job,
 }
@@ -47,12 +47,12 @@ enum Started {
 }
 
 impl Native {
-    pub(super) fn new(address: Address, tally: Arc<Tally>) -> Self {
+    pub(crate) fn new(address: Address, tally: Arc<Tally>) -> Self {
         Self { client: Client::to(address), tally }
     }
 
     /// Runs a job and counts what is wrong. Some processes are kept.
-    pub(super) async fn run(&self, job: Job, nth: u64, random: &mut Random) -> Option<Kept> {
+    pub(crate) async fn run(&self, job: Job, nth: u64, random: &mut Random) -> Option<Kept> {
         let done = match timeout(HANGS, self.attempt(&job, random)).await {
             Ok(done) => done,
             Err(_) => Err(self.hanging(&job).await),
@@ -302,7 +302,7 @@ impl Native {
 }
 
 /// Repeats a request, which must be safe to repeat, until the server answers.
-pub(super) async fn again<T, F>(mut ask: impl FnMut() -> F) -> Result<T>
+pub(crate) async fn again<T, F>(mut ask: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<T, ClientError>>,
 {

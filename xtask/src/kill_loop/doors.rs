@@ -155,7 +155,7 @@ fn wait_until(limit: Duration, is_so: impl Fn() -> bool) -> Result<()> {
 }
 
 /// The live processes with this mark.
-pub(super) fn marked(mark: &str) -> Vec<proc::Process> {
+pub(crate) fn marked(mark: &str) -> Vec<proc::Process> {
     let entry = format!("{MARK}={mark}");
     let has_mark = |process: &proc::Process| {
         !process.is_zombie() && proc::environment_has(process.pid, |other| other == entry)

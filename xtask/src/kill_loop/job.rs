@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lastbyte_client::wire::{
     Cause, Ending, Sandbox, StartRequest, Status, Stdin, StopPolicy, StopVerb, StreamsAsked,
@@ -11,12 +11,13 @@ use lastbyte_client::wire::{
 use lastbyte_testkit::pattern_bytes;
 
 use super::secret::secret;
+use super::server::Server;
 use crate::random::Random;
 
 /// The label that names a job, to find a process whose start was not answered.
 pub(super) const LABEL: &str = "job";
 
-pub(super) struct Job {
+pub(crate) struct Job {
     /// Of the client and the seed: finds it again.
     pub(super) name: String,
     pub(super) kind: &'static str,
@@ -35,19 +36,30 @@ pub(super) struct Job {
 
 /// What commands are made of.
 #[derive(Clone)]
-pub(super) struct Commands {
-    pub(super) testchild: PathBuf,
+pub(crate) struct Commands {
+    pub(crate) testchild: PathBuf,
     /// A file with a line for each command that ran: the name of its job.
     pub(super) ran: PathBuf,
+}
+
+impl Commands {
+    pub(crate) fn new(program: &Path, server: &Server) -> Self {
+        let testchild = program.with_file_name("testchild");
+        Self { testchild, ran: server.folder().join("ran") }
+    }
 }
 
 /// How the output is read while it comes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reader {
     Follow,
+    /// Pauses after each piece.
+    FollowSlowly,
     Poll,
     Attach,
 }
+
+const READERS: [Reader; 4] = [Reader::Follow, Reader::FollowSlowly, Reader::Poll, Reader::Attach];
 
 /// What the client does beside reading.
 pub(super) enum Act {
@@ -108,7 +120,7 @@ const KINDS: [(&str, Make); 13] = [
 
 impl Job {
     /// The nth job of a client.
-    pub(super) fn new(commands: &Commands, client: u64, nth: u64, random: &mut Random) -> Self {
+    pub(crate) fn new(commands: &Commands, client: u64, nth: u64, random: &mut Random) -> Self {
         let name = format!("{client}.{nth}");
         let kinds = match client % 8 {
             // Nothing but quick ones: at each kill, starts and endings are under way.
@@ -127,7 +139,7 @@ impl Job {
             name,
             kind,
             request,
-            reader: random.one_of(&[Reader::Follow, Reader::Poll, Reader::Attach]),
+            reader: random.one_of(&READERS),
             act: Act::Nothing,
             output: Output { stdout: Vec::new(), stderr: None, may_be_cut: false },
             says_that_it_ran: false,

@@ -18,17 +18,17 @@ const LOGS: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The descriptors of an idle server.
-pub(super) struct Idle {
+pub(crate) struct Idle {
     descriptors: usize,
 }
 
 impl Idle {
-    pub(super) fn measure(server: &Server) -> Self {
+    pub(crate) fn measure(server: &Server) -> Self {
         Self { descriptors: open_files(server).len() }
     }
 
     /// While the server runs and has nothing to do.
-    pub(super) fn check(&self, server: &Server, tally: &Tally) {
+    pub(crate) fn check(&self, server: &Server, tally: &Tally) {
         if !eventually(|| open_files(server).len() <= self.descriptors + TOLERATED) {
             let open = open_files(server);
             let (count, idle) = (open.len(), self.descriptors);
@@ -70,7 +70,7 @@ pub(super) fn check_gone(server: &Server, tally: &Tally) {
 }
 
 /// Of each of the server's processes, those that it has most of.
-fn open_files(server: &Server) -> Vec<PathBuf> {
+pub(crate) fn open_files(server: &Server) -> Vec<PathBuf> {
     let own = marked(&server.mark).into_iter().filter(is_server);
     let open = own.map(|process| {
         let (logs, mut others): (Vec<_>, Vec<_>) =
@@ -100,7 +100,7 @@ fn commands(server: &Server) -> Vec<String> {
 }
 
 /// Keeper, worker and holder have one command line.
-fn is_server(process: &Process) -> bool {
+pub(crate) fn is_server(process: &Process) -> bool {
     process.command().contains("lastbyte serve")
 }
 

@@ -27,7 +27,7 @@ impl Process {
         })
     }
 
-    pub(super) fn is_zombie(&self) -> bool {
+    pub(crate) fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 

@@ -1,8 +1,11 @@
 //! The output of a process as it comes, over however many connections, without a gap or a repeat.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail, ensure};
 use lastbyte_client::wire::{AttachNotice, AttachQuery, FollowQuery, OutputQuery, Stream};
 use lastbyte_client::{Attached, Client, Followed, FromProcess};
+use tokio::time::{Instant, sleep_until};
 
 use super::client::{again, is_away, pause};
 use super::job::{Output, Reader};
@@ -63,13 +66,14 @@ pub(super) fn compare(seen: &[u8], wanted: &[u8], may_be_cut: bool) -> Option<St
 /// Reads until no more can come.
 pub(super) async fn read(client: &Client, id: &str, reader: Reader) -> Result<Seen> {
     match reader {
-        Reader::Follow => follow(client, id).await,
+        Reader::Follow => follow(client, id, Duration::ZERO).await,
+        Reader::FollowSlowly => follow(client, id, Duration::from_millis(20)).await,
         Reader::Poll => poll(client, id).await,
         Reader::Attach => attach(client, id).await,
     }
 }
 
-async fn follow(client: &Client, id: &str) -> Result<Seen> {
+async fn follow(client: &Client, id: &str, pause_after_each: Duration) -> Result<Seen> {
     let query = FollowQuery { late: Some(true), ..FollowQuery::default() };
     let mut following = again(|| client.follow(id, &query)).await?;
     let (mut seen, mut has_ended) = (Seen::default(), false);
@@ -81,6 +85,7 @@ async fn follow(client: &Client, id: &str) -> Result<Seen> {
                 seen.add(&piece.bytes, piece.stream);
                 let at = seen.bytes.len() as u64;
                 ensure!(piece.range.end == at, "{:?} ends at {at}", piece.range);
+                sleep_until(Instant::now() + pause_after_each).await;
             }
             Ok(Some(Followed::Dropped(range))) => bail!("dropped {range:?}"),
             Ok(Some(Followed::Ending(_))) => {

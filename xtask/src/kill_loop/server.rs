@@ -23,18 +23,29 @@ use crate::bench::wire;
 
 /// Set for the server and so for everything that it starts, to find what is left.
 pub(super) const MARK: &str = "LASTBYTE_KILL_LOOP";
+/// The state directory, in the folder of a server.
+const STATE: &str = "state";
 /// How long it may take to answer again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) struct Server {
+pub(crate) struct Server {
     program: PathBuf,
     /// The same with another version, to upgrade to.
     other_version: Option<PathBuf>,
-    state: TempDir,
+    folder: TempDir,
+    disk: Disk,
     tcp: SocketAddr,
-    pub(super) mark: String,
+    pub(crate) mark: String,
     running: Mutex<Running>,
     has_keeper: bool,
+}
+
+/// Where the state directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disk {
+    Usual,
+    /// A file system in memory of this many MiB, which only the server and its commands see.
+    Small(u64),
 }
 
 struct Running {
@@ -46,16 +57,19 @@ struct Running {
 }
 
 impl Server {
-    pub(super) fn start(program: &Path, upgrade: bool) -> Result<Self> {
-        let state =
+    pub(crate) fn start(program: &Path, upgrade: bool, disk: Disk) -> Result<Self> {
+        let folder =
             tempfile::Builder::new().prefix("lastbyte-kill-loop-").tempdir_in("/var/tmp")?;
+        fs::create_dir(folder.path().join(STATE))?;
         let tcp = SocketAddr::from(([127, 0, 0, 1], lastbyte_testkit::free_port()));
         let mark = format!("{}-{}", std::process::id(), tcp.port());
         let other_version =
-            upgrade.then(|| with_other_version(program, state.path())).transpose()?;
-        let running = Mutex::new(launch(program, (state.path(), tcp), &mark)?);
+            upgrade.then(|| with_other_version(program, folder.path())).transpose()?;
+        let running =
+            Mutex::new(launch(command(program, folder.path(), disk), &folder, (tcp, &mark))?);
         let program = program.to_owned();
-        let mut own = Self { program, other_version, state, tcp, mark, running, has_keeper: false };
+        let has_keeper = false;
+        let mut own = Self { program, other_version, folder, disk, tcp, mark, running, has_keeper };
         // A keeper may listen before it has a worker.
         own.until_answered()?;
         own.has_keeper = own.worker().is_some();
@@ -66,7 +80,7 @@ impl Server {
         self.has_keeper
     }
 
-    pub(super) fn unix(&self) -> Address {
+    pub(crate) fn unix(&self) -> Address {
         Address::Unix(self.socket())
     }
 
@@ -74,19 +88,31 @@ impl Server {
         Address::Tcp { addr: self.tcp, token: None }
     }
 
-    pub(super) fn state(&self) -> &Path {
-        self.state.path()
+    /// What it has besides its state.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
-        self.state.path().join("socket")
+    /// The state directory as the server sees it.
+    fn state(&self) -> PathBuf {
+        self.folder.path().join(STATE)
+    }
+
+    /// The state directory as others see it, while the server runs.
+    pub(crate) fn visible_state(&self) -> PathBuf {
+        let root = Path::new("/proc").join(self.pid().to_string()).join("root");
+        root.join(self.state().strip_prefix("/").unwrap_or(&self.state()))
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
     }
 
     pub(super) fn log(&self) -> PathBuf {
-        self.state.path().join("log")
+        self.folder.path().join("log")
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.lock().child.0.id()
     }
 
@@ -123,7 +149,8 @@ impl Server {
         running.child.0.kill()?;
         running.child.0.wait()?;
         let pids = running.pids.clone();
-        let next = launch(&self.program, (self.state.path(), self.tcp), &self.mark)?;
+        let command = command(&self.program, self.folder.path(), self.disk);
+        let next = launch(command, &self.folder, (self.tcp, &self.mark))?;
         *running = Running { pids: [pids, next.pids.clone()].concat(), ..next };
         Ok(())
     }
@@ -143,7 +170,7 @@ impl Server {
 
     fn upgrade_to(&self, binary: &Path) -> Result<()> {
         let mut command = Command::new(&self.program);
-        command.args(["upgrade", "--state"]).arg(self.state.path()).arg("--binary").arg(binary);
+        command.args(["upgrade", "--state"]).arg(self.state()).arg("--binary").arg(binary);
         let done = command.env("LASTBYTE_CONFIG", "").output()?;
         ensure!(done.status.success(), "refused: {}", String::from_utf8_lossy(&done.stderr));
         Ok(())
@@ -210,12 +237,30 @@ pub(crate) fn kill(pid: u32) -> Result<()> {
     Ok(kill_process(pid, Signal::KILL)?)
 }
 
-fn launch(program: &Path, (state, tcp): (&Path, SocketAddr), mark: &str) -> Result<Running> {
-    let log = File::options().append(true).create(true).open(state.join("log"))?;
-    let child = Command::new(program)
+/// The program, with a small disk of its own if that is wanted.
+fn command(program: &Path, folder: &Path, disk: Disk) -> Command {
+    let Disk::Small(mebibytes) = disk else { return Command::new(program) };
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    let script = "mount -t tmpfs -o \"size=$0m,mode=700\" tmpfs \"$1\" && shift && exec \"$@\"";
+    unshare.args(["--mount", "--propagation=private", "sh", "-c", script, &mebibytes.to_string()]);
+    unshare.arg(folder.join(STATE)).arg(program);
+    unshare
+}
+
+fn launch(
+    mut command: Command,
+    folder: &TempDir,
+    (tcp, mark): (SocketAddr, &str),
+) -> Result<Running> {
+    let folder = folder.path();
+    let log = File::options().append(true).create(true).open(folder.join("log"))?;
+    let child = command
         .args(["serve", "--no-auth", "--listen", &tcp.to_string(), "--state"])
-        .arg(state)
-        .args(["--socket".as_ref(), state.join("socket").as_os_str()])
+        .arg(folder.join(STATE))
+        .args(["--socket".as_ref(), folder.join("socket").as_os_str()])
         .env("LASTBYTE_LOG", "warn")
         .env(MARK, mark)
         .stdout(Stdio::piped())
@@ -227,7 +272,7 @@ fn launch(program: &Path, (state, tcp): (&Path, SocketAddr), mark: &str) -> Resu
         match lines.next().transpose()? {
             Some(line) if line.starts_with("listening on ") => {}
             other => {
-                let log = fs::read_to_string(state.join("log")).unwrap_or_default();
+                let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
                 bail!("the server did not start: {other:?} {log}")
             }
         }

@@ -7,14 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::job::Job;
 
 #[derive(Default)]
-pub(super) struct Tally(Mutex<Counts>);
+pub(crate) struct Tally(Mutex<Counts>);
 
 #[derive(Default)]
-pub(super) struct Counts {
-    pub(super) processes: BTreeMap<&'static str, u64>,
+pub(crate) struct Counts {
+    pub(crate) kills: u64,
+    pub(crate) processes: BTreeMap<&'static str, u64>,
     /// Kinds that this machine cannot run.
     pub(super) not_run: BTreeMap<&'static str, u64>,
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// How often each job that records its runs should have run: once, never (`0..=0`), or at most once.
     pub(super) runs: BTreeMap<String, RangeInclusive<usize>>,
     /// Starts with a key that had been carried out before they were cut off and sent again.
@@ -25,11 +26,11 @@ pub(super) struct Counts {
     pub(super) app_servers_killed: u64,
     pub(super) events: u64,
     pub(super) gaps: u64,
-    pub(super) wrong: Vec<String>,
+    pub(crate) wrong: Vec<String>,
 }
 
 impl Tally {
-    pub(super) fn ran(&self, kind: &'static str, bytes: u64) {
+    pub(crate) fn ran(&self, kind: &'static str, bytes: u64) {
         let mut counts = self.lock();
         *counts.processes.entry(kind).or_default() += 1;
         counts.bytes += bytes;
@@ -77,11 +78,11 @@ impl Tally {
         self.wrong_at(&format!("job {} ({}, {key}) {id}", job.name, job.kind), &what);
     }
 
-    pub(super) fn wrong_at(&self, place: &str, what: &str) {
+    pub(crate) fn wrong_at(&self, place: &str, what: &str) {
         self.lock().wrong.push(format!("{}: {what}", place.trim_end()));
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Counts> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
