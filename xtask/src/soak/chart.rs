@@ -38,12 +38,13 @@ impl Chart<'_> {
                 svg,
                 "<path d=\"M{LEFT} {row:.1}H{}\" stroke=\"#ddd\"/>\
                  <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-                 <text x=\"{column:.1}\" y=\"{}\" text-anchor=\"middle\">{minute:.0} min</text>",
+                 <text x=\"{column:.1}\" y=\"{}\" text-anchor=\"middle\">{} min</text>",
                 WIDTH - RIGHT,
                 LEFT - 8.0,
                 row + 4.0,
                 short(value),
                 HEIGHT - BOTTOM + 20.0,
+                short((minute * 10.0).round() / 10.0),
             );
         }
         for ((name, values), (nth, colour)) in self.lines.iter().zip(COLOURS.iter().enumerate()) {

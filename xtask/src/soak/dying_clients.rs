@@ -26,19 +26,17 @@ pub(super) fn run(
     let mut clients: Vec<(Instant, KilledOnDrop)> = Vec::new();
     while Instant::now() < deadline {
         clients.retain(|(until, _)| Instant::now() < *until);
-        if clients.len() < AT_ONCE {
-            // There is nothing to follow now, or the server is away.
-            let Ok(running) = running(server) else { continue };
-            if !running.is_empty() {
-                let id = &running[random.between(0, running.len() as u64) as usize];
-                let until = Instant::now() + Duration::from_millis(random.between(20, 3000));
-                match follow(program, server, id) {
-                    Ok(client) => {
-                        tally.ran("dying client", 0);
-                        clients.push((until, client));
-                    }
-                    Err(error) => tally.wrong_at("a client", &format!("{error:#}")),
+        // There is nothing to follow now, or the server is away.
+        let running = running(server).unwrap_or_default();
+        if clients.len() < AT_ONCE && !running.is_empty() {
+            let id = random.one_of(&running.iter().collect::<Vec<_>>());
+            let until = Instant::now() + Duration::from_millis(random.between(20, 3000));
+            match follow(program, server, id) {
+                Ok(client) => {
+                    tally.ran("dying client", 0);
+                    clients.push((until, client));
                 }
+                Err(error) => tally.wrong_at("a client", &format!("{error:#}")),
             }
         }
         std::thread::sleep(Duration::from_millis(50));

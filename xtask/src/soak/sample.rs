@@ -1,5 +1,6 @@
 //! What a server uses at one instant.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,6 +11,9 @@ use crate::kill_loop::{Server, Tally};
 
 /// More than this at any instant is wrong: several times what a healthy server needs under this load.
 const MOST: Sample = Sample { memory: 250 << 20, descriptors: 600, disk: 1 << 30, processes: 200 };
+
+/// A minute.
+const MOST_LOOKS: u32 = 6;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
@@ -26,12 +30,13 @@ pub(super) struct Sample {
 /// A server, and what was seen of it before.
 pub(super) struct Watched<'a> {
     server: &'a Server,
-    zombies: Vec<u32>,
+    /// Each with how often it was seen.
+    zombies: BTreeMap<u32, u32>,
 }
 
 impl<'a> Watched<'a> {
     pub(super) fn new(server: &'a Server) -> Self {
-        Self { server, zombies: Vec::new() }
+        Self { server, zombies: BTreeMap::new() }
     }
 
     /// Measures it, and counts what is wrong.
@@ -51,15 +56,16 @@ impl<'a> Watched<'a> {
         sample
     }
 
-    /// Nobody reaps a zombie that was there at the last look, too.
+    /// A starved server may take long to reap a child, but not for ever.
     fn check_zombies(&mut self, servers: impl Iterator<Item = u32>, tally: &Tally) {
         let children = servers.flat_map(crate::kill_loop::children_of);
-        let zombies: Vec<u32> =
-            children.filter(|child| child.is_zombie()).map(|child| child.pid).collect();
-        for pid in zombies.iter().filter(|pid| self.zombies.contains(pid)) {
-            tally.wrong_at("the server under load", &format!("{pid} is a zombie for long"));
+        let zombies = children.filter(|child| child.is_zombie()).map(|child| child.pid);
+        let seen = |pid: u32| (pid, self.zombies.get(&pid).map_or(1, |before| before + 1));
+        self.zombies = zombies.map(seen).collect();
+        for (pid, _) in self.zombies.iter().filter(|(_, looks)| **looks == MOST_LOOKS) {
+            let what = format!("{pid} is a zombie at {MOST_LOOKS} looks in a row");
+            tally.wrong_at("the server under load", &what);
         }
-        self.zombies = zombies;
     }
 }
 
