@@ -12,6 +12,8 @@ use crate::log::{Stamp, Stream};
 
 /// An absolute record: 16 bytes.
 const HEADER: usize = 16;
+/// The latest time that an absolute record has room for, beside its stream.
+const LATEST: u64 = u64::MAX / 2;
 /// Two varints of at most ten bytes.
 pub(super) const LONGEST_RECORD: usize = 20;
 
@@ -109,6 +111,10 @@ fn decode_after(last: Stamp, bytes: &[u8]) -> Option<(Stamp, &[u8])> {
     let step = step.checked_sub(1)?;
     // No log is so long that this overflows: the file is damaged, and the rest of the block is ignored.
     let (offset, at_ms) = (last.offset.checked_add(step / 2)?, last.at_ms.checked_add(time)?);
+    // A block could not begin with a later time.
+    if at_ms > LATEST {
+        return None;
+    }
     Some((Stamp { offset, stream: decode_stream(step), at_ms }, rest))
 }
 
@@ -163,5 +169,17 @@ mod tests {
         encode_varint(2 * 5 + 1, &mut block);
         encode_varint(1, &mut block);
         assert_eq!(decode(&block), [first]);
+    }
+    #[test]
+    fn a_time_that_no_block_could_begin_with_ends_the_block() {
+        let first = Stamp { offset: 5, stream: Stream::Out, at_ms: 7 };
+        for (at_ms, is_read) in [(LATEST, true), (LATEST + 1, false)] {
+            let mut block = absolute(first);
+            encode_varint(2 + 1, &mut block);
+            encode_varint(at_ms - first.at_ms, &mut block);
+            let read = decode(&block);
+            assert_eq!((read[0], read.len()), (first, 1 + usize::from(is_read)));
+            read.into_iter().for_each(|stamp| drop(absolute(stamp)));
+        }
     }
 }
