@@ -1,10 +1,11 @@
 //! Tasks of the workspace: `cargo xtask tidy`, `tree-size`, `schema`, `openapi`, `cli-doc`,
-//! `bench [NAME…]`, `cost`, `kill-loop`, `soak`, `power-loss`, `vm-tests`, `dist`.
+//! `bench [NAME…]`, `cost`, `kill-loop`, `soak`, `fuzz`, `power-loss`, `vm-tests`, `dist`.
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
 mod dist;
 mod documents;
+mod fuzz;
 mod kill_loop;
 mod power_loss;
 mod random;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask tidy | tree-size [--of DIR] [--base DIR] | schema | openapi | \
                      cli-doc | bench [NAME]… | cost [--check | --record] | \
                      kill-loop [--kills N] [--seed S] [--upgrade] | \
-                     soak [--minutes N] [--seed S] | power-loss [--kills N] [--seed S] | vm-tests [NAME]… | dist [--out DIR] [--check]";
+                     soak [--minutes N] [--seed S] | fuzz [TARGET]… [--minutes N] [--seed S] | power-loss [--kills N] [--seed S] | vm-tests [NAME]… | dist [--out DIR] [--check]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ("encode-and-write", []) => bench::encode_and_write().map(success),
         ("cost", options) => bench::cost(options),
         ("kill-loop", options) => kill_loop::run(options),
+        ("fuzz", options) => fuzz::run(options),
         ("soak", options) => soak::run(options),
         ("power-loss", options) => power_loss::run(options),
         ("power-loss-guest", []) => power_loss::run_guest().map(success),

@@ -57,6 +57,8 @@ impl MessageBuffer {
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_testkit::{Corpus, fuzz_inputs};
+
     use super::*;
 
     const STREAM: &str = ": hello\n\nid: 7-1\nevent: started\ndata: {\"a\":\ndata: 1}\n\n\
@@ -82,6 +84,29 @@ mod tests {
             }
             assert_eq!(found, want(), "in pieces of {size}");
         }
+    }
+
+    /// A stream means the same in whatever pieces it comes.
+    #[test]
+    fn no_stream_does_harm() {
+        let words = ["\n\n", "\r\n", "data: ", "id: 7-3", "event:", ":", "data", "\u{feff}"];
+        let corpus = Corpus { name: "sse", made: vec![STREAM.as_bytes().to_vec()], words: &words };
+        fuzz_inputs(1_000, corpus, |bytes| {
+            let read = |size: usize| {
+                let (mut messages, mut found) = (MessageBuffer::default(), Vec::new());
+                for piece in bytes.chunks(size) {
+                    messages.push(piece);
+                    found.extend(std::iter::from_fn(|| messages.next()));
+                }
+                found
+            };
+            let found = read(bytes.len().max(1));
+            assert_eq!(found, read(1 + bytes.len() % 7));
+            let is_sound = |one: &Message| !one.event.contains('\n') && !one.data.is_empty();
+            assert!(found.iter().all(is_sound), "{found:?}");
+            let kind = |one: &Message| (one.id.is_some(), one.event.len(), one.data.len());
+            found.iter().map(kind).collect::<Vec<_>>()
+        });
     }
 
     #[test]

@@ -179,6 +179,8 @@ fn to_words(bytes: &[u8]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_testkit::{Corpus, fuzz};
+
     use super::*;
 
     #[test]
@@ -192,6 +194,39 @@ mod tests {
         }
         assert_eq!(Said::decode(b"something else"), None);
         assert_eq!(Done::decode(b""), None);
+    }
+
+    /// What is understood means the same when it is said again.
+    #[test]
+    fn no_message_does_harm() {
+        let corpus = Corpus { name: "keeper", made: said(), ..Corpus::default() };
+        fuzz(corpus, |bytes| {
+            let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
+            let (said, done) = (Said::decode(bytes), Done::decode(bytes));
+            let welcome = Welcome::decode(bytes);
+            assert_eq!(said.as_ref().and_then(|said| Said::decode(&said.encode())), said);
+            assert_eq!(done.and_then(|done| Done::decode(&done.encode())), done);
+            let again = welcome.as_ref().and_then(|welcome| Welcome::decode(&welcome.encode()));
+            assert_eq!(again, welcome);
+            let parts = welcome.map(|welcome| (welcome.kinds.len(), welcome.stand_ins.len()));
+            (said.map(|said| std::mem::discriminant(&said)), parts)
+        });
+    }
+
+    fn said() -> Vec<Vec<u8>> {
+        let status = Status::Signalled { signal: Signal::KILL, core_dumped: true };
+        let welcome = Welcome {
+            generation: 3,
+            keeper: 7,
+            restarts: 2,
+            first: true,
+            since: 1 << 40,
+            last_death: Some(Death { status, hung: true, undone: false, at: 9 }),
+            kinds: vec![0, 1],
+            stand_ins: vec![1],
+        };
+        let upgrade = Said::Upgrade { path: "/opt/last byte".into() };
+        vec![welcome.encode(), upgrade.encode(), Said::Hello { version: 3 }.encode()]
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod anchor;
 mod condition;
+mod fuzz;
 mod namespace;
 mod pattern;
 mod procfs;
@@ -17,6 +18,7 @@ mod requirements;
 
 pub use anchor::{ANCHOR_VARIABLE, Anchor};
 pub use condition::{PATIENCE, eventually};
+pub use fuzz::{Corpus, fuzz, fuzz_inputs};
 pub use namespace::{Reused, has_mount_namespaces, inside};
 pub use pattern::{pattern, pattern_bytes};
 pub use procfs::{SignalSets, children_of, is_alive, is_stopped, open_fds, open_targets};

@@ -24,6 +24,8 @@ mod entry;
 mod file;
 mod fingerprint;
 mod frames;
+#[cfg(test)]
+mod fuzz;
 mod limits;
 mod live;
 mod lock;

@@ -257,7 +257,7 @@ fn short() -> impl Strategy<Value = ShortLog> {
         .prop_map(|(bytes, stamps)| ShortLog { bytes, stamps })
 }
 
-fn record() -> impl Strategy<Value = Record> {
+pub(super) fn record() -> impl Strategy<Value = Record> {
     prop_oneof![
         launched().prop_map(|launched| Record::Launched(Box::new(launched))),
         (id(), any::<i32>()).prop_map(|(id, pid)| Record::Started { id, pid }),

@@ -9,6 +9,8 @@
 //! ```
 
 mod block;
+#[cfg(test)]
+mod fuzz;
 mod lookup;
 
 use std::fs::File;

@@ -3,6 +3,7 @@
 
 mod chopped;
 mod coder;
+mod fuzz;
 mod head_tail;
 mod huge;
 mod lines;

@@ -52,6 +52,8 @@ fn pairs(printed: &[u8]) -> Result<Environment, BadEnvironment> {
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_testkit::{Corpus, fuzz};
+
     use super::*;
 
     fn check(printed: &[u8], want: &[(&str, &str)]) {
@@ -65,6 +67,24 @@ mod tests {
         check(b" {\"A\":\"1\",\"B\":\"two\\nlines=2\",\"E\":\"\"}\n", &want);
         check(b"A=1\0B=two\nlines=2\0E=\0", &want);
         check(b"A=1\0B=two\nlines=2\0E=", &want);
+    }
+
+    /// No name or value that a command cannot have gets through.
+    #[test]
+    fn nothing_that_is_printed_does_harm() {
+        let words = ["=", "\0", "{\"", "\":\"", "\"}", "\\u0000", "A=1\0"];
+        let made = vec![b"A=1\0B=2\0".to_vec(), br#"{"A":"1","B":"2"}"#.to_vec()];
+        fuzz(Corpus { name: "env-hook", made, words: &words }, |printed| {
+            let is_sound = |(name, value): (&std::ffi::OsStr, &std::ffi::OsStr)| {
+                let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
+                let is_name = !name.is_empty() && !name.contains(&b'=') && !name.contains(&0);
+                is_name && !value.contains(&0)
+            };
+            parse(printed)
+                .inspect(|all| assert!(all.iter().all(is_sound), "{all:?}"))
+                .map(|all| all.iter().count())
+                .map_err(|error| std::mem::discriminant(&error))
+        });
     }
 
     #[test]

@@ -41,7 +41,10 @@ pub(super) fn unix_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_testkit::{Corpus, fuzz};
+
     use super::*;
+    use crate::doors::rpc::success;
 
     fn id_of(text: &str) -> Option<String> {
         RpcRequest::parse(text.as_bytes()).map(|request| to_json(&request.id))
@@ -53,6 +56,32 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","extra":[1]}}"#);
             assert_eq!(id_of(&text).as_deref(), Some(id));
         }
+    }
+
+    /// A request is JSON with these members, and its answer is JSON with its id.
+    #[test]
+    fn no_message_does_harm() {
+        let words = [
+            "\"id\":",
+            "\"method\":",
+            "\"params\":",
+            "null",
+            "1e999",
+            "-0",
+            "\\ud800",
+            "[",
+            "{",
+            "}",
+            ",",
+        ];
+        fuzz(Corpus { name: "json-rpc", words: &words, ..Corpus::default() }, |text| {
+            let request = RpcRequest::parse(text)?;
+            let value: Value = serde_json::from_slice(text).unwrap();
+            assert_eq!(value["method"], request.method);
+            let answer: Value = serde_json::from_str(&success(&request.id, &1)).unwrap();
+            assert_eq!(answer["id"], value["id"]);
+            Some((value["id"].is_string(), request.method.len().min(9), request.params.is_some()))
+        });
     }
 
     #[test]

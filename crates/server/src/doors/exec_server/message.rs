@@ -54,9 +54,37 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
+    use lastbyte_testkit::{Corpus, fuzz};
     use serde_json::json;
 
     use super::*;
+
+    /// What is taken is a JSON object; what is refused is refused with a reason.
+    #[test]
+    fn no_message_does_harm() {
+        let words = [
+            "\"id\":",
+            "\"method\":",
+            "\"params\":",
+            "\"result\":",
+            "\"error\":",
+            "null",
+            "1e999",
+            "{",
+            "}",
+            ",",
+        ];
+        fuzz(Corpus { name: "exec-server", words: &words, ..Corpus::default() }, |text| {
+            let message = Message::parse(text);
+            match &message {
+                Ok(_) => assert!(
+                    serde_json::from_slice::<Value>(text).is_ok_and(|value| value.is_object())
+                ),
+                Err(why) => assert!(!why.is_empty()),
+            }
+            message.map(|message| std::mem::discriminant(&message)).map_err(|why| why.len())
+        });
+    }
 
     #[test]
     fn messages_are_told_apart() {

@@ -1,3 +1,4 @@
+use lastbyte_testkit::{Corpus, fuzz};
 use proptest::prelude::*;
 
 use super::*;
@@ -17,6 +18,46 @@ fn check_fault(body: &str, member: &str) {
 
 fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+/// What is taken says the same when it is written again, and JSON that a stricter parser takes is taken.
+#[test]
+fn no_body_does_harm() {
+    let words = [
+        "\"command\":",
+        "\"env\":{",
+        "\"background\":true",
+        "\\ud800",
+        "\\udc00",
+        "\\\"",
+        "null",
+        "[",
+        "{",
+        "}",
+        ",",
+        "1e9",
+        "\"signal\":\"kill\"",
+        "\u{212a}",
+        "\u{17f}",
+    ];
+    fuzz(Corpus { name: "coder", words: &words, ..Corpus::default() }, |bytes| {
+        let (signal, body) = (decode_signal(bytes), StartBody::decode(bytes));
+        if let Ok(body) = &body {
+            let again = serde_json::json!({
+                "command": body.command, "workdir": body.workdir, "env": body.env,
+                "background": body.background, "client_token": body.client_token,
+                "idempotency_key": body.idempotency_key,
+            });
+            assert_eq!(StartBody::decode(again.to_string().as_bytes()).unwrap(), *body);
+        }
+        let strict = serde_json::from_slice::<BTreeMap<String, serde_json::Value>>(bytes);
+        if strict.is_ok_and(|members| members.keys().all(|name| folded(name) != "signal")) {
+            assert_eq!(signal.as_ref().unwrap(), "");
+        }
+        let kind = |body: StartBody| (body.command.len().min(9), body.env.len(), body.background);
+        let error = |error: Error| error.to_string().chars().take(12).collect::<String>();
+        (signal.is_ok(), body.map(kind).map_err(error))
+    });
 }
 
 #[test]
