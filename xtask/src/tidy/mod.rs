@@ -9,6 +9,7 @@ mod crates;
 mod dependencies;
 mod links;
 mod manifests;
+mod promises;
 mod size;
 mod sources;
 mod versions;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 pub(crate) use size::tree_size;
 use workspace::{Violation, Workspace};
 
-const CHECKS: [fn(&Workspace) -> Vec<Violation>; 14] = [
+const CHECKS: [fn(&Workspace) -> Vec<Violation>; 15] = [
     adr::numbered_and_listed,
     dependencies::each_has_a_reason,
     dependencies::each_is_used,
@@ -29,6 +30,7 @@ const CHECKS: [fn(&Workspace) -> Vec<Violation>; 14] = [
     manifests::inherit_lints,
     manifests::inherit_shared_values,
     manifests::lock_few_packages,
+    promises::name_what_exists,
     sources::have_clear_names,
     sources::have_no_markers,
     sources::have_short_contents,
