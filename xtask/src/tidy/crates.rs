@@ -3,7 +3,7 @@
 use super::workspace::{Crate, Dependency, Purpose, Violation, Workspace};
 
 /// Which of our crates each may use. Tests may also use `lastbyte-testkit`.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     (
         "lastbyte-cli",
         &[
@@ -18,6 +18,7 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ),
     ("lastbyte-client", &["lastbyte-wire"]),
     ("lastbyte-server", &["lastbyte-engine", "lastbyte-output", "lastbyte-sys", "lastbyte-wire"]),
+    ("lastbyte-fleet", &[]),
     ("lastbyte-wire", &[]),
     ("lastbyte-engine", &["lastbyte-output", "lastbyte-sys"]),
     ("lastbyte-output", &["lastbyte-sys"]),
@@ -91,8 +92,14 @@ const ONLY_FOR: [(&str, &[&str], &str); 7] = [
 ];
 
 /// The crates that serialise.
-const SERIALISERS: &[&str] =
-    &["lastbyte-cli", "lastbyte-client", "lastbyte-server", "lastbyte-wire", "xtask"];
+const SERIALISERS: &[&str] = &[
+    "lastbyte-cli",
+    "lastbyte-client",
+    "lastbyte-fleet",
+    "lastbyte-server",
+    "lastbyte-wire",
+    "xtask",
+];
 
 /// Some foreign crates are only for some of ours.
 pub(super) fn use_only_permitted(workspace: &Workspace) -> Vec<Violation> {
