@@ -100,3 +100,42 @@ fn shuffle_key(node: &str, random: u64) -> u64 {
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bid() -> impl Strategy<Value = Bid> {
+        (0..9u32, 0..4u32, 0..2_000u32, any::<bool>(), any::<bool>()).prop_map(
+            |(node, free_slots, load, draining, gpu)| Bid {
+                node: node.to_string(),
+                epoch: Epoch(1),
+                labels: BTreeMap::from([("gpu".to_owned(), gpu.to_string())]),
+                free_slots,
+                load,
+                draining,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_ranked_bid_can_be_taken_and_each_node_is_there_once(
+            bids in prop::collection::vec(bid(), 0..20), random: u64,
+        ) {
+            let place = Place::Labels(BTreeMap::from([("gpu".to_owned(), "true".to_owned())]));
+            let ranked = rank(bids.clone(), &place, random);
+            prop_assert!(ranked.iter().all(|bid| can_take(bid, &place)));
+            let nodes = |bids: &[Bid]| {
+                bids.iter().map(|bid| bid.node.clone()).collect::<std::collections::BTreeSet<_>>()
+            };
+            let takers: Vec<Bid> = bids.into_iter().filter(|bid| can_take(bid, &place)).collect();
+            prop_assert_eq!(nodes(&ranked), nodes(&takers));
+            prop_assert_eq!(nodes(&ranked).len(), ranked.len());
+            let order = |bid: &Bid| (bid.load >= 1000, Reverse(bid.free_slots), bid.load);
+            prop_assert!(ranked.is_sorted_by_key(order));
+        }
+    }
+}

@@ -199,3 +199,53 @@ impl Presence {
         self.nodes.retain(|_, node| node.gone_at.is_none_or(|since| now < since + after));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(epoch: Option<u64>) -> Entry {
+        let (node, labels) = ("a".to_owned(), BTreeMap::new());
+        let epoch = epoch.map(Epoch);
+        Entry { node, epoch, labels, free_slots: 1, load: 0, draining: false }
+    }
+
+    fn joined_at(revision: u64, now: Instant) -> Presence {
+        let mut presence = Presence::new(Duration::from_secs(1));
+        presence.listed(now);
+        presence.put(entry(None), Revision(revision), now);
+        presence
+    }
+
+    #[test]
+    fn a_silent_node_may_still_hold_its_lease() {
+        let now = Instant::now();
+        let presence = joined_at(5, now);
+        let since = now + Duration::from_secs(1);
+        assert_eq!(presence.standing("a", now), Standing::Present { epoch: Epoch(5) });
+        assert_eq!(presence.standing("a", since), Standing::Silent { epoch: Epoch(5), since });
+        assert_eq!(presence.lease("a", Epoch(5)), Lease::MayHold);
+    }
+
+    #[test]
+    fn an_epoch_that_is_gone_does_not_come_back() {
+        let now = Instant::now();
+        let mut presence = joined_at(5, now);
+        presence.removed("a", Revision(6), now);
+        presence.put(entry(Some(5)), Revision(7), now);
+        assert_eq!(presence.standing("a", now), Standing::Gone { epoch: Epoch(5), since: now });
+        assert_eq!(presence.lease("a", Epoch(5)), Lease::Over);
+        presence.put(entry(None), Revision(8), now);
+        assert_eq!(presence.standing("a", now), Standing::Present { epoch: Epoch(8) });
+    }
+
+    #[test]
+    fn a_listing_from_before_a_node_joined_says_nothing_about_it() {
+        let now = Instant::now();
+        let mut presence = joined_at(5, now);
+        presence.list_again();
+        presence.listed(now);
+        assert_eq!(presence.standing("a", now), Standing::Present { epoch: Epoch(5) });
+        assert_eq!(presence.lease("b", Epoch(9)), Lease::MayHold);
+    }
+}
