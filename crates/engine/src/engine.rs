@@ -156,6 +156,7 @@ impl Engine {
         let gates = journal.as_ref().and_then(|_| Gates::open(&settings.state).ok());
         let ended = Arc::new(Notify::new());
         let counts = Arc::new(Counts::default());
+        let ids = Ids::after(replayed.pasts.keys().last().copied(), settings.id_tag);
         let mut inner = Inner {
             disk: Arc::new(Disk::new(settings.disk_quota, Arc::clone(&ended))),
             trees: Trees::new(settings.reach, settings.mechanism)?,
@@ -172,7 +173,7 @@ impl Engine {
             feed: Feed::new(Arc::clone(&counts), registry.map(|registry| registry.header())),
             counts,
             readers: Arc::default(),
-            ids: Ids::after(replayed.pasts.keys().last().copied()),
+            ids,
             hash_key: journal.as_ref().map_or_else(HashKey::random, |journal| journal.key()),
             journal,
             gates,

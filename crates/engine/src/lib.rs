@@ -33,7 +33,7 @@ pub use engine::{
     Survivors, journal_file, log_folder, recorded_processes, set_aside_folders, stop_all, survived,
 };
 pub use feed::{Batch, Event, EventKind, Feed, Subject};
-pub use id::Id;
+pub use id::{Id, IdTag};
 pub use launch::environment::{Environment, EnvironmentProvider, ProviderError};
 pub use launch::plan::{LaunchError, Part, SpawnError, Warning};
 pub use launch::{

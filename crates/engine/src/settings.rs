@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lastbyte_sys::spawn::Mechanism;
 
 use crate::engine::{Caps, Retention};
+use crate::id::IdTag;
 use crate::launch::ResourceRules;
 use crate::launch::environment::{Environment, EnvironmentProvider};
 use crate::sandbox::EnforcementChoice;
@@ -48,6 +49,8 @@ pub struct Settings {
     /// What commands may use.
     pub resources: ResourceRules,
     pub caps: Caps,
+    /// What all ids of new processes have in common, if anything.
+    pub id_tag: Option<IdTag>,
     /// The file that lists the folders confined commands could write, which later engines need.
     /// Engines may share it.
     pub sandbox_roots: PathBuf,
@@ -85,6 +88,7 @@ impl Settings {
             enforcement: EnforcementChoice::Best,
             resources: ResourceRules::default(),
             caps: Caps::default(),
+            id_tag: None,
         }
     }
 
