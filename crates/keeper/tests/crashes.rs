@@ -515,8 +515,13 @@ fn leaving() {
 
 fn orphans() {
     let mut kept = Kept::start("orphan");
-    let orphan: u32 = kept.file("orphan").trim().parse().unwrap();
-    eventually("the orphan is reaped", || !Path::new(&format!("/proc/{orphan}")).exists());
+    let mut orphan = None;
+    eventually("the orphan has written its number", || {
+        orphan = kept.file("orphan").trim().parse::<u32>().ok();
+        orphan.is_some()
+    });
+    let status = format!("/proc/{}", orphan.unwrap());
+    eventually("the orphan is reaped", || !Path::new(&status).exists());
     // The other commands leave one as well.
     eventually("only worker and stand-in are left", || children_of(kept.keeper.id()).len() == 2);
     kept.leave(0);
