@@ -31,6 +31,8 @@ EXCLUDED = {
     "createToken": "it gives access to the server",
     "revokeToken": "it takes access to the server away",
     "upgrade": "it runs any program of the server's machine",
+    "listNodes": "only a gateway has nodes: see tests/fleet",
+    "drainNode": "only a gateway has nodes: see tests/fleet",
 }
 
 
@@ -70,7 +72,9 @@ def operations(document: dict) -> list[dict]:
 def narrow_start(start: dict, testchild: str, workdir: str):
     for condition in ("if", "then", "else"):
         del start[condition]
-    del start["properties"]["shell"]
+    # Only a gateway takes the last two.
+    for member in ("shell", "on", "replace"):
+        del start["properties"][member]
     start["required"] = ["command"]
     start["properties"]["command"] = {"enum": calls(testchild)}
     start["properties"]["cwd"] = {"enum": [workdir, None]}

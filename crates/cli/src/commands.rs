@@ -5,12 +5,14 @@ mod attach;
 mod complete;
 pub(crate) mod config;
 mod doctor;
+mod drain;
 mod events;
 mod exec_server;
 mod forget;
 mod generate;
 mod logs;
 mod mcp;
+mod nodes;
 mod open;
 mod ps;
 mod run;
@@ -63,6 +65,8 @@ enum Subcommand {
     Stop(stop::Args),
     Forget(forget::Args),
     Events(events::Args),
+    Nodes(nodes::Args),
+    Drain(drain::Args),
     Upgrade(upgrade::Args),
     Token(token::Args),
     Shutdown(shutdown::Args),
@@ -143,6 +147,8 @@ fn dispatch(command: Subcommand, joined: Option<Joined>) -> anyhow::Result<u8> {
         Subcommand::Stop(args) => asking(stop::run(&args)),
         Subcommand::Forget(args) => asking(forget::run(&args)),
         Subcommand::Events(args) => asking(events::run(&args)),
+        Subcommand::Nodes(args) => asking(nodes::run(&args)),
+        Subcommand::Drain(args) => asking(drain::run(&args)),
         Subcommand::Upgrade(args) => asking(upgrade::run(&args)),
         Subcommand::Token(args) => asking(token::run(&args)),
         Subcommand::Shutdown(args) => asking(shutdown::run(&args)),

@@ -128,7 +128,12 @@ pub(crate) enum Kind {
     Number,
 }
 
-pub(crate) const ALL: [Setting; 23] = [
+#[cfg(not(feature = "fleet"))]
+const COUNT: usize = 23;
+#[cfg(feature = "fleet")]
+const COUNT: usize = 30;
+
+pub(crate) const ALL: [Setting; COUNT] = [
     Setting { name: "state", kind: Kind::Path },
     Setting { name: "socket", kind: Kind::Path },
     Setting { name: "listen", kind: Kind::List },
@@ -152,6 +157,20 @@ pub(crate) const ALL: [Setting; 23] = [
     Setting { name: "log", kind: Kind::Text },
     Setting { name: "server", kind: Kind::Text },
     Setting { name: "token-file", kind: Kind::Path },
+    #[cfg(feature = "fleet")]
+    Setting { name: "fleet", kind: Kind::Text },
+    #[cfg(feature = "fleet")]
+    Setting { name: "nats", kind: Kind::Text },
+    #[cfg(feature = "fleet")]
+    Setting { name: "nats-creds", kind: Kind::Path },
+    #[cfg(feature = "fleet")]
+    Setting { name: "nats-ca", kind: Kind::Path },
+    #[cfg(feature = "fleet")]
+    Setting { name: "node", kind: Kind::Text },
+    #[cfg(feature = "fleet")]
+    Setting { name: "slots", kind: Kind::Number },
+    #[cfg(feature = "fleet")]
+    Setting { name: "gateway", kind: Kind::Switch },
 ];
 
 /// The setting that this variable is for.
@@ -167,6 +186,6 @@ impl Setting {
 
     /// Also applies to the server; the others name one by its URL.
     pub(crate) fn is_for_server(self) -> bool {
-        !matches!(self.name, "server" | "token-file")
+        !matches!(self.name, "server" | "token-file" | "fleet")
     }
 }

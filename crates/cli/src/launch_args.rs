@@ -92,6 +92,11 @@ impl LaunchArgs {
         }
     }
 
+    /// Whether the directory is given.
+    pub(crate) fn names_directory(&self) -> bool {
+        self.cwd.is_some()
+    }
+
     /// An absolute path: the server's own directory is another.
     pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
         if let Some(cwd) = self.cwd.as_ref().filter(|cwd| cwd.is_absolute()) {

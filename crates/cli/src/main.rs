@@ -11,6 +11,8 @@ mod copy_output;
 mod daemon;
 mod env_file;
 mod exit_code;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod foreground;
 mod format;
 mod guarded_server;

@@ -42,6 +42,10 @@ pub(crate) struct ServerArgs {
 
     #[arg(long, help_heading = HEADING, value_name = "PATH", help = config::HELP)]
     pub(crate) config: Option<PathBuf>,
+
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    fleet: crate::fleet::FleetArgs,
 }
 
 /// A port, and where it is if nothing listens there.
@@ -60,6 +64,10 @@ pub(crate) struct ServerPlace {
 
 impl ServerArgs {
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        #[cfg(feature = "fleet")]
+        if let Some(client) = self.fleet.client().await? {
+            return Ok(telling(client));
+        }
         if self.server.is_none() && self.token_file.is_some() {
             return Err(usage::Error::TokenForNobody.into());
         }
@@ -69,9 +77,21 @@ impl ServerArgs {
         }
     }
 
-    /// `None` for a server on a port, which is not ours to start.
+    /// `None` for a server on a port or a fleet, which is not ours to start.
     pub(crate) fn place(&self) -> anyhow::Result<Option<ServerPlace>> {
-        if self.server.is_some() { Ok(None) } else { self.own_place().map(Some) }
+        if self.server.is_some() || self.names_fleet() {
+            Ok(None)
+        } else {
+            self.own_place().map(Some)
+        }
+    }
+
+    /// Whether commands run on whichever machines a fleet has.
+    pub(crate) fn names_fleet(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.fleet.is_given();
+        #[cfg(not(feature = "fleet"))]
+        false
     }
 
     /// Whether an option or setting names the socket.

@@ -64,6 +64,11 @@ pub(crate) enum Error {
     BadSignal { given: String, why: String },
     #[error("invalid directory {given:?}")]
     NoDirectory { given: OsString },
+    #[error("invalid --on: give one node, or labels as NAME=VALUE")]
+    NodeAndLabels,
+    #[cfg(feature = "fleet")]
+    #[error("the name of this machine, {name:?}, cannot be that of a node: choose one with --node")]
+    NodeName { name: String },
     #[error("cannot send {what} {given:?} to the server: not valid UTF-8")]
     NotText { what: &'static str, given: OsString },
     #[error(

@@ -110,6 +110,10 @@ pub(crate) fn token_path(id: &str) -> String {
     format!("/v1/tokens/{}", part(id))
 }
 
+pub(crate) fn node_path(node: &str) -> String {
+    format!("/v1/nodes/{}/drain", part(node))
+}
+
 /// `/v1/processes/{id}`, and something below it.
 pub(crate) fn process_path(id: &str, below: &str) -> String {
     format!("/v1/processes/{}{below}", part(id))

@@ -8,16 +8,16 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::outage::Outage;
-use crate::request::{ApiRequest, Retry, process_path, token_path};
+use crate::request::{ApiRequest, Retry, node_path, process_path, token_path};
 use crate::subscription::Subscription;
 use crate::wire::{
     AttachQuery, CreateLinkAnswer, CreateLinkRequest, CreateTokenAnswer, CreateTokenRequest,
-    EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, ListAnswer, ListQuery,
-    ManyAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest, SearchAnswer, SearchQuery,
-    SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest,
-    StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery, TokenList, UpgradeAnswer,
-    UpgradeRequest, View, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer,
-    WriteQuery,
+    DrainRequest, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, ListAnswer,
+    ListQuery, ManyAnswer, NodesAnswer, Output, OutputQuery, Process, Receipt, ResizeRequest,
+    SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest, StartAnswer,
+    StartRequest, StopManyRequest, StopProof, StopRequest, Survivor, TimesAnswer, TimesQuery,
+    TokenList, UpgradeAnswer, UpgradeRequest, View, Wait, WaitAnswer, WaitManyAnswer,
+    WaitManyRequest, WriteAnswer, WriteQuery,
 };
 use crate::{Attached, Client, ClientError, Events, Following, Problem, RawOutput};
 
@@ -240,6 +240,17 @@ impl Client {
     pub async fn upgrade(&self, request: &UpgradeRequest) -> Result<UpgradeAnswer, ClientError> {
         // Not repeated: it would be a second upgrade.
         self.value(&ApiRequest::post("/v1/upgrade", Retry::Unsafe).json(request)?).await
+    }
+
+    /// The nodes of the fleet, from a gateway.
+    pub async fn nodes(&self) -> Result<NodesAnswer, ClientError> {
+        self.value(&ApiRequest::get("/v1/nodes")).await
+    }
+
+    /// A node of the fleet takes no more commands, or takes them again.
+    pub async fn drain(&self, node: &str, request: &DrainRequest) -> Result<(), ClientError> {
+        let ask = ApiRequest::post(node_path(node), Retry::Safe).json(request)?;
+        self.answer(&ask).await.map(drop)
     }
 
     pub async fn health(&self) -> Result<Health, ClientError> {

@@ -18,6 +18,7 @@ use crate::listen::body::collect;
 use crate::listen::{ClientOf, CreatedTokens, Grant, Pages, Scope, Traffic};
 use crate::verbs::lines::LineIndexes;
 use crate::verbs::read::Checkpoints;
+use crate::verbs::start::Claimed;
 use crate::{Answers, Limits, Sandboxing, to_wire};
 
 const KIB: usize = 1024;
@@ -83,6 +84,8 @@ pub struct App {
     pub(crate) grant: Grant,
     /// The processes that it is connected to.
     pub(crate) client_of: ClientOf,
+    /// What is known elsewhere of the start that it asks for.
+    pub(crate) claimed: Option<Claimed>,
     /// `None` for a server whose tokens cannot be managed.
     pub(crate) tokens: Option<Arc<CreatedTokens>>,
     /// Links, and the pages that have come by them.
@@ -109,6 +112,7 @@ impl App {
             scope: Scope::All,
             grant: Grant::all(),
             client_of: ClientOf::default(),
+            claimed: None,
             tokens: None,
             pages: Arc::new(Pages::in_memory()),
         }
@@ -139,7 +143,8 @@ impl App {
     pub(crate) fn seen_by(&self, extensions: &Extensions) -> Option<Self> {
         let grant = extensions.get::<Grant>()?.clone();
         let client_of = extensions.get::<ClientOf>().cloned().unwrap_or_default();
-        Some(Self { client_of, ..self.within(grant.scope.clone()) }.granted(grant))
+        let claimed = extensions.get::<Claimed>().cloned();
+        Some(Self { client_of, claimed, ..self.within(grant.scope.clone()) }.granted(grant))
     }
 
     fn granted(self, grant: Grant) -> Self {

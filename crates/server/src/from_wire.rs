@@ -30,6 +30,7 @@ pub(crate) fn launch(
     sandboxing: &Sandboxing,
 ) -> Result<Launch, Error> {
     check_names(request)?;
+    check_place(request)?;
     let sandbox = request.sandbox.as_ref().map(sandbox::sandbox).transpose()?;
     Ok(Launch {
         cwd: request.cwd.as_deref().map(directory).transpose()?,
@@ -67,6 +68,15 @@ fn on_disconnect(request: &wire::StartRequest) -> OnDisconnect {
             OnDisconnect::Stop { after: Duration::from_millis(after.unwrap_or(usual)) }
         }
     }
+}
+
+/// Only a gateway chooses among machines, and keeps this from the node that it chooses.
+fn check_place(request: &wire::StartRequest) -> Result<(), Error> {
+    if request.on.is_none() && request.replace.is_none() {
+        return Ok(());
+    }
+    let message = "`on` and `replace` are for a gateway of a fleet, and this server is none";
+    Err(Error::new(ErrorCode::NotAGateway, message).hint("leave them out, or ask a gateway"))
 }
 
 fn check_names(request: &wire::StartRequest) -> Result<(), Error> {

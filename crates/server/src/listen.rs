@@ -43,7 +43,7 @@ pub use client_of::ClientOf;
 pub use confinement::PeerConfinement;
 pub use created_tokens::CreatedTokens;
 pub use host::Hosts;
-pub use listener::{BindError, Listener, bind_tcp};
+pub use listener::{BindError, Carried, Listener, bind_tcp};
 pub use pages::{HandOver, PageTimes, Pages};
 pub use peer::Peer;
 pub use refusal::refusal;

@@ -22,6 +22,7 @@ pub fn process(process: &Process, snapshot: &Snapshot) -> wire::Process {
     let (command, shell) = program(&spec.program);
     wire::Process {
         id: spec.id.to_string(),
+        node: None,
         pid: process.pid(),
         command,
         shell,

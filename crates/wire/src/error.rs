@@ -157,6 +157,21 @@ codes! {
     TooManyAnswers = "too_many_answers": 503, 125;
     /// The server has not enough memory for the body.
     OutOfMemory = "out_of_memory": 503, 125;
+    /// The node does not answer: whether its processes run, and whether it has carried out the request,
+    /// is unknown.
+    NodeSilent = "node_silent": 503, 125;
+    /// The fleet has no such node.
+    NodeNotFound = "node_not_found": 404, 125;
+    /// No node takes the command.
+    NoNode = "no_node": 503, 125;
+    /// The node takes no more commands.
+    NodeDraining = "node_draining": 503, 125;
+    /// The start was meant for another time of this node in the fleet.
+    NodeFenced = "node_fenced": 409, 125;
+    /// The gateway has no connection to the fleet.
+    FleetUnreachable = "fleet_unreachable": 503, 125;
+    /// The server is no gateway of a fleet.
+    NotAGateway = "not_a_gateway": 422, 125;
     /// The server is shutting down.
     ShuttingDown = "shutting_down": 503, 125;
 }

@@ -13,6 +13,7 @@ mod limits;
 mod links;
 mod list;
 pub mod mcp;
+mod nodes;
 mod object;
 mod openapi;
 mod output;
@@ -39,6 +40,7 @@ pub use follow::{Bytes, FollowDropped, FollowOutput, FollowQuery, follow_events}
 pub use limits::{Cpus, LimitEnforcement, LimitKind, Limits, LimitsEnforced};
 pub use links::*;
 pub use list::{ListAnswer, ListQuery};
+pub use nodes::{DrainRequest, Node, NodeReport, NodeState, NodesAnswer};
 pub use openapi::{OPENAPI, openapi};
 pub use output::lines::{LinesAnswer, LinesQuery};
 pub use output::*;
@@ -53,7 +55,7 @@ pub use select::{
     WaitManyAnswer, WaitManyRequest, WaitOutcome,
 };
 pub use start::{
-    OnDisconnect, OnTimeout, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
+    OnDisconnect, OnTimeout, Place, StartAnswer, StartRequest, Stdin, StopPolicy, StreamsAsked, Tty,
 };
 pub use times::{Stamp, TimesAnswer, TimesQuery};
 pub use tokens::{CreateTokenAnswer, CreateTokenRequest, TokenInfo, TokenList, TokenScope};

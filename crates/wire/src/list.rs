@@ -43,4 +43,7 @@ pub struct ListAnswer {
     /// The ids of ended processes on this page of which something still runs, if the query asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survived: Option<Vec<String>>,
+    /// The nodes of a fleet that did not answer: what they have is not listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_nodes: Option<Vec<String>>,
 }

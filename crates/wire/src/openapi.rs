@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 
 use crate::ErrorCode::{
     AmbiguousId, BadCwd, CapReached, Failed, InvalidPattern, KeyConflict, KeyboardTaken,
-    LimitAboveCap, LimitUnavailable, LinkGone, NameTaken, NoTerminal, NotEnded, OutputHeld,
-    ProcessExited, ProcessNotFound, ProgramNotFound, ProgramNotRunnable, RangeNotSatisfiable,
-    SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen, TokenNotFound, TooManyWaits,
-    UpgradeRefused,
+    LimitAboveCap, LimitUnavailable, LinkGone, NameTaken, NoNode, NoTerminal, NodeNotFound,
+    NotAGateway, NotEnded, OutputHeld, ProcessExited, ProcessNotFound, ProgramNotFound,
+    ProgramNotRunnable, RangeNotSatisfiable, SandboxUnavailable, StdinFull, StdinGap, StdinNotOpen,
+    TokenNotFound, TooManyWaits, UpgradeRefused,
 };
 use crate::schema::completed;
 use crate::{
     AttachQuery, CreateLinkAnswer, CreateLinkRequest, CreateTokenAnswer, CreateTokenRequest,
-    ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health, LinesAnswer,
-    LinesQuery, ListAnswer, ListQuery, ManyAnswer, Output, OutputQuery, Process, Receipt,
-    ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer, SignalManyRequest, SignalRequest,
-    StartAnswer, StartRequest, StopManyRequest, StopProof, StopRequest, Survivor, TicketAnswer,
-    TimesAnswer, TimesQuery, TokenList, TradeLinkAnswer, TradeLinkRequest, UpgradeAnswer,
-    UpgradeRequest, Wait, WaitAnswer, WaitManyAnswer, WaitManyRequest, WriteAnswer, WriteQuery,
-    head,
+    DrainRequest, ErrorBody, EventsQuery, FollowQuery, ForgetManyRequest, ForgetQuery, Health,
+    LinesAnswer, LinesQuery, ListAnswer, ListQuery, ManyAnswer, NodesAnswer, Output, OutputQuery,
+    Process, Receipt, ResizeRequest, Root, SearchAnswer, SearchQuery, SignalAnswer,
+    SignalManyRequest, SignalRequest, StartAnswer, StartRequest, StopManyRequest, StopProof,
+    StopRequest, Survivor, TicketAnswer, TimesAnswer, TimesQuery, TokenList, TradeLinkAnswer,
+    TradeLinkRequest, UpgradeAnswer, UpgradeRequest, Wait, WaitAnswer, WaitManyAnswer,
+    WaitManyRequest, WriteAnswer, WriteQuery, head,
 };
 use operation::{Field, Operation};
 
@@ -99,6 +99,14 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
         post("/v1/tickets", "createTicket", "Create a ticket that opens one WebSocket")
             .json::<TicketAnswer>(201)
             .refused(&[Failed]),
+        get("/v1/nodes", "listNodes", "List the nodes of the fleet")
+            .json::<NodesAnswer>(200)
+            .refused(&[NotAGateway]),
+        post("/v1/nodes/{node}/drain", "drainNode", "Start no more commands on a node")
+            .node_name()
+            .body::<DrainRequest>()
+            .empty(204)
+            .refused(&[NotAGateway, NodeNotFound]),
         get("/v1/processes", "listProcesses", "List processes, newest first")
             .query::<ListQuery>()
             .json::<ListAnswer>(200),
@@ -108,7 +116,8 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
             .json::<StartAnswer>(201)
             .refused(&[InvalidPattern, KeyConflict, NameTaken, BadCwd, SandboxUnavailable])
             .refused(&[LimitUnavailable, LimitAboveCap, CapReached])
-            .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits]),
+            .refused(&[ProgramNotFound, ProgramNotRunnable, Failed, TooManyWaits])
+            .refused(&[NotAGateway, NoNode]),
         post("/v1/wait", "waitForProcesses", "Wait for any or all of several processes")
             .body::<WaitManyRequest>()
             .json::<WaitManyAnswer>(200)

@@ -11,6 +11,9 @@ use crate::{Ending, Limits, LimitsEnforced, Range, Sandbox};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     pub id: String,
+    /// The node of the fleet that has it. Only a gateway tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// The process id of the leader.
     pub pid: i32,
     /// The program and its arguments, if it was started with `command`.

@@ -75,6 +75,9 @@ pub struct ForgetManyRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ManyAnswer {
     pub processes: Vec<Outcome>,
+    /// The nodes of a fleet that did not answer: what came of it there is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_nodes: Option<Vec<String>>,
 }
 
 /// What came of it for one process. If it could not be done, `error` says why.

@@ -79,6 +79,12 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = Self::LONGEST_NAME))]
     pub key: Option<String>,
+    /// Where a gateway starts it. The default is the node with the most room.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
+    pub on: Option<Place>,
+    /// For a gateway: if the node that has the key is gone, start it on another one. It may then run twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<bool>,
     /// A name for it, which every request takes instead of its id. No other running process has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = Self::NAME_PATTERN), extend("not" = { "const": Self::NO_NAME }))]
@@ -96,6 +102,16 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_bytes: Option<u64>,
+}
+
+/// A node of a fleet: the one with this name, or one that has all of these labels.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Place {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Requires a field.

@@ -23,6 +23,9 @@ NOT_MODELLED = {
     "links are opened by the command line, and used by the page": {
         "CreateLinkAnswer", "CreateLinkRequest", "TicketAnswer", "TradeLinkAnswer", "TradeLinkRequest",
     },
+    "nodes of a fleet are managed by the command line, which also places commands": {
+        "DrainRequest", "Node", "NodeReport", "NodesAnswer", "NodeState", "Place",
+    },
     "times of output come with follow(times=True)": {"Stamp", "TimesAnswer"},
     "where lines begin is for viewers of logs": {"LinesAnswer"},
     "requests that methods build from their arguments": {
@@ -41,15 +44,18 @@ NOT_OFFERED = {
     ("post", "/v1/forget"), ("post", "/v1/shutdown"), ("post", "/v1/signal"), ("post", "/v1/stop"),
     ("get", "/v1/tokens"), ("post", "/v1/tokens"),
     ("delete", "/v1/tokens/{token}"), ("post", "/v1/links"), ("post", "/v1/links/trade"), ("post", "/v1/tickets"),
-    ("post", "/v1/upgrade"), ("post", "/v1/processes/{id}/resize"),
+    ("post", "/v1/upgrade"), ("post", "/v1/processes/{id}/resize"), ("get", "/v1/nodes"),
+    ("post", "/v1/nodes/{node}/drain"),
 }  # fmt: skip
 OFFERED_WITHOUT_PARAMETERS = {
     ("get", "/healthz"), ("post", "/v1/processes"), ("get", "/v1/processes/{id}"), ("post", "/v1/wait"),
     ("post", "/v1/processes/{id}/wait"), ("post", "/v1/processes/{id}/signal"), ("post", "/v1/processes/{id}/stop"),
     ("get", "/v1/processes/{id}/receipt"), ("get", "/v1/processes/{id}/survivors"),
 }  # fmt: skip
+# In a fleet; here the gateway chooses the node.
+PLACES = {"on", "replace"}
 # Part of a path, or of HTTP itself.
-IGNORED_PARAMETERS = {"id", "token", "range", "if-range", "if-none-match"}
+IGNORED_PARAMETERS = {"id", "node", "token", "range", "if-range", "if-none-match"}
 
 DOCUMENT: Any = openapi()
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
@@ -111,7 +117,7 @@ class Document(unittest.TestCase):
         self.assertEqual(known, fields_of(FEED["FollowOutput"]))
 
     def test_every_member_of_a_request_is_known(self) -> None:
-        self.assertEqual(set(launch.START_FIELDS), fields_of(SCHEMAS["StartRequest"]))
+        self.assertEqual(set(launch.START_FIELDS) | PLACES, fields_of(SCHEMAS["StartRequest"]))
         self.assertEqual(set(calls.WAIT_FIELDS), fields_of(SCHEMAS["Wait"]))
         self.assertEqual({"signal", "grace_ms"}, fields_of(SCHEMAS["StopPolicy"]))
 

@@ -107,6 +107,49 @@ export type Delivered =
       to: "nobody";
     };
 
+/** `POST /v1/nodes/{node}/drain`. */
+export interface DrainRequest {
+  /** `false` ends it. The default is `true`. */
+  drain?: boolean;
+}
+
+/** A node as a gateway knows it. */
+export interface Node {
+  /** What it has said last; absent if this gateway has never heard it. */
+  last?: NodeReport;
+  name: string;
+  state: NodeState;
+}
+
+/** What a node says of itself. */
+export interface NodeReport {
+  /** Grows each time that it joins. */
+  epoch: number;
+  /** How many more commands it takes. */
+  free_slots: number;
+  labels: Record<string, string>;
+  /** Runnable threads for each thousand processors. */
+  load: number;
+}
+
+/**
+ * Whether a node is there. `present`: Present. `draining`: Present, and it takes no more commands. `silent`:
+ * It was not heard for a while: what it has is unknown. `gone`: It was not heard for so long that it starts
+ * nothing for the fleet until it has joined again.
+ */
+export type NodeState = "present" | "draining" | "silent" | "gone";
+
+/** The nodes of a fleet, by name. */
+export interface NodesAnswer {
+  nodes: Node[];
+}
+
+/** A node of a fleet: the one with this name, or one that has all of these labels. */
+export interface Place {
+  labels?: Record<string, string>;
+  node?: string;
+}
+
 /** How a process ended. If nobody saw the end (status `lost`), what only a witness could tell is absent. */
 export interface Ending {
   cause?: Cause;
@@ -191,8 +234,12 @@ export interface ErrorBody {
  * connection limit is reached, or the server has no file descriptor to check the client.
  * `too_many_waits`: The limit of waiting requests is reached. `too_many_bodies`: The memory limit for
  * request bodies is reached. `too_many_answers`: The memory limit for answers that clients have not read
- * is reached. `out_of_memory`: The server has not enough memory for the body. `shutting_down`: The server
- * is shutting down.
+ * is reached. `out_of_memory`: The server has not enough memory for the body. `node_silent`: The node
+ * does not answer: whether its processes run, and whether it has carried out the request, is unknown.
+ * `node_not_found`: The fleet has no such node. `no_node`: No node takes the command. `node_draining`: The
+ * node takes no more commands. `node_fenced`: The start was meant for another time of this node in the
+ * fleet. `fleet_unreachable`: The gateway has no connection to the fleet. `not_a_gateway`: The server is no
+ * gateway of a fleet. `shutting_down`: The server is shutting down.
  */
 export type ErrorCode =
   | "invalid_request"
@@ -241,6 +288,13 @@ export type ErrorCode =
   | "too_many_bodies"
   | "too_many_answers"
   | "out_of_memory"
+  | "node_silent"
+  | "node_not_found"
+  | "no_node"
+  | "node_draining"
+  | "node_fenced"
+  | "fleet_unreachable"
+  | "not_a_gateway"
   | "shutting_down";
 
 /** Something that happened to a process. The id of the event resumes the feed. */
@@ -516,6 +570,8 @@ export interface ListAnswer {
   /** `before` of the next page; absent on the last page. */
   next?: string;
   processes: Process[];
+  /** The nodes of a fleet that did not answer: what they have is not listed. */
+  silent_nodes?: string[];
   /** The ids of ended processes on this page of which something still runs, if the query asks for it. */
   survived?: string[];
 }
@@ -546,6 +602,8 @@ export interface ListQuery {
  */
 export interface ManyAnswer {
   processes: Outcome[];
+  /** The nodes of a fleet that did not answer: what came of it there is unknown. */
+  silent_nodes?: string[];
 }
 
 /** Where a process reads its input from. */
@@ -782,6 +840,8 @@ export interface Process {
   /** Whether more output can come; after the ending, late output. */
   log_open: boolean;
   name?: string;
+  /** The node of the fleet that has it. Only a gateway tells it. */
+  node?: string;
   phase: Phase;
   /** The process id of the leader. */
   pid: number;
@@ -1113,6 +1173,8 @@ export interface StartRequest {
   max_bytes?: number;
   /** A name for it, which every request takes instead of its id. No other running process has it. */
   name?: string;
+  /** Where a gateway starts it. The default is the node with the most room. */
+  on?: Place;
   /**
    * What to do when no client is connected to it any more. The default is `keep`. A client is connected
    * while a connection is open over which it started the process or asked about it.
@@ -1122,6 +1184,8 @@ export interface StartRequest {
   on_timeout?: OnTimeout;
   /** How many bytes of its output to keep. */
   quota_bytes?: number;
+  /** For a gateway: if the node that has the key is gone, start it on another one. It may then run twice. */
+  replace?: boolean;
   /** What it may do. The default is the server's `--default-sandbox`. */
   sandbox?: Sandbox;
   /**

@@ -1,7 +1,15 @@
 /** What to run, as callers say it and as the API takes it. */
 
 import { randomUUID } from "node:crypto";
-import type { Limits, OnDisconnect, OnTimeout, Sandbox, StartRequest, StreamsAsked } from "./api.js";
+import type {
+  Limits,
+  Place as NodePlace,
+  OnDisconnect,
+  OnTimeout,
+  Sandbox,
+  StartRequest,
+  StreamsAsked,
+} from "./api.js";
 import type { Place } from "./place.js";
 
 /** A program and its arguments, or a command for `sh -c`. */
@@ -51,6 +59,10 @@ export interface StartOptions {
   /** Makes a repeated start return the same process. The default is a random key for each call. */
   key?: string;
   labels?: Readonly<Record<string, string>>;
+  /** In a fleet: which node it runs on, by name or by labels. */
+  on?: NodePlace;
+  /** In a fleet: start it on another node if the one that has the key is gone; it may then run twice. */
+  replace?: boolean;
   /** Stops the process with its tree when aborted. */
   signal?: AbortSignal;
 }
@@ -84,6 +96,8 @@ export function startRequest(command: Command, options: StartOptions, place: Pla
     name: options.name,
     key: options.key ?? randomUUID(),
     labels: options.labels,
+    on: options.on,
+    replace: options.replace,
     wait: undefined,
     view: undefined,
     max_bytes: undefined,

@@ -20,6 +20,8 @@ const OPERATIONS: Record<string, string | undefined> = {
   "POST /v1/forget": undefined,
   "POST /v1/links": undefined,
   "POST /v1/links/trade": undefined,
+  "GET /v1/nodes": undefined,
+  "POST /v1/nodes/{node}/drain": undefined,
   "GET /v1/processes": "ListQuery",
   "POST /v1/processes": undefined,
   "DELETE /v1/processes/{id}": "ForgetQuery",

@@ -25,7 +25,7 @@ use crate::{autostart, format, print, stdio, units};
 /// still run). An ending with `survivors` is that of a process that left others running: `show` lists
 /// them, and `stop` stops them.
 ///
-/// The columns NAME, SANDBOX, SESSION and LABELS are shown only if a process has one. In a narrow window,
+/// The columns NODE, NAME, SANDBOX, SESSION and LABELS are shown only if a process has one. In a narrow window,
 /// SANDBOX, SESSION and LABELS are left out, one after the other as far as needed, to make room for COMMAND.
 ///
 /// If no server is running, `ps`, `show`, `logs`, `search`, `wait` and `forget` start one, as `start` does,
@@ -80,6 +80,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     } else {
         print::result(listing(&page))?;
     }
+    say_who_is_silent(page.silent_nodes.as_deref());
     let options = args.conditions();
     if page.processes.is_empty() && !options.is_empty() {
         select_args::say_no_match(&options);
@@ -93,6 +94,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
         print::message(format_args!("only the {newest} shown; {more}"));
     }
     Ok(0)
+}
+
+/// What the list lacks.
+fn say_who_is_silent(nodes: Option<&[String]>) {
+    let Some(nodes) = nodes else { return };
+    let nodes = nodes.join(", ");
+    print::message(format_args!("not listed, because these nodes do not answer: {nodes}"));
 }
 
 impl Args {
@@ -152,9 +160,11 @@ fn fit(columns: &[usize], width_of: impl Fn(usize) -> usize, window: usize) -> V
 }
 
 const LEAST_OF_COMMAND: usize = 30;
-const HEADING: [&str; 10] =
-    ["ID", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "SESSION", "LABELS", "COMMAND"];
-const OPTIONAL: [&str; 4] = ["NAME", "SANDBOX", "SESSION", "LABELS"];
+const HEADING: [&str; 11] = [
+    "ID", "NODE", "NAME", "AGE", "PHASE", "ENDING", "SIZE", "SANDBOX", "SESSION", "LABELS",
+    "COMMAND",
+];
+const OPTIONAL: [&str; 5] = ["NODE", "NAME", "SANDBOX", "SESSION", "LABELS"];
 
 fn row(process: &Process, has_survivors: bool) -> [Cell; HEADING.len()] {
     let ending = process.ending.as_ref().map(format::ending_in_table).unwrap_or_default();
@@ -171,6 +181,7 @@ fn row(process: &Process, has_survivors: bool) -> [Cell; HEADING.len()] {
     let labels = process.labels.iter().map(|(name, value)| format!("{name}={value}"));
     [
         short_id(&process.id).to_owned().into(),
+        process.node.clone().unwrap_or_default().into(),
         process.name.clone().unwrap_or_default().into(),
         Cell::toned(format::age(process), Tone::Dim),
         Cell::toned(process.phase.as_str(), Tone::of_phase(process.phase)),
@@ -190,10 +201,10 @@ mod tests {
     #[test]
     fn a_narrow_window_shows_the_command_instead_of_sandbox_session_and_labels() {
         let all: Vec<usize> = (0..HEADING.len()).collect();
-        let widths = [8, 10, 3, 7, 18, 6, 15, 8, 16, 50];
+        let widths = [8, 0, 8, 3, 7, 18, 6, 15, 8, 16, 50];
         let names = |window| {
             let columns = fit(&all, |column| widths[column], window);
-            columns.into_iter().skip(6).map(|column| HEADING[column]).collect::<Vec<_>>()
+            columns.into_iter().skip(7).map(|column| HEADING[column]).collect::<Vec<_>>()
         };
         assert_eq!(names(139), ["SANDBOX", "SESSION", "LABELS", "COMMAND"]);
         assert_eq!(names(138), ["SESSION", "LABELS", "COMMAND"]);

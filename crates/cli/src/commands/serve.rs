@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lastbyte_engine::{
-    Engine, EnvironmentProvider, FromKeeper, History, OrphanReaper, Restored, Settings, Signal,
+    Engine, EnvironmentProvider, FromKeeper, History, IdTag, OrphanReaper, Restored, Settings,
+    Signal,
 };
 use lastbyte_keeper::Joined;
 use lastbyte_server::doors::codex;
@@ -114,6 +115,10 @@ pub(crate) struct Args {
 
     #[arg(long, value_name = "PATH", help = config::HELP)]
     config: Option<PathBuf>,
+
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    join: crate::fleet::JoinArgs,
 }
 
 /// How long requests have once all processes have ended.
@@ -286,20 +291,23 @@ impl Args {
         let codex = self.codex_door(state, &engine, sandboxing);
         let lines: String =
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
+        let router = lastbyte_server::router(app.clone()).merge(codex::route(codex.clone()));
+        #[cfg(feature = "fleet")]
+        let (mut joined_fleet, mut listeners) = (self.join.join(&engine).await?, listeners);
+        #[cfg(feature = "fleet")]
+        let (router, carried) = joined_fleet.route(router);
+        #[cfg(feature = "fleet")]
+        listeners.extend(carried);
         let server = Server::new(listeners, Hosts::new(self.host.clone()), limits)
             .counted_in(Arc::clone(&app.traffic))
             .with_pages(pages);
         let (shutdown, shut_down) = oneshot::channel();
         let (closed, is_closed) = oneshot::channel::<()>();
         // What is dropped unsent has happened as well.
-        let serving = tokio::spawn(server.run(
-            lastbyte_server::router(app.clone()).merge(codex::route(codex.clone())),
-            async { _ = shut_down.await },
-            async {
-                _ = is_closed.await;
-                sleep_until(Instant::now() + GRACE).await;
-            },
-        ));
+        let serving = tokio::spawn(server.run(router, async { _ = shut_down.await }, async {
+            _ = is_closed.await;
+            sleep_until(Instant::now() + GRACE).await;
+        }));
         // Clients that know the addresses do not need these lines.
         let is_first = joined.is_none_or(|joined| joined.first);
         if is_first && let Err(error) = print::result(&lines) {
@@ -396,8 +404,20 @@ impl Args {
             hidden: paths::hidden(),
             protected: paths::protected(self.config.as_deref()),
             environment: supervisor::environment_of_commands(),
+            id_tag: self.id_tag()?,
             ..Settings::new(state)
         })))
+    }
+
+    #[cfg_attr(
+        not(feature = "fleet"),
+        expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "there is no fleet")
+    )]
+    fn id_tag(&self) -> anyhow::Result<Option<IdTag>> {
+        #[cfg(feature = "fleet")]
+        return self.join.id_tag();
+        #[cfg(not(feature = "fleet"))]
+        Ok(None)
     }
 
     /// Its clients' commands run where the server was started unless they are told where.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use lastbyte_client::ClientError;
 use lastbyte_client::wire::{
-    self, OnDisconnect, OnTimeout, Secrets, StartAnswer, StartRequest, Stdin, StopPolicy,
+    self, OnDisconnect, OnTimeout, Place, Secrets, StartAnswer, StartRequest, Stdin, StopPolicy,
     StreamsAsked, Tty,
 };
 use lastbyte_engine::{EnvEdit, Program, Sandbox, Workspace};
@@ -87,6 +87,14 @@ pub(crate) struct Args {
     /// Label the process; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
     label: Vec<(String, String)>,
+
+    /// In a fleet: start it on this node, or on one with this label; repeatable for labels
+    #[arg(long, value_name = "NODE|NAME=VALUE")]
+    on: Vec<String>,
+
+    /// In a fleet: if the node that has the key is gone, start it on another one; it may then run twice
+    #[arg(long, requires = "key")]
+    replace: bool,
 
     /// Print the server's answer as JSON
     #[arg(long)]
@@ -174,7 +182,7 @@ impl Args {
         Ok(StartRequest {
             command,
             shell,
-            cwd: Some(text("directory", self.launch.directory()?.into_os_string())?),
+            cwd: self.directory()?,
             env: self.env(&secrets)?,
             secrets,
             stdin: self.terminal.stdin(),
@@ -196,8 +204,33 @@ impl Args {
             key: self.key.clone(),
             name: self.name.clone(),
             labels: self.label.iter().cloned().collect(),
+            on: self.place()?,
+            replace: self.replace.then_some(true),
             ..StartRequest::default()
         })
+    }
+
+    /// On other machines, the one of the node unless it is given.
+    fn directory(&self) -> anyhow::Result<Option<String>> {
+        if self.server.names_fleet() && !self.launch.names_directory() {
+            return Ok(None);
+        }
+        Ok(Some(text("directory", self.launch.directory()?.into_os_string())?))
+    }
+
+    fn place(&self) -> Result<Option<Place>, usage::Error> {
+        match &self.on[..] {
+            [] => Ok(None),
+            [node] if !node.contains('=') => {
+                Ok(Some(Place { node: Some(node.clone()), ..Place::default() }))
+            }
+            labels => {
+                let labels = labels.iter().map(|label| parse_label(label));
+                let labels = labels.collect::<Result<_, _>>();
+                let labels = labels.map_err(|_| usage::Error::NodeAndLabels)?;
+                Ok(Some(Place { labels, ..Place::default() }))
+            }
+        }
     }
 
     /// The server's default unless it is given.
@@ -223,10 +256,12 @@ impl Args {
         secrets.map(secret).collect::<Result<_, _>>().map(Secrets)
     }
 
-    /// The caller's variables but the secrets, and the edits over them.
+    /// The caller's variables but the secrets, and the edits over them. On other machines, the edits
+    /// alone.
     fn env(&self, secrets: &Secrets) -> anyhow::Result<BTreeMap<String, Option<String>>> {
         let mut env = BTreeMap::new();
-        for (name, value) in std::env::vars_os() {
+        let own = (!self.server.names_fleet()).then(std::env::vars_os);
+        for (name, value) in own.into_iter().flatten() {
             if name.to_str().is_some_and(|name| secrets.0.contains_key(name)) {
                 continue;
             }

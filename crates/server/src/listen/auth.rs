@@ -13,7 +13,7 @@ use super::failed_tokens::{FailedTokens, WINDOW};
 use super::gate::Admitted;
 use super::pages::Pages;
 use super::peer::Peer;
-use super::scope::Grant;
+use super::scope::{Grant, Scope};
 use super::token::Token;
 use crate::doors::page;
 
@@ -24,6 +24,8 @@ pub enum Access {
     Token(Arc<AcceptedTokens>),
     /// Nothing: every client that can connect is let in.
     Open,
+    /// Nothing more: whoever carries the connection has checked the client, which has this scope.
+    Granted(Scope),
 }
 
 /// The tokens that a listener accepts.
@@ -60,7 +62,7 @@ impl AcceptedTokens {
     fn wrong(&self, peer: &Peer) -> Error {
         let too_many = match peer {
             Peer::Tcp(address) => self.failed.count(address.ip(), Instant::now()),
-            Peer::Unix { .. } => false,
+            Peer::Unix { .. } | Peer::Carried => false,
         };
         if !too_many {
             return unauthorized("wrong token");
@@ -81,7 +83,9 @@ pub(super) fn check_peer(peer: &Peer) -> Result<(), Error> {
 /// A sandboxed command must not use the server to get around its policy.
 fn check_confinement(peer: &Peer) -> Result<(), Error> {
     match peer {
-        Peer::Unix { confinement: PeerConfinement::None, .. } | Peer::Tcp(_) => Ok(()),
+        Peer::Unix { confinement: PeerConfinement::None, .. } | Peer::Tcp(_) | Peer::Carried => {
+            Ok(())
+        }
         Peer::Unix { confinement: PeerConfinement::Sandboxed, .. } => Err(Error::new(
             ErrorCode::SandboxedPeer,
             format!("the client ({peer}) is in a sandbox that this server is not in"),
@@ -103,7 +107,7 @@ fn check_confinement(peer: &Peer) -> Result<(), Error> {
 pub(super) fn unchecked(peer: &Peer) -> Option<Error> {
     match peer {
         Peer::Unix { confinement: PeerConfinement::Unchecked(_), .. } => check_peer(peer).err(),
-        Peer::Unix { .. } | Peer::Tcp(_) => None,
+        Peer::Unix { .. } | Peer::Tcp(_) | Peer::Carried => None,
     }
 }
 
@@ -114,7 +118,7 @@ fn check_uid(peer: &Peer, own: u32) -> Result<(), Error> {
                 format!("this socket is for uid {own} only, and the client has uid {uid}");
             Err(Error::new(ErrorCode::ForbiddenPeer, message))
         }
-        Peer::Unix { .. } | Peer::Tcp(_) => Ok(()),
+        Peer::Unix { .. } | Peer::Tcp(_) | Peer::Carried => Ok(()),
     }
 }
 
@@ -130,6 +134,7 @@ pub(super) fn check_token(
     }
     let tokens = match access {
         Access::Open => return Ok(Admitted::Proved(Grant::all())),
+        Access::Granted(scope) => return Ok(Admitted::Proved(Grant::within(scope.clone()))),
         Access::Token(tokens) => tokens,
     };
     let given = bearer(&head.headers);
@@ -147,9 +152,9 @@ pub(super) fn unauthorized(message: &str) -> Error {
 }
 
 /// The grant of a page, by its token or by a ticket for a WebSocket. One that is no longer valid is not
-/// replaced by what a port without tokens allows. On a unix socket there are no pages.
+/// replaced by what a port without tokens allows. Only ports have pages.
 fn page_grant(head: &request::Parts, peer: &Peer, pages: &Pages) -> Result<Option<Grant>, Error> {
-    if matches!(peer, Peer::Unix { .. }) {
+    if matches!(peer, Peer::Unix { .. } | Peer::Carried) {
         return Ok(None);
     }
     if let Some(given) = bearer(&head.headers).filter(|given| Pages::is_token(given)) {

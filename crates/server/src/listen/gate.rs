@@ -33,6 +33,8 @@ pub(super) fn check(
         // A program may send any name: `unix`, `docker`, the path of the socket. A page can get here
         // through a forwarded port.
         Peer::Unix { .. } if !origin::is_from_page(&head.headers) => None,
+        // Its host and origin were checked where it connected.
+        Peer::Carried => None,
         Peer::Unix { .. } | Peer::Tcp(_) => host::check(head, hosts)?,
     };
     origin::check(&head.headers, asked_for.as_ref())?;

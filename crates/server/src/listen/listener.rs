@@ -11,12 +11,14 @@ use std::time::Duration;
 use lastbyte_sys::socket;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixStream};
+use tokio::sync::mpsc;
 
 use super::auth::Access;
 use super::confinement::OwnConfinement;
 use super::created_tokens::CreatedTokens;
 use super::peer::Peer;
+use super::scope::Scope;
 use super::socket::Stream;
 use super::unix::{OwnSocket, UnixError};
 
@@ -31,6 +33,14 @@ pub struct Listener {
 enum Bound {
     Unix(OwnSocket, OwnConfinement),
     Tcp(TcpListener, SocketAddr),
+    Carried(mpsc::Receiver<Carried>),
+}
+
+/// A connection that our own process carries to us, and what its client may do.
+#[derive(Debug)]
+pub struct Carried {
+    pub stream: UnixStream,
+    pub scope: Scope,
 }
 
 /// Why a listener cannot be created.
@@ -54,7 +64,7 @@ impl Listener {
     pub fn created_tokens(&self) -> Option<&Arc<CreatedTokens>> {
         match &self.access {
             Access::Token(tokens) => tokens.created(),
-            Access::Open => None,
+            Access::Open | Access::Granted(_) => None,
         }
     }
 
@@ -95,10 +105,15 @@ impl Listener {
         Ok(Self { bound: Bound::Tcp(listener, address), access })
     }
 
+    /// Connections that are carried to us. It never ends, also if no more can come.
+    pub fn carried(connections: mpsc::Receiver<Carried>) -> Self {
+        Self { bound: Bound::Carried(connections), access: Access::Open }
+    }
+
     /// The address of a port.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.bound {
-            Bound::Unix(..) => None,
+            Bound::Unix(..) | Bound::Carried(_) => None,
             Bound::Tcp(_, address) => Some(*address),
         }
     }
@@ -107,7 +122,7 @@ impl Listener {
     pub fn socket_file(&self) -> Option<&Path> {
         match &self.bound {
             Bound::Unix(socket, _) => Some(&socket.path),
-            Bound::Tcp(..) => None,
+            Bound::Tcp(..) | Bound::Carried(_) => None,
         }
     }
 
@@ -118,17 +133,17 @@ impl Listener {
                 *socket = OwnSocket::bind(&socket.path)?;
                 Ok(true)
             }
-            Bound::Unix(..) | Bound::Tcp(..) => Ok(false),
+            Bound::Unix(..) | Bound::Tcp(..) | Bound::Carried(_) => Ok(false),
         }
     }
 
-    /// The next connection and who made it. Cancel-safe.
-    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
-        match &self.bound {
+    /// The next connection, who made it, and what it requires. Cancel-safe.
+    pub(super) async fn accept(&mut self) -> io::Result<(Stream, Peer, Access)> {
+        match &mut self.bound {
             Bound::Unix(socket, own) => {
                 let (stream, _) = socket.listener.accept().await?;
                 let peer = Peer::from_unix(&stream, *own)?;
-                Ok((Stream::Unix(stream), peer))
+                Ok((Stream::Unix(stream), peer, self.access.clone()))
             }
             Bound::Tcp(listener, _) => {
                 let (stream, address) = listener.accept().await?;
@@ -136,8 +151,14 @@ impl Listener {
                 _ = stream.set_nodelay(true);
                 // Without it the slot of a machine that has vanished stays taken.
                 _ = socket::set_keepalive(&stream, PROBE_AFTER);
-                Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+                Ok((Stream::Tcp(stream), Peer::Tcp(address), self.access.clone()))
             }
+            Bound::Carried(connections) => match connections.recv().await {
+                Some(Carried { stream, scope }) => {
+                    Ok((Stream::Unix(stream), Peer::Carried, Access::Granted(scope)))
+                }
+                None => std::future::pending().await,
+            },
         }
     }
 }
@@ -163,6 +184,7 @@ impl fmt::Display for Listener {
         match &self.bound {
             Bound::Unix(socket, _) => write!(out, "unix:{}", socket.path.display()),
             Bound::Tcp(_, address) => write!(out, "http://{address}"),
+            Bound::Carried(_) => write!(out, "carried connections"),
         }
     }
 }

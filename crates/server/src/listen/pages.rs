@@ -191,7 +191,7 @@ impl Pages {
     fn gone(&self, peer: Option<&Peer>) -> Error {
         let too_many = match peer {
             Some(Peer::Tcp(address)) => self.failed.count(address.ip(), std::time::Instant::now()),
-            Some(Peer::Unix { .. }) | None => false,
+            Some(Peer::Unix { .. } | Peer::Carried) | None => false,
         };
         if too_many {
             let message = "too many requests with a wrong link came from this address";

@@ -22,6 +22,8 @@ pub enum Peer {
         confinement: PeerConfinement,
     },
     Tcp(SocketAddr),
+    /// A client elsewhere, whose connection is carried to us by our own process.
+    Carried,
 }
 
 impl Peer {
@@ -57,6 +59,7 @@ impl fmt::Display for Peer {
             Self::Unix { pid: Some(pid), uid, .. } => write!(out, "pid {pid} of uid {uid}"),
             Self::Unix { pid: None, uid, .. } => write!(out, "uid {uid}"),
             Self::Tcp(address) => write!(out, "{address}"),
+            Self::Carried => write!(out, "carried"),
         }
     }
 }

@@ -177,7 +177,12 @@ impl From<&TokenScope> for Scope {
 impl Grant {
     /// One that nobody can revoke.
     pub fn all() -> Self {
-        Self { scope: Scope::All, life: None, page: None }
+        Self::within(Scope::All)
+    }
+
+    /// One with this scope that nobody can revoke.
+    pub fn within(scope: Scope) -> Self {
+        Self { scope, life: None, page: None }
     }
 
     /// Refuses what the scope does not allow, and to a page what outlives it or ends the server: it

@@ -123,8 +123,8 @@ async fn accept_all(mut listener: Listener, shared: Arc<Shared>, mut stages: Sta
             }
         };
         match accepted {
-            Ok((stream, peer)) => {
-                take(&shared, stream, (peer, listener.access.clone()), stages.clone());
+            Ok((stream, peer, access)) => {
+                take(&shared, stream, (peer, access), stages.clone());
                 failing = false;
             }
             Err(error) if is_peer_error(&error) => {}
@@ -172,9 +172,9 @@ fn take(shared: &Arc<Shared>, stream: Stream, (peer, access): (Peer, Access), st
     if let Some(error) = auth::unchecked(&peer) {
         return reject(shared, stream, (peer, error), stages);
     }
-    let kind = match stream {
-        Stream::Unix(_) => Kind::Unix,
-        Stream::Tcp(_) => Kind::Tcp,
+    let kind = match peer {
+        Peer::Unix { .. } => Kind::Unix,
+        Peer::Tcp(_) | Peer::Carried => Kind::Tcp,
     };
     let Some((slot, evicted)) = shared.traffic.take(kind) else {
         let message = format!("connection limit reached ({})", shared.traffic.most(kind));

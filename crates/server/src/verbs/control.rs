@@ -60,7 +60,7 @@ pub async fn stop_many(app: &App, request: &StopManyRequest) -> Result<ManyAnswe
     for outcome in outcomes.iter_mut().filter(|outcome| outcome.error.is_none()) {
         outcome.proof = stopped.next().map(|(_, proof)| to_wire::stop_proof(proof));
     }
-    Ok(ManyAnswer { processes: outcomes })
+    Ok(ManyAnswer { processes: outcomes, silent_nodes: None })
 }
 
 /// Those selected. Without ids, only those of which something is alive.
@@ -84,7 +84,7 @@ pub async fn signal_many(app: &App, request: &SignalManyRequest) -> Result<ManyA
             Err(error) => Outcome { error: Some(error), ..outcome },
         }
     });
-    Ok(ManyAnswer { processes: join_all(signalled).await })
+    Ok(ManyAnswer { processes: join_all(signalled).await, silent_nodes: None })
 }
 
 /// Removes several ended processes and their logs.
@@ -99,7 +99,7 @@ pub async fn forget_many(app: &App, request: &ForgetManyRequest) -> Result<ManyA
         let error = forget(app, &process, &query).await.err();
         Outcome { error, ..outcome(&process) }
     });
-    Ok(ManyAnswer { processes: join_all(forgotten).await })
+    Ok(ManyAnswer { processes: join_all(forgotten).await, silent_nodes: None })
 }
 
 /// Changes the size of the terminal.

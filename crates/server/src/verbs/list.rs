@@ -26,6 +26,7 @@ pub async fn list(app: &App, query: &ListQuery) -> Result<ListAnswer, Error> {
             .collect(),
         next: page.next.map(|id| id.to_string()),
         survived,
+        silent_nodes: None,
     })
 }
 

@@ -1,11 +1,31 @@
 //! Starting a process, and in the same call waiting for it.
 
-use lastbyte_engine::Started;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use lastbyte_engine::{Launch, StartError, Started};
 use lastbyte_wire::{Error, StartAnswer, StartRequest, View};
+use tokio::sync::Mutex;
 
 use super::read::{self, ReadRequest};
 use super::{refusal, wait};
 use crate::{App, from_wire, to_wire};
+
+/// A start that is claimed for this server elsewhere: whether it may still make it.
+pub trait Claim: Debug + Send + Sync {
+    /// Held from the check until it is known whether something was started under the key.
+    fn turn(&self) -> &Mutex<()>;
+
+    /// Asked if the key has no process. An error is the answer.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Nothing was started, and with this claim nothing will be.
+    fn refused(&self);
+}
+
+/// The claim of a request, among its extensions.
+#[derive(Debug, Clone)]
+pub struct Claimed(pub Arc<dyn Claim>);
 
 /// Starts what the request says, or finds what its key has started. A caller that goes away
 /// leaves the process running.
@@ -15,8 +35,10 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
     let mut launch = from_wire::launch(request, &app.sandboxing)?;
     app.scope.bind(&mut launch)?;
     let permit = conditions.as_ref().map(|_| app.begin_wait()).transpose()?;
-    let started = app.engine.start(launch).await;
-    let started = started.map_err(|error| refusal::from_start(&error))?;
+    let started = match &app.claimed {
+        Some(Claimed(claim)) => start_claimed(app, launch, &**claim).await?,
+        None => app.engine.start(launch).await.map_err(|error| refusal::from_start(&error))?,
+    };
     let Started { process, attached, warnings } = started;
     app.client_of.add(&process);
     let warnings = warnings.iter().map(ToString::to_string).collect();
@@ -34,4 +56,20 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
     };
     let process = to_wire::process(&process, &snapshot);
     Ok(StartAnswer { process, attached, warnings, wait: met, output })
+}
+
+/// A key that has a process is answered with it, whatever became of the claim.
+async fn start_claimed(app: &App, launch: Launch, claim: &dyn Claim) -> Result<Started, Error> {
+    let _turn = claim.turn().lock().await;
+    let known = launch.key.as_ref().and_then(|key| app.engine.keyed(key));
+    if known.is_none() {
+        claim.check()?;
+    }
+    let started = app.engine.start(launch).await;
+    started.map_err(|error| {
+        if !matches!(error, StartError::KeyConflict { .. }) {
+            claim.refused();
+        }
+        refusal::from_start(&error)
+    })
 }

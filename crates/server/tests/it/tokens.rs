@@ -204,6 +204,14 @@ fn native() -> Vec<Row> {
             NOTHING,
             [404, 403, 403, 403, 401, 401, 403, 403, 403, 403],
         ),
+        // This server is no gateway.
+        ("GET", "/v1/nodes", NOTHING, [422, 422, 422, 422, 401, 401, 422, 403, 403, 403]),
+        (
+            "POST",
+            "/v1/nodes/{node}/drain",
+            || json!({}),
+            [422, 403, 403, 403, 401, 401, 403, 403, 403, 403],
+        ),
         // A program that is not absolute is refused before anything else.
         (
             "POST",
@@ -366,7 +374,8 @@ async fn every_route_answers_each_token_as_the_table_says() {
         // A new one for each row, so that wrong tokens do not add up.
         let server = Tokens::start().await;
         for (who, status) in EVERYBODY.into_iter().zip(statuses) {
-            let path = path.replace("{id}", &server.process).replace("{token}", "none");
+            let path = path.replace("{id}", &server.process);
+            let path = path.replace("{token}", "none").replace("{node}", "none");
             let fields: &[_] = if path == "/mcp" { &MESSAGE } else { &[] };
             let answer = server.send(who, (method, &path, body()), fields).await;
             assert_eq!(answer.status, status, "{who:?} {method} {path}: {answer:?}");

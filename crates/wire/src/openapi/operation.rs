@@ -50,6 +50,14 @@ impl<'a> Operation<'a> {
         self
     }
 
+    /// Its path has the name of a node.
+    pub(super) fn node_name(mut self) -> Self {
+        let schema =
+            json!({ "type": "string", "minLength": 1, "description": "The name of a node." });
+        self.add_parameter(json!({ "name": "node", "in": "path", "required": true }), schema);
+        self
+    }
+
     /// It needs no token.
     pub(super) fn for_anybody(mut self) -> Self {
         self.document["security"] = json!([]);

@@ -8,7 +8,7 @@ use crate::ErrorCode;
 
 /// What any request can be refused for before a route is looked for. A head that is too large is
 /// answered by its status alone.
-pub(super) const OF_ALL: [ErrorCode; 14] = [
+pub(super) const OF_ALL: [ErrorCode; 16] = [
     ErrorCode::InvalidRequest,
     ErrorCode::Unauthorized,
     ErrorCode::ForbiddenPeer,
@@ -22,6 +22,8 @@ pub(super) const OF_ALL: [ErrorCode; 14] = [
     ErrorCode::HeadTooLarge,
     ErrorCode::TooManyConnections,
     ErrorCode::TooManyAnswers,
+    ErrorCode::NodeSilent,
+    ErrorCode::FleetUnreachable,
     ErrorCode::ShuttingDown,
 ];
 

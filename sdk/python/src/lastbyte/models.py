@@ -215,6 +215,7 @@ class Process:
     recorded: bool | None = None
     keyboard: Keyboard | None = None
     stdin_uncertain: Range | None = None
+    node: str | None = None
     timed_out_at_unix_ns: int | None = None
     ending: Ending | None = None
 

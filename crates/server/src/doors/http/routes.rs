@@ -72,6 +72,8 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/links", create_link).needs(Needs::Link),
         Route::post("/v1/links/trade", trade_link).needs(Needs::Nothing),
         Route::post("/v1/tickets", create_ticket).needs(Needs::Nothing),
+        Route::get("/v1/nodes", needs_gateway),
+        Route::post("/v1/nodes/{node}/drain", needs_gateway).needs(Needs::Administer),
         Route::get("/openapi.json", tell_api).needs(Needs::Nothing),
         Route::get("/healthz", tell_health).needs(Needs::Nothing),
         Route::get("/metrics", tell_metrics).needs(Needs::ReadServer),
@@ -302,6 +304,12 @@ async fn trade_link(caller: Anybody, peer: Option<Extension<Peer>>, body: Body) 
     let (Anybody::Caller(app) | Anybody::Public(app)) = caller;
     let request = input::json(&app, body).await?;
     ok(&links::trade(&app, peer.map(|Extension(peer)| peer), request).await?)
+}
+
+/// What only a gateway has.
+async fn needs_gateway() -> Answer {
+    let message = "this server is no gateway: it has no nodes";
+    Err(Error::new(ErrorCode::NotAGateway, message).hint("start one with `serve --gateway`").into())
 }
 
 async fn create_ticket(Caller(app): Caller) -> Answer {

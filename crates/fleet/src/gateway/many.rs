@@ -1,0 +1,161 @@
+//! Requests about several processes: each node is sent those that it has, and the answers are one.
+
+use std::collections::BTreeMap;
+
+use axum::http::{Method, StatusCode};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use lastbyte_server::listen::Scope;
+use lastbyte_wire::{Error, ErrorCode};
+use serde_json::{Value, json};
+
+use super::forward::Whole;
+use super::list::name_processes;
+use super::locate::id_of;
+use super::{Answer, Gateway};
+
+/// The part of a request for each node, and what it is about.
+#[derive(Debug, Default)]
+struct Parts {
+    by_node: BTreeMap<String, Value>,
+    /// The ids in the order of the request, and what was found instead of one.
+    order: Option<Vec<Result<String, (String, Error)>>>,
+}
+
+impl Gateway {
+    /// A stop, a signal, or a request to forget.
+    pub(super) async fn change_many(&self, scope: &Scope, path: &str, body: Value) -> Answer {
+        let Parts { by_node, order } = self.split(scope, &body).await?;
+        let asked = by_node.iter().map(|(node, body)| async move {
+            (node, self.ask(node, scope, (Method::POST, path), Some(body)).await)
+        });
+        let (mut outcomes, mut silent) = (Vec::new(), Vec::new());
+        for (node, answer) in join_all(asked).await {
+            match answer.and_then(Whole::into_success) {
+                Ok(mut answer) => outcomes.append(&mut take_processes(&mut answer)),
+                Err(error) if error.code == ErrorCode::NodeSilent => silent.push((node, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        // What was asked of a silent node by its id is answered as unknown, by that id.
+        for (node, error) in &silent {
+            let ids = by_node[*node]["select"]["ids"].as_array();
+            let unknown = |id| json!({ "id": id, "error": error });
+            outcomes.extend(ids.into_iter().flatten().map(unknown));
+        }
+        let missing = order.iter().flatten().filter_map(|id| id.as_ref().err());
+        outcomes.extend(missing.map(|(id, error)| json!({ "id": id, "error": error })));
+        sort(&mut outcomes, order.as_deref(), id_of);
+        let mut answer = json!({ "processes": outcomes });
+        if !silent.is_empty() {
+            let names: Vec<&String> = silent.iter().map(|(node, _)| *node).collect();
+            answer["silent_nodes"] = json!(names);
+        }
+        Ok(super::json(StatusCode::OK, &answer))
+    }
+
+    /// For all of them, or for the first one on any node. A node that does not answer ends the wait:
+    /// what it has can never be known to have met anything.
+    pub(super) async fn wait_many(&self, scope: &Scope, body: Value) -> Answer {
+        let Parts { by_node, order } = self.split(scope, &body).await?;
+        if let Some(Err((_, error))) = order.iter().flatten().find(|id| id.is_err()) {
+            return Err(error.clone());
+        }
+        let any = body["any"] == true;
+        let mut waits: FuturesUnordered<_> =
+            by_node.iter().map(|(node, body)| self.wait_on(node, scope, body.clone())).collect();
+        let mut answered: BTreeMap<&String, Vec<Value>> = BTreeMap::new();
+        while let Some((node, answer)) = waits.next().await {
+            let processes = answer?;
+            let has_met = processes.iter().any(|process| process.get("wait").is_some());
+            answered.insert(node, processes);
+            if any && has_met {
+                break;
+            }
+        }
+        drop(waits);
+        // The others have met nothing, and are shown as they are.
+        let rest = by_node.iter().filter(|(node, _)| !answered.contains_key(node));
+        let rest = rest.map(|(node, body)| {
+            let mut body = body.clone();
+            body["wait"] = json!({ "timeout_ms": 0 });
+            self.wait_on(node, scope, body)
+        });
+        let rest = join_all(rest.collect::<Vec<_>>()).await;
+        for (node, answer) in rest {
+            let mut processes = answer?;
+            processes.iter_mut().filter_map(Value::as_object_mut).for_each(|process| {
+                process.remove("wait");
+            });
+            answered.insert(node, processes);
+        }
+        let mut processes: Vec<Value> = answered.into_values().flatten().collect();
+        sort(&mut processes, order.as_deref(), |outcome| id_of(&outcome["process"]));
+        Ok(super::json(StatusCode::OK, &json!({ "processes": processes })))
+    }
+
+    async fn wait_on<'a>(
+        &self,
+        node: &'a String,
+        scope: &Scope,
+        body: Value,
+    ) -> (&'a String, Result<Vec<Value>, Error>) {
+        let answer = self.ask(node, scope, (Method::POST, "/v1/wait"), Some(&body)).await;
+        let named = answer.and_then(Whole::into_success).map(|mut answer| {
+            let mut processes = take_processes(&mut answer);
+            processes.iter_mut().for_each(|outcome| name_processes(node, outcome));
+            processes
+        });
+        (node, named)
+    }
+
+    async fn split(&self, scope: &Scope, body: &Value) -> Result<Parts, Error> {
+        let Some(ids) = body["select"].get("ids").and_then(Value::as_array) else {
+            let every = |node| (node, body.clone());
+            let by_node = self.nodes().names().into_iter().map(every).collect();
+            return Ok(Parts { by_node, order: None });
+        };
+        let ids: Vec<&str> = ids.iter().filter_map(Value::as_str).collect();
+        let found = join_all(ids.iter().map(|id| self.locate(scope, id))).await;
+        let mut parts = Parts::default();
+        let mut order = Vec::new();
+        for (given, found) in ids.iter().zip(found) {
+            match found {
+                Ok(found) => {
+                    let part = parts.by_node.entry(found.node).or_insert_with(|| {
+                        let mut part = body.clone();
+                        part["select"]["ids"] = json!([]);
+                        part
+                    });
+                    if let Some(ids) = part["select"]["ids"].as_array_mut() {
+                        ids.push(json!(found.id));
+                    }
+                    order.push(Ok(found.id));
+                }
+                Err(error) => order.push(Err(((*given).to_owned(), error))),
+            }
+        }
+        Ok(Parts { order: Some(order), ..parts })
+    }
+}
+
+fn take_processes(answer: &mut Value) -> Vec<Value> {
+    answer["processes"].as_array_mut().map(std::mem::take).unwrap_or_default()
+}
+
+/// In the order of the request, or newest first.
+fn sort(
+    outcomes: &mut [Value],
+    order: Option<&[Result<String, (String, Error)>]>,
+    id: impl Fn(&Value) -> &str,
+) {
+    let place = |outcome: &Value| {
+        let is_it = |wanted: &Result<String, (String, Error)>| match wanted {
+            Ok(wanted) | Err((wanted, _)) => wanted == id(outcome),
+        };
+        order.and_then(|order| order.iter().position(is_it))
+    };
+    outcomes
+        .sort_by(|one, other| place(one).cmp(&place(other)).then_with(|| id(other).cmp(id(one))));
+}
