@@ -1,8 +1,8 @@
 //! Where the lines of a log begin: a sparse index, counted once and extended as the log grows.
 //!
-//! A mark is the number and the offset of a line. There is one about every [`STRIDE`] bytes, so that
+//! A mark is the number and the offset of a line. There is one about every `STRIDE` bytes, so that
 //! a line is found by its number or by an offset after reading about that much, however long the lines
-//! are. If there are [`MOST_MARKS`] marks, every second one is given up.
+//! are. If there are `MOST_MARKS` marks, every second one is given up.
 //!
 //! A line ends after its newline, at the end of the log or at a dropped range. A dropped range counts
 //! as one line, because how many it had is unknown. It can grow: then what follows is counted again.
