@@ -71,7 +71,7 @@ impl Gateway {
             .route("/v1/nodes", get(list_nodes))
             .route("/v1/nodes/{node}/drain", post(drain_node))
             .with_state(self.clone());
-        // What would start commands or look at them here, where there are none.
+        // What would start commands or look at them here: a gateway has no commands.
         let elsewhere = Router::new()
             .route("/mcp", any(not_here))
             .route("/v1/events", any(not_here))

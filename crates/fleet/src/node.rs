@@ -158,7 +158,7 @@ async fn listen(
     })
 }
 
-/// Answers those who look for a place.
+/// Answers gateways that look for a place.
 async fn bid(client: Client, own: Arc<Own>) -> Result<impl Future<Output = ()>, JoinError> {
     let asked = client.subscribe(subject::bid(&own.settings.name)).await;
     let mut asked = asked.map_err(|error| JoinError::Subscribe { source: error.into() })?;

@@ -47,7 +47,7 @@ pub(super) fn write_main(
     tree.add("README.md", text("sdk/typescript/README.md")?);
     let mut manifest = own_manifest()?;
     let fields = manifest.as_object_mut().context("package.json is not an object")?;
-    // Only for those who change it.
+    // Only for development.
     for name in ["devDependencies", "scripts", "files"] {
         fields.remove(name);
     }

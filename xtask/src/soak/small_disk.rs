@@ -26,7 +26,7 @@ const WITH_SPACE: Duration = Duration::from_secs(30);
 const WITHOUT_SPACE: Duration = Duration::from_secs(10);
 /// How long the server may take to write down what it could not.
 const RECOVERS: Duration = Duration::from_secs(60);
-/// A file in the state directory that is none of the server's.
+/// A file in the state directory that is not the server's.
 const BALLAST: &str = "ballast";
 
 /// Runs commands until the deadline.

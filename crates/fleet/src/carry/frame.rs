@@ -20,7 +20,7 @@ pub(super) enum Frame {
 pub(super) const HEADER: usize = 9;
 
 impl Frame {
-    /// `None` if it is none of ours, or of a later version.
+    /// `None` if it is not ours, or of a later version.
     pub(super) fn parse(mut message: Bytes) -> Option<Self> {
         let kind = message.first().copied()?;
         message.advance(1);

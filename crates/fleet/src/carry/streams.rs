@@ -61,7 +61,7 @@ impl Streams {
         }
     }
 
-    /// A stream to whoever listens to this subject, which ends with this key.
+    /// A stream to the listener of this subject, which ends with this key.
     pub(crate) fn open(&self, subject: String, key: &str) -> std::io::Result<Connection> {
         let reply = Subject::from(format!("{}.{key}", self.inbox));
         let outlet = Outlet { client: self.client.clone(), to: subject.into(), reply: Some(reply) };

@@ -59,7 +59,7 @@ impl Claims {
         let claims = bucket(&self.client, config(CLAIMS)).await?;
         let secrets = bucket(&self.client, config(SECRET)).await?;
         let fresh = [uuid::Uuid::new_v4().into_bytes(), uuid::Uuid::new_v4().into_bytes()].concat();
-        // The first gateway makes it; whoever comes later reads it.
+        // The first gateway makes it; later ones read it.
         _ = secrets.create(SECRET_KEY, fresh.into()).await;
         let secret = secrets.get(SECRET_KEY).await?.ok_or("the secret of the fleet is missing")?;
         Ok((claims, secret.into()))

@@ -40,7 +40,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// The error that it tells, if it is none of success.
+    /// The error in it, unless it is a success.
     pub(super) fn into_success(self) -> Result<Value, Error> {
         if self.status.is_success() {
             return Ok(self.body);

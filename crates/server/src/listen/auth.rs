@@ -24,7 +24,7 @@ pub enum Access {
     Token(Arc<AcceptedTokens>),
     /// Nothing: every client that can connect is let in.
     Open,
-    /// Nothing more: whoever carries the connection has checked the client, which has this scope.
+    /// Nothing more: the client was checked before its connection was carried here, and has this scope.
     Granted(Scope),
 }
 
