@@ -167,3 +167,11 @@ pub fn kill_server(server: &mut Child) {
     let is_left = |pid: u32| read_stat(pid.cast_signed()).is_ok_and(|stat| stat.alive());
     eventually("nothing of it is left", || !others.iter().any(|(_, pid)| is_left(*pid)));
 }
+
+/// How many sockets a process has open.
+#[track_caller]
+pub fn sockets_of(pid: u32) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let targets = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}

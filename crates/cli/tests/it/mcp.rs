@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Home};
-use crate::harness::start;
+use crate::harness::{sockets_of, start};
 
 /// A shim, and what it writes.
 struct Shim {
@@ -207,12 +207,6 @@ fn a_server_that_is_gone_is_started_again() {
     daemon.start_again();
     let told = shim.call("read_output", &json!({ "process_id": id }));
     assert!(told.ends_with("\n\nkept\n"), "{told}");
-}
-
-fn sockets_of(pid: u32) -> usize {
-    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
-    let targets = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
 
 #[test]

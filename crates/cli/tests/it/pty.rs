@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command};
 
-use lastbyte_testkit::PATIENCE;
+use lastbyte_testkit::{PATIENCE, eventually};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::ioctl_fionread;
@@ -83,30 +83,34 @@ impl Pty {
         }
     }
 
-    /// Waits until as much waits for its reader as it gives at once: from then on it takes no more
-    /// than its buffers do.
+    /// Waits until as much waits for its reader as the reader's side holds: from then on it takes no
+    /// more than the buffer before that.
     pub fn until_full(&self) {
-        lastbyte_testkit::eventually("the terminal is full", || {
-            ioctl_fionread(&self.master).unwrap() >= 4000
-        });
+        eventually("the terminal is full", || ioctl_fionread(&self.master).unwrap() == 4095);
     }
 
-    /// Writes until it would block; returns what was written.
+    /// Writes until it takes nothing more; returns what was written.
     pub fn fill(&self) -> String {
         let name = ptsname(&self.master, Vec::new()).unwrap();
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = open(name, flags, Mode::empty()).unwrap();
         let mut filled = String::new();
-        while let Ok(count) = rustix::io::write(&slave, b"full") {
-            filled.push_str(&"full"[..count]);
-        }
+        let mut write_until_it_blocks = || {
+            while let Ok(count) = rustix::io::write(&slave, b"full") {
+                filled.push_str(&"full"[..count]);
+            }
+        };
+        write_until_it_blocks();
+        // What the kernel moves to the reader's side makes room once more.
+        self.until_full();
+        write_until_it_blocks();
         filled
     }
 
     /// Reads what an ending program still shows; returns its exit code.
     #[track_caller]
     pub fn ends(&mut self, mut child: Child) -> Option<i32> {
-        lastbyte_testkit::eventually("the program ends", || {
+        eventually("the program ends", || {
             let ended = child.try_wait().unwrap().is_some();
             // Read after the exit, so that the last output is found.
             while self.has_something_at_once() {

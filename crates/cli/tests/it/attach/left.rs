@@ -2,11 +2,12 @@
 
 use std::process::Child;
 
+use lastbyte_testkit::eventually;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use super::{DETACH, TTY, attach, attached, until_raw};
 use crate::daemon::Daemon;
-use crate::harness::send;
+use crate::harness::{send, sockets_of};
 
 /// The modes that an editor sets, and what undoes them.
 const BUSY: &str = r"print \x1b[?1049h\x1b[?1h\x1b=\x1b[?1000h\x1b[?2004h\x1b[?25l\x1b[>4;2mtext";
@@ -125,9 +126,10 @@ fn the_detach_key_works_after_the_end_while_the_terminal_is_blocked() {
     until_raw(&pty);
     pty.shows("text");
     pty.fill();
+    let connected = sockets_of(child.id());
     daemon.fixture.anchor.tell("exit 9");
-    daemon.finish(&["wait", &id, "--timeout", "60s"]);
-    assert_eq!(daemon.finish(&["attach", &id]).code, Some(9));
+    // It disconnects when it has the ending.
+    eventually("it has the ending", || sockets_of(child.id()) < connected);
     pty.types(DETACH);
     assert_eq!(exit_code(&mut child), Some(9));
     assert!(pty.is_as_before());
@@ -136,7 +138,7 @@ fn the_detach_key_works_after_the_end_while_the_terminal_is_blocked() {
 
 /// Waits for the exit without reading the terminal.
 fn exit_code(child: &mut Child) -> Option<i32> {
-    lastbyte_testkit::eventually("the program ends", || child.try_wait().unwrap().is_some());
+    eventually("the program ends", || child.try_wait().unwrap().is_some());
     child.wait().unwrap().code()
 }
 
@@ -171,7 +173,7 @@ fn a_client_stopped_by_sigstop_turns_no_mode_on_twice() {
     send(&child, Signal::STOP);
     until_stopped(&child);
     send(&child, Signal::CONT);
-    lastbyte_testkit::eventually("it goes on", || pty.has_shown("\x1b[>1u"));
+    eventually("it goes on", || pty.has_shown("\x1b[>1u"));
     pty.types(DETACH);
     assert_eq!(pty.ends(child), Some(0));
     let count = |what| pty.seen.matches(what).count();
@@ -182,7 +184,7 @@ fn a_client_stopped_by_sigstop_turns_no_mode_on_twice() {
 fn until_stopped(child: &Child) {
     let pid = Pid::from_child(child);
     let mut stopped = false;
-    lastbyte_testkit::eventually("the program stops", || {
+    eventually("the program stops", || {
         let options = WaitOptions::UNTRACED | WaitOptions::NOHANG;
         let status = waitpid(Some(pid), options).unwrap();
         stopped |= status.is_some_and(|(_, status)| status.stopped());
