@@ -111,6 +111,7 @@ impl Journal {
         // If there is no space for a new file, the old one stays in use, without the torn end.
         if goes_on || is_minimal || store.rewrite_using_reserve(&content).is_err() && good > 0 {
             store.resume(good, content.live)?;
+            store.may_have_forgotten_output(!is_minimal);
         }
         let state = watch::Sender::new(store.state());
         let (store, compacting) = (Mutex::new(store), Mutex::default());
@@ -230,6 +231,30 @@ mod tests {
             let replayed = open(folder.path()).unwrap().1;
             assert_eq!((ids(&replayed), replayed.torn_bytes), (vec![], cut as u64));
         }
+    }
+
+    #[test]
+    fn output_forgotten_before_a_take_over_is_soon_written_out_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, _) = open(folder.path()).unwrap();
+        let (id, stays) = (Id::fresh(), Id::fresh());
+        journal.append(&launched(stays, None));
+        journal.append(&launched(id, None));
+        journal.append(&ended_short(id, b"secret"));
+        journal.append(&Record::Forgotten { id });
+        drop(journal);
+        let path = folder.path().join("journal");
+        let has_secret = || fs::read(&path).unwrap().windows(6).any(|part| part == b"secret");
+        let mut aside = SetAside::new(folder.path());
+        let (journal, _) = Journal::open(folder.path(), &mut aside, Opening::AtTakeOver).unwrap();
+        assert!(has_secret(), "a take-over rewrites nothing");
+        assert!(journal.store().is_due());
+        journal.compact();
+        assert!(!has_secret());
+        drop(journal);
+        // Without any, nothing is due.
+        let (journal, _) = Journal::open(folder.path(), &mut aside, Opening::AtTakeOver).unwrap();
+        assert!(!journal.store().is_due());
     }
 
     #[test]

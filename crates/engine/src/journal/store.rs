@@ -186,6 +186,11 @@ impl Store {
         Ok(since)
     }
 
+    /// What is not live in the file may be output of processes that were forgotten.
+    pub(super) fn may_have_forgotten_output(&mut self, may: bool) {
+        self.has_forgotten_output |= may;
+    }
+
     /// Continues the existing file, of which this length is valid and has these live records.
     pub(super) fn resume(&mut self, len: u64, live: LiveRecords) -> io::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
