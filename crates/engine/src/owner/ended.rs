@@ -4,6 +4,7 @@ use lastbyte_output::log::Writer;
 
 use super::core::Core;
 use super::exit::Exit;
+use crate::clock::until;
 use crate::owner::owner_end::{Command, OwnerEnd};
 
 /// The ending is published. The pipes stay open, so that survivors neither lose their output nor
@@ -22,8 +23,10 @@ impl Ended {
         drop(exit);
         core.pump.close_ended();
         while !core.pump.ended() {
+            let close_at = core.pump.close_at();
             tokio::select! {
                 _ = core.pump.step() => core.publish(owner_end),
+                () = until(close_at) => core.pump.close_ended(),
                 command = owner_end.command() => match command {
                     // The caller may have gone away.
                     Command::LeaveReader { reply } => _ = reply.send(core.pump.leave_reader()),

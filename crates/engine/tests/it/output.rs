@@ -148,6 +148,23 @@ async fn closed_pipes_are_released_while_the_command_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_that_a_survivor_closes_is_released_while_it_holds_the_other() {
+    let fixture = Fixture::new();
+    let is_pipe = |target: &&PathBuf| target.to_string_lossy().starts_with("pipe:");
+    let pipes = || open_targets().iter().filter(is_pipe).count();
+    let before = pipes();
+    // It closes one after the ending.
+    let survivor = "background sleep-ms 300 then close-stdout then hold end";
+    let mut launch = fixture.launch(&format!("{survivor} then exit 0"));
+    launch.streams = Streams::Split;
+    let process = fixture.start_launch(launch).await;
+    process.ended().await;
+    fixture.anchor.wait_for(1);
+    eventually("one is closed", || pipes() == before + 1);
+    assert!(process.snapshot().log_open);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_ending_says_when_and_what_it_cost() {
     let fixture = Fixture::new();
     let process = fixture.start("write-bytes 1000000").await;
