@@ -51,8 +51,9 @@ fn listed_as_ignored() -> Option<u64> {
     let mut text = [0; 4096];
     let length = File::open("/proc/self/status").ok()?.read(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text[..length]);
-    let set = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(set.trim(), 16).ok()
+    let set = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?.trim();
+    // A user in very many groups has a longer file, which may be cut here.
+    if set.len() == 16 { u64::from_str_radix(set, 16).ok() } else { None }
 }
 
 /// Whether this program ignores the signal, as it may do from its start.
