@@ -21,7 +21,8 @@ pub(crate) fn write_openapi() -> Result<()> {
 /// `lastbyte` generates the page from its own help.
 pub(crate) fn write_cli_doc() -> Result<()> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["run", "--quiet", "--package", "lastbyte-cli", "--", "cli-doc"]);
+    cargo.args(["run", "--quiet", "--package", "lastbyte-cli", "--features", "fleet"]);
+    cargo.args(["--", "cli-doc"]);
     let output = cargo.current_dir(root()).output().context("cannot run cargo")?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`lastbyte cli-doc` failed: {stderr}");
