@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lastbyte_sys::memory;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -16,16 +17,23 @@ const EVERY: Duration = Duration::from_secs(60);
 const IN_TROUBLE: Duration = Duration::from_secs(1);
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const UNDER_PRESSURE: Duration = Duration::from_millis(20);
+/// When so many fewer processes are known than before, memory is given back to the machine: the
+/// allocator keeps what lies between blocks in use.
+const MANY: usize = 1_000;
 
 /// Sweeps until the engine is gone, without keeping it alive.
 pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
     let mut every = EVERY;
+    let mut most = 0;
     loop {
         // Sweep in either case.
         _ = timeout(every, ended.notified()).await;
         let Some(inner) = engine.upgrade() else { return };
         let engine = Engine { inner };
+        let known = || engine.inner.processes().all().count();
+        most = most.max(known());
         engine.forget_what_is_due(Instant::now());
+        let fewer = most - known().min(most);
         // A sweep takes time for every process. Endings can wait a second for theirs. A disk that
         // fills up notifies at every step, and cannot wait.
         let pause = if engine.inner.disk.excess() > 0 { UNDER_PRESSURE } else { AT_MOST_EVERY };
@@ -43,6 +51,10 @@ pub(super) async fn keep_sweeping(engine: Weak<Inner>, ended: Arc<Notify>) {
         if let Some(cgroups) = cgroups {
             // Last, when nothing of the engine is held. After a panic, the next sweep tries again.
             _ = spawn_blocking(move || cgroups.reclaim()).await;
+        }
+        if fewer >= MANY {
+            most -= fewer;
+            _ = spawn_blocking(memory::trim).await; // as above
         }
         sleep_until(Instant::now() + pause).await;
     }

@@ -16,7 +16,7 @@ use super::traffic::Traffic;
 /// How long connections may come and go before memory is given back.
 const REST: Duration = Duration::from_secs(5);
 /// A server that has less keeps it: what is given back has to be asked for again.
-const SMALL: u64 = 24 << 20;
+const SMALL: u64 = 16 << 20;
 
 /// Runs until the server shuts down, and does nothing while no connection ends.
 pub(super) async fn give_back_after_connections(traffic: Arc<Traffic>, mut stages: Stages) {
