@@ -1,4 +1,5 @@
-//! `cargo xtask dist [--out DIR] [--check]`: the packages of lastbyte, for each architecture.
+//! `cargo xtask dist [--out DIR] [--check]`: the packages of lastbyte, for each architecture. `--program-only` builds the
+//! program of the packages for this one, and prints its path.
 //!
 //! [`program`] builds static programs, [`deb`], [`wheel`], [`sdist`] and [`npm`] put them into packages,
 //! [`licenses`] collects the licences of what is linked. All archives are written here (`archive`, `zip`) with sorted
@@ -26,6 +27,8 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) use program::{AARCH64, Architecture, X86_64, build};
 
+const USAGE: &str = "dist [--out DIR] [--program FILE] [--check], or dist --program-only";
+
 /// What is the same for each architecture.
 struct Release {
     version: String,
@@ -41,7 +44,7 @@ struct Release {
 /// Returns failure if a check fails.
 pub(crate) fn run(options: &[String]) -> Result<ExitCode> {
     let mut out = workspace().join("dist");
-    let (mut given, mut check) = (None, false);
+    let (mut given, mut check, mut program_only) = (None, false, false);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         let mut value = || options.next().with_context(|| format!("{option} needs a value"));
@@ -49,10 +52,13 @@ pub(crate) fn run(options: &[String]) -> Result<ExitCode> {
             "--out" => out = PathBuf::from(value()?),
             "--program" => given = Some(PathBuf::from(value()?)),
             "--check" => check = true,
-            _ => {
-                bail!("unknown option {option}; usage: dist [--out DIR] [--program FILE] [--check]")
-            }
+            "--program-only" => program_only = true,
+            _ => bail!("unknown option {option}; usage: {USAGE}"),
         }
+    }
+    if program_only {
+        println!("{}", build(Architecture::of_this_machine()?)?.display());
+        return Ok(ExitCode::SUCCESS);
     }
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
     let out = out.canonicalize()?;

@@ -51,11 +51,15 @@ pub(crate) fn build(architecture: Architecture) -> Result<PathBuf> {
     let variable = target.to_uppercase().replace('-', "_");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--locked", "--profile", "dist", "--package", "lastbyte-cli"]);
-    cargo.args(["--target", target, "--message-format", "json"]).current_dir(workspace());
-    cargo.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), flags()?);
+    cargo.args(["--features", "fleet", "--target", target, "--message-format", "json"]);
+    cargo.current_dir(workspace()).env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), flags()?);
     if architecture.name != std::env::consts::ARCH {
         // Rust has a linker for every target, but no C library: none is needed for musl.
         cargo.env(format!("CARGO_TARGET_{variable}_LINKER"), "rust-lld");
+    }
+    let compiler = format!("CC_{}", target.replace('-', "_"));
+    if std::env::var_os(&compiler).is_none() {
+        cargo.env(&compiler, c_compiler(architecture)?);
     }
     let messages = String::from_utf8(output(&mut cargo)?)?;
     let messages =
@@ -63,6 +67,23 @@ pub(crate) fn build(architecture: Architecture) -> Result<PathBuf> {
     let mut programs =
         messages.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
     programs.next_back().with_context(|| format!("cargo built no program for {target}"))
+}
+
+/// The compiler for the C and assembler of `ring`, which needs nothing of a C library but what musl has too.
+fn c_compiler(architecture: Architecture) -> Result<String> {
+    if architecture.name == std::env::consts::ARCH {
+        return Ok("cc".to_owned());
+    }
+    let compiler = format!("{}-linux-gnu-gcc", architecture.name);
+    let package = format!("gcc-{}-linux-gnu", architecture.name.replace('_', "-"));
+    let found = Command::new(&compiler).arg("--version").output();
+    let found = found.is_ok_and(|said| said.status.success());
+    ensure!(
+        found,
+        "{compiler} does not run: install a C compiler for {}, on Debian {package}",
+        architecture.name
+    );
+    Ok(compiler)
 }
 
 /// At a fixed address, so that nothing is relocated at each start; and without the paths of this machine.
