@@ -294,6 +294,22 @@ class Handles(unittest.TestCase):
         self.assertEqual((screen.rows, screen.lines), (3, ["two", "red", ""]))
         self.assertIn("\033[31mred", (screen.ansi_lines or [])[1])
 
+    def test_input_that_comes_after_the_ending_stays_where_it_is(self) -> None:
+        """A pipe, a terminal or a socket that is given as standard input belongs to its owner again."""
+        reader, writer = os.pipe()
+        try:
+            copied = popen(["head", "-n", "1"], stdin=reader, stdout=PIPE)
+            self.assertIsNone(copied.poll())
+            os.write(writer, b"one\n")
+            self.assertEqual(copied.communicate()[0], b"one\n")
+            self.assertNotIn("lastbyte-copy", [thread.name for thread in threading.enumerate()])
+            run(["true"], stdin=reader)
+            os.write(writer, b"two\n")
+            self.assertEqual(os.read(reader, 100), b"two\n")
+        finally:
+            os.close(reader)
+            os.close(writer)
+
     def test_a_terminal_is_one_stream(self) -> None:
         done = run("test -t 1 && echo yes", shell=True, stdout=PIPE, tty=(24, 80))
         self.assertEqual(done.stdout, b"yes\r\n")

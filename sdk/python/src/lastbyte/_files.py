@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import select
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from ._core.exchange import exchange
 from ._core.launch import TextMode
 from ._core.output import Cursor
 from ._core.streams import Source, close_all, innermost
-from .errors import LastbyteError, OutputDropped, StdinClosed
+from .errors import LastbyteError, OutputDropped, ProcessNotFound, StdinClosed
 from .models import Dropped, Ending
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _COPY_BYTES = 256 << 10
 _AHEAD_BYTES = 64 << 10
 _FIRST_PAUSE = 0.002
 _LAST_PAUSE = 0.05
+# How soon the ending is watched again after a connection broke.
+_WATCH_AGAIN_MS = 200
 
 
 class OutputFile(io.RawIOBase):
@@ -122,7 +126,7 @@ class InputFile(io.RawIOBase):
     def __init__(self, client: Client, id: str, offset: int | None = 0) -> None:
         super().__init__()
         self._client = client
-        self._id = id
+        self.id = id
         self._input = calls.Input(id)
         self._input.offset = -1 if offset is None else offset
 
@@ -140,7 +144,7 @@ class InputFile(io.RawIOBase):
         link = self._client._link
         if self._input.offset < 0:
             # Of a process that somebody else may have written to.
-            request = verbs.stdin_length(self._id)
+            request = verbs.stdin_length(self.id)
             self._input.offset = int(self._client._drive(exchange(link, request)).json()["accepted"])
         return self._client._drive(self._input.write(link, data, close, deadline))
 
@@ -245,11 +249,20 @@ def _write_all(descriptor: int, data: bytes) -> bool:
     return True
 
 
-def copy_input(source: Source, target: InputFile) -> None:
-    """Writes a descriptor, or the output of another process, to the standard input, and closes it."""
+def copy_input(client: Client, source: Source, target: InputFile) -> None:
+    """Writes a descriptor, or the output of another process, to the standard input, and closes it.
+
+    Ends with the process: what a descriptor has then is left for others to read.
+    """
+    watch = EndWatch(client, target.id)
     try:
         while True:
-            part = os.read(source, _COPY_BYTES) if isinstance(source, int) else source.read(_COPY_BYTES)
+            if isinstance(source, int):
+                if not watch.until_readable(source):
+                    return
+                part = os.read(source, _COPY_BYTES)
+            else:
+                part = source.read(_COPY_BYTES)
             if not part:
                 return
             view = memoryview(part)
@@ -258,7 +271,62 @@ def copy_input(source: Source, target: InputFile) -> None:
     except StdinClosed:
         return
     finally:
+        watch.close()
         if isinstance(source, int):
             os.close(source)
         with contextlib.suppress(LastbyteError):
             target.close()
+
+
+class EndWatch:
+    """Waits for a descriptor and for the ending of a process at the same time."""
+
+    def __init__(self, client: Client, id: str) -> None:
+        self._client = client
+        self._id = id
+        # Its answer comes when the process has ended.
+        self._waits: Connection | None = None
+
+    def until_readable(self, source: int) -> bool:
+        """Waits until the descriptor has something, or its end, to be read; `False` if the process ended before."""
+        if stat.S_ISREG(os.fstat(source).st_mode) or _is_readable(source, 0):
+            return True
+        while True:
+            if self._waits is None:
+                self._waits = self._client._send_ahead(verbs.wait(self._id, {"exit": True}))
+            poll = select.poll()
+            poll.register(source, select.POLLIN)
+            if self._waits is not None:
+                poll.register(self._waits, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll(None if self._waits else _WATCH_AGAIN_MS)}
+            if self._waits is not None and self._waits.fileno() in ready:
+                if self._has_ended():
+                    return False
+                if _is_readable(source, _WATCH_AGAIN_MS):
+                    return True
+            elif source in ready:
+                return True
+
+    def close(self) -> None:
+        connection, self._waits = self._waits, None
+        if connection is not None:
+            connection.close()
+
+    def _has_ended(self) -> bool:
+        connection, self._waits = self._waits, None
+        assert connection is not None
+        try:
+            answer = self._client._receive(connection)
+        except ProcessNotFound:
+            # It has ended and was forgotten.
+            return True
+        except LastbyteError:
+            # The server has too much to do for another wait.
+            return False
+        return answer is not None and bool(answer.json()["process"].get("ending"))
+
+
+def _is_readable(source: int, timeout_ms: int) -> bool:
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    return bool(poll.poll(timeout_ms))

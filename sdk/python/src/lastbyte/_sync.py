@@ -122,6 +122,9 @@ class Connection:
             return False
         return False
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
 

@@ -67,6 +67,8 @@ from .models import (
 )
 
 _SIGPIPE = "PIPE"
+# How long the copier of the input may take to notice the ending.
+_FEEDER_PATIENCE = 1.0
 
 
 class CompletedProcess(subprocess.CompletedProcess[Any]):
@@ -250,6 +252,7 @@ class Popen:
         self.returncode = None
         self._ending: dict[str, Any] | None = None
         self._copiers: list[Copier] = []
+        self._feeder: Copier | None = None
         self._pending: memoryview | None = None
         self._communicating = False
         self._sent_sigpipe = False
@@ -280,8 +283,9 @@ class Popen:
             self._copiers.append(Copier(lambda: copy_output(client, id, sinks)))
         if source is not None:
             target, origin = InputFile(self._client, self.id), source
-            # Not waited for: the command may end without reading it.
-            Copier(lambda: copy_input(origin, target))
+            feeder = Copier(lambda: copy_input(target._client, origin, target))
+            # The output of another process can be read by any number: nobody waits for its copier.
+            self._feeder = feeder if isinstance(origin, int) else None
 
     def _reader(self, stream: str | None, bufsize: int) -> IO[Any]:
         is_empty = self._ending is not None and self._ending["final_len"] == 0
@@ -351,6 +355,10 @@ class Popen:
             if not copier.finish(_left(deadline)):
                 raise TimeoutExpired(self.args, timeout or 0, id=self.id)
         self._copiers.clear()
+        if self._feeder is not None:
+            # It ends with the command, so that the caller can read on.
+            self._feeder.join(_FEEDER_PATIENCE)
+            self._feeder = None
         return self._returncode()
 
     def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
