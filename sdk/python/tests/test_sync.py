@@ -115,6 +115,39 @@ class Run(unittest.TestCase):
         assert isinstance(caught.exception, lastbyte.ApiError)
         self.assertEqual(caught.exception.code, "program_not_runnable")
 
+    def test_mistakes_are_told_as_by_subprocess_and_leave_nothing_running(self) -> None:
+        mistakes: list[tuple[Any, dict[str, Any], type[BaseException]]] = [
+            ("", {}, OSError),
+            (["sleep", "1000"], {"cwd": ""}, FileNotFoundError),
+            (["cat"], {"input": b"bytes", "text": True}, AttributeError),
+            (["cat"], {"input": "text"}, TypeError),
+            (["sleep", "1000"], {"stdout": PIPE, "encoding": "nonsense"}, LookupError),
+            (["sleep", "1000"], {"stdout": PIPE, "encoding": "hex"}, LookupError),
+        ]
+        for args, options, kind in mistakes:
+            with self.subTest(args=args, options=options):
+                with self.assertRaises((kind, TypeError)):
+                    subprocess.run(args, **options)
+                with self.assertRaises(kind):
+                    run(args, **options)
+                if "input" not in options:
+                    with self.assertRaises(kind):
+                        popen(args, session="mistakes", **options)
+        with self.assertRaises(MemoryError):
+            popen(["sleep", "1000"], stdout=PIPE, bufsize=1 << 62, session="mistakes")
+        self.assertEqual(client.processes(session="mistakes", phase="running"), [])
+
+    def test_an_empty_shell_command_does_nothing(self) -> None:
+        for command in ("", " \n"):
+            self.assertEqual(run(command, shell=True).returncode, 0)
+
+    def test_a_timeout_can_be_infinite(self) -> None:
+        for timeout in (float("inf"), 1e12):
+            self.assertEqual(run(["true"], timeout=timeout).returncode, 0)
+            process = popen("echo x", shell=True, stdin=PIPE, stdout=PIPE)
+            self.assertEqual(process.communicate(b"y", timeout=timeout)[0], b"x\n")
+            self.assertEqual(popen(["true"]).wait(timeout), 0)
+
     def test_the_command_sees_the_caller_s_environment_and_directory(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             code = "import lastbyte, sys; lastbyte.run('echo $MINE; pwd; env', shell=True)"
@@ -171,8 +204,15 @@ class Run(unittest.TestCase):
         self.assertEqual((shown.stdout, shown.stderr), (b"out\n", b"err\n"))
 
     def test_options_that_a_server_cannot_have_are_refused(self) -> None:
-        with self.assertRaises(lastbyte.UnsupportedOption):
-            run(["true"], preexec_fn=lambda: None)
+        # Values that are false mean something, too: root, and a file mode without restrictions.
+        refused: list[dict[str, Any]] = [
+            {"preexec_fn": lambda: None}, {"user": 0}, {"group": 0}, {"extra_groups": []}, {"umask": 0},
+            {"pass_fds": [3]}, {"process_group": 1},
+        ]  # fmt: skip
+        for options in refused:
+            with self.subTest(options), self.assertRaises(lastbyte.UnsupportedOption):
+                run(["true"], **options)
+        self.assertEqual(run(["true"], umask=-1, pass_fds=(), process_group=0).returncode, 0)
         with self.assertRaises(lastbyte.UnsupportedOption):
             run(["echo", b"\xff"])
 

@@ -167,7 +167,7 @@ def refusal(status: int, error: dict[str, Any], *, program: str | None = None, c
     given = (code, str(error.get("message", "")), error.get("hint"), status)
     if code == "program_not_found":
         return ProgramNotFound(*given, filename=program)
-    if code == "program_not_runnable":
+    if code == "program_not_runnable" or (program == "" and code == "invalid_request"):
         return ProgramNotRunnable(*given, filename=program)
     if code == "bad_cwd":
         return BadDirectory(*given, filename=cwd)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import signal as signals
 import subprocess
+import threading
 import time
 import types
 from collections.abc import Iterator, Mapping
@@ -69,6 +70,8 @@ from .models import (
 _SIGPIPE = "PIPE"
 # How long the copier of the input may take to notice the ending.
 _FEEDER_PATIENCE = 1.0
+# In seconds: as long as a lock can be waited for at most.
+_FOREVER = threading.TIMEOUT_MAX / 2
 
 
 class CompletedProcess(subprocess.CompletedProcess[Any]):
@@ -167,7 +170,8 @@ class Popen:
     ) -> None:
         refuse(
             preexec_fn=preexec_fn, startupinfo=startupinfo, creationflags=creationflags, pass_fds=pass_fds,
-            user=user, group=group, extra_groups=extra_groups, umask=None if umask == -1 else umask,
+            user=user, group=group, extra_groups=extra_groups, umask=umask,
+            process_group=process_group,
         )  # fmt: skip
         bufsize = -1 if bufsize is None else bufsize
         if not isinstance(bufsize, int):
@@ -200,7 +204,15 @@ class Popen:
             raise
         self._begin(started["process"])
         self._attached = bool(started.get("attached"))
-        self._open(plan, bufsize, whole)
+        try:
+            self._open(plan, bufsize, whole)
+        except BaseException:
+            # The caller gets no handle.
+            plan.close()
+            if key is None:
+                with contextlib.suppress(LastbyteError):
+                    self.stop(grace=0)
+            raise
 
     @classmethod
     def attach(
@@ -341,7 +353,7 @@ class Popen:
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits until it has ended and all its output is stored, or copied. Returns the exit code."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         while self._ending is None:
             if self._is_abandoned():
                 self._wait_for_more_output(deadline)
@@ -365,7 +377,7 @@ class Popen:
         """Sends the input, reads all output and waits. Can be called again after a timeout."""
         if self._communicating and input:
             raise ValueError("Cannot send input after starting communication")
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         if not self._communicating and self.stdin and self._pending is None:
             if not self.stdin.closed:
                 with contextlib.suppress(BrokenPipeError):
@@ -568,6 +580,11 @@ def getstatusoutput(cmd: str, *, encoding: str | None = None, errors: str | None
 def getoutput(cmd: str, *, encoding: str | None = None, errors: str | None = None) -> str:
     """Runs a shell command; returns its output of both streams."""
     return getstatusoutput(cmd, encoding=encoding, errors=errors)[1]
+
+
+def _deadline(timeout: float | None) -> float | None:
+    # Neither sockets nor locks take infinity, and nobody waits for a hundred years.
+    return None if timeout is None or timeout > _FOREVER else time.monotonic() + timeout
 
 
 def _left(deadline: float | None) -> float | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
+import io
 import locale
+import math
 import os
 import signal
 import subprocess
@@ -108,12 +111,16 @@ class TextMode:
                 "Cannot disambiguate when both text and universal_newlines are supplied but different. "
                 "Pass one or the other."
             )
-        return cls(encoding, errors, bool(encoding or errors or text or universal_newlines))
+        mode = cls(encoding, errors, bool(encoding or errors or text or universal_newlines))
+        if encoding is not None:
+            # Refuses what is no encoding of text, before anything is started.
+            io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        return mode
 
     def encode(self, data: Any) -> bytes:
         if not self.is_text:
             return bytes(memoryview(data).cast("B")) if data else b""
-        return str(data).encode(self._encoding, self.errors or "strict") if data else b""
+        return bytes(data.encode(self._encoding, self.errors or "strict")) if data else b""
 
     def decode(self, data: bytes) -> str | bytes:
         if not self.is_text:
@@ -160,7 +167,8 @@ def command_of(args: Args, shell: bool, executable: Arg | None) -> dict[str, Any
         if isinstance(args, os.PathLike):
             raise TypeError("path-like args is not allowed when shell is true")
         words = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
-        if executable is None and len(words) == 1:
+        # A shell runs an empty command, but the API takes it for a mistake.
+        if executable is None and len(words) == 1 and utf8(words[0], "the command").strip():
             return {"shell": utf8(words[0], "the command")}
         return {"command": [utf8(executable or "/bin/sh", "executable"), "-c", *(utf8(word, "args") for word in words)]}
     words = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
@@ -211,6 +219,8 @@ def directory_of(cwd: Arg | None, link: Link) -> str | None:
     if cwd is None:
         return os.getcwd() if isinstance(link.address, UnixAddress) else None
     path = utf8(cwd, "cwd")
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     return path if os.path.isabs(path) or not isinstance(link.address, UnixAddress) else os.path.abspath(path)
 
 
@@ -306,7 +316,7 @@ def _names_by_asking(link: Link) -> Steps[frozenset[str]]:
 
 
 def milliseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else max(0, round(seconds * 1000))
+    return None if seconds is None or seconds == math.inf else max(0, round(seconds * 1000))
 
 
 def returncode_of(id: str, ending: Mapping[str, Any]) -> int | None:

@@ -83,12 +83,33 @@ class Streams:
             os.close(source)
 
 
-def refuse(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None and value != 0 and value != ():
-            raise UnsupportedOption(
-                f"{name}= is not supported: the command is a child of the server, not of this program"
-            )
+def refuse(
+    preexec_fn: Any = None,
+    startupinfo: Any = None,
+    creationflags: int = 0,
+    pass_fds: Any = (),
+    user: Any = None,
+    group: Any = None,
+    extra_groups: Any = None,
+    umask: int = -1,
+    process_group: int | None = None,
+) -> None:
+    """Raises for what only a child of this program could have. A process group of its own each command has."""
+    given = {
+        "preexec_fn": preexec_fn is not None,
+        "startupinfo": startupinfo is not None,
+        "creationflags": creationflags != 0,
+        "pass_fds": bool(pass_fds),
+        "user": user is not None,
+        "group": group is not None,
+        "extra_groups": extra_groups is not None,
+        "umask": umask >= 0,
+        "process_group": bool(process_group) and process_group != -1,
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        raise UnsupportedOption(
+            f"{name}= is not supported: the command is a child of the server, not of this program"
+        )
 
 
 def duplicate(descriptor: int) -> int:

@@ -296,7 +296,7 @@ async def _start(
 ) -> AsyncProcess:
     refuse(
         preexec_fn=preexec_fn, pass_fds=pass_fds, user=user, group=group, extra_groups=extra_groups,
-        umask=None if umask == -1 else umask,
+        umask=umask, process_group=process_group,
     )  # fmt: skip
     if text or universal_newlines or encoding or errors:
         raise ValueError("text mode is only for run(): the streams of a process are bytes")
