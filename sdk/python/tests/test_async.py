@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import tempfile
+import tracemalloc
 import types
 import unittest
 import warnings
@@ -98,6 +99,20 @@ class Processes(AsyncCase):
         data = os.urandom(6 << 20)
         done = await aio.run(["cat"], input=data, stdout=PIPE, client=client)
         self.assertTrue(done.stdout == data)
+
+    @with_client
+    async def test_a_request_copies_no_more_input_than_it_carries(self, client: aio.AsyncClient) -> None:
+        """Else a large write takes time that grows with the square of its length."""
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, client=client)
+        assert process.stdin is not None
+        process.stdin.write(bytes(64 << 20))
+        tracemalloc.start()
+        process.stdin.close()
+        await process.stdin.wait_closed()
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.assertEqual(await process.wait(), 0)
+        self.assertLess(most, 48 << 20)
 
     @with_client
     async def test_a_timeout_stops_the_tree_and_keeps_the_output(self, client: aio.AsyncClient) -> None:

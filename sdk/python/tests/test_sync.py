@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 import unittest
 from collections.abc import Callable
 from contextlib import suppress
@@ -76,6 +77,18 @@ class Run(unittest.TestCase):
         data = b"go\n" + bytes(20_000_000)
         out, _ = process.communicate(data)
         self.assertEqual(int(out), 20_000_000)
+
+    def test_a_request_copies_no_more_input_than_it_carries(self) -> None:
+        """Else a large write takes time that grows with the square of its length."""
+        data = memoryview(bytes(64 << 20))
+        with popen(["cat"], stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, bufsize=0) as process:
+            assert process.stdin is not None
+            tracemalloc.start()
+            written = process.stdin.write(data)
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        self.assertGreater(written, 0)
+        self.assertLess(most, 16 << 20)
 
     def test_input_that_nobody_reads_is_no_error(self) -> None:
         self.assertEqual(run(["true"], input=bytes(3 << 20)).returncode, 0)

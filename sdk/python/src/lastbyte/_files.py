@@ -136,9 +136,10 @@ class InputFile(io.RawIOBase):
     def write(self, data: Any, /) -> int:
         if self.closed:
             raise ValueError("write to closed file")
-        with memoryview(data) as view:
-            whole = bytes(view.cast("B"))
-        return self.send(memoryview(whole), close=False)
+        # What one request carries: a buffer that is written comes again with the rest of its data.
+        with memoryview(data) as view, view.cast("B") as all_of_it:
+            part = bytes(all_of_it[: calls.WRITE_BYTES])
+        return self.send(memoryview(part), close=False)
 
     def send(self, data: memoryview, *, close: bool, deadline: float | None = None) -> int:
         link = self._client._link

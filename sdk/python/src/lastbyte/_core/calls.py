@@ -29,7 +29,7 @@ from .launch import milliseconds
 # A server that waits for as long as it was asked answers a little later.
 _SLACK = 1.0
 # What one write carries, and how long to wait while the command does not read.
-_WRITE_BYTES = 1 << 20
+WRITE_BYTES = 1 << 20
 _FIRST_PAUSE = 0.001
 _LAST_PAUSE = 0.05
 
@@ -139,7 +139,7 @@ class Input:
 
     def write(self, link: Link, data: memoryview, close: bool, deadline: float | None = None) -> Steps[int]:
         """Sends some of it; returns how much. 0 if the deadline passed while the command did not read."""
-        part = bytes(data[:_WRITE_BYTES])
+        part = bytes(data[:WRITE_BYTES])
         closes = close and len(part) == len(data)
         request = verbs.write(self._id, part, self.offset, closes)
         pause = _FIRST_PAUSE

@@ -178,9 +178,10 @@ class InputWriter:
                 answer = await client._drive(exchange(client._link, verbs.stdin_length(self._id)))
                 self._input.offset = int(answer.json()["accepted"])
             while self._buffer or (self._closing and not self._input.closed):
-                # A copy, because more may be written meanwhile.
-                part = memoryview(bytes(self._buffer))
-                count = await client._drive(self._input.write(client._link, part, self._closing))
+                # A copy, because more may be written meanwhile; of what one request carries.
+                part = memoryview(bytes(self._buffer[: calls.WRITE_BYTES]))
+                closes = self._closing and len(part) == len(self._buffer)
+                count = await client._drive(self._input.write(client._link, part, closes))
                 del self._buffer[:count]
         except LastbyteError as error:
             if isinstance(error, StdinClosed) and not self._buffer:
