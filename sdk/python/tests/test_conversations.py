@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import os
+import tempfile
 import unittest
 from typing import Any
 
@@ -78,6 +80,26 @@ class Repeated(unittest.TestCase):
         self.assertEqual(sent[1], "start the server")
         with self.assertRaises(Unreachable):
             drive(exchange(link(), verbs.health()), ABSENT)
+
+    def test_a_server_that_comes_back_elsewhere_is_found(self) -> None:
+        with tempfile.TemporaryDirectory() as state:
+            there = os.path.join(state, "elsewhere")
+            shared = link(may_start=True, was_there=True, state=state)
+            # Nobody listens there, or others could have written it.
+            for is_there, mode in ((False, 0o600), (True, 0o622)):
+                self.written(os.path.join(state, "address"), there, mode)
+                if is_there:
+                    self.written(there, "", 0o600)
+                self.assertFalse(shared.has_moved())
+            self.written(os.path.join(state, "address"), there, 0o600)
+            sent, _ = drive(exchange(shared, verbs.health()), REFUSED, ok())
+            self.assertEqual((str(shared.address), len(sent)), (there, 2))
+            self.assertFalse(shared.has_moved())
+
+    def written(self, path: str, text: str, mode: int) -> None:
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, mode)
 
     def test_while_one_starts_the_server_the_others_wait(self) -> None:
         shared = link(may_start=True)

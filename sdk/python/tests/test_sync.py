@@ -626,6 +626,19 @@ class FirstUse(unittest.TestCase):
                 finally:
                     subprocess.run([program(), "shutdown"], env=env, capture_output=True)
 
+    def test_a_server_with_other_variables_is_found_by_its_state_directory(self) -> None:
+        """It was started with XDG_RUNTIME_DIR, by a login for instance, and the caller is a cron job."""
+        environment = {name: value for name, value in daemon.environment.items() if name != "XDG_RUNTIME_DIR"}
+        env = {
+            **environment,
+            "LASTBYTE_PROGRAM": "/bin/false",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
+        by_asyncio = "import asyncio; from lastbyte import aio; asyncio.run(aio.run(['echo', 'found']))"
+        for code in ("import lastbyte; lastbyte.run(['echo', 'found'])", by_asyncio):
+            shown = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+            self.assertEqual((shown.stdout, shown.stderr), ("found\n", ""))
+
     def test_without_a_server_and_a_program_the_error_says_so(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             nobody = lastbyte.Client(socket=f"{folder}/socket")

@@ -173,7 +173,7 @@ class Client:
         patience: float = 10.0,
     ) -> None:
         chosen = place.chosen(socket, server, token)
-        self._link = Link(chosen.address, chosen.token, chosen.may_start, patience)
+        self._link = Link.of(chosen, patience)
         self._kept: deque[Connection] = deque()
         self._pid = os.getpid()
         self._starting = threading.Lock()
@@ -435,6 +435,7 @@ class Client:
                     ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
                 except OSError as error:
                     raise place.not_started(command, str(error)) from error
+                self._link.has_moved()
                 try:
                     Connection(self._link).close()
                 except ConnectFailed:

@@ -10,6 +10,7 @@ that is safe to repeat is repeated for up to ten seconds.
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..errors import LastbyteError, ProtocolError, Unreachable, refusal
 from .http import Answer, Request
-from .place import Address, UnixAddress
+from .place import Address, Place, UnixAddress, read_address
 
 T = TypeVar("T")
 
@@ -84,6 +85,20 @@ class Link:
     # Counts connections that ended: after each, the server may be another one.
     breaks: int = 0
     base: BaseEnvironment = field(default_factory=lambda: BaseEnvironment())
+    state: str | None = None
+
+    @classmethod
+    def of(cls, place: Place, patience: float) -> Link:
+        return cls(place.address, place.token, place.may_start, patience, state=place.state)
+
+    def has_moved(self) -> bool:
+        """Whether the server of this state directory says that it listens elsewhere, and from now on is looked for
+        there."""
+        found = read_address(self.state) if self.state is not None else None
+        if found is None or found == self.address or not os.path.exists(found.path):
+            return False
+        self.address = found
+        return True
 
     def encode(self, request: Request) -> bytes:
         return request.encode(self.address.host, self.token)
@@ -139,8 +154,10 @@ class Outage:
 
 
 def after_failure(link: Link, outage: Outage, error: LastbyteError) -> Steps[None]:
-    """Starts the server if it was never there, else waits a moment for it to come back."""
+    """Looks for the server elsewhere, or starts it if it was never there, else waits a moment for it to come back."""
     absent = isinstance(error, ConnectFailed) and error.cause.errno in _ABSENT
+    if absent and link.has_moved():
+        return
     if absent and link.starting:
         # Another thread or task starts it.
         yield Pause(_LAST_PAUSE)

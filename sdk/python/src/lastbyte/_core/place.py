@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,6 +51,8 @@ class Place:
     address: Address
     token: str | None = None
     may_start: bool = False
+    # The state directory, in which a server says where it listens; its variables may differ from ours.
+    state: str | None = None
 
 
 def chosen(socket: str | os.PathLike[str] | None, server: str | None, token: str | None) -> Place:
@@ -58,7 +61,7 @@ def chosen(socket: str | os.PathLike[str] | None, server: str | None, token: str
     if socket is not None:
         return Place(UnixAddress(os.path.abspath(os.fspath(socket))), token)
     found = from_environment()
-    return found if token is None else Place(found.address, token, found.may_start)
+    return found if token is None else replace(found, token=token)
 
 
 def from_url(url: str, token: str | None) -> Place:
@@ -76,7 +79,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Place:
     config = env.get("LASTBYTE_CONFIG") or _below(_home(env, "XDG_CONFIG_HOME", ".config"), "lastbyte/config.toml")
     if config and os.path.lexists(config):
         return _from_program(env)
-    return Place(UnixAddress(usual_socket(env)), may_start=True)
+    return Place(UnixAddress(usual_socket(env)), may_start=True, state=_usual_state(env))
 
 
 def _from_variables(env: Mapping[str, str]) -> Place | None:
@@ -86,7 +89,8 @@ def _from_variables(env: Mapping[str, str]) -> Place | None:
     if env.get("LASTBYTE_SOCKET"):
         return Place(UnixAddress(os.path.abspath(env["LASTBYTE_SOCKET"])))
     if env.get("LASTBYTE_STATE"):
-        return Place(UnixAddress(os.path.join(os.path.abspath(env["LASTBYTE_STATE"]), "socket")), may_start=True)
+        state = os.path.abspath(env["LASTBYTE_STATE"])
+        return Place(UnixAddress(os.path.join(state, "socket")), may_start=True, state=state)
     return None
 
 
@@ -94,12 +98,24 @@ def usual_socket(env: Mapping[str, str]) -> str:
     runtime = env.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime) and _is_ours(runtime):
         return os.path.join(runtime, "lastbyte/socket")
-    state = _below(_home(env, "XDG_STATE_HOME", ".local/state"), "lastbyte/socket")
+    state = _usual_state(env)
     if state is None:
         raise LastbyteError(
             "no state directory: neither HOME nor XDG_STATE_HOME is an absolute path; choose one with LASTBYTE_STATE"
         )
-    return state
+    return os.path.join(state, "socket")
+
+
+def read_address(state: str) -> UnixAddress | None:
+    """Where the server of this state directory listens or listened, if the file is from this user."""
+    try:
+        with open(os.path.join(state, "address"), "rb") as file:
+            found = os.fstat(file.fileno())
+            path = os.fsdecode(file.read())
+    except OSError:
+        return None
+    is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return UnixAddress(path) if is_ours and os.path.isabs(path) else None
 
 
 def program() -> str:
@@ -147,7 +163,8 @@ def _from_program(env: Mapping[str, str]) -> Place:
         file = settings["token-file"]["value"]
         return from_url(server, _token(file) if file else None)
     is_default = settings["socket"]["from"]["source"] == "default"
-    return Place(UnixAddress(settings["socket"]["value"]), may_start=is_default)
+    state = settings["state"]["value"] if is_default else None
+    return Place(UnixAddress(settings["socket"]["value"]), may_start=is_default, state=state)
 
 
 def _token(file: str) -> str:
@@ -155,6 +172,10 @@ def _token(file: str) -> str:
         return Path(file).read_text().strip()
     except OSError as error:
         raise LastbyteError(f"cannot read the token file {file}: {error.strerror}") from error
+
+
+def _usual_state(env: Mapping[str, str]) -> str | None:
+    return _below(_home(env, "XDG_STATE_HOME", ".local/state"), "lastbyte")
 
 
 def _home(env: Mapping[str, str], name: str, usual: str) -> str | None:

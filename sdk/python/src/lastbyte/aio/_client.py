@@ -73,7 +73,7 @@ class AsyncClient:
         patience: float = 10.0,
     ) -> None:
         chosen = place.chosen(socket, server, token)
-        self._link = Link(chosen.address, chosen.token, chosen.may_start, patience)
+        self._link = Link.of(chosen, patience)
         self._kept: list[Connection] = []
         self._slots = Slots(_SHORT_REQUESTS)
         self._waiting = 0
@@ -323,6 +323,7 @@ class AsyncClient:
             except OSError as error:
                 raise place.not_started(command, str(error)) from error
             _, said = await ran.communicate()
+            self._link.has_moved()
             try:
                 (await Connection.open(self._link)).close()
             except ConnectFailed:
