@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import os
+import socket
 import tempfile
+import threading
 import unittest
+from collections.abc import Iterator
 from typing import Any
 
-from lastbyte import LastbyteError, Unreachable
+from lastbyte import Client, Event, Gap, LastbyteError, Unreachable, aio
 from lastbyte._core import calls, launch, verbs
 from lastbyte._core.exchange import Broken, ConnectFailed, Link, Pause, Send, StartServer, Steps, exchange
 from lastbyte._core.http import Answer, Request
@@ -134,6 +138,70 @@ class Places(unittest.TestCase):
         self.assertEqual((str(named.address), named.may_start), ("/a/socket", True))
         both = from_environment({"LASTBYTE_SERVER": "http://127.0.0.1:8722", "LASTBYTE_SOCKET": "/a/socket"})
         self.assertEqual(str(both.address), "http://127.0.0.1:8722")
+
+
+class Canned:
+    """A server that answers each connection with the next text and closes it. `heard` is what it was asked."""
+
+    def __init__(self, *answers: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.socket = os.path.join(self._folder.name, "socket")
+        self.heard: list[str] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.socket)
+        self._listener.listen()
+        # Only to fail.
+        self._listener.settimeout(10)
+        self._thread = threading.Thread(target=self._serve, args=(answers,))
+        self._thread.start()
+
+    def __enter__(self) -> Canned:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._listener.close()
+        self._folder.cleanup()
+
+    def _serve(self, answers: tuple[str, ...]) -> None:
+        for answer in answers:
+            connection, _ = self._listener.accept()
+            with connection:
+                self.heard.append(connection.recv(65536).decode())
+                connection.sendall(f"HTTP/1.1 200 OK\r\n\r\n{answer}".encode())
+
+
+class Feeds(unittest.TestCase):
+    """A feed that breaks before its first event."""
+
+    EVENT = 'id: 5-4\nevent: forgotten\ndata: {"process":"p","at_unix_ns":1,"event":{"kind":"forgotten"}}\n\n'
+
+    def first(self, count: int, *answers: str) -> Iterator[tuple[list[Event | Gap], list[str]]]:
+        """The first events, read by each of the clients."""
+        with Canned(*answers) as server, Client(socket=server.socket) as client:
+            feed = client.events()
+            yield [next(feed) for _ in range(count)], server.heard
+        with Canned(*answers) as server:
+
+            async def main() -> list[Event | Gap]:
+                async with (
+                    aio.AsyncClient(socket=server.socket) as client,
+                    contextlib.aclosing(client.events()) as feed,
+                ):
+                    return [await anext(feed) for _ in range(count)]
+
+            yield asyncio.run(main()), server.heard
+
+    def test_it_goes_on_where_it_began(self) -> None:
+        for (found,), heard in self.first(1, "id: 5-3\n\n", self.EVENT):
+            assert isinstance(found, Event)
+            self.assertEqual(found.event.kind, "forgotten")
+            self.assertNotIn("last-event-id", heard[0])
+            self.assertIn("last-event-id: 5-3\r\n", heard[1])
+
+    def test_if_that_is_not_known_there_is_a_gap(self) -> None:
+        for found, _ in self.first(2, ":\n\n", self.EVENT):
+            self.assertEqual([type(one) for one in found], [Gap, Event])
 
 
 class Turns(unittest.TestCase):

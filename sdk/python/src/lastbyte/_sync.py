@@ -28,7 +28,7 @@ from ._core.exchange import (
 )
 from ._core.http import Answer, AnswerParser, Request
 from ._core.place import UnixAddress
-from ._core.sse import EventParser, Message
+from ._core.sse import GAP, EventParser, Message
 from .models import (
     Delivered,
     Event,
@@ -449,8 +449,9 @@ class Client:
         """The events of a stream. If the connection breaks, it goes on after the last one."""
         outage = Outage(self._link)
         while True:
+            events = EventParser()
             try:
-                for message in self._stream(ask(last)):
+                for message in self._stream(ask(last), events):
                     outage.over()
                     last = message.id or last
                     yield message
@@ -458,14 +459,16 @@ class Client:
                     return
                 raise Broken("the server ended the stream")
             except (ConnectFailed, Broken) as error:
+                last = events.id or last
+                if endless and events.begun and last is None:
+                    yield GAP
                 self._link.breaks += 1
                 self._drive(after_failure(self._link, outage, error))
 
-    def _stream(self, request: Request) -> Iterator[Message]:
+    def _stream(self, request: Request, events: EventParser) -> Iterator[Message]:
         connection = Connection(self._link)
         try:
             connection.send(request)
-            events = EventParser()
             while True:
                 parser = connection.receive()
                 if parser.head is None:

@@ -19,15 +19,23 @@ class Message:
     id: str | None
 
 
+# Events between two connections are missing.
+GAP = Message("gap", "{}", None)
+
+
 class EventParser:
     """Bytes in, events out. Comments, which keep a connection alive, are left out."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
         self._searched = 0
-        self._id: str | None = None
+        # Of the last event; before there is one, of the place at which the server began.
+        self.id: str | None = None
+        # Whether the server has said anything.
+        self.begun = False
 
     def feed(self, data: bytes) -> list[Message]:
+        self.begun = self.begun or bool(data)
         self._pending += data
         found: list[Message] = []
         while True:
@@ -55,5 +63,5 @@ class EventParser:
             elif name == "data":
                 data.append(value)
             elif name == "id":
-                self._id = value
-        return Message(event, "\n".join(data), self._id) if data else None
+                self.id = value
+        return Message(event, "\n".join(data), self.id) if data else None

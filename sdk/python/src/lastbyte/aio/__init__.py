@@ -12,7 +12,8 @@ write or wait loses nothing and can be done again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import contextlib
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
 from .._core.launch import DEVNULL, PIPE, STDOUT
@@ -47,10 +48,12 @@ async def stop(id: str, *, signal: str | None = None, grace: float | None = None
     return await (await default_client()).stop(id, signal=signal, grace=grace)
 
 
-async def events(**query: Any) -> AsyncIterator[Event | Gap]:
+async def events(**query: Any) -> AsyncGenerator[Event | Gap, None]:
     """The events of all processes from here on; see `AsyncClient.events`."""
-    async for event in (await default_client()).events(**query):
-        yield event
+    found = (await default_client()).events(**query)
+    async with contextlib.aclosing(found):
+        async for event in found:
+            yield event
 
 
 __all__ = [

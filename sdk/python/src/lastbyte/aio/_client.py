@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core import calls, output, place, verbs
@@ -25,7 +25,7 @@ from .._core.exchange import (
     exchange,
 )
 from .._core.http import Answer, Request
-from .._core.sse import EventParser, Message
+from .._core.sse import GAP, EventParser, Message
 from ..models import (
     Delivered,
     Event,
@@ -218,7 +218,7 @@ class AsyncClient:
 
     async def follow(
         self, id: str, *, start: int | None = None, late: bool | None = None, times: bool | None = None
-    ) -> AsyncIterator[Followed]:
+    ) -> AsyncGenerator[Followed, None]:
         """Its output as it comes: pieces, then the ending. Goes on at its cursor if a connection breaks."""
         query = {"from": start, "late": late, "times": times}
         messages = self._messages(lambda last: verbs.follow(id, calls.resumed(query, last), last))
@@ -228,7 +228,7 @@ class AsyncClient:
 
     async def events(
         self, *, session: str | None = None, chat: str | None = None, last_event_id: str | None = None
-    ) -> AsyncIterator[Event | Gap]:
+    ) -> AsyncGenerator[Event | Gap, None]:
         """The events of all processes from here on. `Gap` says that some are no longer kept."""
         query = {"session": session, "chat": chat}
         messages = self._messages(lambda last: verbs.events(query, last), last_event_id, endless=True)
@@ -337,8 +337,9 @@ class AsyncClient:
         """The events of a stream. If the connection breaks, it goes on after the last one."""
         outage = Outage(self._link)
         while True:
+            events = EventParser()
             try:
-                stream = self._stream(ask(last))
+                stream = self._stream(ask(last), events)
                 async with contextlib.aclosing(stream):
                     async for message in stream:
                         outage.over()
@@ -349,16 +350,19 @@ class AsyncClient:
                     return
                 raise Broken("the server ended the stream")
             except (ConnectFailed, Broken) as error:
+                last = events.id or last
+                if endless and events.begun and last is None:
+                    yield GAP
                 self._link.breaks += 1
                 await self._drive(after_failure(self._link, outage, error))
 
-    async def _stream(self, request: Request) -> AsyncGenerator[Message | None, None]:
+    async def _stream(self, request: Request, events: EventParser) -> AsyncGenerator[Message | None, None]:
         """`None` once, when the stream has begun; then its events."""
         connection = await Connection.open(self._link)
         self._waiting += 1
         try:
             await connection.send(request)
-            events, begun = EventParser(), False
+            begun = False
             while True:
                 parser = await connection.receive()
                 if parser.head is None:

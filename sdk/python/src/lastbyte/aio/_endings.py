@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import verbs
 from .._core.exchange import Broken, ConnectFailed, Outage, after_failure
+from .._core.sse import EventParser
 from ..errors import LastbyteError, ProcessNotFound
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Endings:
         try:
             while True:
                 try:
-                    stream = self._client._stream(verbs.events({}, last))
+                    stream = self._client._stream(verbs.events({}, last), EventParser())
                     async with contextlib.aclosing(stream):
                         async for message in stream:
                             outage.over()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal as signals
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 from .._core import verbs
@@ -141,7 +141,7 @@ class AsyncProcess:
 
     def follow(
         self, *, start: int | None = None, late: bool | None = None, times: bool | None = None
-    ) -> AsyncIterator[Followed]:
+    ) -> AsyncGenerator[Followed, None]:
         """Its output from a cursor on, as it comes: pieces, then the ending."""
         return self._client.follow(self.id, start=start, late=late, times=times)
 
