@@ -309,12 +309,26 @@ class Handles(unittest.TestCase):
         want = "".join(f"{number}\n" for number in range(1, 200001)).encode()
         self.assertEqual(b"".join(parts), want)
 
-    def test_dropped_output_is_an_error_and_not_silence(self) -> None:
-        process = popen(["head", "-c", "3000000", "/dev/zero"], stdout=PIPE, quota=128 << 10)
+    def test_dropped_output_is_an_error_and_what_is_left_can_be_read(self) -> None:
+        process = popen("seq 500000", shell=True, stdout=PIPE, stderr=STDOUT, quota=128 << 10, bufsize=0)
         process.wait()
-        assert process.stdout is not None
-        with self.assertRaises(lastbyte.OutputDropped):
-            process.stdout.read()
+        everything = "".join(f"{number}\n" for number in range(1, 500001)).encode()
+        for bufsize, size in ((0, 997), (0, -1), (-1, -1)):
+            gaps, found = [], b""
+            file = client.attach(process.id, bufsize=bufsize).stdout
+            assert file is not None
+            while True:
+                try:
+                    part = file.read(size)
+                except lastbyte.OutputDropped as error:
+                    gaps.append(error.range)
+                    continue
+                if not part:
+                    break
+                found += part
+            (gap,) = gaps
+            self.assertEqual(len(found), len(everything) - (gap.end - gap.start))
+            self.assertTrue(found == everything[: gap.start] + everything[gap.end :])
 
     def test_a_command_that_asks_is_answered_by_keys(self) -> None:
         process = popen("stty -echo; read -r word; echo $word", shell=True, stdin=PIPE, stdout=PIPE, tty=(24, 80))

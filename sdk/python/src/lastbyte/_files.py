@@ -64,7 +64,12 @@ class OutputFile(io.RawIOBase):
     def readall(self) -> bytes:
         parts: list[bytes | memoryview] = []
         while True:
-            self._fetch()
+            try:
+                self._fetch()
+            except OutputDropped:
+                # Nothing of what is there is lost to a reader that goes on.
+                self._rest = memoryview(b"".join([*parts, self._rest]))
+                raise
             if not self._rest:
                 return b"".join(parts)
             parts.append(self._rest)
@@ -97,6 +102,7 @@ class OutputFile(io.RawIOBase):
         pause = _FIRST_PAUSE
         while not self._rest and not self._cursor.at_end:
             self._rest = memoryview(self._ask())
+            self._cursor.check()
             if not self._rest and not self._cursor.at_end and self._cursor.stream:
                 # Only the other stream was written to, maybe fast: it must not be asked about at every piece.
                 time.sleep(pause)

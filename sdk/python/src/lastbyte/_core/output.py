@@ -29,6 +29,8 @@ class Cursor:
     position: int = 0
     at_end: bool = False
     ending: dict[str, Any] | None = None
+    # What was dropped before the bytes that were taken last.
+    gap: Range | None = None
 
     def request(self, wait_ms: int = WAIT_MS) -> Request:
         query = {
@@ -40,21 +42,24 @@ class Cursor:
         return verbs.output(self.id, query)
 
     def take(self, answer: Answer) -> bytes | bytearray:
-        """The bytes of an answer; raises if some before them were dropped."""
+        """The bytes of an answer. Once they are kept, `check` says whether some before them were dropped."""
         head = answer.headers
         try:
             following = int(head["lastbyte-next"])
         except (KeyError, ValueError):
             raise ProtocolError("an answer with output does not say where it ends") from None
-        gap = _gap(head.get("lastbyte-dropped", ""), self.position, following)
+        self.gap = _gap(head.get("lastbyte-dropped", ""), self.position, following)
         self.position = max(self.position, following)
         final = head.get("lastbyte-final-len")
         if final is not None:
             self.at_end = following >= int(final)
             self.ending = json.loads(head["lastbyte-ending"])
+        return answer.body
+
+    def check(self) -> None:
+        gap, self.gap = self.gap, None
         if gap is not None:
             raise OutputDropped(self.id, gap)
-        return answer.body
 
 
 def _gap(dropped: str, start: int, end: int) -> Range | None:

@@ -118,6 +118,7 @@ class OutputReader:
         answer = await self._client._drive(exchange(link, self._cursor.request(wait_ms)))
         # Nothing is awaited from here on: the bytes and the cursor change together.
         self._buffer += self._cursor.take(answer)
+        self._cursor.check()
 
 
 class InputWriter:
