@@ -23,7 +23,7 @@ import type {
   Survivor,
   WaitOutcome,
 } from "./api.js";
-import { AbortError, ApiError, LastbyteError, throwIfAborted } from "./errors.js";
+import { AbortError, ApiError, LastbyteError, SpawnError, startError, throwIfAborted } from "./errors.js";
 import { type Command, laterInput, type StartOptions, startRequest, stopPolicy } from "./launch.js";
 import { type FollowEvent, followEvents, type OutputOptions } from "./output.js";
 import { findPlace, type PlaceOptions } from "./place.js";
@@ -222,7 +222,8 @@ export class Client {
       path: "/v1/events",
       query: { ...filter, last_event_id: lastId ?? filter.last_event_id },
     });
-    for await (const { event, data } of subscribe(this.#transport, ask, () => false, signal)) {
+    const missing = { id: undefined, event: "gap", data: "{}" };
+    for await (const { event, data } of subscribe(this.#transport, ask, () => false, signal, missing)) {
       yield event === "gap" ? { event: { kind: "gap" } } : (JSON.parse(data) as Event);
     }
   }
@@ -270,7 +271,10 @@ export class Client {
   }
 
   async #start(request: StartRequest): Promise<StartAnswer> {
-    return this.#ask({ method: "POST", path: "/v1/processes", body: request });
+    const asked = this.#ask<StartAnswer>({ method: "POST", path: "/v1/processes", body: request });
+    return asked.catch((error: unknown) => {
+      throw startError(error, request);
+    });
   }
 
   /** Starts a command and waits in the same request, if a connection is free for that. */
@@ -281,6 +285,8 @@ export class Client {
       const body = { ...request, wait: { exit: true }, view: "raw", max_bytes: INLINE_OUTPUT };
       const ask: Ask = { method: "POST", path: "/v1/processes", body };
       answer = slot && (await this.#transport.sendIn(slot, ask, { signal }));
+    } catch (error) {
+      throw startError(error, request);
     } finally {
       slot?.release();
     }
@@ -308,7 +314,7 @@ export class Client {
 
 /** A start that is refused has started nothing. */
 function unlessRefused(error: unknown): undefined {
-  if (!(error instanceof ApiError)) throw error;
+  if (!(error instanceof ApiError || error instanceof SpawnError)) throw error;
 }
 
 function pathOf(id: string): string {

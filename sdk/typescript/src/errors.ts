@@ -1,6 +1,7 @@
 /** What can go wrong: one base class, and one class for each thing that a caller can tell apart. */
 
-import type { ErrorAnswer, ErrorCode, StopProof } from "./api.js";
+import { constants } from "node:os";
+import type { ErrorAnswer, ErrorCode, StartRequest, StopProof } from "./api.js";
 import type { Result } from "./result.js";
 
 /** The base of every error of this package. */
@@ -24,6 +25,48 @@ export class ApiError extends LastbyteError {
     this.hint = answer.hint;
     this.status = status;
   }
+}
+
+/** What the system says if nothing more is known. */
+const SPAWN_CODES: { readonly [code in ErrorCode]?: keyof typeof constants.errno } = {
+  program_not_found: "ENOENT",
+  program_not_runnable: "EACCES",
+  bad_cwd: "ENOENT",
+};
+
+/**
+ * The program or the directory of a command cannot be used. It has the members of the error that `child_process`
+ * gives; the `cause` is the answer of the server.
+ */
+export class SpawnError extends LastbyteError {
+  override name = "SpawnError";
+  /** Such as `ENOENT`. */
+  readonly code: string;
+  readonly errno: number;
+  readonly syscall: string;
+  /** The program. */
+  readonly path: string;
+  readonly spawnargs: string[];
+  declare readonly cause: ApiError;
+
+  constructor(code: keyof typeof constants.errno, { command, shell }: StartRequest, cause: ApiError) {
+    const [path = "", ...spawnargs] = command ?? ["/bin/sh", "-c", shell ?? ""];
+    super(`spawn ${path} ${code}: ${cause.message}`, { cause });
+    this.code = code;
+    this.errno = -constants.errno[code];
+    this.syscall = `spawn ${path}`;
+    this.path = path;
+    this.spawnargs = spawnargs;
+  }
+}
+
+/** The error of a start, as `child_process` has it if it is one that it has. */
+export function startError(error: unknown, request: StartRequest): unknown {
+  const usual = error instanceof ApiError ? SPAWN_CODES[error.code] : undefined;
+  if (!(error instanceof ApiError) || usual === undefined) return error;
+  const number = Number(/\(os error (\d+)\)/.exec(error.message)?.[1]);
+  const names = Object.keys(constants.errno) as (keyof typeof constants.errno)[];
+  return new SpawnError(names.find((name) => constants.errno[name] === number) ?? usual, request, error);
 }
 
 /** The server cannot be reached, or the connection to it was lost and did not come back. */

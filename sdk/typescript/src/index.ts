@@ -23,6 +23,7 @@ export {
   ConnectionError,
   LastbyteError,
   ProgramError,
+  SpawnError,
 } from "./errors.js";
 export type { Command, StartOptions } from "./launch.js";
 export type { FollowEvent, OutputOptions, Piece } from "./output.js";

@@ -62,14 +62,14 @@ export class Process<Text extends string | Buffer = string>
   readonly stdout: Readable;
   /** Empty if the streams are merged or a terminal. */
   readonly stderr: Readable;
-  /** Resolves when it runs; rejects if it cannot be started. */
-  readonly started: Promise<{ id: string; pid: number }>;
-
   readonly #origin: Origin;
   readonly #ended: Promise<ProcessInfo>;
   #info: ProcessInfo | undefined;
   readonly #watch = new AbortController();
+  readonly #started: Promise<{ id: string; pid: number }>;
+  /** Whether somebody is told of an error by a promise: of any, or of one of the start. */
   #awaited = false;
+  #startAwaited = false;
   #unrefed = false;
   #socket: Socket | undefined;
 
@@ -77,10 +77,10 @@ export class Process<Text extends string | Buffer = string>
     super();
     this.#origin = origin;
     const begun = this.#begin();
-    this.started = begun.then(({ id, pid }) => ({ id, pid }));
+    this.#started = begun.then(({ id, pid }) => ({ id, pid }));
     this.#ended = begun.then(({ id }) => this.#untilEnded(id));
     // The event `error` tells it, and so does an `await`.
-    for (const promise of [this.started, this.#ended]) promise.catch(() => {});
+    for (const promise of [this.#started, this.#ended]) promise.catch(() => {});
     const id = begun.then(
       (info) => info.id,
       () => undefined,
@@ -111,6 +111,12 @@ export class Process<Text extends string | Buffer = string>
       input.end(origin.input);
     }
     this.#tell().catch((error: Error) => this.#fail(error));
+  }
+
+  /** Resolves when it runs; rejects if it cannot be started. */
+  get started(): Promise<{ id: string; pid: number }> {
+    this.#startAwaited = true;
+    return this.#started;
   }
 
   /** The id, once it runs. */
@@ -168,24 +174,27 @@ export class Process<Text extends string | Buffer = string>
   kill(signal: NodeJS.Signals | number = "SIGTERM"): boolean {
     if (this.exitCode !== null || this.signalCode !== null) return false;
     // It may end before the signal arrives, and then nobody is signalled.
-    if (signal !== 0) this.signal(signalName(signal)).catch(() => {});
+    if (signal !== 0) this.#post("signal", { signal: signalName(signal) }).catch(() => {});
     this.killed = signal !== 0;
     return true;
   }
 
   /** Sends a signal to its process group. */
   async signal(signal: string): Promise<Delivered> {
+    this.#startAwaited = true;
     const answer = await this.#post("signal", { signal });
     return (answer as { delivered: Delivered }).delivered;
   }
 
   /** Stops it with its whole tree. The answer says what is gone, what is left, and whether that is proved. */
   async stop(policy: { signal?: string; grace?: number } = {}): Promise<StopProof> {
+    this.#startAwaited = true;
     return (await this.#post("stop", { stop: stopPolicy(policy) })) as StopProof;
   }
 
   /** Changes the size of its terminal. */
   async resize(size: { rows: number; cols: number }): Promise<void> {
+    this.#startAwaited = true;
     await this.#post("resize", size);
   }
 
@@ -214,7 +223,7 @@ export class Process<Text extends string | Buffer = string>
   }
 
   async #post(verb: string, body: object): Promise<unknown> {
-    const { id } = await this.started;
+    const { id } = await this.#started;
     const path = `/v1/processes/${encodeURIComponent(id)}/${verb}`;
     const answer = await this.#origin.transport.send({ method: "POST", path, body });
     return answer.chunks.length === 0 ? undefined : json(answer);
@@ -256,7 +265,7 @@ export class Process<Text extends string | Buffer = string>
 
   /** Emits the events. */
   async #tell(): Promise<void> {
-    await this.started;
+    await this.#started;
     this.emit("spawn");
     const info = await this.#ended;
     this.#info = info;
@@ -271,7 +280,8 @@ export class Process<Text extends string | Buffer = string>
 
   /** As in Node, an error that nobody asks for is thrown. */
   #fail(error: Error): void {
-    if (this.listenerCount("error") > 0 || !this.#awaited) process.nextTick(() => this.emit("error", error));
+    const isTold = this.#awaited || (this.#startAwaited && this.#info === undefined);
+    if (this.listenerCount("error") > 0 || !isTold) process.nextTick(() => this.emit("error", error));
   }
 }
 

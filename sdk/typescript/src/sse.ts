@@ -8,16 +8,22 @@ export interface ServerSentEvent {
 
 /** Turns pieces of a stream into whole events. */
 export class EventParser {
+  /** The id of the last event, or before there is one, of the place at which the server began. */
+  lastId: string | undefined;
+  /** Whether the server has said anything. */
+  begun = false;
   #rest: Buffer = Buffer.alloc(0);
 
   /** Returns the events that this piece completes. */
   feed(piece: Buffer): ServerSentEvent[] {
     const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
+    this.begun = true;
     const events: ServerSentEvent[] = [];
     let start = 0;
     for (let end = bytes.indexOf("\n\n"); end !== -1; end = bytes.indexOf("\n\n", start)) {
       const event = parse(bytes.toString("utf8", start, end));
-      if (event !== undefined) events.push(event);
+      this.lastId = event?.id ?? this.lastId;
+      if (event !== undefined && event.data !== "") events.push(event);
       start = end + 2;
     }
     this.#rest = bytes.subarray(start);

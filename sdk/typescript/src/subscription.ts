@@ -8,13 +8,15 @@ import type { Ask, Transport } from "./transport.js";
 
 /**
  * Yields events until the server has no more. `ask` is given the id of the last event. Nothing is read ahead of
- * the caller but what the socket has in its buffers.
+ * the caller but what the socket has in its buffers. `missing` is yielded where events may be missing, because the
+ * connection broke before there was an id to go on at.
  */
 export async function* subscribe(
   transport: Transport,
   ask: (lastId: string | undefined) => Ask,
   isLast: (event: ServerSentEvent) => boolean,
   signal?: AbortSignal,
+  missing?: ServerSentEvent,
 ): AsyncGenerator<ServerSentEvent, void, void> {
   let lastId: string | undefined;
   for (;;) {
@@ -28,11 +30,14 @@ export async function* subscribe(
     try {
       response = await transport.open(slot, ask(lastId), signal);
       if (response?.statusCode === 204) return;
-      for await (const event of eventsOf(response)) {
+      const parser = new EventParser();
+      for await (const event of eventsOf(response, parser)) {
         lastId = event.id ?? lastId;
         yield event;
         if (isLast(event)) return;
       }
+      lastId = parser.lastId ?? lastId;
+      if (missing !== undefined && parser.begun && lastId === undefined) yield missing;
     } finally {
       close();
       clearTimeout(timer);
@@ -45,9 +50,11 @@ export async function* subscribe(
 }
 
 /** Ends where the connection ends, however it does. */
-async function* eventsOf(response: IncomingMessage | undefined): AsyncGenerator<ServerSentEvent, void, void> {
+async function* eventsOf(
+  response: IncomingMessage | undefined,
+  parser: EventParser,
+): AsyncGenerator<ServerSentEvent, void, void> {
   if (response === undefined) return;
-  const parser = new EventParser();
   const pieces = response[Symbol.asyncIterator]();
   for (;;) {
     // A broken connection is opened again by the caller.

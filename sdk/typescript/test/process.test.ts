@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { ApiError, CommandError, type Process } from "lastbyte";
+import { CommandError, type Process, SpawnError } from "lastbyte";
 import { useDaemon } from "./daemon.js";
 
 const server = useDaemon();
@@ -176,10 +177,27 @@ test("a start that fails is an error event, and rejects who awaits", async () =>
   const { client } = server();
   const child = client.start(["/nowhere/at/all"]);
   const [error] = await once(child, "error").catch((error: unknown) => [error]);
-  assert(error instanceof ApiError);
-  assert.equal(error.code, "program_not_found");
-  await assert.rejects(async () => await client.start(["/nowhere/at/all"]), ApiError);
+  assert(error instanceof SpawnError);
+  assert.equal(error.code, "ENOENT");
+  await assert.rejects(async () => await client.start(["/nowhere/at/all"]), SpawnError);
   assert.equal(await text(child.stdout as AsyncIterable<Buffer>), "");
+});
+
+test("a start that fails tells those who wait for it, and does not end the program", async () => {
+  const { client } = server();
+  const calls: ((child: Process) => PromiseLike<unknown>)[] = [
+    (child) => child.started,
+    (child) => child.stop(),
+    (child) => child.signal("TERM"),
+    (child) => child.wait(),
+    (child) => client.waitAny([child]),
+    (child) => client.search(child, "x"),
+  ];
+  for (const call of calls) {
+    // An error that nobody listens to would end this program.
+    await assert.rejects(async () => await call(client.start(["/nowhere/at/all"])), { code: "ENOENT" });
+    await sleep(1);
+  }
 });
 
 test("another program can attach by id or name, read everything and write", async () => {

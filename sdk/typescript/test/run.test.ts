@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { test } from "node:test";
-import { ApiError, CommandError } from "lastbyte";
+import { ApiError, CommandError, SpawnError } from "lastbyte";
 import { useDaemon } from "./daemon.js";
 
 const server = useDaemon();
@@ -31,12 +32,35 @@ test("a signal is told by its name", async () => {
   assert.deepEqual([result.exitCode, result.signal], [null, "SIGKILL"]);
 });
 
-test("a command that is not there is refused with code and hint", async () => {
-  await assert.rejects(server().client.run(["/nowhere/at/all"]), (error: unknown) => {
-    assert(error instanceof ApiError);
-    assert.equal(error.code, "program_not_found");
-    return true;
-  });
+test("a command that cannot be started has the error of child_process", async () => {
+  const commands: [string[], string][] = [
+    [["/nowhere/at/all", "an argument"], "program_not_found"],
+    [["no-such-program"], "program_not_found"],
+    [[import.meta.filename], "program_not_runnable"],
+    [["true", "x".repeat(200_000)], "program_not_runnable"],
+  ];
+  for (const [[program = "", ...args], code] of commands) {
+    // Node throws some, and tells others by an event.
+    const want = await new Promise<NodeJS.ErrnoException>((resolve) => {
+      try {
+        spawn(program, args).once("error", resolve);
+      } catch (error) {
+        resolve(error as NodeJS.ErrnoException);
+      }
+    });
+    await assert.rejects(server().client.run([program, ...args]), (error: unknown) => {
+      assert(error instanceof SpawnError);
+      assert.deepEqual([error.code, error.errno], [want.code, want.errno]);
+      if (want.path !== undefined) {
+        const { syscall, path, spawnargs } = error;
+        assert.deepEqual([syscall, path, spawnargs], [want.syscall, want.path, args]);
+      }
+      assert(error.cause instanceof ApiError);
+      assert.equal(error.cause.code, code);
+      return true;
+    });
+  }
+  await assert.rejects(server().client.run(["true"], { cwd: "/nowhere" }), { code: "ENOENT" });
 });
 
 test("bytes arrive as they are", async () => {
