@@ -527,35 +527,36 @@ class Cancelled(AsyncCase):
     @with_client
     async def test_cancelled_waits_can_be_done_again(self, client: aio.AsyncClient) -> None:
         async def started() -> aio.AsyncProcess:
-            return await aio.create_subprocess_shell("sleep 0.02; exit 7", stdout=DEVNULL, stderr=DEVNULL, client=client)
+            return await aio.create_subprocess_shell(
+                "sleep 0.02; exit 7", stdout=DEVNULL, stderr=DEVNULL, client=client
+            )
+
+        process = await started()
+        were_cancelled = 0
+
+        async def begin() -> None:
+            self.assertEqual(await process.wait(), 7)
+
+        async def check(was_cancelled: bool) -> None:
+            nonlocal process, were_cancelled
+            were_cancelled += was_cancelled
+            self.assertEqual(await asyncio.wait_for(process.wait(), PATIENCE), 7)
+            # An unfinished task gives its place back when it has run once more.
+            await steps(3)
+            self.assertEqual((client._endings._waiting, client._waiting), ({}, 0))
+            process = await started()
 
         for limit in (64, 0):
             # With no request left that may wait, the feed of events is used.
             client._can_wait = lambda limit=limit: client._waiting < limit  # type: ignore[method-assign, misc]
-            process = await started()
             were_cancelled = 0
-
-            async def begin() -> None:
-                self.assertEqual(await process.wait(), 7)
-
-            async def check(was_cancelled: bool) -> None:
-                nonlocal process, were_cancelled
-                were_cancelled += was_cancelled
-                self.assertEqual(await asyncio.wait_for(process.wait(), PATIENCE), 7)
-                # An unfinished task gives its place back when it has run once more.
-                await steps(3)
-                self.assertEqual((client._endings._waiting, client._waiting), ({}, 0))
-                process = await started()
-
             await self.at_every_await(begin, check)
             self.assertGreater(were_cancelled, 5)
 
     @with_client
     async def test_cancelled_followers_leave_no_connection(self, client: aio.AsyncClient) -> None:
         async def started() -> aio.AsyncProcess:
-            return await aio.create_subprocess_shell(
-                "echo x; sleep 0.02", stdout=PIPE, stderr=DEVNULL, client=client
-            )
+            return await aio.create_subprocess_shell("echo x; sleep 0.02", stdout=PIPE, stderr=DEVNULL, client=client)
 
         process = await started()
         were_cancelled = 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import json
 import re
+import types
 import typing
 import unittest
 from typing import Any
@@ -54,6 +56,8 @@ OFFERED_WITHOUT_PARAMETERS = {
 }  # fmt: skip
 # In a fleet; here the gateway chooses the node.
 PLACES = {"on", "replace"}
+# A line of the view `lines` is one of the view `text` that is not repeated.
+STAND_INS = {("Line", models.TextLine)}
 # Part of a path, or of HTTP itself.
 IGNORED_PARAMETERS = {"id", "node", "token", "range", "if-range", "if-none-match"}
 
@@ -80,11 +84,57 @@ def kinds_of(schema: dict[str, Any]) -> tuple[str, set[str]] | None:
     return (tags[0][0], {const for _, const in tags}) if tags else None
 
 
+def types_of(schema: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """What a field is, in each of the kinds that have it."""
+    places = [schema, *schema.get("oneOf", ())]
+    return [one["properties"][name] for one in places if name in one.get("properties", {})]
+
+
+def fits(hint: Any, schema: Any, schemas: dict[str, Any]) -> bool:
+    """Whether every value that the schema allows is one of this type."""
+    if schema is True or hint is Any:
+        return hint is Any
+    one_of = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    hints = [one for one in one_of if one is not types.NoneType]
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        named = getattr(models, name, None)
+        return (
+            named in hints
+            or any((name, one) in STAND_INS for one in hints)
+            or (not dataclasses.is_dataclass(named) and fits(hint, schemas[name], schemas))
+        )
+    if "anyOf" in schema:
+        return all(fits(hint, one, schemas) for one in schema["anyOf"])
+    if "const" in schema or "enum" in schema:
+        values = {schema["const"]} if "const" in schema else set(schema["enum"])
+        return str in hints or any(values <= set(typing.get_args(one)) for one in hints)
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return all(kind == "null" or any(_fits_kind(one, kind, schema, schemas) for one in hints) for kind in kinds)
+
+
+def _fits_kind(hint: Any, kind: str, schema: dict[str, Any], schemas: dict[str, Any]) -> bool:
+    parts = typing.get_args(hint)
+    if kind == "array":
+        return typing.get_origin(hint) is list and fits(parts[0], schema["items"], schemas)
+    if kind == "object":
+        is_mapping = typing.get_origin(hint) in (dict, collections.abc.Mapping)
+        found = [*schema.get("patternProperties", {}).values(), schema["additionalProperties"]]
+        return is_mapping and parts[0] is str and all(one is False or fits(parts[1], one, schemas) for one in found)
+    return hint is {"string": str, "integer": int, "number": float, "boolean": bool}[kind]
+
+
 class Document(unittest.TestCase):
     def check_class(self, name: str, schema: dict[str, Any]) -> None:
         model = getattr(models, name)
         names = {field.metadata.get("name", field.name): field for field in dataclasses.fields(model)}
         self.assertEqual(set(names), fields_of(schema), name)
+        hints = typing.get_type_hints(model)
+        for field_name, field in names.items():
+            for one in types_of(schema, field_name):
+                self.assertTrue(
+                    fits(hints[field.name], one, SCHEMAS), f"{name}.{field_name}: {hints[field.name]}, {one}"
+                )
         for required in schema.get("required", ()):
             if name != "Output" or required != "from":
                 field = names[required]
@@ -156,6 +206,10 @@ class Document(unittest.TestCase):
         grown = {**SCHEMAS["Ending"], "properties": {**SCHEMAS["Ending"]["properties"], "weather": {}}}
         with self.assertRaises(AssertionError):
             self.check_class("Ending", grown)
+        for changed in ({"type": "string"}, {"type": "array", "items": {"type": "integer"}}):
+            other = {**SCHEMAS["Ending"], "properties": {**SCHEMAS["Ending"]["properties"], "final_len": changed}}
+            with self.assertRaises(AssertionError):
+                self.check_class("Ending", other)
         kind = {"properties": {"kind": {"const": "vanished"}}, "required": ["kind"]}
         with self.assertRaises(AssertionError):
             self.check_class("Status", {"oneOf": [*SCHEMAS["Status"]["oneOf"], kind]})

@@ -107,9 +107,7 @@ def refuse(
         "process_group": bool(process_group) and process_group != -1,
     }
     for name in (name for name, is_given in given.items() if is_given):
-        raise UnsupportedOption(
-            f"{name}= is not supported: the command is a child of the server, not of this program"
-        )
+        raise UnsupportedOption(f"{name}= is not supported: the command is a child of the server, not of this program")
 
 
 def duplicate(descriptor: int) -> int:
