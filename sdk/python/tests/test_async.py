@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 
 import lastbyte
 from lastbyte import aio
@@ -235,6 +236,35 @@ class Many(AsyncCase):
         all_ready = asyncio.Event()
         lines = await asyncio.gather(*(one(number) for number in range(count)))
         self.assertEqual(lines, [b"%d\n" % number for number in range(count)])
+
+
+class Feed(AsyncCase):
+    """Waits for which the feed of events is used."""
+
+    @with_client
+    async def test_closing_the_client_ends_them(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("sleep", "1000", stdout=DEVNULL, stderr=DEVNULL, client=client)
+        client._can_wait = lambda: False  # type: ignore[method-assign]
+        wait = asyncio.ensure_future(process.wait())
+        while not client._endings._begun.is_set():
+            await asyncio.sleep(0)
+        await client.aclose()
+        with self.assertRaises(lastbyte.Unreachable):
+            await asyncio.wait_for(wait, PATIENCE)
+        self.assertEqual((await process.stop(grace=0)).left, [])
+
+    @with_client
+    async def test_an_event_that_cannot_be_read_ends_them(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("sleep", "1000", stdout=DEVNULL, stderr=DEVNULL, client=client)
+        client._can_wait = lambda: False  # type: ignore[method-assign]
+        with mock.patch.object(client._endings, "_tell", side_effect=KeyError("event")):
+            wait = asyncio.ensure_future(process.wait())
+            while not client._endings._begun.is_set():
+                await asyncio.sleep(0)
+            await process.stop(grace=0)
+            with self.assertRaises(lastbyte.ProtocolError):
+                await asyncio.wait_for(wait, PATIENCE)
+        self.assertEqual(await process.wait(), -9)
 
 
 class AtSuspension:

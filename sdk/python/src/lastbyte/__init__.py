@@ -84,7 +84,7 @@ def stop(id: str, *, signal: str | None = None, grace: float | None = None) -> S
 
 
 def events(**query: Any) -> Iterator[Event | Gap]:
-    """The events of all processes from here on; see `Client.events`."""
+    """The events of all processes, from the first step on; see `Client.events`."""
     return default_client().events(**query)
 
 

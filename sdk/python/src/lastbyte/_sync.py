@@ -320,7 +320,7 @@ class Client:
     def events(
         self, *, session: str | None = None, chat: str | None = None, last_event_id: str | None = None
     ) -> Iterator[Event | Gap]:
-        """The events of all processes from here on. `Gap` says that some are no longer kept."""
+        """The events of all processes, from the first `next` on. `Gap` says that some may be missing."""
         query = {"session": session, "chat": chat}
         for message in self._messages(lambda last: verbs.events(query, last), last_event_id, endless=True):
             yield output.event(message)

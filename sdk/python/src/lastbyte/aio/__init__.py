@@ -49,7 +49,7 @@ async def stop(id: str, *, signal: str | None = None, grace: float | None = None
 
 
 async def events(**query: Any) -> AsyncGenerator[Event | Gap, None]:
-    """The events of all processes from here on; see `AsyncClient.events`."""
+    """The events of all processes, from the first step on; see `AsyncClient.events`."""
     found = (await default_client()).events(**query)
     async with contextlib.aclosing(found):
         async for event in found:

@@ -229,7 +229,7 @@ class AsyncClient:
     async def events(
         self, *, session: str | None = None, chat: str | None = None, last_event_id: str | None = None
     ) -> AsyncGenerator[Event | Gap, None]:
-        """The events of all processes from here on. `Gap` says that some are no longer kept."""
+        """The events of all processes, from the first step on. `Gap` says that some may be missing."""
         query = {"session": session, "chat": chat}
         messages = self._messages(lambda last: verbs.events(query, last), last_event_id, endless=True)
         async with contextlib.aclosing(messages):

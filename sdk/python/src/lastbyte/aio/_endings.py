@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._core import verbs
 from .._core.exchange import Broken, ConnectFailed, Outage, after_failure
 from .._core.sse import EventParser
-from ..errors import LastbyteError, ProcessNotFound
+from ..errors import LastbyteError, ProcessNotFound, ProtocolError, Unreachable
 
 if TYPE_CHECKING:
     from ._client import AsyncClient
@@ -47,6 +47,7 @@ class Endings:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+        self._fail(Unreachable("the client was closed"))
 
     async def _ended_or_told(self, id: str, ending: asyncio.Future[_Ending]) -> _Ending:
         begun: asyncio.Future[Any] = asyncio.ensure_future(self._begun.wait())
@@ -96,6 +97,9 @@ class Endings:
                     await self._client._drive(after_failure(link, outage, error))
         except LastbyteError as error:
             self._fail(error)
+        except Exception as error:
+            # Those who wait must not wait for ever.
+            self._fail(ProtocolError(f"the feed of events has what this version does not understand: {error!r}"))
 
     async def _tell(self, event: str, data: str) -> None:
         if event == "gap":
