@@ -13,6 +13,8 @@ pub(crate) struct Message {
 pub(crate) struct MessageBuffer {
     bytes: Vec<u8>,
     message: Message,
+    /// The id of a message without data, which is a place to resume at before there is a message.
+    pub(crate) place: Option<String>,
 }
 
 impl MessageBuffer {
@@ -20,7 +22,7 @@ impl MessageBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next complete message. As the standard says, one without data is ignored.
+    /// The next complete message. As the standard says, one without data is ignored but for its id.
     pub(crate) fn next(&mut self) -> Option<Message> {
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.bytes.drain(..=end).collect();
@@ -31,6 +33,7 @@ impl MessageBuffer {
                 if !message.data.is_empty() {
                     return Some(message);
                 }
+                self.place = message.id.or(self.place.take());
             } else {
                 self.take_line(line);
             }

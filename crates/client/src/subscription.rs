@@ -20,7 +20,7 @@ use crate::{ClientError, Problem};
 pub(crate) struct Subscription {
     link: Link,
     pub(crate) ask: ApiRequest,
-    /// The id of the last message.
+    /// The id of the last message, or of the place at which the server began.
     pub(crate) last: Option<String>,
     open: Option<Open>,
     /// Until something comes after the connection was lost.
@@ -65,7 +65,11 @@ impl Subscription {
                 self.connect().await?;
                 return Ok(Received::Reconnected);
             };
-            if let Some(message) = open.messages.next() {
+            let message = open.messages.next();
+            if let Some(place) = open.messages.place.take() {
+                self.last = Some(place);
+            }
+            if let Some(message) = message {
                 if message.id.is_some() {
                     self.last.clone_from(&message.id);
                 }

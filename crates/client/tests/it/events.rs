@@ -41,6 +41,21 @@ async fn a_broken_feed_continues_after_the_last_event() {
 }
 
 #[tokio::test]
+async fn a_feed_that_breaks_before_its_first_event_continues_where_it_began() {
+    let second = format!("id: 5-3\n\n{}", message(4, "started"));
+    let third = message(5, "forgotten");
+    let answers = ["id: 5-3\n\n", &second, &third].map(|text| vec![stream(text)]);
+    let server = Server::start(answers.to_vec());
+    let mut events = server.client().events(None).await.unwrap();
+    assert_eq!(events.next().await.unwrap(), event(4, EventKind::Started));
+    assert_eq!(events.next().await.unwrap(), event(5, EventKind::Forgotten));
+    // Not at the place again, which came before the event.
+    let heard = server.heard();
+    assert!(heard[2].contains("\r\nlast-event-id: 5-3\r\n"), "{heard:?}");
+    assert!(heard[4].contains("\r\nlast-event-id: 5-4\r\n"), "{heard:?}");
+}
+
+#[tokio::test]
 async fn a_feed_that_breaks_before_its_first_event_has_a_gap_event() {
     let server =
         Server::start(vec![vec![stream(": hello\n\n")], vec![stream(&message(3, "started"))]]);

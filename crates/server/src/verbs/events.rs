@@ -50,6 +50,11 @@ impl Reading {
         Ok(Self { feed, seen, gap, only, within: app.session().cloned() })
     }
 
+    /// The id of the event before the next one; `None` if a gap has to be told first.
+    pub fn place(&self) -> Option<String> {
+        (!self.gap).then(|| self.id(self.seen))
+    }
+
     /// Waits until something comes.
     pub async fn next(&mut self) -> Vec<Next> {
         loop {
@@ -77,8 +82,11 @@ impl Reading {
     }
 
     fn told(&self, event: &Event) -> Next {
-        let id = format!("{}-{}", self.feed.epoch(), event.number);
-        Next::Event { id, event: Box::new(to_wire::event(event)) }
+        Next::Event { id: self.id(event.number), event: Box::new(to_wire::event(event)) }
+    }
+
+    fn id(&self, number: u64) -> String {
+        format!("{}-{number}", self.feed.epoch())
     }
 }
 

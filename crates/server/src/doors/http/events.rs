@@ -16,10 +16,12 @@ pub(super) async fn read_events(Caller(app): Caller, headers: HeaderMap, uri: Ur
         query.last_event_id = Some(last.to_owned());
     }
     let reading = Reading::new(&app, query)?;
-    Ok(sse::answer(stream::unfold((reading, permit), async |(mut reading, permit)| {
+    let place = reading.place();
+    let events = stream::unfold((reading, permit), async |(mut reading, permit)| {
         let events = reading.next().await.iter().map(written).collect();
         Some((events, (reading, permit)))
-    })))
+    });
+    Ok(sse::answer(place.as_deref(), events))
 }
 
 fn written(next: &Next) -> String {

@@ -25,16 +25,19 @@ pub(super) async fn follow_output(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     // Without a follower once the log could not be read.
-    Ok(sse::answer(stream::unfold((Some(follower), permit), async |(follower, permit)| {
-        let mut follower = follower?;
-        match follower.next().await {
-            Ok(step) => Some((events(&follower, step?), (Some(follower), permit))),
-            Err(error) => {
-                let failed = sse::event(None, name::FAILED, &ErrorBody { error });
-                Some((failed, (None, permit)))
+    Ok(sse::answer(
+        None,
+        stream::unfold((Some(follower), permit), async |(follower, permit)| {
+            let mut follower = follower?;
+            match follower.next().await {
+                Ok(step) => Some((events(&follower, step?), (Some(follower), permit))),
+                Err(error) => {
+                    let failed = sse::event(None, name::FAILED, &ErrorBody { error });
+                    Some((failed, (None, permit)))
+                }
             }
-        }
-    })))
+        }),
+    ))
 }
 
 fn events(follower: &Follower, step: Step) -> String {

@@ -18,10 +18,14 @@ use crate::from_wire::invalid;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An answer of these events, written out. The next one is made when the client has taken the one
-/// before.
-pub(super) fn answer(events: impl Stream<Item = String> + Send + 'static) -> Response<Body> {
-    // Said at once, so that the client knows that it is listening.
-    let greeting = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b":\n\n")) });
+/// before. `place` is the id that goes on from here before there is an event.
+pub(super) fn answer(
+    place: Option<&str>,
+    events: impl Stream<Item = String> + Send + 'static,
+) -> Response<Body> {
+    // Said at once, so that the client knows that it is listening. An id alone is no event.
+    let greeting = place.map_or_else(|| ":\n\n".into(), |id| format!("id: {id}\n\n"));
+    let greeting = stream::once(async { Ok::<_, Infallible>(Bytes::from(greeting)) });
     let told = stream::unfold(Box::pin(events), async |mut events| {
         let text = match timeout(KEEP_ALIVE, events.next()).await {
             Ok(Some(text)) => text.into(),

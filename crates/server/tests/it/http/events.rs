@@ -10,6 +10,8 @@ use crate::harness::{Client, Server};
 pub(crate) struct Listener {
     body: Incoming,
     text: String,
+    /// The id that the feed begins after, if it told one.
+    place: Option<String>,
 }
 
 #[derive(Debug)]
@@ -24,9 +26,11 @@ impl Listener {
         let answer = client.begin("GET", path, "".into()).await;
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
-        let mut listener = Self { body: answer.into_body(), text: String::new() };
+        let mut listener = Self { body: answer.into_body(), text: String::new(), place: None };
         // After the first message, every later event is in the feed.
-        assert_eq!(listener.piece().await, ":");
+        let greeting = listener.piece().await;
+        listener.place = greeting.strip_prefix("id: ").map(str::to_owned);
+        assert!(greeting == ":" || listener.place.is_some(), "{greeting:?}");
         listener
     }
 
@@ -93,11 +97,28 @@ async fn a_feed_resumes_after_the_last_event() {
 }
 
 #[tokio::test]
+async fn a_feed_that_told_no_event_resumes_where_it_began() {
+    let server = Server::start().await;
+    server.start_child("exit 0", json!({ "wait": { "exit": true } })).await;
+    let mut client = server.connect().await;
+    let place = Listener::new(&mut client, "/v1/events").await.place.unwrap();
+    drop(client);
+    server.start_child("exit 0", json!({ "wait": { "exit": true } })).await;
+    let mut client = server.connect().await;
+    let resumed = format!("/v1/events?last_event_id={place}");
+    let mut listener = Listener::new(&mut client, &resumed).await;
+    assert_eq!(listener.place.as_ref(), Some(&place));
+    assert_eq!(listener.names(2).await, ["started", "ended"]);
+}
+
+#[tokio::test]
 async fn an_event_id_of_an_earlier_server_is_a_gap() {
     let server = Server::start().await;
     server.start_child("exit 0", json!({ "wait": { "exit": true } })).await;
     let mut client = server.connect().await;
     let mut listener = Listener::new(&mut client, "/v1/events?last_event_id=1-7").await;
+    // Else a client that resumes here would not be told of the gap.
+    assert_eq!(listener.place, None);
     assert_eq!(listener.names(3).await, ["gap", "started", "ended"]);
 }
 
