@@ -50,16 +50,22 @@ function method<Name extends keyof Client>(name: Name): Client[Name] {
   return call as unknown as Client[Name];
 }
 
-export const run = method("run");
+/** The same for a method that returns a promise, which rejects if there can be no client. */
+function promise<Name extends keyof Client>(name: Name): Client[Name] {
+  const call = method(name) as unknown as (...args: unknown[]) => Promise<unknown>;
+  return (async (...args: unknown[]) => call(...args)) as unknown as Client[Name];
+}
+
+export const run = promise("run");
 export const start = method("start");
 export const attach = method("attach");
-export const waitAny = method("waitAny");
-export const waitAll = method("waitAll");
+export const waitAny = promise("waitAny");
+export const waitAll = promise("waitAll");
 export const processes = method("processes");
-export const search = method("search");
-export const screen = method("screen");
+export const search = promise("search");
+export const screen = promise("screen");
 export const follow = method("follow");
 export const events = method("events");
-export const stop = method("stop");
-export const stopAll = method("stopAll");
-export const forget = method("forget");
+export const stop = promise("stop");
+export const stopAll = promise("stopAll");
+export const forget = promise("forget");

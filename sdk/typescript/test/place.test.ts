@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Client, ConnectionError, findPlace, findProgram, ProgramError } from "lastbyte";
+import { Client, ConnectionError, findPlace, findProgram, ProgramError, run, stop, waitAny } from "lastbyte";
 import { Daemon, program } from "./daemon.js";
 
 const folder = mkdtempSync(join(tmpdir(), "lastbyte-place-"));
@@ -141,5 +141,16 @@ test("everything works over TCP, with a token", async () => {
     client.close();
   } finally {
     await daemon.stop();
+  }
+});
+
+test("a variable that names no server makes a call reject", async () => {
+  process.env["LASTBYTE_SERVER"] = "nonsense";
+  try {
+    // Not thrown before there is a promise to catch it.
+    const calls = [run("true"), stop("last"), waitAny(["last"])];
+    for (const call of calls) await assert.rejects(call, /invalid server "nonsense"/);
+  } finally {
+    delete process.env["LASTBYTE_SERVER"];
   }
 });
