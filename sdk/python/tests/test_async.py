@@ -246,8 +246,8 @@ class Feed(AsyncCase):
         process = await aio.create_subprocess_exec("sleep", "1000", stdout=DEVNULL, stderr=DEVNULL, client=client)
         client._can_wait = lambda: False  # type: ignore[method-assign]
         wait = asyncio.ensure_future(process.wait())
-        while not client._endings._begun.is_set():
-            await asyncio.sleep(0)
+        await steps(1)
+        await client._endings._begun.wait()
         await client.aclose()
         with self.assertRaises(lastbyte.Unreachable):
             await asyncio.wait_for(wait, PATIENCE)
@@ -257,10 +257,14 @@ class Feed(AsyncCase):
     async def test_an_event_that_cannot_be_read_ends_them(self, client: aio.AsyncClient) -> None:
         process = await aio.create_subprocess_exec("sleep", "1000", stdout=DEVNULL, stderr=DEVNULL, client=client)
         client._can_wait = lambda: False  # type: ignore[method-assign]
-        with mock.patch.object(client._endings, "_tell", side_effect=KeyError("event")):
+        # It has not ended when it is asked for, and what tells that it has is not understood.
+        with (
+            mock.patch.object(client, "_ending_now", mock.AsyncMock(return_value=None)),
+            mock.patch.object(client._endings, "_tell", side_effect=KeyError("event")),
+        ):
             wait = asyncio.ensure_future(process.wait())
-            while not client._endings._begun.is_set():
-                await asyncio.sleep(0)
+            await steps(1)
+            await client._endings._begun.wait()
             await process.stop(grace=0)
             with self.assertRaises(lastbyte.ProtocolError):
                 await asyncio.wait_for(wait, PATIENCE)
