@@ -98,6 +98,8 @@ class Link:
         if found is None or found == self.address or not os.path.exists(found.path):
             return False
         self.address = found
+        # It is another server, with other variables.
+        self.breaks += 1
         return True
 
     def encode(self, request: Request) -> bytes:
