@@ -236,6 +236,41 @@ test("a program can end while its process runs", async () => {
   await client.stop("left");
 });
 
+test("a program that has nothing left to do ends, whatever connections it had", async () => {
+  const { daemon } = server();
+  const script = `
+    import { Client } from "lastbyte";
+    const client = new Client({ socket: process.argv[1] });
+    await client.run("true");
+    client.start("exit 3");
+    const child = client.start("echo x; sleep 1000");
+    for await (const _ of child.output()) break;
+    for await (const _ of client.follow(child)) break;
+    for await (const _ of child.stdout) break;
+    for await (const _ of client.events({ last_event_id: "0-0" })) break;
+    for await (const _ of client.processes()) break;
+    await child.stop();
+  `;
+  const args = ["--input-type=module", "--eval", script, daemon.socket];
+  // Less than the 15 seconds for which an idle connection is kept.
+  const ended = await promisify(execFile)(process.execPath, args, {
+    cwd: import.meta.dirname,
+    timeout: 10_000,
+  });
+  assert.deepEqual(ended, { stdout: "", stderr: "" });
+});
+
+test("a character whose bytes come apart is one character", async () => {
+  const child = server().client.start("printf 'a\\303'; read go; printf '\\251b'");
+  child.stdout.setEncoding("utf8");
+  await child.wait({ until: { outputPast: 1 } });
+  const first = await once(child.stdout, "data");
+  child.stdin?.end("\n");
+  let rest = "";
+  for await (const piece of child.stdout) rest += piece;
+  assert.deepEqual([first, rest], [["a"], "éb"]);
+});
+
 test("late output of a background child can be read", async () => {
   const { daemon, client } = server();
   const flag = join(daemon.folder, "go");
