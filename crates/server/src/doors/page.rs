@@ -46,6 +46,11 @@ pub(crate) fn has(path: &str) -> bool {
     offered().any(|known| known == path)
 }
 
+/// Whether this is the path of the page itself.
+pub(crate) fn is_document(path: &str) -> bool {
+    path == "/"
+}
+
 /// The files, each at its path.
 pub fn router() -> Router {
     let add = |router: Router, (at, file): (usize, &'static File)| {

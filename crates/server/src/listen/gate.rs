@@ -37,7 +37,7 @@ pub(super) fn check(
         Peer::Carried => None,
         Peer::Unix { .. } | Peer::Tcp(_) => host::check(head, hosts)?,
     };
-    origin::check(&head.headers, asked_for.as_ref())?;
+    origin::check(head, asked_for.as_ref())?;
     auth::check_token(head, peer, access, pages)
 }
 

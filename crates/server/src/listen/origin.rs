@@ -1,10 +1,12 @@
 //! The check of the page on whose behalf a browser sends a request.
 
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use lastbyte_wire::{Error, ErrorCode};
 
 use super::host;
+use crate::doors::page;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
@@ -18,12 +20,16 @@ pub(super) fn is_from_page(fields: &HeaderMap) -> bool {
 }
 
 /// Refuses requests of pages of other sites. Programs send no origin and are admitted.
-pub(super) fn check(fields: &HeaderMap, asked_for: Option<&Authority>) -> Result<(), Error> {
+pub(super) fn check(head: &Parts, asked_for: Option<&Authority>) -> Result<(), Error> {
+    let fields = &head.headers;
     for origin in fields.get_all(header::ORIGIN) {
         if !asked_for.is_some_and(|host| is_same(origin.as_bytes(), host)) {
             let origin = String::from_utf8_lossy(origin.as_bytes());
             return Err(cross_site(format!("request from a page of another origin: {origin:?}")));
         }
+    }
+    if opens_the_page(head) {
+        return Ok(());
     }
     for site in fields.get_all(SEC_FETCH_SITE) {
         if !matches!(site.as_bytes(), b"same-origin" | b"none") {
@@ -31,6 +37,19 @@ pub(super) fn check(fields: &HeaderMap, asked_for: Option<&Authority>) -> Result
         }
     }
     Ok(())
+}
+
+/// Whether a person follows a link to the page, for example in a mail: the browser shows it in a tab of its
+/// own, and the other site sees nothing of it.
+fn opens_the_page(head: &Parts) -> bool {
+    let says = |name: &str, value: &str| {
+        let mut all = head.headers.get_all(name).iter();
+        all.next().is_some_and(|first| first == value) && all.next().is_none()
+    };
+    matches!(head.method, Method::GET | Method::HEAD)
+        && page::is_document(head.uri.path())
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
 }
 
 fn cross_site(message: String) -> Error {
@@ -53,16 +72,48 @@ fn is_same(origin: &[u8], host: &Authority) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Request;
+
     use super::*;
 
     fn comes_through(fields: &[(&'static str, &str)], host: &str) -> bool {
-        let mut map = HeaderMap::new();
+        asks(("GET", "/v1/processes"), fields, host)
+    }
+
+    fn asks(request: (&str, &str), fields: &[(&'static str, &str)], host: &str) -> bool {
+        let mut head = Request::builder().method(request.0).uri(request.1);
         for (name, value) in fields {
-            map.append(*name, value.parse().unwrap());
+            head = head.header(*name, *value);
         }
-        let result = check(&map, host::parse(host.as_bytes()).as_ref());
+        let (head, ()) = head.body(()).unwrap().into_parts();
+        let result = check(&head, host::parse(host.as_bytes()).as_ref());
         assert!(result.as_ref().err().is_none_or(|error| error.code == ErrorCode::CrossSite));
         result.is_ok()
+    }
+
+    #[test]
+    fn a_link_in_the_page_of_another_site_opens_ours_in_a_tab_and_nothing_else() {
+        let other = ("sec-fetch-site", "cross-site");
+        let (navigates, tab) = (("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"));
+        let frame = ("sec-fetch-dest", "iframe");
+        for site in ["cross-site", "same-site"] {
+            let fields = [("sec-fetch-site", site), navigates, tab];
+            assert!(asks(("GET", "/"), &fields, "localhost"), "{site}");
+        }
+        for (request, fields) in [
+            (("GET", "/"), &[other, navigates, frame][..]),
+            (("GET", "/"), &[other, navigates]),
+            (("GET", "/"), &[other, tab]),
+            (("GET", "/"), &[other, ("sec-fetch-mode", "no-cors"), tab]),
+            (("GET", "/"), &[other, navigates, tab, frame]),
+            (("GET", "/"), &[other, navigates, tab, ("origin", "http://example.com")]),
+            (("POST", "/"), &[other, navigates, tab]),
+            (("GET", "/page/main.js"), &[other, navigates, tab]),
+            (("GET", "/v1/processes"), &[other, navigates, tab]),
+            (("GET", "/healthz"), &[other, navigates, tab]),
+        ] {
+            assert!(!asks(request, fields, "localhost"), "{request:?} {fields:?}");
+        }
     }
 
     #[test]
@@ -117,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_page_that_asks_for_no_host_is_not_ours() {
-        let mut map = HeaderMap::new();
-        map.append("origin", "http://localhost".parse().unwrap());
-        assert!(check(&map, None).is_err());
+        let request = Request::get("/v1").header("origin", "http://localhost");
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        assert!(check(&head, None).is_err());
     }
 }
