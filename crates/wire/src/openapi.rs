@@ -90,7 +90,14 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
         post("/v1/links", "createLink", "Create a link that opens the page in a browser, once")
             .optional_body::<CreateLinkRequest>()
             .json::<CreateLinkAnswer>(201)
-            .refused(&[ProcessNotFound, AmbiguousId, Failed]),
+            .refused(&[
+                ProcessNotFound,
+                AmbiguousId,
+                ProcessExited,
+                NoTerminal,
+                StdinNotOpen,
+                Failed,
+            ]),
         post("/v1/links/trade", "tradeLink", "Trade a link for a token, once")
             .body::<TradeLinkRequest>()
             .json::<TradeLinkAnswer>(200)

@@ -63,7 +63,7 @@ fn a_page_and_an_unused_link_go_on_at_the_same_port_when_the_worker_is_killed() 
 #[test]
 fn a_hand_over_that_is_open_stays_open_when_the_worker_is_killed() {
     let daemon = Daemon::start();
-    let id = daemon.result(&["start", "--stdin-open", "cat"]);
+    let id = daemon.result(&["start", "--tty", "24x80", "--stdin-open", "cat"]);
     let id = id.trim();
     daemon.result(&["open", id, "--once", "--expires", "1h"]);
     kill_worker(&daemon);
@@ -76,7 +76,7 @@ fn a_hand_over_that_is_open_stays_open_when_the_worker_is_killed() {
 fn a_hand_over_needs_a_process_and_its_end_is_said() {
     let daemon = Daemon::start();
     assert_eq!(finish(daemon.lastbyte(&["open", "--once"])).code, Some(2));
-    let id = daemon.result(&["start", "--stdin-open", "cat"]);
+    let id = daemon.result(&["start", "--tty", "24x80", "--stdin-open", "cat"]);
     let id = id.trim();
     daemon.result(&["open", id, "--once", "--expires", "10ms"]);
     assert_eq!(daemon.result(&["wait", id, "--hand-over"]), "nobody used the link in time\n");

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lastbyte_engine::{Process, Streams, WriteError};
 use lastbyte_wire::{
     CreateLinkAnswer, CreateLinkRequest, Error, ErrorCode, TicketAnswer, TradeLinkAnswer,
     TradeLinkRequest,
@@ -11,7 +12,7 @@ use lastbyte_wire::{
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use super::refusal::broken;
+use super::refusal::{self, broken};
 use super::select::Finder;
 use crate::App;
 use crate::from_wire::invalid;
@@ -29,14 +30,13 @@ pub async fn create(app: &App, request: &CreateLinkRequest) -> Result<CreateLink
     if lasts.is_zero() || lasts > Duration::from_millis(CreateLinkRequest::LONGEST_MS) {
         return Err(invalid("`expires_in_ms` must be greater than 0, and at most a day"));
     }
-    let scope = match &request.process {
-        Some(given) => app.scope.of_process(Finder::new(app).find(given)?.id()),
-        None if hand_over => return Err(invalid("`once` needs `process`")),
+    let process = request.process.as_ref().map(|given| Finder::new(app).find(given)).transpose()?;
+    let scope = match &process {
+        Some(process) => app.scope.of_process(process.id()),
         None => app.scope.clone(),
     };
-    if hand_over && scope.only_reads() {
-        let message = "the token is read-only, so it cannot hand over a keyboard";
-        return Err(Error::new(ErrorCode::ReadOnlyToken, message));
+    if hand_over {
+        check_hand_over(process.as_ref(), scope.only_reads())?;
     }
     let (pages, grant, runtime) = (Arc::clone(&app.pages), app.grant.clone(), Handle::current());
     let created = spawn_blocking(move || {
@@ -49,6 +49,29 @@ pub async fn create(app: &App, request: &CreateLinkRequest) -> Result<CreateLink
     });
     let created = created.await.map_err(|_| broken("creating the link"))?;
     created.map_err(|error| failed("create the link", &error))
+}
+
+/// A person types into a terminal, which shows what the command asks and takes a line when Enter is pressed.
+fn check_hand_over(process: Option<&Process>, only_reads: bool) -> Result<(), Error> {
+    let process = process.ok_or_else(|| invalid("`once` needs `process`"))?;
+    if only_reads {
+        let message = "the token is read-only, so it cannot hand over a keyboard";
+        return Err(Error::new(ErrorCode::ReadOnlyToken, message));
+    }
+    if process.snapshot().ending().is_some() {
+        let message = format!("process {} has ended: nobody can type into it", process.id());
+        return Err(Error::new(ErrorCode::ProcessExited, message));
+    }
+    if !matches!(process.spec().streams, Streams::Pty(_)) {
+        let message = format!("process {} has no terminal to hand over", process.id());
+        return Err(Error::new(ErrorCode::NoTerminal, message).hint(
+            "start the command on a terminal (`tty` in the API, `lastbyte start --tty 24x80`), or write to its standard input yourself",
+        ));
+    }
+    if process.stdin().is_none() {
+        return Err(refusal::from_write(WriteError::NotOpen));
+    }
+    Ok(())
 }
 
 pub async fn trade(

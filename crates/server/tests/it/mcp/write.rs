@@ -79,7 +79,12 @@ async fn a_key_that_is_not_known_is_refused_and_nothing_is_written() {
 #[tokio::test]
 async fn a_person_is_given_a_link_and_the_agent_waits() {
     let server = Server::start().await;
-    let started = json!({ "command": "cat", "stdin": "open", "run_in_background": true });
+    let piped = json!({ "command": "cat", "stdin": "open", "run_in_background": true });
+    let piped = call(&server, "exec_command", piped).await.id();
+    let refused = json!({ "process_id": piped, "hand_over": true });
+    let refused = call(&server, "write_stdin", refused).await;
+    assert!(refused.is_error && refused.text().contains("no terminal"), "{refused:?}");
+    let started = json!({ "command": "cat", "tty": true, "run_in_background": true });
     let id = call(&server, "exec_command", started).await.id();
     let both = json!({ "process_id": id, "hand_over": true, "chars": "x" });
     assert!(call(&server, "write_stdin", both).await.is_error);

@@ -95,10 +95,31 @@ async fn a_secret_is_not_shown_by_a_terminal_that_shows_what_is_typed() {
 }
 
 #[tokio::test]
+async fn a_hand_over_needs_a_terminal_that_somebody_can_type_into() {
+    let server = Pages::start().await;
+    let own = server.own();
+    let closed = json!({ "command": ["sleep", "600"], "tty": { "rows": 24, "cols": 80 } });
+    let ended = server.run(on_terminal("exec true")).await;
+    let path = format!("/v1/processes/{ended}/wait");
+    server.send(&own, "POST", &path, json!({ "exit": true })).await;
+    for (id, code) in [
+        (server.cat("a").await, "no_terminal"),
+        (server.run(closed).await, "stdin_not_open"),
+        (ended, "process_exited"),
+    ] {
+        let asked = json!({ "process": id, "once": true });
+        let refused = server.send(&own, "POST", "/v1/links", asked).await;
+        assert_eq!((refused.status, refused.code().as_str()), (409, code), "{refused:?}");
+        let shows = server.send(&own, "POST", "/v1/links", json!({ "process": id })).await;
+        assert_eq!(shows.status, 201, "a page can show it: {shows:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_person_who_leaves_ends_the_hand_over() {
     let left = Duration::from_millis(200);
     let server = Pages::with(PageTimes { left, ..PageTimes::default() }).await;
-    let (id, own) = (server.cat("a").await, server.own());
+    let (id, own) = (server.run(on_terminal("exec cat")).await, server.own());
     let page = server.page(&own, json!({ "process": id, "once": true })).await;
     let mut socket = server.attach(&id, &server.ticket(&page).await).await.unwrap();
     assert_eq!(socket.words().await["kind"], "attached");
