@@ -256,13 +256,14 @@ impl AttachInput {
         Ok(())
     }
 
-    /// If it was handed over, this is all that the page was for.
+    /// If it was handed over, this is all that the page was for: the person is done, also if another client
+    /// has the keyboard.
     async fn give_back_keyboard(&mut self) -> Result<(), Error> {
-        self.keyboard.take().ok_or_else(not_yours)?;
+        let had = self.keyboard.take().is_some();
         if self.app.grant.hand_over().is_some() {
-            links::done(&self.app).await?;
+            return links::done(&self.app).await;
         }
-        Ok(())
+        if had { Ok(()) } else { Err(not_yours()) }
     }
 }
 

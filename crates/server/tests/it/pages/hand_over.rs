@@ -116,6 +116,26 @@ async fn a_hand_over_needs_a_terminal_that_somebody_can_type_into() {
 }
 
 #[tokio::test]
+async fn a_person_is_done_also_if_another_client_has_the_keyboard() {
+    let server = Pages::start().await;
+    let (id, own) = (server.run(on_terminal("exec cat")).await, server.own());
+    let mut agent = server.attach(&id, &server.ticket(&own).await).await.unwrap();
+    assert_eq!(agent.words().await["kind"], "attached");
+    agent.say(json!({ "kind": "take_keyboard", "name": "an agent" })).await;
+    assert_eq!(agent.words().await["yours"], true);
+    let page = server.page(&own, json!({ "process": id, "once": true })).await;
+    let mut person = server.attach(&id, &server.ticket(&page).await).await.unwrap();
+    assert_eq!(person.words().await["kind"], "attached");
+    person.say(json!({ "kind": "give_back_keyboard" })).await;
+    person.until_over().await;
+    let path = format!("/v1/processes/{id}/wait");
+    let waited = server.send(&own, "POST", &path, json!({ "hand_over": true })).await.json();
+    assert_eq!(waited["wait"]["how"], "done", "{waited}");
+    let shown = server.send(&own, "GET", &format!("/v1/processes/{id}"), Value::Null).await.json();
+    assert_eq!(shown["keyboard"]["holder"], "an agent", "{shown}");
+}
+
+#[tokio::test]
 async fn a_person_who_leaves_ends_the_hand_over() {
     let left = Duration::from_millis(200);
     let server = Pages::with(PageTimes { left, ..PageTimes::default() }).await;
