@@ -48,6 +48,54 @@ export async function the_list_follows_the_processes({ daemon, browser }) {
   return page;
 }
 
+/** Holds the first answer with the whole list back until `release` is called. */
+async function holdTheList(page) {
+  let taken, release;
+  const [isTaken, isReleased] = [new Promise((done) => { taken = done; }), new Promise((done) => { release = done; })];
+  let isFirst = true;
+  await page.route("**/v1/processes?limit=*", async (route) => {
+    if (!isFirst || route.request().url().includes("phase=")) return route.continue();
+    isFirst = false;
+    const response = await route.fetch();
+    taken();
+    await isReleased;
+    await route.fulfill({ response });
+  });
+  return [isTaken, release];
+}
+
+export async function what_happens_while_the_list_is_read_is_not_undone_by_it({ daemon, browser }) {
+  const ghost = await daemon.start({ shell: "true", name: "ghost", wait: { exit: true } });
+  const ends = await daemon.start({ shell: "read -r _", name: "ends", stdin: "open" });
+  const page = await openPage(browser, "about:blank");
+  const [isTaken, release] = await holdTheList(page);
+  await page.goto(await daemon.link());
+  await isTaken;
+  await daemon.start({ shell: "sleep 300", name: "late" });
+  await daemon.ask("DELETE", `/v1/processes/${ghost.id}`);
+  await daemon.ask("POST", `/v1/processes/${ends.id}/stdin?close=true`);
+  await daemon.ask("POST", `/v1/processes/${ends.id}/wait`, { exit: true });
+  // By the events alone.
+  await has(page, ".row", "late");
+  await has(page, ".row .facts", "failed with exit code 1");
+  release();
+  await has(page, ".bar", "processes in all");
+  const seen = async () => page.$$eval(".row", (rows) => rows.map((row) => `${row.querySelector("b").textContent}: ${row.querySelector(".tone").textContent}`).sort());
+  assert.deepEqual(await seen(), ["ends: failed with exit code 1", "late: running"]);
+  return page;
+}
+
+export async function a_change_that_could_not_be_read_is_read_again({ daemon, browser }) {
+  const page = await openPage(browser, await daemon.link());
+  await has(page, ".empty", "Nothing has been started yet");
+  let left = 2;
+  await page.route("**/v1/processes/*", (route) => (left-- > 0 ? route.fulfill({ status: 503, json: {} }) : route.continue()));
+  await daemon.start({ shell: "exit 3", name: "brief", wait: { exit: true } });
+  await has(page, ".row .facts", "failed with exit code 3");
+  page.problems = page.problems.filter((problem) => !/503/.test(problem));
+  return page;
+}
+
 export async function ten_thousand_processes_stay_smooth({ daemon, browser }) {
   const page = await openPage(browser, await daemon.link());
   // The list is the same for the page, however the processes came to be.

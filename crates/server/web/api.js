@@ -27,6 +27,7 @@ function address(path, query = {}) {
 /** The response, if it is not an error. */
 export async function send(method, path, { query, body, headers, signal } = {}) {
   const isBytes = body instanceof Uint8Array || typeof body === "string";
+  const used = token.get();
   const response = await fetch(address(path, query), {
     method,
     headers: { ...auth(), ...headers },
@@ -39,7 +40,8 @@ export async function send(method, path, { query, body, headers, signal } = {}) 
   try {
     error = (await response.json()).error ?? error;
   } catch {}
-  if (response.status === 401) window.dispatchEvent(new Event("signed-out"));
+  // An answer to an earlier token says nothing about the one that replaced it.
+  if (response.status === 401 && used === token.get()) window.dispatchEvent(new Event("signed-out"));
   throw new ApiError(response.status, error);
 }
 
@@ -54,10 +56,11 @@ export async function post(path, body = {}, options = {}) {
 
 export const processPath = (id, rest = "") => `/v1/processes/${encodeURIComponent(id)}${rest}`;
 
-/** Reads server-sent events until the stream ends: `take(name, data, id)`. */
-export async function readEvents(path, { query, lastId, signal }, take) {
+/** Reads server-sent events until the stream ends: `opened()` once they can come, and `take(name, data, id)` for each. */
+export async function readEvents(path, { query, lastId, signal, opened }, take) {
   const headers = lastId ? { "last-event-id": lastId } : {};
   const response = await send("GET", path, { query, headers, signal });
+  opened?.();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -5,6 +5,8 @@ import { get, pause, post, processPath, readEvents, untilVisible } from "./api.j
 const PAGE = 1000;
 const RATE_EVERY = 2000;
 const SAMPLES = 24;
+/** In the place of an id: every process may have changed. */
+const ALL = "";
 
 export class Live {
   processes = new Map();
@@ -19,6 +21,9 @@ export class Live {
   #changed = new Set();
   #drawing = false;
   #inView = [];
+  /** Requests are numbered. An answer says nothing about a process of which a later one has spoken. */
+  #requests = 0;
+  #known = new Map();
 
   constructor() {
     this.#run();
@@ -58,13 +63,19 @@ export class Live {
       const hide = () => document.hidden && hidden.abort();
       document.addEventListener("visibilitychange", hide);
       try {
-        const feed = readEvents("/v1/events", { lastId, signal: AbortSignal.any([signal, hidden.signal]) }, (name, event, id) => {
+        let opened;
+        const isOpen = new Promise((done) => { opened = done; });
+        const isNew = !lastId;
+        const feed = readEvents("/v1/events", { lastId, signal: AbortSignal.any([signal, hidden.signal]), opened }, (name, event, id) => {
           lastId = id ?? lastId;
           wait = 250;
           this.#take(name, event);
         });
+        // It is awaited below; until then it may fail.
+        feed.catch(() => {});
         // After the feed is open, so that nothing falls in between.
-        if (!lastId || this.problem) await this.#load(signal);
+        await Promise.race([isOpen, feed]);
+        if (isNew || this.problem) await this.#load(signal);
         this.problem = null;
         this.#draw();
         await feed;
@@ -79,48 +90,77 @@ export class Live {
 
   async #load(signal) {
     const seen = new Set();
+    const first = this.#requests + 1;
     let before;
     do {
+      const request = ++this.#requests;
       const page = await get("/v1/processes", { limit: PAGE, before }, signal);
       for (const process of page.processes) {
         seen.add(process.id);
-        this.processes.set(process.id, process);
+        this.#put(process, request);
       }
       before = page.next;
       this.loaded = true;
       this.#draw();
     } while (before);
-    for (const id of this.processes.keys()) if (!seen.has(id)) this.processes.delete(id);
+    for (const id of this.processes.keys()) if (!seen.has(id)) this.#remove(id, first);
+    for (const [id, request] of this.#known) if (request < first && !this.processes.has(id)) this.#known.delete(id);
+  }
+
+  /** Takes over what the answer to this request says of a process, unless a later one has spoken of it. */
+  #put(process, request) {
+    const before = this.processes.get(process.id);
+    // An ending is the last word, whichever answer has it.
+    const isNews = before && !before.ending && process.ending;
+    if (before?.ending && !process.ending) return false;
+    if (this.#known.get(process.id) > request && !isNews) return false;
+    this.#known.set(process.id, request);
+    this.processes.set(process.id, process);
+    return true;
+  }
+
+  #remove(id, request) {
+    if (this.#known.get(id) > request) return;
+    this.#known.set(id, request);
+    this.processes.delete(id);
+    this.rates.delete(id);
   }
 
   #take(name, event) {
-    if (name === "gap") return void this.#load(this.#stop.signal).catch(() => {});
     if (name === "forgotten") {
-      this.processes.delete(event.process);
+      this.#remove(event.process, ++this.#requests);
       return this.#draw();
     }
-    this.#changed.add(event.process);
-    if (this.#changed.size === 1) setTimeout(() => this.#refresh(), 60);
+    this.#lookAgain(name === "gap" ? ALL : event.process, 60);
+  }
+
+  #lookAgain(id, after) {
+    this.#changed.add(id);
+    if (this.#changed.size === 1) setTimeout(() => this.#refresh(), after);
   }
 
   /** Looks at what changed: one by one, or in pages if it is much. */
   async #refresh() {
+    const { signal } = this.#stop;
     const ids = [...this.#changed];
     this.#changed.clear();
+    if (signal.aborted) return;
     try {
-      if (ids.length > 20) await this.#load(this.#stop.signal);
-      else await Promise.all(ids.map((id) => this.refresh(id)));
+      if (ids.includes(ALL) || ids.length > 20) await this.#load(signal);
+      else await Promise.all(ids.map((id) => this.#look(id)));
     } catch {
       // The feed has the same problem, and says so.
+      for (const id of ids) this.#lookAgain(id, 1000);
     }
   }
 
-  async refresh(id) {
+  async #look(id) {
+    const request = ++this.#requests;
     try {
-      this.processes.set(id, await get(processPath(id)));
+      this.#put(await get(processPath(id), {}, this.#stop.signal), request);
     } catch (error) {
       if (error.status !== 404) throw error;
-      this.processes.delete(id);
+      this.#remove(id, request);
     }
     this.#draw();
   }
@@ -130,10 +170,11 @@ export class Live {
     let then = 0;
     while (!signal.aborted) {
       await untilVisible();
+      const request = ++this.#requests;
       try {
         const { processes } = await get("/v1/processes", { phase: "running", limit: PAGE }, signal);
         const seconds = (performance.now() - then) / 1000;
-        for (const process of processes) this.#sample(process, then ? seconds : 0);
+        for (const process of processes) this.#sample(process, request, then ? seconds : 0);
         then = performance.now();
         if (processes.length) this.#draw();
       } catch {
@@ -153,12 +194,12 @@ export class Live {
     while (!signal.aborted) {
       await untilVisible();
       for (const id of this.inputs.keys()) if (!isSilent(id)) this.inputs.delete(id);
-      for (const id of this.#inView.filter(isSilent)) await this.#look(id);
+      for (const id of this.#inView.filter(isSilent)) await this.#askForInput(id);
       await pause(RATE_EVERY, signal);
     }
   }
 
-  async #look(id) {
+  async #askForInput(id) {
     const { signal } = this.#stop;
     try {
       const { wait } = await post(processPath(id, "/wait"), { needs_input: true, timeout_ms: 400 }, { signal });
@@ -170,14 +211,12 @@ export class Live {
     }
   }
 
-  #sample(process, seconds) {
+  #sample(process, request, seconds) {
     const before = this.processes.get(process.id);
-    // An ending that came meanwhile is newer.
-    if (before?.ending) return;
+    if (!this.#put(process, request)) return;
     const rate = before && seconds ? Math.max(0, process.total - before.total) / seconds : 0;
     const rates = this.rates.get(process.id) ?? [];
     this.rates.set(process.id, [...rates, rate].slice(-SAMPLES));
-    this.processes.set(process.id, process);
   }
 
   /** Newest first. */
