@@ -10,7 +10,7 @@ export async function pages_of_other_origins_get_nothing({ daemon, browser }) {
   await new Promise((done) => other.listen(0, "127.0.0.1", done));
   try {
     const page = await openPage(browser, `http://localhost:${other.address().port}/`);
-    const tries = await page.evaluate(async ([url, id, token]) => {
+    const tries = await page.evaluate(async ([url, id, token, ticket]) => {
       const attempt = (path, options) => fetch(url + path, options).then((answer) => answer.text().then((text) => `${answer.type} ${answer.status} ${text}`), () => "refused");
       const socket = (path) => new Promise((done) => {
         const socket = new WebSocket(url.replace("http", "ws") + path);
@@ -18,9 +18,9 @@ export async function pages_of_other_origins_get_nothing({ daemon, browser }) {
         socket.onerror = () => done("refused");
       });
       const authorization = { authorization: `Bearer ${token}` };
-      const framed = new Promise((done) => {
+      await new Promise((done) => {
         const frame = document.createElement("iframe");
-        frame.onload = () => { try { done(frame.contentDocument ? "blank" : "refused"); } catch { done("refused"); } };
+        frame.onload = done;
         frame.src = `${url}/`;
         document.body.append(frame);
       });
@@ -34,21 +34,47 @@ export async function pages_of_other_origins_get_nothing({ daemon, browser }) {
         trade: await attempt("/v1/links/trade", { method: "POST", body: '{"link":"x"}' }),
         ticket: await attempt("/v1/tickets", { method: "POST", headers: authorization }),
         attach: await socket(`/v1/processes/${id}/attach`),
-        ticketed: await socket(`/v1/processes/${id}/attach?ticket=x`),
-        framed: await framed,
+        ticketed: await socket(`/v1/processes/${id}/attach?ticket=${ticket}`),
       };
-    }, [daemon.url, shell.id, daemon.token]);
+    }, [daemon.url, shell.id, daemon.token, (await daemon.ask("POST", "/v1/tickets")).ticket]);
     for (const [name, got] of Object.entries(tries)) {
       assert.ok(/^(refused|opaque 0 )/.test(got), `${name}: ${got}`);
     }
     const { processes } = await daemon.ask("GET", "/v1/processes");
-    assert.ok(!processes.some((process) => process.name === "blind"), "nothing was started");
+    assert.deepEqual(processes.map((process) => process.id), [shell.id], "nothing was started");
+    // What a frame shows cannot be asked from its page, whoever it is.
+    const [frame] = page.frames().slice(1);
+    assert.ok(!(await frame.content()).includes('id="app"'), "the page is shown in nobody's frame");
     await page.context().close();
   } finally {
     other.close();
   }
   assert.equal(await asHost(daemon, "/", "evil.example"), 421, "under a foreign name there is not even the page");
   assert.equal(await asHost(daemon, "/v1/processes", "evil.example"), 421);
+}
+
+export async function a_link_in_the_page_of_another_site_opens_the_page({ daemon, browser }) {
+  const shell = await daemon.start({ shell: "sleep 300", name: "linked" });
+  const link = await daemon.link();
+  const mail = createServer((_, answer) => answer.setHeader("content-type", "text/html").end(`<a href="${link}">open</a>`));
+  await new Promise((done) => mail.listen(0, "127.0.0.1", done));
+  try {
+    const page = await openPage(browser, `http://localhost:${mail.address().port}/`);
+    await page.click("a");
+    await has(page, ".row", "linked");
+    // Nothing but the page itself is opened so.
+    await page.goto(`http://localhost:${mail.address().port}/`);
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.url().startsWith(daemon.url)),
+      page.evaluate((url) => { location.href = url; }, `${daemon.url}/v1/processes/${shell.id}`),
+    ]);
+    assert.equal(answer.status(), 403);
+    page.problems = page.problems.filter((problem) => !/403|favicon|404/.test(problem));
+    return page;
+  } finally {
+    mail.closeAllConnections();
+    mail.close();
+  }
 }
 
 /** The status of a request under another name, as DNS rebinding makes it. */
