@@ -199,3 +199,63 @@ export async function secret_input_is_on_again_after_the_worker_is_killed({ daem
   page.problems = page.problems.filter((problem) => !/ERR_|WebSocket|Failed to load/.test(problem));
   return page;
 }
+
+/** The next requests for a ticket fail, so the page cannot reconnect until it has tried so many times. */
+async function failsToReconnect(page, times) {
+  let left = times;
+  await page.route("**/v1/tickets", (route) => (left-- > 0 ? route.abort() : route.continue()));
+  return page.waitForFunction(() => document.querySelector(".problem")?.textContent.includes("fetch"));
+}
+
+export async function secret_input_stays_on_when_the_page_cannot_reconnect_at_once({ daemon, browser }) {
+  const asks = await daemon.start({ shell: "printf 'password: '; read -r word; echo got ${#word}; exec cat", tty: { rows: 24, cols: 80 }, stdin: "open" });
+  const page = await openPage(browser, await daemon.link({ process: asks.id, once: true }));
+  await has(page, ".who", "You have the keyboard");
+  await page.click("button.switch:has-text('Secret input')");
+  await has(page, ".who", "what you type is secret");
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("correct-");
+  const failed = failsToReconnect(page, 2);
+  const { keeper } = await daemon.ask("GET", "/healthz");
+  process.kill(keeper.worker_pid, "SIGKILL");
+  await failed;
+  assert.equal(await page.getAttribute("button.switch:has-text('Secret input')", "aria-checked"), "true");
+  await has(page, ".link", "connected");
+  await has(page, ".who", "what you type is secret");
+  await page.locator(".xterm-helper-textarea").focus();
+  await run(page, "horse");
+  await shows(page, "got 13");
+  const { content } = await daemon.ask("GET", `/v1/processes/${asks.id}/output?view=text`);
+  assert.ok(!/correct|horse/.test(JSON.stringify(content)), JSON.stringify(content));
+  page.problems = page.problems.filter((problem) => !/ERR_|WebSocket|Failed to load/.test(problem));
+  return page;
+}
+
+export async function done_is_said_only_of_a_hand_over_that_has_ended({ daemon, browser }) {
+  const cat = await daemon.start({ command: ["cat"], tty: { rows: 24, cols: 80 }, stdin: "open" });
+  const page = await openPage(browser, "about:blank");
+  let isLost = true;
+  await page.routeWebSocket(/attach/, (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((message) => {
+      if (!isLost || !String(message).includes("give_back_keyboard")) return server.send(message);
+      isLost = false;
+      server.close();
+      socket.close();
+    });
+  });
+  await page.goto(await daemon.link({ process: cat.id, once: true }));
+  await has(page, ".who", "You have the keyboard");
+  await page.click("button.primary:has-text('Done')");
+  await has(page, ".problem", "The keyboard was not given back");
+  const open = await daemon.ask("POST", `/v1/processes/${cat.id}/wait`, { hand_over: true, timeout_ms: 1 });
+  assert.equal(open.wait.met, "timeout", "the hand-over goes on");
+  await has(page, ".who", "You have the keyboard");
+  await page.click("button.primary:has-text('Done')");
+  await has(page, "h1", "Done");
+  await has(page, "p", "The agent has the terminal back");
+  const { wait } = await daemon.ask("POST", `/v1/processes/${cat.id}/wait`, { hand_over: true, timeout_ms: 1 });
+  assert.equal(wait.how, "done");
+  page.problems = page.problems.filter((problem) => !/WebSocket|401/.test(problem));
+  return page;
+}

@@ -3,7 +3,7 @@
 // A long log is not replayed: the server makes the screen that a terminal has then, and the bytes go on from there. The
 // same is done if output comes faster than a terminal can show it.
 
-import { attach, get, pause, processPath } from "./api.js";
+import { attach, get, pause, processPath, token } from "./api.js";
 
 /** What is replayed of a long log, for scrolling back. */
 export const REPLAY = 1 << 20;
@@ -11,6 +11,8 @@ export const REPLAY = 1 << 20;
 const MOST_WAITING = 2 << 20;
 /** In milliseconds, while output comes faster. */
 const SCREEN_EVERY = 300;
+/** How long an answer to `giveBack` is waited for, in milliseconds. */
+const MOST_LEAVING = 10000;
 
 /** Ends an open sequence, leaves the other screen and resets what a program has set, but not what can be scrolled to. */
 const RESET = "\x18\x1b\\\x1b[?1049l\x1b[!p";
@@ -33,6 +35,8 @@ export class Connection {
   #drawnUntil = 0;
   #socket = null;
   #closed = false;
+  /** While the keyboard is given back for good: what is told how that went. */
+  #leaving = null;
 
   /**
    * `on.bytes(bytes, isOld, shown)` has the output and calls `shown`, `on.size(screen)` has the size of the terminal and
@@ -55,6 +59,29 @@ export class Connection {
     return true;
   }
 
+  /**
+   * Gives the keyboard of a hand-over back. Resolves when the server has ended the hand-over, and rejects if nothing
+   * proves that it has.
+   */
+  giveBack() {
+    const broken = () => new Error("The keyboard was not given back: the connection broke. Press Done again once it is connected.");
+    if (!this.send({ kind: "give_back_keyboard" })) return Promise.reject(broken());
+    const answer = new Promise((done, failed) => {
+      this.#leaving = { done, failed, broken };
+      setTimeout(() => failed(new Error("The server has not answered. Press Done again.")), MOST_LEAVING);
+    });
+    return answer.finally(() => { this.#leaving = null; });
+  }
+
+  /** The connection is over while the keyboard is given back: with the hand-over, its token has ended. */
+  async #left({ done, failed, broken }) {
+    const headers = { authorization: `Bearer ${token.get()}` };
+    const answer = await fetch(processPath(this.id), { headers, cache: "no-store" }).catch(() => null);
+    if (answer?.status !== 401) return failed(broken());
+    this.#closed = true;
+    done();
+  }
+
   type(text) {
     return this.send(new TextEncoder().encode(text));
   }
@@ -65,6 +92,7 @@ export class Connection {
       try {
         this.#socket = await attach(this.id, this.cursor);
         await this.#listen(() => { wait = 200; });
+        if (this.#leaving) await this.#left(this.#leaving);
       } catch (error) {
         this.refused = error;
         if ([401, 403, 404].includes(error.status)) this.state = "over";
@@ -174,7 +202,10 @@ export class Connection {
     } else if (notice.kind === "keyboard") {
       this.keyboard = notice.keyboard ?? null;
       this.isMine = notice.yours;
-    } else if (notice.kind === "refused") this.refused = notice.error;
+    } else if (notice.kind === "refused") {
+      this.refused = notice.error;
+      this.#leaving?.failed(notice.error);
+    }
     this.on.change();
   }
 

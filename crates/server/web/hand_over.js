@@ -9,19 +9,19 @@ import { commandOf, titleOf } from "./words.js";
 export function HandOver({ id }) {
   const [process, setProcess] = useState(null);
   const [problem, setProblem] = useState(null);
-  const [done, setDone] = useState(false);
+  const [done, setDone] = useState(null);
   useEffect(() => {
     get(processPath(id)).then(setProcess, setProblem);
   }, []);
   useEffect(() => {
     if (process) document.title = `${titleOf(process)} needs you`;
   }, [process]);
-  const finish = () => {
-    setDone(true);
+  const finish = (how) => {
+    setDone(how);
     token.clear();
     sessionStorage.removeItem("lastbyte-bound");
   };
-  if (done) return html`<main class="centre card"><h1>Done</h1><p>The terminal is the agent's again. You can close this page.</p></main>`;
+  if (done) return html`<main class="centre card"><h1>Done</h1><p>${done === "ended" ? "The command has ended." : "The agent has the terminal back."} You can close this page.</p></main>`;
   if (problem) return html`<main class="centre card"><h1>lastbyte</h1><p class="problem" role="alert">${problem.message}</p></main>`;
   if (!process) return html`<main class="centre" aria-busy="true"><h1 class="quiet">lastbyte</h1></main>`;
   return html`<main class="screen hand-over">

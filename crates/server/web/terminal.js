@@ -44,10 +44,12 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
   const wanted = useRef(startTyping);
   const secret = useRef(false);
   const [problem, setProblem] = useState(null);
+  const [leaving, setLeaving] = useState(false);
 
   useEffect(() => {
     let gone = false;
-    // After a reconnect secret input is off until the server has switched it on again.
+    // Only the person switches secret input off. Until the server has switched it on, also after a reconnect, nothing
+    // is sent.
     const isOn = () => connection.current?.isMine && wanted.current && (!secret.current || connection.current.keyboard?.secret);
     // While old output is shown: the terminal answers what a program asked for then, and nobody wants to know any more.
     let old = 0;
@@ -75,14 +77,13 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
         size: ({ rows, cols }) => !isOn() && made.terminal.resize(cols, rows),
         connected: take,
         change: () => {
-          const { isMine, keyboard, refused } = connection.current;
+          const { isMine, keyboard } = connection.current;
           made.terminal.options.disableStdin = !isOn();
           if (isMine && !was.mine) {
             made.fit.fit();
             resize(made.terminal);
             made.terminal.focus();
           }
-          if (refused) secret.current = Boolean(keyboard?.secret);
           if (isMine && !was.mine && secret.current) connection.current.send({ kind: "secret_input", on: true });
           // Who was asked to take over gets it when another has given it back; everybody else asks again.
           if (!isMine && keyboard && !startTyping) wanted.current = false;
@@ -118,19 +119,30 @@ export function TerminalView({ process, readOnly, startTyping = false, onDone, n
     link.refused = null;
     link.send({ kind: "secret_input", on: secret.current });
   };
-  const done = () => {
-    link.send({ kind: "give_back_keyboard" });
-    onDone();
+  const done = async () => {
+    setLeaving(true);
+    setProblem(null);
+    try {
+      if (link.state === "connected") await link.giveBack();
+      onDone(link.state === "over" ? "ended" : "done");
+    } catch (error) {
+      setProblem(error);
+    }
+    setLeaving(false);
   };
+  const isWaiting = isMine && secret.current && !holder?.secret;
+  const who = isMine
+    ? (isWaiting ? "Switching secret input on; what you type now is not sent" : holder?.secret ? "You have the keyboard; what you type is secret" : "You have the keyboard")
+    : holder ? `${holder.holder} has the keyboard` : readOnly ? "Read-only" : "Nobody has the keyboard";
   const state = { connecting: "connecting", connected: "connected", reconnecting: "reconnecting", over: link?.ending ? "ended" : "closed" }[link?.state ?? "connecting"];
   return html`<section class="terminal" aria-label="Terminal">
     <div class="tools">
       ${!readOnly && !onDone && html`<button role="switch" aria-checked=${isMine} disabled=${!link || link.state === "over"} onClick=${toggle} class="switch"><i></i>Type</button>`}
-      ${!readOnly && html`<button role="switch" aria-checked=${Boolean(isMine && holder?.secret)} disabled=${!isMine} onClick=${toggleSecret} class="switch" title="What you type is not shown, and not kept"><i></i>Secret input</button>`}
-      <span class="who" role="status">${isMine ? (holder?.secret ? "You have the keyboard; what you type is secret" : "You have the keyboard") : holder ? `${holder.holder} has the keyboard` : readOnly ? "Read-only" : "Nobody has the keyboard"}</span>
+      ${!readOnly && html`<button role="switch" aria-checked=${secret.current} disabled=${!isMine} onClick=${toggleSecret} class="switch" title="What you type is not shown, and not kept"><i></i>Secret input</button>`}
+      <span class="who" role="status">${who}</span>
       <span class="grow"></span>
       <span class=${`link ${state}`}>${state}</span>
-      ${onDone && html`<button class="primary" onClick=${done}>Done</button>`}
+      ${onDone && html`<button class="primary" onClick=${done} disabled=${leaving || !["connected", "over"].includes(link?.state)}>Done</button>`}
     </div>
     ${(problem ?? link?.refused) && html`<p class="problem strip" role="alert">${(problem ?? link.refused).message}</p>`}
     <div class="xterm-box" ref=${element}></div>
