@@ -259,3 +259,20 @@ export async function done_is_said_only_of_a_hand_over_that_has_ended({ daemon, 
   page.problems = page.problems.filter((problem) => !/WebSocket|401/.test(problem));
   return page;
 }
+
+export async function a_link_that_is_opened_in_a_tab_with_an_old_token_is_used({ daemon, browser }) {
+  const tty = { tty: { rows: 24, cols: 80 }, stdin: "open" };
+  const [first, second] = [await daemon.start({ shell: "echo first; exec cat", ...tty }), await daemon.start({ shell: "echo second; exec cat", ...tty })];
+  const page = await openPage(browser, await daemon.link({ process: first.id, once: true }));
+  await shows(page, "first");
+  // While the tab shows another hand-over, whose token is still good.
+  await page.goto(await daemon.link({ process: second.id, once: true }));
+  await shows(page, "second");
+  await has(page, ".who", "You have the keyboard");
+  // With a token that has ended.
+  await page.evaluate(() => sessionStorage.setItem("lastbyte-token", "lbp_ended"));
+  await page.goto(await daemon.link());
+  await page.waitForSelector(".row");
+  page.problems = page.problems.filter((problem) => !/401/.test(problem));
+  return page;
+}

@@ -20,6 +20,9 @@ function takeLink() {
 
 /** What the link is for: `hand_over` shows one terminal and nothing else. */
 async function trade(link) {
+  // A token that this tab had before would be refused together with the link if it has ended.
+  token.clear();
+  sessionStorage.removeItem("lastbyte-bound");
   const traded = await post("/v1/links/trade", { link });
   token.set(traded.token);
   sessionStorage.setItem("lastbyte-bound", JSON.stringify({ process: traded.process, handOver: traded.hand_over, readOnly: traded.read_only }));
@@ -93,13 +96,19 @@ function Signed() {
 function App() {
   const [state, setState] = useState("waiting");
   const [problem, setProblem] = useState(null);
+  // Another number for every token, so that nothing of the screen before is left.
+  const [session, setSession] = useState(0);
   const check = async () => {
     try {
       const link = takeLink();
-      if (link) await trade(link);
+      if (link) {
+        setState("waiting");
+        await trade(link);
+      }
       // One that is bound to a process may not ask for anything else.
       const { process: only } = bound();
       await get(only ? `/v1/processes/${only}` : "/v1");
+      setSession((before) => before + 1);
       setState("signed");
       setProblem(null);
     } catch (error) {
@@ -121,7 +130,7 @@ function App() {
   }, []);
   if (state === "waiting") return html`<main class="centre" aria-busy="true"><h1 class="quiet">lastbyte</h1></main>`;
   if (state === "out") return html`<${SignIn} problem=${problem} onDone=${check} />`;
-  return html`<${Signed} />`;
+  return html`<${Signed} key=${session} />`;
 }
 
 const root = document.getElementById("app");
