@@ -81,6 +81,8 @@ pub(crate) struct NotedSecret {
     pub(crate) has_input: bool,
     /// The terminal was told not to show what is typed.
     pub(crate) is_hidden: bool,
+    /// The terminal may have a secret in a line that has not ended.
+    pub(crate) has_line: bool,
 }
 
 /// The number of the first reason that is a limit.
@@ -281,13 +283,19 @@ impl Notes {
         self.get(Note::Typing).checked_sub(1)
     }
 
-    pub(crate) fn note_secret(&self, NotedSecret { has_input, is_hidden }: NotedSecret) {
-        self.set(Note::Secret, u64::from(has_input) | u64::from(is_hidden) << 1);
+    pub(crate) fn note_secret(&self, noted: NotedSecret) {
+        let NotedSecret { has_input, is_hidden, has_line } = noted;
+        let flags = [has_input, is_hidden, has_line].into_iter().enumerate();
+        self.set(Note::Secret, flags.map(|(bit, is_set)| u64::from(is_set) << bit).sum());
     }
 
     pub(crate) fn secret(&self) -> NotedSecret {
         let noted = self.get(Note::Secret);
-        NotedSecret { has_input: noted & 1 != 0, is_hidden: noted & 2 != 0 }
+        NotedSecret {
+            has_input: noted & 1 != 0,
+            is_hidden: noted & 2 != 0,
+            has_line: noted & 4 != 0,
+        }
     }
 
     /// Nobody knows whether a terminal got this input, nor what lies between it and such input before.

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcgetwinsize,
-    tcsetattr, tcsetwinsize,
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp,
+    tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 
 /// The size of a terminal in characters.
@@ -69,6 +69,53 @@ pub fn typing(terminal: impl AsFd) -> Result<Typing, Errno> {
     })
 }
 
+/// Which bytes end the line that is being typed, and which one takes that from the next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LineKeys {
+    ends: Vec<u8>,
+    quote: Option<u8>,
+}
+
+impl LineKeys {
+    /// Whether this byte gives the line to the program, or drops it.
+    pub fn end_line(&self, byte: u8) -> bool {
+        self.ends.contains(&byte)
+    }
+
+    /// Whether the byte after this one has no meaning.
+    pub fn quote(&self, byte: u8) -> bool {
+        self.quote == Some(byte)
+    }
+}
+
+/// Those of a terminal that takes lines; `None` if it takes keys. Asked on either end.
+pub fn line_keys(terminal: impl AsFd) -> Result<Option<LineKeys>, Errno> {
+    use SpecialCodeIndex as Key;
+    let modes = tcgetattr(terminal)?;
+    let (input, local) = (modes.input_modes, modes.local_modes);
+    if !local.contains(LocalModes::ICANON) {
+        return Ok(None);
+    }
+    // Zero stands for a key that is off.
+    let key = |key: Key| Some(modes.special_codes[key]).filter(|byte| *byte != 0);
+    let is_extended = local.contains(LocalModes::IEXTEN);
+    let signals = local.contains(LocalModes::ISIG) && !local.contains(LocalModes::NOFLSH);
+    let makes_newline = input.contains(InputModes::ICRNL) && !input.contains(InputModes::IGNCR);
+    let ends = [
+        Some(b'\n').filter(|_| !input.contains(InputModes::INLCR)),
+        Some(b'\r').filter(|_| makes_newline),
+        key(Key::VEOF),
+        key(Key::VEOL),
+        key(Key::VEOL2).filter(|_| is_extended),
+        key(Key::VKILL),
+        key(Key::VINTR).filter(|_| signals),
+        key(Key::VQUIT).filter(|_| signals),
+        key(Key::VSUSP).filter(|_| signals),
+    ];
+    let quote = key(Key::VLNEXT).filter(|_| is_extended);
+    Ok(Some(LineKeys { ends: ends.into_iter().flatten().collect(), quote }))
+}
+
 /// Stops the terminal from showing what is typed. Says whether it did.
 pub fn hide_typing(ours: impl AsFd) -> Result<bool, Errno> {
     let mut modes = tcgetattr(&ours)?;
@@ -87,8 +134,9 @@ pub fn show_typing(ours: impl AsFd) -> Result<(), Errno> {
     tcsetattr(ours, OptionalActions::Now, &modes)
 }
 
-/// Whether everything that was typed has arrived at the terminal and was read. What is written to our
-/// end arrives later; only a poll that finds nothing to read waits for it (`n_tty_poll`).
+/// Whether everything that was typed has arrived at the terminal and was read, except a line that has not
+/// ended: the kernel tells nobody of it. What is written to our end arrives later; only a poll that finds
+/// nothing to read waits for it (`n_tty_poll`).
 pub fn is_all_read(terminal: impl AsFd) -> Result<bool, Errno> {
     let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
     let ready = crate::pipe::retry(|| poll(&mut polled, Some(&Timespec::default())))?;

@@ -45,6 +45,9 @@ const BACKSTOP: Duration = Duration::from_secs(10);
 /// How often to look whether a secret was read: the kernel does not report it.
 const ECHO_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The same while a secret is in a line that has not ended, which somebody has to type on.
+const LINE_INTERVAL: Duration = Duration::from_millis(500);
+
 /// For a command whose grace has passed while no worker was there.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
 
@@ -129,7 +132,12 @@ impl Running {
                 _ = reply.send(Delivery::Group);
             }
             Command::Write(write) => match &mut self.stdin {
-                Some(stdin) => stdin.take(write),
+                Some(stdin) => {
+                    stdin.take(write);
+                    if stdin.has_secret() {
+                        self.echo_look = Some(Instant::now() + ECHO_INTERVAL);
+                    }
+                }
                 None => _ = write.reply.send(Err(WriteError::NotOpen)),
             },
             Command::Squeeze => self.core.squeeze(owner_end),
@@ -167,6 +175,7 @@ impl Running {
         if stdin.owes_echo() {
             match terminal.map(|(ours, terminal)| (ours, pty::is_all_read(terminal))) {
                 Some((_, Ok(false))) => {}
+                Some(_) if stdin.has_secret_line() => {}
                 Some((ours, Ok(true) | Err(_))) => {
                     // A terminal that is gone shows nothing.
                     _ = pty::show_typing(ours);
@@ -176,7 +185,8 @@ impl Running {
             }
         }
         if stdin.has_secret() {
-            self.echo_look = Some(Instant::now() + ECHO_INTERVAL);
+            let interval = if stdin.has_secret_line() { LINE_INTERVAL } else { ECHO_INTERVAL };
+            self.echo_look = Some(Instant::now() + interval);
         }
     }
 

@@ -24,7 +24,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
 
 use accepted::{Accepted, Shown};
-use secret::{Next, SecretInput};
+use secret::{Next, SecretInput, TypedLine};
 
 /// Up to 16 MiB may wait for a command that does not read.
 pub(crate) const QUEUE_BYTES: usize = 16 << 20;
@@ -328,12 +328,15 @@ impl StdinQueue {
             return pending().await;
         };
         let Ok(mut ready) = end.writable().await else { return pending().await };
-        // The program may have told the terminal since to show what is typed.
-        if let (EndOfFile::Type(_), Next::Secret(_)) = (self.end_of_file, self.next())
-            && let Ok(true) = pty::hide_typing(end)
-        {
-            self.secret.is_hidden = true;
-            self.secret.note(self.accepted.notes());
+        if let EndOfFile::Type(_) = self.end_of_file {
+            let is_secret = matches!(self.next(), Next::Secret(_));
+            if is_secret || self.secret.line.has_secret {
+                // The program may have told the terminal since to show what is typed.
+                self.secret.is_hidden |= matches!(pty::hide_typing(end), Ok(true));
+                // Noted before it is typed: the next program cannot know how far this one came.
+                self.secret.line.has_secret = true;
+                self.secret.note(self.accepted.notes());
+            }
         }
         match self.write_next(end.get_ref()) {
             Err(Errno::AGAIN) => ready.clear_ready(),
@@ -401,11 +404,32 @@ impl StdinQueue {
     /// It does, or is gone.
     pub(crate) fn echo_is_back(&mut self) {
         self.secret.is_hidden = false;
+        self.secret.line = TypedLine::default();
         self.secret.note(self.accepted.notes());
     }
 
     fn next(&self) -> Next {
         self.secret.next(self.state.borrow().written)
+    }
+
+    /// Whether the line that is being typed has something secret, after this many more bytes.
+    fn follow_line(&mut self, count: u64) {
+        if !self.secret.line.has_secret {
+            return;
+        }
+        let Some(end) = &self.end else { return };
+        let is_secret = matches!(self.next(), Next::Secret(_));
+        let written = self.state.borrow().written;
+        if let (Ok(keys), Ok(bytes)) = (pty::line_keys(end), self.accepted.read(written, count)) {
+            self.secret.line.typed(&bytes, is_secret, keys.as_ref());
+            self.secret.note(self.accepted.notes());
+        }
+    }
+
+    /// Whether the terminal has a secret in a line that has not ended, which it could show again.
+    pub(crate) fn has_secret_line(&self) -> bool {
+        let keys = |end| pty::line_keys(end).ok().flatten();
+        self.secret.line.has_secret && self.end.as_ref().and_then(keys).is_some()
     }
 
     fn erase_secret(&mut self, count: u64) {
@@ -419,11 +443,14 @@ impl StdinQueue {
 
     fn wrote(&mut self, count: u64) {
         if self.state.borrow().left() > 0 {
+            self.follow_line(count);
             self.erase_secret(count);
             self.state.send_modify(|state| state.written += count);
             self.give_back();
         } else {
             self.to_type.start += count;
+            self.secret.line = TypedLine::default();
+            self.secret.note(self.accepted.notes());
         }
         self.close_if_done();
     }

@@ -118,6 +118,15 @@ impl Accepted {
         typed
     }
 
+    /// The bytes that were just typed.
+    pub(super) fn read(&self, at: u64, count: u64) -> Result<Vec<u8>, Errno> {
+        let most = usize::try_from(count).unwrap_or(usize::MAX).min(MOST_TYPED);
+        let mut bytes = vec![0; most];
+        let count = memory_file::read_at(&self.file, &mut bytes, at)?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
     pub(super) fn begin_typing(&self, position: u64, count: usize) -> Result<(), Errno> {
         self.notes.note_typing(Some(position));
         memory_file::set_position(&self.file, position + count as u64)

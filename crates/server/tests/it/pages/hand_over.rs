@@ -95,6 +95,42 @@ async fn a_secret_is_not_shown_by_a_terminal_that_shows_what_is_typed() {
 }
 
 #[tokio::test]
+async fn a_secret_that_was_typed_in_part_is_shown_to_nobody() {
+    let server = Pages::start().await;
+    let reads = "read -r word; read -r _; echo got ${#word}; read -r next; echo $next";
+    let id = server.run(on_terminal(reads)).await;
+    let own = server.own();
+    let mut person = server.attach(&id, &server.ticket(&own).await).await.unwrap();
+    assert_eq!(person.words().await["kind"], "attached");
+    person.say(json!({ "kind": "take_keyboard" })).await;
+    person.words().await;
+    person.say(json!({ "kind": "secret_input", "on": true })).await;
+    assert_eq!(person.words().await["keyboard"]["secret"], true);
+    person.type_text("half").await;
+    drop(person);
+    let mut agent = server.attach(&id, &server.ticket(&own).await).await.unwrap();
+    while agent.words().await["kind"] != "attached" {}
+    // Whoever types next asks the terminal to show the line (^R), also after a quoted newline (^V).
+    agent.type_text("\u{16}").await;
+    agent.type_text("\n").await;
+    for _ in 0..30 {
+        agent.type_text("\u{12}").await;
+        // Time is the subject here: so long the terminal does not show again what is typed.
+        sleep_until(Instant::now() + Duration::from_millis(10)).await;
+    }
+    agent.type_text("\n").await;
+    let seen = agent.until_output("got 4").await;
+    assert!(!seen.contains("half"), "{seen}");
+    let mut typed = String::new();
+    while !typed.contains('x') {
+        agent.type_text("x").await;
+        sleep_until(Instant::now() + Duration::from_millis(20)).await;
+        typed = server.output(&id).await.split_once("got 4").unwrap().1.to_owned();
+    }
+    assert!(!server.output(&id).await.contains("half"));
+}
+
+#[tokio::test]
 async fn a_hand_over_needs_a_terminal_that_somebody_can_type_into() {
     let server = Pages::start().await;
     let own = server.own();
