@@ -1,5 +1,7 @@
 //! `lastbyte open`: a link to the page of the server.
 
+mod redirect;
+
 use std::env;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -20,7 +22,8 @@ use crate::{autostart, print, units, usage};
 /// Open the server's page in a browser
 ///
 /// Prints a link that works once, and opens it if standard output is a terminal and this machine has a
-/// browser: $BROWSER, or else xdg-open on a display. The page sees what this client sees, or with ID that
+/// browser: $BROWSER, or else xdg-open on a display. The browser gets the link in a file that only you can
+/// read; if it cannot read that, open the printed link. The page sees what this client sees, or with ID that
 /// process alone.
 ///
 /// With `--once` it hands the keyboard of the process to a person, for example to type a password. `lastbyte
@@ -72,7 +75,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     print::answer(args.json, &answer, |answer| format!("{}\n", answer.url))?;
     if !args.print && !args.json && isatty(stdout()) {
         // The link is printed: who has no browser can use it elsewhere.
-        _ = browser().and_then(|browser| open(browser, &answer.url));
+        _ = browser().and_then(|browser| open(browser, &redirect::write(&answer.url).ok()?));
     }
     Ok(0)
 }

@@ -1,13 +1,18 @@
 //! `lastbyte open`: links to the page of a server, and what goes on when its worker is killed.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use lastbyte_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::harness::finish;
+use crate::pty::Pty;
 use crate::take_over::kill_worker;
 
 /// The address and the secret of a printed link.
@@ -83,17 +88,49 @@ fn a_hand_over_needs_a_process_and_its_end_is_said() {
     daemon.result(&["stop", id]);
 }
 
-/// The output of a command is a pipe here: nothing is opened.
+/// A browser that notes the arguments it gets. A process of its own writes it: a file that we had open for
+/// writing might not be run.
+fn browser(folder: &Path) -> PathBuf {
+    let browser = folder.join("browser");
+    let script = format!(
+        "printf '#!/bin/sh\\necho \"$@\" >>\"$0.got\"\\n' >'{0}'; chmod 755 '{0}'",
+        browser.display()
+    );
+    let written = Command::new("/bin/sh").args(["-c", &script]).status().unwrap();
+    assert!(written.success());
+    browser
+}
+
 #[test]
-fn no_browser_is_started_unless_a_person_sees_it() {
+fn a_browser_gets_the_link_in_a_file_and_only_if_a_person_sees_it() {
     let daemon = Daemon::start();
-    let mut open = daemon.lastbyte(&["open"]);
-    let opened = tempfile::tempdir().unwrap();
-    let browser = opened.path().join("browser");
-    std::fs::write(&browser, "#!/bin/sh\ntouch \"$0.was-run\"\n").unwrap();
-    open.env("BROWSER", &browser);
-    let printed = finish(open);
+    let folder = tempfile::tempdir().unwrap();
+    let browser = browser(folder.path());
+    let open = |options: &[&str]| {
+        let mut open = daemon.lastbyte(&[&["open"], options].concat());
+        open.env("BROWSER", &browser);
+        open
+    };
+    // Its output is a pipe.
+    let printed = finish(open(&[]));
     assert_eq!(printed.code, Some(0), "{printed:?}");
-    parts(&printed.stdout);
-    assert_eq!(std::fs::read_dir(opened.path()).unwrap().count(), 1);
+    let (address, _) = parts(&printed.stdout);
+    let mut pty = Pty::new(24, 200);
+    for options in [&["--print"][..], &["--json"], &[]] {
+        let mut child = pty.run(open(options));
+        assert!(child.wait().unwrap().success());
+    }
+    pty.shows("#link=");
+    let got = folder.path().join("browser.got");
+    let got = || fs::read_to_string(&got).unwrap_or_default();
+    eventually("the browser is started", || got().ends_with('\n'));
+    // Of four calls, only the last one had a terminal and was not told to print.
+    let got = got();
+    let path = got.strip_prefix("file://").and_then(|rest| rest.strip_suffix(".html\n"));
+    let path = format!("{}.html", path.filter(|path| !path.contains('\n')).expect(&got));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let page = fs::read_to_string(&path).unwrap();
+    let (_, link) = page.split_once("#link=").unwrap();
+    let (link, _) = link.split_once('"').unwrap();
+    assert_eq!(trade(address, link).0, 200, "{page}");
 }
