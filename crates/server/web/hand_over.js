@@ -4,7 +4,7 @@ import { get, processPath, token } from "./api.js";
 import { html, useEffect, useState } from "./html.js";
 import { TerminalView } from "./terminal.js";
 import { ThemeSwitch } from "./theme.js";
-import { commandOf, titleOf } from "./words.js";
+import { lineOf, titleOf } from "./words.js";
 
 export function HandOver({ id }) {
   const [process, setProcess] = useState(null);
@@ -26,7 +26,7 @@ export function HandOver({ id }) {
   if (!process) return html`<main class="centre" aria-busy="true"><h1 class="quiet">lastbyte</h1></main>`;
   return html`<main class="screen hand-over">
     <header class="bar"><div class="title"><h1>An agent asks you to take over this terminal</h1>
-      <code class="quiet">${commandOf(process)}</code></div><span class="grow"></span><${ThemeSwitch} /></header>
+      <code class="quiet">${lineOf(process)}</code></div><span class="grow"></span><${ThemeSwitch} /></header>
     <p class="note strip">Switch on <b>Secret input</b> before you type a password: it is then neither shown nor kept. Press <b>Done</b> when the agent can go on.</p>
     <${TerminalView} process=${process} startTyping=${true} onDone=${finish} />
   </main>`;

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { ThemeSwitch } from "./theme.js";
-import { ago, badges, bytes, commandOf, count, duration, plural, state } from "./words.js";
+import { ago, badges, bytes, commandOf, count, duration, lineOf, plural, state } from "./words.js";
 
 const ROW = 60;
 const PHASES = { all: "All", running: "Running", failed: "Failed", ended: "Ended" };
@@ -131,7 +131,7 @@ function Row({ process, rates, input, at, size, isAt, onAt }) {
     <a href=${`#/p/${process.id}`} data-at=${at} tabindex=${isAt ? 0 : -1} onFocus=${() => onAt(at)}>
       <span class=${`dot ${tone}`} aria-hidden="true"></span>
       <span class="what">
-        <span class="command">${process.name && html`<b>${process.name}</b> `}<code>${commandOf(process).split("\n")[0]}</code></span>
+        <span class="command">${process.name && html`<b>${process.name}</b> `}<code>${lineOf(process)}</code></span>
         <span class="facts"><span class=${`tone ${tone}`}>${text}</span>
           ${badges(process, process.ending ? null : input).map((badge) => html`<span class=${`badge ${badge.tone}`}>${badge.text}</span>`)}
           ${ran !== undefined ? html`<span>after ${duration(ran)}</span>` : html`<span>for ${duration((Date.now() * 1e6) - process.started_unix_ns)}</span>`}

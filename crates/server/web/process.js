@@ -7,7 +7,7 @@ import { html, useEffect, useState } from "./html.js";
 import { Log } from "./log.js";
 import { TerminalView } from "./terminal.js";
 import { ThemeSwitch } from "./theme.js";
-import { badges, bytes, commandOf, date, duration, state, titleOf } from "./words.js";
+import { badges, bytes, date, duration, lineOf, state, titleOf } from "./words.js";
 
 /** The process, kept up to date until it has ended and its log is closed. */
 function useProcess(id) {
@@ -82,7 +82,7 @@ export function ProcessScreen({ id, tab, at, live, readOnly, onHelp }) {
   return html`<div class="screen">
     <header class="bar">
       ${live && html`<a class="plain back" href="#/" aria-label="All processes">←</a>`}
-      <div class="title"><h1>${titleOf(process)}</h1>${process.name && html`<code class="quiet">${commandOf(process).split("\n")[0]}</code>`}</div>
+      <div class="title"><h1>${titleOf(process)}</h1>${process.name && html`<code class="quiet">${lineOf(process)}</code>`}</div>
       <span class="grow"></span>
       <${ThemeSwitch} /><button class="plain" onClick=${onHelp} aria-label="Keys">?</button>
     </header>

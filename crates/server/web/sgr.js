@@ -1,19 +1,26 @@
 // Bytes of a line as pieces of text with classes: colours, streams and matches.
 
-const ESCAPES = /\x1b(?:\[([0-9;:]*)([ -/]*[@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()*+][0-9A-Za-z]|[@-Z\\^_=>78c])/g;
+// CSI with its parameters and its end, strings (OSC, DCS, SOS, PM, APC), character sets, and all others. One that is cut
+// off has no text either.
+const ESCAPES = /\x1b(?:\[([0-?]*)([ -/]*[@-~]|[ -/]*$)|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]+[0-~]?|[0-~]|$)/g;
 const decoder = new TextDecoder();
 
 /** The colours and styles that are on. */
 export const plain = () => ({ fg: null, bg: null, bold: false, dim: false, italic: false, underline: false, inverse: false });
 
-const indexed = (codes, at) => {
-  if (codes[at + 1] === 5) return [codes[at + 2], 2];
+/** The colour that follows 38, 48 or 58, and how many codes it takes. */
+const indexed = ([kind, ...codes]) => {
+  if (kind === 5) return [codes[0], 2];
   // Colours outside of the palette are shown by the nearest of its first sixteen.
-  if (codes[at + 1] === 2) return [nearest(codes.slice(at + 2, at + 5)), 4];
+  if (kind === 2) return [nearest(codes), 4];
   return [null, 1];
 };
 
-function nearest([red = 0, green = 0, blue = 0]) {
+/** The same with colons, where the name of a colour space may come first. */
+const separated = ([kind, ...codes]) => indexed([kind, ...(kind === 2 && codes.length > 3 ? codes.slice(1) : codes)])[0];
+
+function nearest(codes) {
+  const [red = 0, green = 0, blue = 0] = codes.map((code) => Math.min(code, 255));
   const most = Math.max(red, green, blue);
   if (most - Math.min(red, green, blue) < 40) return most < 60 ? 0 : most < 140 ? 8 : most < 210 ? 7 : 15;
   const bits = [red, green, blue].reduce((sum, value, bit) => sum + (value > most / 2 ? 1 << bit : 0), 0);
@@ -29,10 +36,16 @@ function palette(color) {
 }
 
 function apply(style, text) {
-  const codes = text === "" ? [0] : text.split(/[;:]/).map(Number);
-  for (let at = 0; at < codes.length; at += 1) {
-    const code = codes[at];
-    if (code === 0) Object.assign(style, plain());
+  // Colons separate what belongs to one code.
+  const groups = text.split(";").map((group) => group.split(":").map(Number));
+  const codes = groups.map(([code]) => code);
+  for (let at = 0; at < groups.length; at += 1) {
+    const [code, ...parts] = groups[at];
+    if (parts.length > 0) {
+      if (code === 4) style.underline = parts[0] !== 0;
+      if (code === 38) style.fg = palette(separated(parts) ?? null);
+      if (code === 48) style.bg = palette(separated(parts) ?? null);
+    } else if (code === 0) Object.assign(style, plain());
     else if (code === 1) style.bold = true;
     else if (code === 2) style.dim = true;
     else if (code === 3) style.italic = true;
@@ -48,9 +61,10 @@ function apply(style, text) {
     else if (code >= 40 && code <= 47) style.bg = code - 40;
     else if (code >= 100 && code <= 107) style.bg = code - 92;
     else if (code === 49) style.bg = null;
-    else if (code === 38 || code === 48) {
-      const [color, skip] = indexed(codes, at);
-      style[code === 38 ? "fg" : "bg"] = palette(color ?? null);
+    else if (code === 38 || code === 48 || code === 58) {
+      const [color, skip] = indexed(codes.slice(at + 1));
+      // The colour of an underline is not shown.
+      if (code !== 58) style[code === 38 ? "fg" : "bg"] = palette(color ?? null);
       at += skip;
     }
   }
@@ -64,6 +78,16 @@ function classes(style, stream, isHit) {
   if (stream) names.push(stream);
   if (isHit) names.push("hit");
   return names.join(" ");
+}
+
+/** What a person sees of these characters: a backspace takes one back, and other controls are marked. */
+function visible(text) {
+  const shown = [];
+  for (const char of text.replace(/[\x07\x0e\x0f]/g, "")) {
+    if (char === "\b") shown.pop();
+    else shown.push(char);
+  }
+  return shown.join("").replace(/[\0-\x08\x0b-\x1f\x7f]/g, "�");
 }
 
 /** Where the text begins that a person sees: after the last carriage return that overwrote something. */
@@ -94,13 +118,14 @@ export function pieces({ bytes, start }, style, streamAt, hits) {
     const isHit = isIn(hits, cut);
     let last = 0;
     const push = (to) => {
-      const shown = text.slice(last, to).replace(/[^\x08]\x08/g, "").replace(/[\0-\x08\x0b-\x1f\x7f]/g, "�");
+      const shown = visible(text.slice(last, to));
       if (shown) found.push({ text: shown, names: classes(style, stream, isHit) });
     };
     for (const escape of text.matchAll(ESCAPES)) {
       push(escape.index);
       last = escape.index + escape[0].length;
-      if (escape[2] === "m") apply(style, escape[1]);
+      // With another character first, the codes are private ones.
+      if (escape[2] === "m" && /^[0-9;:]*$/.test(escape[1])) apply(style, escape[1]);
     }
     push(text.length);
   });

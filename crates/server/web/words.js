@@ -42,7 +42,13 @@ export const date = (unixNs) => new Date(unixNs / 1e6).toLocaleString("en-GB", {
 
 const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 export const commandOf = (process) => process.shell ?? (process.command ?? []).map(quoted).join(" ");
-export const titleOf = (process) => process.name ?? commandOf(process).split("\n")[0];
+/** One line that is not too long to be shown: a command can have megabytes. */
+const brief = (text, most) => {
+  const line = text.split("\n", 1)[0];
+  return line.length > most ? `${line.slice(0, most)}…` : line;
+};
+export const lineOf = (process) => brief(commandOf(process), 500);
+export const titleOf = (process) => brief(process.name ?? commandOf(process), 120);
 
 function why(cause) {
   switch (cause?.kind) {
