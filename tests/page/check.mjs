@@ -3,6 +3,7 @@
 // node check.mjs PROGRAM WEB-FOLDER [NAME-PART]
 
 import assert from "node:assert/strict";
+import * as actions from "./actions.mjs";
 import { Daemon, launch } from "./fixture.mjs";
 import * as listAndLog from "./list_and_log.mjs";
 import * as looks from "./looks.mjs";
@@ -11,7 +12,7 @@ import * as terminal from "./terminal.mjs";
 import * as texts from "./texts.mjs";
 
 const [program, web, part = ""] = process.argv.slice(2);
-const checks = Object.values({ ...listAndLog, ...terminal, ...strangers, ...texts, ...looks }).filter((one) => /_.*_/.test(one.name) && one.name.includes(part));
+const checks = Object.values({ ...actions, ...listAndLog, ...terminal, ...strangers, ...texts, ...looks }).filter((one) => /_.*_/.test(one.name) && one.name.includes(part));
 const { browser, sandboxed } = await launch();
 console.log(`chromium ${browser.version()}, ${sandboxed ? "in its sandbox" : "without its sandbox"}, uid ${process.getuid()}`);
 let failed = 0;

@@ -37,8 +37,32 @@ export async function axe_finds_nothing_serious_on_any_screen({ daemon, browser 
     await page.click("text=Stop");
     await page.waitForSelector("dialog[open]");
     await isAccessible(page, `a question, ${colorScheme}`);
+    await page.keyboard.press("Escape");
+    await page.goto(`${daemon.url}/#/p/${ended.id}/log`);
+    await page.click("button:has-text('Wrap')");
+    await page.click("button:has-text('Times')");
+    await page.waitForSelector(".wrap .time");
+    await isAccessible(page, `wrapped lines and times, ${colorScheme}`);
+    await page.setViewportSize({ width: 360, height: 640 });
+    for (const [path, selector] of [["", ".row"], [`p/${ended.id}/log`, ".line .text"], [`p/${ended.id}/details`, ".details"], [`p/${shell.id}/terminal`, ".xterm-rows"]]) {
+      await page.goto(`${daemon.url}/#/${path}`);
+      await page.waitForSelector(selector);
+      await isAccessible(page, `narrow /${path}, ${colorScheme}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= 360, `narrow /${path} is ${wide} pixels wide`);
+    }
     assert.deepEqual(page.problems, []);
     await page.context().close();
+    const handed = await openPage(browser, await daemon.link({ process: shell.id, once: true }), { colorScheme });
+    await has(handed, ".who", "You have the keyboard");
+    await isAccessible(handed, `a hand-over, ${colorScheme}`);
+    await handed.setViewportSize({ width: 360, height: 640 });
+    await isAccessible(handed, `a narrow hand-over, ${colorScheme}`);
+    await handed.click("button.primary:has-text('Done')");
+    await has(handed, "h1", "Done");
+    await isAccessible(handed, `the end of a hand-over, ${colorScheme}`);
+    assert.deepEqual(handed.problems.filter((problem) => !/401/.test(problem)), []);
+    await handed.context().close();
   }
 }
 

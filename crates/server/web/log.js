@@ -59,6 +59,8 @@ export function Log({ process, at }) {
   const [text, setText] = useState("");
   const [match, setMatch] = useState(-1);
   const [marked, setMarked] = useState(null);
+  // Wrapped lines can be higher than the view, which then scrolls by itself: where it goes when it is drawn.
+  const within = useRef({ to: null, marked: null });
 
   useLayoutEffect(() => {
     const position = new Position(box.current, 0);
@@ -110,11 +112,42 @@ export function Log({ process, at }) {
     };
   }, [process.id]);
 
+  useLayoutEffect(() => {
+    const view = box.current.querySelector(".view");
+    if (!view || !wrap) return view?.scrollTo(0, 0);
+    const mark = marked !== within.current.marked && view.querySelector(".line.marked");
+    if (place.current.follow || within.current.to === "end") view.scrollTop = view.scrollHeight;
+    else if (mark) view.scrollTop += mark.getBoundingClientRect().top - view.getBoundingClientRect().top - view.clientHeight / 3;
+    else if (within.current.to === "start") view.scrollTop = 0;
+    if (mark || !marked) within.current.marked = marked;
+    within.current.to = null;
+  });
+  /** Scrolls by rows within wrapped lines; says whether there was more of them. */
+  const scrollWithin = (rows) => {
+    const view = box.current.querySelector(".view");
+    if (!wrap || !view) return false;
+    const before = view.scrollTop;
+    view.scrollTop += rows * ROW;
+    return Math.abs(view.scrollTop - before) >= 1;
+  };
+  const scrolledWithin = (view) => {
+    const isAtEnd = view.scrollTop + view.clientHeight >= view.scrollHeight - 2;
+    const position = place.current;
+    const follow = isAtEnd && position.top >= position.most - 0.5;
+    if (!wrap || position.follow === follow) return;
+    position.follow = follow;
+    draw();
+  };
+
   const goToLine = (line, mark) => {
     const position = place.current;
     position.follow = false;
     position.moveTo(line - position.shown / 3);
     setMarked(mark ?? { line });
+    draw();
+  };
+  const fails = (problem) => {
+    model.current.problem = problem;
     draw();
   };
   const goToBytes = async (start, end) => goToLine(await model.current.lineAt(start), { start, end: Math.max(end, start + 1) });
@@ -125,9 +158,9 @@ export function Log({ process, at }) {
   useEffect(() => {
     if (!isReady || !target) return;
     const line = Number(at.get("line"));
-    const range = at.get("bytes")?.split("-").map(Number);
+    const range = at.get("bytes")?.match(/^(\d{1,15})(?:-(\d{1,15}))?$/);
     if (line > 0) goToLine(line - 1);
-    else if (range) goToBytes(range[0], range[1] ?? range[0] + 1);
+    else if (range) goToBytes(Number(range[1]), Number(range[2] ?? 0)).catch(fails);
   }, [isReady, target]);
 
   const start = (pattern) => {
@@ -146,12 +179,13 @@ export function Log({ process, at }) {
     }
     draw();
   };
-  const step = async (by) => {
+  const step = (by) => stepTo(by).catch(fails);
+  const stepTo = async (by) => {
     const found = search.current;
     const log = model.current;
     if (!found?.matches.length) return;
     const from = marked?.start ?? log.row(Math.round(place.current.top))?.start ?? 0;
-    const next = match < 0 && by > 0 ? found.next(from - 1, 1) : (match + by + found.matches.length) % found.matches.length;
+    const next = match < 0 ? found.next(by > 0 ? from - 1 : from, by) : (match + by + found.matches.length) % found.matches.length;
     setMatch(next);
     const { start: first, hits, line } = found.matches[next];
     const hit = hits[0] ?? { start: first, end: first + 1 };
@@ -189,9 +223,16 @@ export function Log({ process, at }) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const position = place.current;
     const move = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: position.shown - 2, " ": position.shown - 2, PageUp: 2 - position.shown }[event.key];
-    if (move) position.moveTo(position.top + move);
-    else if (event.key === "g" || event.key === "Home") position.moveTo(0);
-    else if (event.key === "G" || event.key === "End" || event.key === "f") follow();
+    if (move) {
+      if (scrollWithin(move)) position.follow &&= move > 0;
+      else {
+        position.moveTo(position.top + move);
+        within.current.to = move > 0 ? "end" : "start";
+      }
+    } else if (event.key === "g" || event.key === "Home") {
+      position.moveTo(0);
+      within.current.to = "start";
+    } else if (event.key === "G" || event.key === "End" || event.key === "f") follow();
     else if (event.key === "n") step(1);
     else if (event.key === "N") step(-1);
     else return;
@@ -230,9 +271,14 @@ export function Log({ process, at }) {
     </form>
     <div class="paper">
       <div class=${`lines${wrap ? " wrap" : ""}`} ref=${box} tabindex="0" role="region" aria-label="Output" onKeyDown=${key}
-        onScroll=${() => { if (place.current.scrolled()) draw(); }}>
+        onScroll=${() => {
+          const before = place.current.top;
+          if (!place.current.scrolled()) return;
+          within.current.to = place.current.top > before ? "end" : "start";
+          draw();
+        }}>
         <div class="height"></div>
-        ${log && html`<${Rows} log=${log} position=${position} wrap=${wrap} times=${times} search=${found} marked=${marked} ending=${process.ending} id=${process.id} onMark=${setMarked} />`}
+        ${log && html`<${Rows} log=${log} position=${position} wrap=${wrap} times=${times} search=${found} marked=${marked} ending=${process.ending} id=${process.id} onMark=${setMarked} onScroll=${scrolledWithin} />`}
       </div>
       ${found && log?.lines > 0 && html`<${Marks} found=${found} log=${log} />`}
     </div>
@@ -240,18 +286,18 @@ export function Log({ process, at }) {
   </section>`;
 }
 
-function Rows({ log, position, wrap, times, search, marked, ending, id, onMark }) {
+function Rows({ log, position, wrap, times, search, marked, ending, id, onMark, onScroll }) {
   const digits = String(log.lines).length;
   const isPreview = !log.isCounted && position.follow && log.tail.length > 0;
-  const isAtEnd = isPreview || (position.follow && position.most > 0);
+  const isAtEnd = !wrap && (isPreview || (position.follow && position.most > 0));
   const first = Math.max(0, Math.floor(position.top));
   const rows = [];
   if (isPreview) rows.push(...log.tail.slice(-Math.ceil(position.shown) - 1));
   else for (let line = first; line < Math.min(log.lines, first + position.shown + 1); line += 1) rows.push(log.row(line) ?? { line });
   const style = plain();
   const hitsOf = (row) => [...(search?.hitsIn(row.start, row.end) ?? []), ...(marked?.start !== undefined && marked.start < row.end && marked.end > row.start ? [marked] : [])];
-  const offset = isAtEnd ? "0" : `${-(position.top - first) * ROW}px`;
-  return html`<div class=${`view${isAtEnd ? " end" : ""}`} style=${{ height: `${position.box.clientHeight}px`, "--digits": digits }}>
+  const offset = isAtEnd || wrap ? "0" : `${-(position.top - first) * ROW}px`;
+  return html`<div class=${`view${isAtEnd ? " end" : ""}`} tabindex=${wrap ? 0 : undefined} onScroll=${(event) => onScroll(event.currentTarget)} style=${{ height: `${position.box.clientHeight}px`, "--digits": digits }}>
     <div class="slide" style=${{ transform: `translateY(${offset})` }}>
     ${rows.map((row, index) => {
       if (row.gap) return html`<div class="line gap" key=${`g${row.start}`}><span class="number">…</span><span class="text">${bytes(row.gap)} were dropped to stay within the quota</span></div>`;
