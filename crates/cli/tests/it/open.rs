@@ -90,6 +90,7 @@ fn a_hand_over_needs_a_process_and_its_end_is_said() {
 
 /// A browser that notes the arguments it gets. A process of its own writes it: a file that we had open for
 /// writing might not be run.
+#[expect(clippy::disallowed_methods, reason = "the shell is not a command of lastbyte")]
 fn browser(folder: &Path) -> PathBuf {
     let browser = folder.join("browser");
     let script = format!(
