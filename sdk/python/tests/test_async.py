@@ -214,6 +214,37 @@ class Many(AsyncCase):
         self.assertEqual(set(await asyncio.gather(*waits)), {0})
 
     @with_client
+    async def test_runs_at_the_same_time_share_few_connections(self, client: aio.AsyncClient) -> None:
+        """None is kept when they begin, and each would like to wait for its ending."""
+        await client.health()
+        client._close_connections()
+        most, count = 0, 300
+
+        async def one(number: int) -> int:
+            nonlocal most
+            done = await aio.run(["sh", "-c", f"exit {number % 100}"], capture_output=True, client=client)
+            most = max(most, connections())
+            return done.returncode
+
+        codes = await asyncio.gather(*(one(number) for number in range(count)))
+        self.assertEqual(codes, [number % 100 for number in range(count)])
+        self.assertLess(most, 140)
+
+    @with_client
+    async def test_a_run_is_one_request(self, client: aio.AsyncClient) -> None:
+        await aio.run(["true"], client=client)
+        asked: list[str] = []
+        send = client._send
+
+        async def counted(request: Any) -> Any:
+            asked.append(f"{request.method} {request.path}")
+            return await send(request)
+
+        with mock.patch.object(client, "_send", counted):
+            await aio.run(["true"], capture_output=True, client=client)
+            self.assertEqual(asked, ["POST /v1/processes"])
+
+    @with_client
     async def test_a_hundred_readers_at_a_time(self, client: aio.AsyncClient) -> None:
         """More than may wait at once: the others ask again and again, and none waits for another's turn."""
         count = 100
@@ -325,6 +356,21 @@ class KilledAtEveryAwait(AsyncCase):
 
             await self.at_every_await(begin)
             self.assertEqual(file.read_text().split(), started)
+
+    @with_client
+    async def test_a_run_happens_once(self, client: aio.AsyncClient) -> None:
+        """Its start waits for the ending in the same request."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            file = Path(folder) / "lines"
+            command = f"echo once >> {file}; until [ $(wc -l < {file}) = 2 ]; do sleep 0.01; done; exit 5"
+            run = asyncio.ensure_future(aio.run(command, shell=True, client=client))
+            while not file.exists() or not file.read_text():  # noqa: ASYNC110 (the command is asked)
+                await asyncio.sleep(0.001)
+            daemon.kill_worker()
+            file.write_text(file.read_text() + "go\n")
+            self.assertEqual((await run).returncode, 5)
+            self.assertEqual(file.read_text(), "once\ngo\n")
 
     @with_client
     async def test_a_read_has_every_byte(self, client: aio.AsyncClient) -> None:
@@ -521,6 +567,18 @@ class Cancelled(AsyncCase):
             self.assertEqual(await running(client, "runs"), [])
 
         await self.at_every_await(begin, check)
+
+    @with_client
+    async def test_a_cancelled_run_does_not_wait_for_the_command(self, client: aio.AsyncClient) -> None:
+        given: list[dict[str, Any]] = [{}, {"capture_output": True}, {"key": "of-its-own"}, {"input": bytes(2 << 20)}]
+        for options in given:
+            run = asyncio.ensure_future(aio.run(["sleep", "1000"], session="long", client=client, **options))
+            while not await running(client, "long"):  # noqa: ASYNC110 (the server is asked, not this loop)
+                await asyncio.sleep(0.001)
+            run.cancel()
+            await asyncio.wait({run}, timeout=PATIENCE)
+            self.assertTrue(run.cancelled(), options)
+            self.assertEqual(await running(client, "long"), [])
 
     @with_client
     async def test_cancelled_reads_lose_nothing(self, client: aio.AsyncClient) -> None:

@@ -279,15 +279,17 @@ class AsyncClient:
         return None
 
     async def _send(self, request: Request) -> Answer:
-        connection = await self._connection()
+        # Counted before anything is awaited, so that any number of tasks see what is taken.
         self._waiting += request.waits
         try:
-            answer = await connection.exchange(request)
-        except BaseException as error:
-            connection.close()
-            if isinstance(error, Broken):
-                self._link.breaks += 1
-            raise
+            connection = await self._connection()
+            try:
+                answer = await connection.exchange(request)
+            except BaseException as error:
+                connection.close()
+                if isinstance(error, Broken):
+                    self._link.breaks += 1
+                raise
         finally:
             self._waiting -= request.waits
         if connection.release() and len(self._kept) < _KEPT_CONNECTIONS:
@@ -358,8 +360,12 @@ class AsyncClient:
 
     async def _stream(self, request: Request, events: EventParser) -> AsyncGenerator[Message | None, None]:
         """`None` once, when the stream has begun; then its events."""
-        connection = await Connection.open(self._link)
         self._waiting += 1
+        try:
+            connection = await Connection.open(self._link)
+        except BaseException:
+            self._waiting -= 1
+            raise
         try:
             await connection.send(request)
             begun = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal as signals
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core import verbs
@@ -26,12 +27,14 @@ from .._core.launch import (
     directory_of,
     environment_of,
     inline_input,
+    new_key,
     returncode_of,
     signal_name,
     start,
+    stop_interrupted,
 )
 from .._core.output import Cursor
-from .._core.streams import Streams, refuse
+from .._core.streams import Streams, close_all, refuse
 from ..errors import ApiError, LastbyteError, ProcessLost, TimeoutExpired, UnsupportedOption
 from ..models import Ending, Followed, Output, Process, Screen, SearchAnswer, StopProof, View, WaitAnswer, decode
 from ..process import CompletedProcess
@@ -241,9 +244,11 @@ async def run(
         stdout = stderr = PIPE
     mode = TextMode.new(encoding, errors, text, universal_newlines)
     whole = None if input is None else mode.encode(input)
-    process = await _start(args, shell, (stdin, stdout, stderr), client, whole, **kwargs)
+    begun = asyncio.get_running_loop().time()
+    process = await _start(args, shell, (stdin, stdout, stderr), client, whole, wait=(timeout,), **kwargs)
     try:
-        out, err = await asyncio.wait_for(process.communicate(), timeout)
+        left = None if timeout is None else timeout - (asyncio.get_running_loop().time() - begun)
+        out, err = await asyncio.wait_for(process.communicate(), left)
     except asyncio.TimeoutError:
         await process._client._finish(process.stop(grace=0))
         parts = [await stream.available() if stream else None for stream in (process.stdout, process.stderr)]
@@ -292,6 +297,7 @@ async def _start(
     extra_groups: Any = None,
     umask: int = -1,
     pipesize: int = -1,
+    wait: tuple[float | None] | None = None,
     **options: Any,
 ) -> AsyncProcess:
     refuse(
@@ -305,6 +311,8 @@ async def _start(
     client = client or await default_client()
     link = client._link
     chosen = Options(**options)
+    has_own_key = chosen.key is not None
+    chosen = chosen if has_own_key else replace(chosen, key=new_key())
     plan = Streams(*files, chosen.tty is not None)
     is_inline = whole is not None and len(whole) <= INLINE_INPUT
     wants_pipe = PIPE in files[1:]
@@ -319,39 +327,54 @@ async def _start(
             streams=plan.streams,
             quota=PIPE_QUOTA if wants_pipe else None,
         )
-        started = await _started(client, client._drive(start(link, launch, {}, None)))
+        # Not with a key of the caller's: there may be a process with it, which must not be started again to be stopped.
+        can_wait = not has_own_key and (is_inline or not whole) and client._can_wait()
+        started = await _started(client, launch, plan.wait(wait) if can_wait else {})
     except BaseException:
         plan.close()
         raise
     # Nothing is awaited from here on: the caller gets the handle.
     process = AsyncProcess(client, args, started["process"], bool(started.get("attached")))
+    is_empty = process._ending is not None and process._ending["final_len"] == 0
     if files[1] == PIPE:
-        process.stdout = OutputReader(client, Cursor(process.id, plan.stdout_stream))
+        process.stdout = OutputReader(client, Cursor(process.id, plan.stdout_stream, at_end=is_empty))
     if files[2] == PIPE:
-        process.stderr = OutputReader(client, Cursor(process.id, "stderr"))
+        process.stderr = OutputReader(client, Cursor(process.id, "stderr", at_end=is_empty))
     if files[0] == PIPE or (whole and not is_inline):
         process.stdin = InputWriter(client, process.id)
         if whole:
             process.stdin.write(whole)
             process.stdin.close()
     sinks = plan.take_sinks()
-    if sinks:
+    if is_empty:
+        close_all(sinks)
+    elif sinks:
         process._copier = client._copy(copy_output(client, process.id, sinks))
     return process
 
 
-async def _started(client: AsyncClient, starting: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+async def _started(client: AsyncClient, launch: Launch, more: Mapping[str, Any]) -> dict[str, Any]:
     """Starts it, or if it is cancelled meanwhile, leaves nothing running."""
-    task = client._spawn(starting)
+    # Counted here, because the task begins later.
+    client._waiting += bool(more)
+    task = client._spawn(client._drive(start(client._link, launch, more, None)))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         with contextlib.suppress(LastbyteError):
-            await client._finish(_undo(client, task))
+            await client._finish(_undo(client, task, launch, bool(more)))
         raise
+    finally:
+        client._waiting -= bool(more)
 
 
-async def _undo(client: AsyncClient, starting: asyncio.Task[dict[str, Any]]) -> None:
+async def _undo(client: AsyncClient, starting: asyncio.Task[dict[str, Any]], launch: Launch, waits: bool) -> None:
+    if waits and not starting.done():
+        # Its answer comes when the command has ended; the same start without a wait finds it.
+        starting.cancel()
+        await asyncio.wait({starting})
+        await client._drive(stop_interrupted(client._link, launch))
+        return
     # Whether it was started is known only at the end of the request.
     started = await starting
     if not started.get("attached"):
