@@ -165,8 +165,7 @@ export class LogModel {
 
   async #readBlock(key) {
     const { signal } = this.#stop;
-    const answer = await get(processPath(this.id, "/output/lines"), { line: key * BLOCK, count: BLOCK }, signal);
-    const { offsets, end = 0, dropped, total } = answer;
+    const { offsets, end, dropped, total } = await this.#readStarts(key * BLOCK, BLOCK, signal);
     const rows = offsets.map((start, at) => ({ line: key * BLOCK + at, start, end: offsets[at + 1] ?? end, bytes: new Uint8Array() }));
     const stamps = this.withTimes && rows.length ? this.#readStamps(rows[0].start, end) : [];
     for (let first = 0; first < rows.length;) {
@@ -190,6 +189,18 @@ export class LogModel {
       first = last + 1;
     }
     return { rows, end, total, stamps: this.#stamp(rows, await stamps) };
+  }
+
+  /** Where lines begin. Of long ones, an answer has fewer than were asked for. */
+  async #readStarts(line, count, signal) {
+    const offsets = [];
+    for (let end = 0; ;) {
+      const query = { line: line + offsets.length, count: count - offsets.length };
+      const answer = await get(processPath(this.id, "/output/lines"), query, signal);
+      offsets.push(...answer.offsets);
+      end = answer.end ?? end;
+      if (answer.offsets.length === 0 || offsets.length >= count || end >= answer.counted) return { ...answer, offsets, end };
+    }
   }
 
   async #read(from, until, most) {

@@ -1,8 +1,9 @@
 //! Where the lines of a log begin: a sparse index, counted once and extended as the log grows.
 //!
 //! A mark is the number and the offset of a line. There is one about every `STRIDE` bytes, so that
-//! a line is found by its number or by an offset after reading about that much, however long the lines
-//! are. If there are `MOST_MARKS` marks, every second one is given up.
+//! a line is found by its number or by an offset after reading about that much. The line before a mark is
+//! not read, because it ends there, so lines can be of any length. If there are `MOST_MARKS` marks, those
+//! that are closest to the one before are given up.
 //!
 //! A line ends after its newline, at the end of the log or at a dropped range. A dropped range counts
 //! as one line, because how many it had is unknown. It can grow: then what follows is counted again.
@@ -16,6 +17,8 @@ use super::walk::{Walk, WalkStep};
 
 const STRIDE: u64 = 256 << 10;
 const MOST_MARKS: usize = 1 << 14;
+/// After reading this much, a search returns the lines that it has found.
+const MOST_READ: u64 = 64 << 20;
 
 /// The index of one log, as far as it was counted.
 #[derive(Debug, Clone)]
@@ -152,18 +155,29 @@ impl LineIndex {
 
     fn mark(&mut self) {
         self.marks.push(self.last);
-        if self.marks.len() >= MOST_MARKS {
+        while self.marks.len() >= MOST_MARKS {
             self.stride *= 2;
-            let mut at = 0;
-            self.marks.retain(|_| {
-                at += 1;
-                at % 2 == 1
+            let (stride, mut next) = (self.stride, 0);
+            // What is between two that stay and before the last line of it is never more than two strides.
+            self.marks.retain(|mark| {
+                let stays = mark.offset >= next;
+                if stays {
+                    next = mark.offset + stride;
+                }
+                stays
             });
         }
     }
 
+    /// The marks, and where the last line ends.
+    fn ends_from(&self, first: usize) -> impl Iterator<Item = Mark> {
+        let has_more = self.last.offset < self.counted;
+        let end = Mark { line: self.last.line + u64::from(has_more), offset: self.counted };
+        self.marks[first..].iter().copied().chain([end])
+    }
+
     /// At most `count` lines from this place on, of those that were counted; no offsets if the place
-    /// is past them.
+    /// is past them. Fewer if that takes much reading.
     pub fn find(&self, source: &dyn Source, place: Place, count: usize) -> io::Result<Starts> {
         let after = match place {
             Place::Line(line) => self.marks.partition_point(|mark| mark.line <= line),
@@ -173,12 +187,27 @@ impl LineIndex {
             return Ok(Starts::default());
         };
         let mut finder = Finder { place, count, at: *mark, found: Starts::default() };
-        let mut walk = Walk::new(source, mark.offset..self.counted);
-        let flow = walk.try_for_each(|step| finder.take(step))?;
-        Ok(match flow {
-            ControlFlow::Break(found) => found,
-            ControlFlow::Continue(()) => finder.finish(self.counted),
-        })
+        let mut read = 0;
+        for end in self.ends_from(after) {
+            if finder.at.line + 1 < end.line {
+                let from = finder.at.offset;
+                let mut walk = Walk::new(source, from..end.offset);
+                let flow = walk.try_for_each(|step| finder.take(step, end.line))?;
+                read += walk.at() - from;
+                if let ControlFlow::Break(Stop::Found) = flow {
+                    return Ok(finder.found);
+                }
+            }
+            if finder.at.offset < end.offset && finder.ended(end.offset).is_break() {
+                return Ok(finder.found);
+            }
+            // What was dropped meanwhile has fewer lines than were counted.
+            finder.at = end;
+            if read > MOST_READ && !finder.found.offsets.is_empty() {
+                break;
+            }
+        }
+        Ok(finder.found)
     }
 }
 
@@ -191,26 +220,45 @@ struct Finder {
     found: Starts,
 }
 
+/// Why a search reads no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// All that was asked for is found.
+    Found,
+    /// It is known where the line ends that is being read.
+    LastLine,
+}
+
 impl Finder {
-    fn take(&mut self, step: WalkStep<'_>) -> ControlFlow<Starts> {
+    /// Up to the line before this one.
+    fn take(&mut self, step: WalkStep<'_>, end: u64) -> ControlFlow<Stop> {
         match step {
             WalkStep::Bytes(chunk) => {
                 for newline in memchr_iter(b'\n', chunk.bytes) {
-                    self.ended(chunk.at + newline as u64 + 1)?;
+                    self.ended_before(end, chunk.at + newline as u64 + 1)?;
                 }
             }
             WalkStep::Dropped(range) => {
                 if self.at.offset < range.start {
-                    self.ended(range.start)?;
+                    self.ended_before(end, range.start)?;
                 }
-                self.ended(range.end)?;
+                self.ended_before(end, range.end)?;
             }
         }
         ControlFlow::Continue(())
     }
 
+    fn ended_before(&mut self, line: u64, end: u64) -> ControlFlow<Stop> {
+        self.ended(end)?;
+        if self.at.line + 1 < line {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(Stop::LastLine)
+        }
+    }
+
     /// The line that is being read ends here, and the next one begins.
-    fn ended(&mut self, end: u64) -> ControlFlow<Starts> {
+    fn ended(&mut self, end: u64) -> ControlFlow<Stop> {
         let is_wanted = match self.place {
             Place::Line(line) => self.at.line >= line,
             Place::Offset(offset) => end > offset,
@@ -224,19 +272,9 @@ impl Finder {
         }
         self.at = Mark { line: self.at.line + 1, offset: end };
         if is_wanted && self.found.offsets.len() >= self.count {
-            return ControlFlow::Break(std::mem::take(&mut self.found));
+            return ControlFlow::Break(Stop::Found);
         }
         ControlFlow::Continue(())
-    }
-
-    /// With a last line that has not ended.
-    fn finish(mut self, counted: u64) -> Starts {
-        if self.at.offset < counted
-            && let ControlFlow::Break(found) = self.ended(counted)
-        {
-            return found;
-        }
-        self.found
     }
 }
 

@@ -1,7 +1,9 @@
+use std::cell::Cell;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::Slice;
+use super::super::{Read, Slice};
 use super::*;
 
 fn counted(source: &dyn Source) -> LineIndex {
@@ -67,6 +69,64 @@ fn there_are_never_more_marks_than_the_bound() {
     assert!(index.marks.len() < MOST_MARKS && index.stride > 8, "{}", index.marks.len());
     let line = MOST_MARKS as u64 * 4 + 3;
     assert_eq!(starts(&index, &source, Place::Line(line), 1), (line, vec![line * 8], line * 8 + 8));
+}
+
+/// Counts what is read of it.
+struct Watched<'a> {
+    source: Slice<'a>,
+    read: Cell<u64>,
+}
+
+impl Source for Watched<'_> {
+    fn end(&self) -> u64 {
+        self.source.end()
+    }
+
+    fn dropped(&self) -> &[Range<u64>] {
+        self.source.dropped()
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<Read> {
+        self.read.set(self.read.get() + into.len() as u64);
+        self.source.read_at(at, into)
+    }
+}
+
+#[test]
+fn a_search_reads_little_of_long_lines_and_of_many() {
+    const LINE: usize = 200 << 10;
+    let mut text = vec![b'x'; 80 << 20];
+    text.iter_mut().skip(LINE - 1).step_by(LINE).for_each(|byte| *byte = b'\n');
+    // One line of 20 MB, and short ones behind it.
+    text[40 << 20..60 << 20].fill(b'x');
+    let len = text.len();
+    text[len - 1000..].iter_mut().step_by(2).for_each(|byte| *byte = b'\n');
+    let source = Watched { source: Slice::new(&text), read: Cell::default() };
+    let index = counted(&source);
+    let read = |place, count| {
+        let before = source.read.get();
+        let found = index.find(&source, place, count).unwrap();
+        (found, source.read.get() - before)
+    };
+    let few = 2 * STRIDE + (1 << 17);
+    for place in [Place::Offset(50 << 20), Place::Offset(len as u64 - 1), Place::Line(0)] {
+        let (found, read) = read(place, 1);
+        assert_eq!(found.offsets.len(), 1, "{place:?}");
+        assert!(read <= few, "{place:?} took {read} bytes");
+    }
+    let (long, _) = read(Place::Offset(50 << 20), 1);
+    assert!(long.end - long.offsets[0] > 20 << 20, "{long:?}");
+    // All lines in as many requests as that takes, each with so much work.
+    let (mut next, mut offsets) = (0, Vec::new());
+    while next < index.lines() {
+        let (found, read) = read(Place::Line(next), usize::MAX);
+        assert!(read <= MOST_READ + few, "{read} bytes");
+        next += found.offsets.len() as u64;
+        offsets.extend(found.offsets);
+    }
+    let starts = memchr_iter(b'\n', &text).map(|at| at as u64 + 1);
+    let starts = [0].into_iter().chain(starts).filter(|start| *start < source.end());
+    assert_eq!(offsets, starts.collect::<Vec<_>>());
 }
 
 /// Where every line begins, by looking at each byte.
