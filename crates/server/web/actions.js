@@ -33,7 +33,7 @@ export function Stop({ process, onClose, onChanged }) {
   });
   if (proof) return html`<${Dialog} title="Stopped" onClose=${onClose}><${Proof} proof=${proof} /><div class="buttons"><button class="primary" onClick=${onClose} autofocus>Close</button></div><//>`;
   return html`<${Dialog} title=${`Stop ${titleOf(process)}?`} onClose=${onClose}>
-    <p>The process and everything it started are ended. Its output is kept.</p>${problem}
+    <p>This stops the process and everything it started. Its output is kept.</p>${problem}
     <div class="buttons"><button onClick=${onClose} disabled=${busy}>Cancel</button><button class="danger" onClick=${stop} disabled=${busy} autofocus>${busy ? "Stopping…" : "Stop"}</button></div>
   <//>`;
 }
@@ -42,7 +42,7 @@ function Proof({ proof }) {
   const named = (pids) => pids.map((pid) => `${pid}${proof.names?.[pid] ? ` (${proof.names[pid]})` : ""}`).join(", ");
   const left = proof.left ?? [];
   return html`<p><b>${left.length === 0 ? "Nothing is left." : `${plural(left.length, "process", "processes")} left: ${named(left)}`}</b></p>
-    <p class="quiet">${proof.proved ? "Proved: the kernel says that nothing of the tree runs." : "Found by a search of all processes; without a cgroup it is not a proof."}</p>
+    <p class="quiet">${proof.proved ? "Proved: the kernel says that no process of the tree is left." : "Checked by a search of all processes; without a cgroup it is not a proof."}</p>
     <dl class="facts-list"><dt>Signalled</dt><dd>${named(proof.signalled ?? []) || "none"}</dd><dt>Gone</dt><dd>${named(proof.gone ?? []) || "none"}</dd></dl>`;
 }
 
@@ -53,7 +53,7 @@ export function Forget({ process, onClose, onForgotten }) {
     onForgotten();
   });
   return html`<${Dialog} title=${`Forget ${titleOf(process)}?`} onClose=${onClose}>
-    <p>The record of the process and its ${bytes(process.total)} of output are removed. This cannot be undone.</p>${problem}
+    <p>This removes the record of the process and its output (${bytes(process.total)}). It cannot be undone.</p>${problem}
     <div class="buttons"><button onClick=${onClose} autofocus>Cancel</button><button class="danger" onClick=${forget} disabled=${busy}>Forget</button></div>
   <//>`;
 }
@@ -69,9 +69,9 @@ export function Signal({ process, onClose }) {
     });
   };
   return html`<${Dialog} title="Send a signal" onClose=${onClose}><form onSubmit=${submit}>
-    <label for="signal">To the process group of ${titleOf(process)}</label>
+    <label for="signal">Signal for the process group of ${titleOf(process)}</label>
     <select id="signal" value=${signal} onChange=${(event) => setSignal(event.target.value)}>${SIGNALS.map((name) => html`<option value=${name}>SIG${name}</option>`)}</select>
-    ${signal === "KILL" && html`<p class="quiet">The command is killed at once, and cannot clean up.</p>`}${problem}
+    ${signal === "KILL" && html`<p class="quiet">This kills the command at once; it cannot clean up.</p>`}${problem}
     <div class="buttons"><button type="button" onClick=${onClose}>Cancel</button><button class=${signal === "KILL" ? "danger" : "primary"} disabled=${busy}>Send</button></div>
   </form><//>`;
 }
@@ -90,8 +90,8 @@ export function Write({ process, onClose }) {
     event.preventDefault();
     write(false);
   };
-  return html`<${Dialog} title="Write to its input" onClose=${onClose}><form onSubmit=${submit}>
-    <label for="write">One line, which is kept nowhere but may be shown by the command</label>
+  return html`<${Dialog} title="Write to standard input" onClose=${onClose}><form onSubmit=${submit}>
+    <label for="write">One line. The command may print it</label>
     <input id="write" value=${text} autocomplete="off" onInput=${(event) => setText(event.target.value)} autofocus />
     <p class="quiet" role="status">${said}</p>${problem}
     <div class="buttons"><button type="button" onClick=${() => write(true)} disabled=${busy}>Close input</button><span class="grow"></span><button type="button" onClick=${onClose}>Close</button><button class="primary" disabled=${busy}>Write</button></div>
