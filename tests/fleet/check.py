@@ -3,6 +3,7 @@
 import base64
 import concurrent.futures
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import uuid
 sys.dont_write_bytecode = True
 
 from cluster import Cluster, Unix, ask, eventually
+from lossy import Lossy
 
 NODES = ["one", "two", "three"]
 STARTS = int(os.environ.get("LASTBYTE_TEST_FLEET_STARTS", "300"))
@@ -298,6 +300,36 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
     assert len(acknowledged) == len(keys)
 
 
+def a_last_message_that_is_lost_breaks_the_stream(fleet, gateway):
+    """The follower has the node's word every two seconds, so only that word can tell what is missing."""
+    with Lossy(fleet.clients[0]) as lossy:
+        fleet.serve("lossy", "--node", "lossy", nats=lossy.url)
+        try:
+            present(gateway, "lossy")
+            launch = {"command": ["cat"], "stdin": "open", "on": {"node": "lossy"}}
+            status, answer = ask(gateway, "POST", "/v1/processes", launch)
+            assert status == 201, answer
+            process = answer["process"]["id"]
+            connection = Unix(gateway, timeout=20)
+            connection.request("GET", f"/v1/processes/{process}/follow")
+            follower = connection.getresponse()
+            lossy.loses = lambda subject, payload: b"lose-me" in payload
+            node = fleet.folder / "lossy.sock"
+            status, answer = ask(node, "POST", f"/v1/processes/{process}/stdin", b"lose-me\n")
+            assert status == 200, answer
+            eventually("the message is lost", lambda: lossy.lost)
+            began = time.monotonic()
+            try:
+                rest = follower.read()
+                raise AssertionError(f"the answer ended as if it were whole: {rest}")
+            except http.client.IncompleteRead:
+                pass
+            assert time.monotonic() - began < 8, "the beat did not tell"
+            ask(node, "POST", f"/v1/processes/{process}/stop", {"grace_ms": 0})
+        finally:
+            fleet.end("lossy", signal.SIGTERM)
+
+
 CHECKS = [
     nodes_are_listed_and_seen_by_the_tools_of_the_broker,
     a_start_goes_where_it_is_told_and_its_id_leads_there,
@@ -308,6 +340,7 @@ CHECKS = [
     a_wait_for_processes_of_several_nodes_is_for_all_or_for_any,
     a_client_that_goes_away_ends_its_request_on_the_node,
     attaching_types_on_another_machine,
+    a_last_message_that_is_lost_breaks_the_stream,
     a_node_that_drains_takes_nothing_and_goes_on,
     a_key_is_started_once_and_belongs_to_one_launch,
     a_silent_node_is_named_and_its_processes_are_unknown,

@@ -123,10 +123,10 @@ class Cluster:
                 found += [json.loads(line)["metadata"]["node"] for line in lines if line.startswith(b'{"') ]
         return sorted(found)
 
-    def serve(self, name, *args, after_start=True):
+    def serve(self, name, *args, after_start=True, nats=None):
         socket_path = self.folder / f"{name}.sock"
         self.start(name, self.lastbyte, "serve", "--state", self.folder / name, "--socket", socket_path,
-                   "--nats", self.url, *args)
+                   "--nats", nats or self.url, *args)
         if after_start:
             eventually(f"{name} listens", lambda: answers(socket_path))
         return socket_path
@@ -154,10 +154,10 @@ def answers(path):
 
 
 def ask(path, method, target, body=None, timeout=60):
-    """One request: its status and its JSON, or its bytes."""
+    """One request, with bytes or JSON: its status and its JSON, or its bytes."""
     connection = Unix(path, timeout)
     try:
-        text = None if body is None else json.dumps(body)
+        text = body if body is None or isinstance(body, bytes) else json.dumps(body)
         connection.request(method, target, text)
         answer = connection.getresponse()
         content = answer.read()

@@ -8,7 +8,8 @@
 //! names its offset: what came before is thrown away, and what is missing ends the stream, as a
 //! broken connection does. Nothing is sent again here: clients that lose a connection know what to
 //! do. A receiver says how far it has read, and a sender is never more than a window ahead. Both
-//! ends say every two seconds that they are there.
+//! ends say every two seconds that they are there and how much they have sent, so that a stream does
+//! not wait for a last message that was lost.
 //!
 //! `frame` is one message, `stream` carries one stream, `streams` has all of one end.
 
@@ -17,4 +18,4 @@ mod stream;
 mod streams;
 
 pub(crate) use stream::{Ended, Why};
-pub(crate) use streams::{Connection, Streams};
+pub(crate) use streams::{Connection, Streams, is_inbox};

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
-use crate::carry::Streams;
+use crate::carry::{Streams, is_inbox};
 use crate::connect::{Broker, JoinError};
 use crate::placement::Bid;
 use crate::subject;
@@ -164,7 +164,8 @@ async fn bid(client: Client, own: Arc<Own>) -> Result<impl Future<Output = ()>, 
     let mut asked = asked.map_err(|error| JoinError::Subscribe { source: error.into() })?;
     Ok(async move {
         while let Some(message) = asked.next().await {
-            let Some((reply, bid)) = message.reply.zip(own.bid()) else { continue };
+            let reply = message.reply.filter(is_inbox);
+            let Some((reply, bid)) = reply.zip(own.bid()) else { continue };
             let bid = serde_json::to_vec(&bid).unwrap_or_default();
             // One that is not heard is no bid.
             _ = client.publish(reply, bid.into()).await;

@@ -8,8 +8,9 @@ pub(super) enum Frame {
     Open(Bytes),
     /// Bytes from this offset.
     Data(u64, Bytes),
-    /// Everything before this offset was read. Repeated to say that this end is there.
-    Ack(u64),
+    /// Everything before `read` was read. Repeated to say that this end is there, and how much it has
+    /// sent: so it is noticed that the last message was lost.
+    Ack { read: u64, sent: u64 },
     /// No bytes come from this offset on.
     End(u64),
     /// The same, and none are read any more.
@@ -28,7 +29,7 @@ impl Frame {
         match (kind, message) {
             (b'O', bytes) if offset == 0 => Some(Self::Open(bytes)),
             (b'D', bytes) => Some(Self::Data(offset, bytes)),
-            (b'A', _) => Some(Self::Ack(offset)),
+            (b'A', mut rest) => Some(Self::Ack { read: offset, sent: rest.try_get_u64().ok()? }),
             (b'E', _) => Some(Self::End(offset)),
             (b'C', _) => Some(Self::Close(offset)),
             _ => None,
@@ -40,7 +41,7 @@ impl Frame {
         let (kind, offset) = match self {
             Self::Open(_) => (b'O', 0),
             Self::Data(offset, _) => (b'D', *offset),
-            Self::Ack(offset) => (b'A', *offset),
+            Self::Ack { read, .. } => (b'A', *read),
             Self::End(offset) => (b'E', *offset),
             Self::Close(offset) => (b'C', *offset),
         };
@@ -50,8 +51,11 @@ impl Frame {
 
     /// A message without bytes.
     pub(super) fn to_message(&self) -> Bytes {
-        let mut message = BytesMut::with_capacity(HEADER);
+        let mut message = BytesMut::with_capacity(HEADER + size_of::<u64>());
         self.put_header(&mut message);
+        if let Self::Ack { sent, .. } = self {
+            message.put_u64(*sent);
+        }
         message.freeze()
     }
 }
@@ -63,7 +67,7 @@ mod tests {
     #[test]
     fn a_message_is_what_was_sent() {
         let bytes = Bytes::from_static(b"\0x\xff");
-        let some = [Frame::Ack(7), Frame::End(0), Frame::Close(u64::MAX)];
+        let some = [Frame::Ack { read: 7, sent: 9 }, Frame::End(0), Frame::Close(u64::MAX)];
         for frame in some {
             assert_eq!(Frame::parse(frame.to_message()), Some(frame));
         }
@@ -77,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_is_no_message() {
-        for bytes in [&b""[..], b"D", b"D1234567", b"Z12345678", b"O12345678x"] {
+        for bytes in [&b""[..], b"D", b"D1234567", b"A12345678", b"Z12345678", b"O12345678x"] {
             assert_eq!(Frame::parse(Bytes::from_static(bytes)), None, "{bytes:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, Subject};
@@ -11,7 +11,7 @@ use lastbyte_sys::socket::is_hung_up;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, interval_at, timeout};
 
 use super::frame::{Frame, HEADER};
 
@@ -59,6 +59,8 @@ pub(super) struct Shared {
     /// How far this end has read, and how far it has received.
     read: AtomicU64,
     received: AtomicU64,
+    /// What a message has shown to be wrong.
+    broken: OnceLock<Why>,
 }
 
 /// The messages of one stream, as they come.
@@ -77,21 +79,29 @@ impl Inlet {
             acked: watch::Sender::new(0),
             read: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            broken: OnceLock::new(),
         });
         (Self { shared: Arc::clone(&shared), queue }, Outbox { shared, frames })
     }
 
-    /// A message has come. Says what is wrong if the stream must end.
+    /// A message has come. Says what is wrong if the stream must end, as it does when this is dropped.
     pub(super) fn take(&self, frame: Frame) -> Result<(), Why> {
+        let taken = self.check_and_queue(frame);
+        taken.inspect_err(|why| _ = self.shared.broken.set(*why))
+    }
+
+    fn check_and_queue(&self, frame: Frame) -> Result<(), Why> {
         *self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         match &frame {
-            Frame::Ack(upto) => {
+            Frame::Ack { read, sent } => {
                 self.shared.acked.send_if_modified(|acked| {
-                    let is_news = *upto > *acked;
-                    *acked = (*acked).max(*upto);
+                    let is_news = *read > *acked;
+                    *acked = (*acked).max(*read);
                     is_news
                 });
-                return Ok(());
+                // The broker keeps the order: what was sent before this is here, or lost.
+                let is_missing = *sent > self.shared.received.load(Relaxed);
+                return if is_missing { Err(Why::Lost) } else { Ok(()) };
             }
             Frame::Open(bytes) => self.shared.count(bytes.len() as u64)?,
             Frame::Data(offset, bytes) => self.shared.count(offset + bytes.len() as u64)?,
@@ -104,7 +114,7 @@ impl Inlet {
 
     /// Nobody listens at the other end.
     pub(super) fn nobody(&self) {
-        _ = self.queue.send(Frame::Ack(NOBODY));
+        _ = self.queue.send(Frame::Ack { read: NOBODY, sent: 0 });
     }
 }
 
@@ -142,18 +152,22 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    async fn send(&self, message: Bytes) {
-        // A client that is closed sends nothing, and the stream ends by its silence.
-        _ = match &self.reply {
-            Some(reply) => {
-                self.client.publish_with_reply(self.to.clone(), reply.clone(), message).await
-            }
-            None => self.client.publish(self.to.clone(), message).await,
+    /// A client without a connection keeps messages, and at some time takes no more: the other end is
+    /// as far away as if it were silent.
+    async fn send(&self, message: Bytes) -> Result<(), Why> {
+        let to = self.to.clone();
+        let sent = async {
+            // A client that is closed sends nothing, and the stream ends by its silence.
+            _ = match &self.reply {
+                Some(reply) => self.client.publish_with_reply(to, reply.clone(), message).await,
+                None => self.client.publish(to, message).await,
+            };
         };
+        timeout(SILENCE, sent).await.map_err(|_| Why::Silent)
     }
 
-    pub(super) async fn say(&self, frame: &Frame) {
-        self.send(frame.to_message()).await;
+    pub(super) async fn say(&self, frame: &Frame) -> Result<(), Why> {
+        self.send(frame.to_message()).await
     }
 }
 
@@ -174,7 +188,8 @@ pub(super) async fn carry(socket: UnixStream, inbox: Outbox, outlet: Outlet, ope
     };
     let why = own.run(socket, inbox).await;
     if matches!(why, Why::Closed | Why::Lost | Why::Flooded) {
-        own.outlet.say(&Frame::Close(own.sent)).await;
+        // Otherwise the other end learns of it by silence.
+        _ = own.outlet.say(&Frame::Close(own.sent)).await;
     }
     why
 }
@@ -266,13 +281,12 @@ impl Carrier {
         let message = buffer.split().freeze();
         self.sent += (message.len() - HEADER) as u64;
         self.is_open = true;
-        self.say(message).await;
-        None
+        self.say(message).await.err()
     }
 
-    async fn say(&mut self, message: Bytes) {
+    async fn say(&mut self, message: Bytes) -> Result<(), Why> {
         self.last_said = Some(Instant::now());
-        self.outlet.send(message).await;
+        self.outlet.send(message).await
     }
 
     async fn socket_ended(&mut self, socket: &UnixStream) -> Option<Why> {
@@ -280,16 +294,18 @@ impl Carrier {
         if is_hung_up(socket) || self.write == Write::Dead {
             return Some(Why::Closed);
         }
-        self.say(Frame::End(self.sent).to_message()).await;
-        (self.write == Write::Ended).then_some(Why::Closed)
+        let said = self.say(Frame::End(self.sent).to_message()).await;
+        said.err().or_else(|| (self.write == Write::Ended).then_some(Why::Closed))
     }
 
     async fn written(&mut self, written: io::Result<usize>) -> Option<Why> {
         match written {
             Ok(count) => {
                 let read = self.shared.read.fetch_add(count as u64, Relaxed) + count as u64;
-                if read - self.acked >= WINDOW / 4 {
-                    self.ack().await;
+                if read - self.acked >= WINDOW / 4
+                    && let Err(why) = self.ack().await
+                {
+                    return Some(why);
                 }
             }
             // What it has written before it left is sent.
@@ -301,18 +317,20 @@ impl Carrier {
         (self.write == Write::Dead && self.read_ended).then_some(Why::Closed)
     }
 
-    async fn ack(&mut self) {
+    async fn ack(&mut self) -> Result<(), Why> {
         self.acked = self.shared.read.load(Relaxed);
-        self.say(Frame::Ack(self.acked).to_message()).await;
+        let ack = Frame::Ack { read: self.acked, sent: self.sent };
+        self.say(ack.to_message()).await
     }
 
     /// A message of the other end, all of the one before being written.
     async fn obey(&mut self, socket: &mut UnixStream, frame: Option<Frame>) -> Option<Why> {
         let read = self.shared.read.load(Relaxed);
-        // It is taken out of the table for one reason alone.
-        let Some(frame) = frame else { return Some(Why::Flooded) };
+        let Some(frame) = frame else {
+            return Some(self.shared.broken.get().copied().unwrap_or(Why::Flooded));
+        };
         match frame {
-            Frame::Ack(_) => Some(Why::Nobody),
+            Frame::Ack { .. } => Some(Why::Nobody),
             Frame::Open(bytes) => self.take(0, bytes),
             Frame::Data(offset, bytes) => self.take(offset, bytes),
             Frame::End(at) | Frame::Close(at) if at > read && self.write == Write::Open => {
@@ -346,10 +364,17 @@ impl Carrier {
         if silent > if was_heard { SILENCE } else { FIRST_SILENCE } {
             return Some(Why::Silent);
         }
-        if self.is_open && self.last_said.is_none_or(|said| said.elapsed() >= BEAT) {
-            self.ack().await;
+        if !self.is_open || self.last_said.is_some_and(|said| said.elapsed() < BEAT) {
+            return None;
         }
-        None
+        let end = Frame::End(self.sent).to_message();
+        // Again: the first one may have been lost.
+        if self.read_ended
+            && let Err(why) = self.say(end).await
+        {
+            return Some(why);
+        }
+        self.ack().await.err()
     }
 }
 
@@ -362,4 +387,24 @@ enum Step {
     Written(io::Result<usize>),
     Frame(Option<Frame>),
     Look,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(sent: u64) -> Frame {
+        Frame::Ack { read: 0, sent }
+    }
+
+    #[test]
+    fn a_beat_shows_that_the_last_message_was_lost() {
+        let (inlet, _inbox) = Inlet::new();
+        inlet.take(Frame::Data(0, Bytes::from_static(b"12345"))).unwrap();
+        inlet.take(ack(5)).unwrap();
+        // A doubled beat of before.
+        inlet.take(ack(3)).unwrap();
+        assert_eq!(inlet.take(ack(6)), Err(Why::Lost));
+        assert_eq!(inlet.shared.broken.get(), Some(&Why::Lost));
+    }
 }

@@ -31,6 +31,12 @@ struct Table {
 /// So many streams that have ended are known. A doubled message comes soon, or never.
 const MOST_ENDED: usize = 16 << 10;
 
+/// Whether answers may go there. This end may publish where the other one may not, and must not be
+/// used for that.
+pub(crate) fn is_inbox(reply: &Subject) -> bool {
+    reply.starts_with("_INBOX.")
+}
+
 /// Our end of a stream.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -93,7 +99,7 @@ impl Streams {
         message: Message,
         take: &impl Fn(&Subject, UnixStream) -> bool,
     ) {
-        let Some(reply) = message.reply else { return };
+        let Some(reply) = message.reply.filter(is_inbox) else { return };
         let outlet = Outlet { client: self.client.clone(), to: reply, reply: None };
         let frame = Frame::parse(message.payload);
         let was_there = self.table().ended.contains(&key);
@@ -105,11 +111,12 @@ impl Streams {
                 .ok()
                 .and_then(|(ours, theirs)| take(&message.subject, ours).then_some(theirs)),
             // A node that was started again knows nothing of the streams before.
-            Some(Frame::Data(..) | Frame::Ack(_) | Frame::End(_)) | None => None,
+            Some(Frame::Data(..) | Frame::Ack { .. } | Frame::End(_)) | None => None,
         };
         match taken {
             Some(socket) => _ = self.begin(key, socket, outlet, (Open::Done, frame)),
-            None => outlet.say(&Frame::Close(0)).await,
+            // One that does not hear it notices the silence.
+            None => _ = outlet.say(&Frame::Close(0)).await,
         }
     }
 
