@@ -25,8 +25,7 @@ impl Gateway {
         Ok(super::json(StatusCode::OK, &merge(pages, limit.unwrap_or(USUAL_LIMIT), silent)))
     }
 
-    /// What each node answers, and the nodes that do not. An error of one is that of all: they check
-    /// the same.
+    /// What each node answers, and the nodes that do not.
     pub(super) async fn ask_all(
         &self,
         scope: &Scope,
@@ -36,15 +35,36 @@ impl Gateway {
         crate::connect::check_connected(&self.own.client)?;
         let names = self.nodes().names();
         let asked = names.iter().map(|node| self.ask(node, scope, (method.clone(), path), body));
-        let (mut answers, mut silent) = (Vec::new(), Vec::new());
-        for (node, answer) in names.iter().zip(join_all(asked).await) {
-            match answer.and_then(Whole::into_success) {
-                Ok(answer) => answers.push((node.clone(), answer)),
-                Err(error) if error.code == ErrorCode::NodeSilent => silent.push(node.clone()),
-                Err(error) => return Err(error),
+        let answers = join_all(asked).await.into_iter();
+        let answers = answers.map(|answer| answer.and_then(Whole::into_success));
+        let (answers, failed) = gather(names.clone().into_iter().zip(answers))?;
+        Ok((answers, failed.into_iter().map(|(node, _)| node).collect()))
+    }
+}
+
+type Each<T> = Vec<(String, T)>;
+
+/// What nodes have answered, and how others failed. If all refuse the request, that is the answer: they
+/// check the same.
+pub(super) fn gather(
+    all: impl Iterator<Item = (String, Result<Value, Error>)>,
+) -> Result<(Each<Value>, Each<Error>), Error> {
+    let (mut answers, mut failed) = (Vec::new(), Vec::new());
+    for (node, answer) in all {
+        match answer {
+            Ok(answer) => answers.push((node, answer)),
+            Err(error) => {
+                if error.code != ErrorCode::NodeSilent {
+                    tracing::warn!(node, code = error.code.as_str(), "a node has failed a request");
+                }
+                failed.push((node, error));
             }
         }
-        Ok((answers, silent))
+    }
+    let is_refusal = |(_, error): &&(String, Error)| error.code != ErrorCode::NodeSilent;
+    match failed.iter().find(is_refusal) {
+        Some((_, error)) if answers.is_empty() => Err(error.clone()),
+        Some(_) | None => Ok((answers, failed)),
     }
 }
 
@@ -118,6 +138,21 @@ mod tests {
             page["next"] = json!(next);
         }
         page
+    }
+
+    #[test]
+    fn a_node_that_fails_is_named_beside_the_answers_of_the_others() {
+        let error = |code| Err(Error::new(code, "no"));
+        let of = |answers: Vec<Result<Value, Error>>| {
+            let gathered = gather(["a", "b"].map(str::to_owned).into_iter().zip(answers));
+            gathered.map(|(answers, failed)| (answers.len(), failed.len())).map_err(|e| e.code)
+        };
+        for code in [ErrorCode::NodeSilent, ErrorCode::TooManyWaits, ErrorCode::InvalidRequest] {
+            assert_eq!(of(vec![Ok(json!({})), error(code)]), Ok((1, 1)), "{code:?}");
+        }
+        let refused = vec![error(ErrorCode::NodeSilent), error(ErrorCode::InvalidRequest)];
+        assert_eq!(of(refused), Err(ErrorCode::InvalidRequest));
+        assert_eq!(of(vec![error(ErrorCode::NodeSilent)]), Ok((0, 1)));
     }
 
     #[test]

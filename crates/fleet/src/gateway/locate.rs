@@ -23,8 +23,7 @@ pub(super) struct Found {
 impl Gateway {
     /// A whole id leads to its node, also if that is silent. For anything else all are asked.
     pub(super) async fn locate(&self, scope: &Scope, given: &str) -> Result<Found, Error> {
-        let id = given.parse::<Id>().ok().filter(|id| id.to_string() == given);
-        if let Some(id) = id
+        if let Some(id) = whole_id(given)
             && let [node] = &self.nodes().with_tag(id.tag())[..]
         {
             return Ok(Found { node: node.clone(), id: given.into() });
@@ -55,23 +54,38 @@ impl Gateway {
         for (node, answer) in names.iter().zip(join_all(asked).await) {
             match answer.and_then(super::forward::Whole::into_success) {
                 Ok(process) => found.push((node.clone(), process)),
-                Err(error) if error.code == ErrorCode::NodeSilent => {
-                    silent_nodes.push(node.clone())
-                }
                 Err(error) if error.code == ErrorCode::ProcessNotFound => {
                     refused.get_or_insert(error);
                 }
+                // It does not answer, or fails: what it has is not known either way.
+                Err(error) if error.code.http_status() >= 500 => silent_nodes.push(node.clone()),
                 Err(error) => return Err(error),
             }
         }
         match choose(given, found)? {
-            Some(found) => Ok(found),
+            Some(found) if silent_nodes.is_empty() || whole_id(given).is_some() => Ok(found),
+            // A silent node may have one that goes before it, or makes this one ambiguous.
+            Some(found) => Err(perhaps_another(given, &found, &silent_nodes)),
             None if !silent_nodes.is_empty() => Err(perhaps_there(given, &silent_nodes)),
             None => Err(refused.unwrap_or_else(|| {
                 Error::new(ErrorCode::ProcessNotFound, "the fleet has no nodes")
             })),
         }
     }
+}
+
+/// Names and parts of ids may stand for several processes; this stands for one.
+fn whole_id(given: &str) -> Option<Id> {
+    given.parse::<Id>().ok().filter(|id| id.to_string() == given)
+}
+
+fn perhaps_another(given: &str, found: &Found, nodes: &[String]) -> Error {
+    let message = format!(
+        "which process {given:?} is cannot be known, because these nodes do not answer: {}",
+        nodes.join(", ")
+    );
+    let hint = format!("the others know {} on {}: give a whole id", found.id, found.node);
+    Error::new(ErrorCode::NodeSilent, message).hint(hint)
 }
 
 fn perhaps_there(given: &str, nodes: &[String]) -> Error {

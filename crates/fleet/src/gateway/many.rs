@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use lastbyte_server::listen::Scope;
-use lastbyte_wire::{Error, ErrorCode};
+use lastbyte_wire::Error;
 use serde_json::{Value, json};
 
 use super::forward::Whole;
-use super::list::name_processes;
+use super::list::{gather, name_processes};
 use super::locate::id_of;
 use super::{Answer, Gateway};
 
@@ -28,19 +28,15 @@ impl Gateway {
     pub(super) async fn change_many(&self, scope: &Scope, path: &str, body: Value) -> Answer {
         let Parts { by_node, order } = self.split(scope, &body).await?;
         let asked = by_node.iter().map(|(node, body)| async move {
-            (node, self.ask(node, scope, (Method::POST, path), Some(body)).await)
+            let answer = self.ask(node, scope, (Method::POST, path), Some(body)).await;
+            (node.clone(), answer.and_then(Whole::into_success))
         });
-        let (mut outcomes, mut silent) = (Vec::new(), Vec::new());
-        for (node, answer) in join_all(asked).await {
-            match answer.and_then(Whole::into_success) {
-                Ok(mut answer) => outcomes.append(&mut take_processes(&mut answer)),
-                Err(error) if error.code == ErrorCode::NodeSilent => silent.push((node, error)),
-                Err(error) => return Err(error),
-            }
-        }
-        // What was asked of a silent node by its id is answered as unknown, by that id.
-        for (node, error) in &silent {
-            let ids = by_node[*node]["select"]["ids"].as_array();
+        let (mut answers, failed) = gather(join_all(asked).await.into_iter())?;
+        let mut outcomes: Vec<Value> =
+            answers.iter_mut().flat_map(|(_, answer)| take_processes(answer)).collect();
+        // What was asked of such a node by its id is answered by that id with the error.
+        for (node, error) in &failed {
+            let ids = by_node[node]["select"]["ids"].as_array();
             let unknown = |id| json!({ "id": id, "error": error });
             outcomes.extend(ids.into_iter().flatten().map(unknown));
         }
@@ -48,8 +44,8 @@ impl Gateway {
         outcomes.extend(missing.map(|(id, error)| json!({ "id": id, "error": error })));
         sort(&mut outcomes, order.as_deref(), id_of);
         let mut answer = json!({ "processes": outcomes });
-        if !silent.is_empty() {
-            let names: Vec<&String> = silent.iter().map(|(node, _)| *node).collect();
+        if !failed.is_empty() {
+            let names: Vec<&String> = failed.iter().map(|(node, _)| node).collect();
             answer["silent_nodes"] = json!(names);
         }
         Ok(super::json(StatusCode::OK, &answer))
