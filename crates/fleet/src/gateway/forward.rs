@@ -10,7 +10,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use lastbyte_server::listen::Scope;
+use lastbyte_server::listen::{Grant, Scope};
 use lastbyte_wire::{Error, ErrorBody, ErrorCode};
 use serde_json::Value;
 use tokio::io::copy_bidirectional;
@@ -60,6 +60,7 @@ impl Gateway {
         mut request: Request<Body>,
     ) -> Answer {
         let client = request.extensions_mut().remove::<hyper::upgrade::OnUpgrade>();
+        let grant = request.extensions().get::<Grant>().cloned();
         let (mut head, body) = request.into_parts();
         let upgrade = head.headers.get(UPGRADE).cloned();
         strip(&mut head.headers);
@@ -81,7 +82,7 @@ impl Gateway {
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switches && let Some(client) = client {
             let server = hyper::upgrade::on(&mut response);
-            tokio::spawn(join(client, server));
+            tokio::spawn(join_while_granted(grant, client, server));
             return Ok(response.map(|_| Body::empty()));
         }
         strip(response.headers_mut());
@@ -178,6 +179,24 @@ fn strip(headers: &mut HeaderMap) {
         headers.remove(name);
     }
     headers.remove(KEEP_ALIVE);
+}
+
+/// The token of the client counts here alone: the node knows only its scope.
+async fn join_while_granted(
+    grant: Option<Grant>,
+    client: hyper::upgrade::OnUpgrade,
+    server: hyper::upgrade::OnUpgrade,
+) {
+    let over = async {
+        match grant {
+            Some(grant) => grant.until_over().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = join(client, server) => {}
+        () = over => {}
+    }
 }
 
 /// Bytes both ways, until both sides have ended.
