@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use lastbyte_client::Client;
@@ -130,14 +130,15 @@ impl JoinArgs {
         is_node.then(|| self.name().map(|name| id_tag(&name))).transpose()
     }
 
-    pub(crate) async fn join(&self, engine: &Engine) -> anyhow::Result<Joined> {
+    pub(crate) async fn join(&self, engine: &Engine, state: &Path) -> anyhow::Result<Joined> {
         let Some(url) = &self.nats else { return Ok(Joined::Nothing) };
         let broker = self.login.broker(url);
         if self.gateway {
             return Ok(Joined::Gateway(Gateway::connect(&broker).await?));
         }
         let labels: BTreeMap<_, _> = self.label.iter().cloned().collect();
-        let settings = NodeSettings { name: self.name()?, labels, slots: self.slots };
+        let (name, state) = (self.name()?, state.to_owned());
+        let settings = NodeSettings { name, labels, slots: self.slots, state };
         Ok(Joined::Node(Node::join(broker, settings, engine.clone())?))
     }
 

@@ -1,5 +1,6 @@
 //! The connection to the broker, and the buckets of the fleet.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub enum JoinError {
     Connect { url: String, source: async_nats::ConnectError },
     #[error("cannot use the bucket {bucket} of the broker (is JetStream enabled?)")]
     Bucket { bucket: &'static str, source: async_nats::Error },
+    #[error("cannot read the state directory {path}", path = path.display())]
+    State { path: PathBuf, source: io::Error },
     #[error("cannot subscribe at the broker")]
     Subscribe { source: async_nats::Error },
 }

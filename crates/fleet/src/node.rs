@@ -5,12 +5,15 @@ mod fenced;
 mod membership;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
-use async_nats::service::ServiceExt;
+use async_nats::service::{Service, ServiceExt};
 use axum::Router;
 use futures_util::StreamExt;
 use lastbyte_engine::{Engine, IdTag};
@@ -36,6 +39,8 @@ pub struct NodeSettings {
     pub labels: BTreeMap<String, String>,
     /// How many commands it runs at one time.
     pub slots: u32,
+    /// Where its journal is: another folder is another server.
+    pub state: PathBuf,
 }
 
 /// A server in the fleet, which listens for requests and says that it is there until this is dropped.
@@ -53,6 +58,8 @@ const BEFORE_NEXT_TRY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 struct Own {
     settings: NodeSettings,
+    /// Unlike that of any other server that runs.
+    server: String,
     engine: Engine,
     fence: Fenced,
     draining: AtomicBool,
@@ -69,12 +76,15 @@ pub fn id_tag(node: &str) -> IdTag {
 }
 
 impl Node {
-    /// Joins as soon as the broker can be reached, however long that takes. It fails only if the
-    /// credentials cannot be read.
+    /// Joins as soon as the broker can be reached and no other server has the name, however long that
+    /// takes. It fails only if the credentials or the state folder cannot be read.
     pub fn join(broker: Broker, settings: NodeSettings, engine: Engine) -> Result<Self, JoinError> {
         broker.check()?;
+        let failed = |source| JoinError::State { path: settings.state.clone(), source };
+        let server = server_id(&settings.state).map_err(failed)?;
         let own = Arc::new(Own {
             settings,
+            server,
             engine,
             fence: Fenced::default(),
             draining: AtomicBool::new(false),
@@ -106,7 +116,7 @@ async fn stay(broker: Broker, own: Arc<Own>, carrier: mpsc::Sender<Carried>) {
     loop {
         tries.tick().await;
         match begin(&broker, &own, carrier.clone()).await {
-            Ok((listening, bidding, staying)) => _ = tokio::join!(listening, bidding, staying),
+            Ok(()) => tracing::info!("trying again to join the fleet"),
             Err(error) => {
                 let why = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::warn!(%error, why, "cannot join the fleet; trying again");
@@ -115,18 +125,36 @@ async fn stay(broker: Broker, own: Arc<Own>, carrier: mpsc::Sender<Carried>) {
     }
 }
 
-/// What a node does in the fleet, until the connection is closed for good.
+/// What a node does in the fleet, until the connection is closed for good or another server has its
+/// name. It listens only then: two servers that answer for one name would carry out requests twice.
 async fn begin(
     broker: &Broker,
     own: &Arc<Own>,
     carrier: mpsc::Sender<Carried>,
-) -> Result<(impl Future<Output = ()>, impl Future<Output = ()>, impl Future<Output = ()>), JoinError>
-{
+) -> Result<(), JoinError> {
     let client = broker.connect(&format!("lastbyte node {}", own.settings.name)).await?;
-    let membership = Membership::open(&client).await?;
+    let mut membership = Membership::open(&client).await?;
+    membership.until_name_is_free(own).await;
+    // Before it can be seen that it is there.
     let listening = listen(client.clone(), Arc::clone(own), carrier).await?;
     let bidding = bid(client, Arc::clone(own)).await?;
-    Ok((listening, bidding, membership.stay(Arc::clone(own))))
+    let Ok(stay) = membership.join(own).await else { return Ok(()) };
+    tokio::select! {
+        () = listening => {}
+        () = bidding => {}
+        () = membership.stay(own, stay) => {}
+    }
+    Ok(())
+}
+
+/// The same for a server that was started again on the same folder, and not for one with a copy of it,
+/// in another container or on another machine. A machine that was started again has to wait until its
+/// last entry has expired.
+fn server_id(state: &Path) -> io::Result<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let folder = std::fs::metadata(state)?;
+    let hash = Sha256::digest(format!("{} {} {}", boot.trim(), folder.dev(), folder.ino()));
+    Ok(hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Takes streams, as a service that the tools of the broker list.
@@ -140,13 +168,14 @@ async fn listen(
     let service = client.service_builder().description(WHAT_IT_IS);
     let service = service.metadata([("node".to_owned(), name.clone())].into());
     let service = service.start("lastbyte", env!("CARGO_PKG_VERSION")).await.map_err(failed)?;
+    // A group of its own: of those in one group, only one gets each message, and a connection that is
+    // not closed yet would be one.
     let endpoint = service.endpoint_builder().name("connect");
+    let endpoint = endpoint.queue_group(uuid::Uuid::new_v4().simple());
     let endpoint = endpoint.add(subject::all_streams(name)).await.map_err(failed)?;
-    let streams = Streams::new(client).await;
-    let streams = streams.map_err(|error| failed(error.into()))?;
+    let streams = Streams::accepting(client);
     Ok(async move {
-        // Listed for as long as it listens.
-        let _service = service;
+        let _listed = Listed(Some(service));
         let messages = endpoint.map(|request| request.message);
         streams
             .accept(messages, |subject, stream| {
@@ -156,6 +185,20 @@ async fn listen(
             })
             .await;
     })
+}
+
+/// By the tools of the broker, for as long as it listens.
+struct Listed(Option<Service>);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        if let Some(service) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            // It has a task that would go on.
+            runtime.spawn(service.stop());
+        }
+    }
 }
 
 /// Answers gateways that look for a place.

@@ -13,7 +13,7 @@
 //!
 //! *Silent* is this gateway's impression, and may be its own fault. *Gone* is what the bucket says,
 //! and final for that epoch: a node stops starting processes before its entry expires ([`Fence`]).
-//! So only *gone*, or a newer epoch, tells that the lease of an epoch is over.
+//! So only *gone* tells that the lease of an epoch is over.
 //!
 //! [`Fence`]: crate::Fence
 
@@ -28,6 +28,8 @@ use crate::{Bid, Epoch, Revision};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub node: String,
+    /// Which server it is: another one with the same name does not join while this entry lives.
+    pub server: String,
     /// None in the write by which it joins: the revision of that write is the epoch.
     pub epoch: Option<Epoch>,
     pub labels: BTreeMap<String, String>,
@@ -56,12 +58,13 @@ pub enum Standing {
     },
 }
 
-/// Whether a node may still make a start that was meant for one of its epochs.
+/// Whether a node that does not answer may still make a start that was meant for one of its epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
-    /// Never again. What it started before is still its own to report.
+    /// Never again, and the node is gone. What it started before is still its own to report.
     Over,
-    /// It may, or this gateway cannot tell.
+    /// It may, or this gateway cannot tell. Or it has joined again since: then it is only late with its
+    /// answer, and knows what became of the start.
     MayHold,
 }
 
@@ -138,7 +141,7 @@ impl Presence {
                 return;
             }
         }
-        let Entry { node, epoch: _, labels, free_slots, load, draining } = entry;
+        let Entry { node, labels, free_slots, load, draining, .. } = entry;
         let bid = Bid { node: node.clone(), epoch, labels, free_slots, load, draining };
         let node_now = Node { bid, beat_at: now, revision, gone_at: None, listed: true };
         self.nodes.insert(node, node_now);
@@ -169,14 +172,13 @@ impl Presence {
         }
     }
 
-    /// Whether the lease of this epoch of a node is over.
+    /// Whether the lease of this epoch of a node is over, and the node has none.
     ///
     /// A gateway that has just begun to watch may be shown a state of the bucket from before the
     /// node joined, and then cannot tell.
     pub fn lease(&self, node: &str, epoch: Epoch) -> Lease {
         let over = match self.nodes.get(node) {
-            Some(known) if known.bid.epoch == epoch => known.gone_at.is_some(),
-            Some(known) => known.bid.epoch > epoch,
+            Some(known) => known.bid.epoch >= epoch && known.gone_at.is_some(),
             None => self.listing == Listing::Complete && self.revision.0 >= epoch.0,
         };
         if over { Lease::Over } else { Lease::MayHold }
@@ -194,9 +196,11 @@ impl Presence {
         self.nodes.values().map(move |node| (&node.bid, self.standing_of(node, now)))
     }
 
-    /// Forgets nodes that have been gone for longer than `after`.
-    pub fn forget_gone(&mut self, after: Duration, now: Instant) {
-        self.nodes.retain(|_, node| node.gone_at.is_none_or(|since| now < since + after));
+    /// A node that is not gone stays.
+    pub fn forget(&mut self, node: &str) {
+        if self.nodes.get(node).is_some_and(|node| node.gone_at.is_some()) {
+            self.nodes.remove(node);
+        }
     }
 }
 
@@ -207,7 +211,8 @@ mod tests {
     fn entry(epoch: Option<u64>) -> Entry {
         let (node, labels) = ("a".to_owned(), BTreeMap::new());
         let epoch = epoch.map(Epoch);
-        Entry { node, epoch, labels, free_slots: 1, load: 0, draining: false }
+        let server = String::new();
+        Entry { node, server, epoch, labels, free_slots: 1, load: 0, draining: false }
     }
 
     fn joined_at(revision: u64, now: Instant) -> Presence {
@@ -237,6 +242,17 @@ mod tests {
         assert_eq!(presence.lease("a", Epoch(5)), Lease::Over);
         presence.put(entry(None), Revision(8), now);
         assert_eq!(presence.standing("a", now), Standing::Present { epoch: Epoch(8) });
+    }
+
+    #[test]
+    fn a_node_that_has_joined_again_is_late_and_not_gone() {
+        let now = Instant::now();
+        let mut presence = joined_at(5, now);
+        presence.removed("a", Revision(6), now);
+        presence.put(entry(None), Revision(8), now);
+        assert_eq!(presence.lease("a", Epoch(5)), Lease::MayHold);
+        presence.removed("a", Revision(9), now);
+        assert_eq!(presence.lease("a", Epoch(5)), Lease::Over);
     }
 
     #[test]

@@ -293,7 +293,7 @@ impl Args {
             listeners.iter().map(|listener| format!("listening on {listener}\n")).collect();
         let router = lastbyte_server::router(app.clone()).merge(codex::route(codex.clone()));
         #[cfg(feature = "fleet")]
-        let (mut joined_fleet, mut listeners) = (self.join.join(&engine).await?, listeners);
+        let (mut joined_fleet, mut listeners) = (self.join.join(&engine, state).await?, listeners);
         #[cfg(feature = "fleet")]
         let (router, carried) = joined_fleet.route(router);
         #[cfg(feature = "fleet")]

@@ -45,6 +45,11 @@ pub(crate) struct Connection {
 }
 
 impl Streams {
+    /// For streams that others open.
+    pub(crate) fn accepting(client: Client) -> Self {
+        Self { client, inbox: String::new(), table: Arc::default() }
+    }
+
     /// Answers to streams that are opened here arrive from now on.
     pub(crate) async fn new(client: Client) -> Result<Self, async_nats::SubscribeError> {
         let inbox = client.new_inbox();

@@ -76,6 +76,7 @@ impl Node {
     pub(crate) fn entry(&self, epoch: Option<Epoch>) -> Entry {
         Entry {
             node: self.number.to_string(),
+            server: String::new(),
             epoch,
             labels: BTreeMap::new(),
             free_slots: self.free_slots(),
