@@ -33,9 +33,9 @@ const PATIENCE: u32 = 40;
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(250);
 
 /// A start of one caller.
-struct Starting<'a> {
-    gateway: &'a Gateway,
-    scope: &'a Scope,
+struct Starting {
+    gateway: Gateway,
+    scope: Scope,
     place: Place,
     /// What the node is sent.
     launch: Value,
@@ -50,12 +50,12 @@ impl Gateway {
         if let Place::Node(node) = &place {
             self.nodes().check_known(node)?;
         }
-        let replace = launch.as_object_mut().and_then(|launch| launch.remove("replace"));
-        let on_silence = match replace {
-            Some(Value::Bool(true)) => OnSilence::Replace,
-            Some(_) | None => OnSilence::AnswerUnknown,
+        let on_silence = take_replace(&mut launch)?;
+        let given = match launch.get("key") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(key)) => Some(key.clone()),
+            Some(_) => return Err(invalid("`key`: expected a string")),
         };
-        let given = launch.get("key").and_then(Value::as_str).map(str::to_owned);
         let (key, claim, fingerprint) = match given {
             Some(key) => {
                 // Keys of a session are its own.
@@ -76,12 +76,60 @@ impl Gateway {
             }
         };
         let wanted = Wanted { fingerprint, on_silence, patience: PATIENCE };
-        let starting = Starting { gateway: self, scope, place, launch, key, claim };
-        starting.carry_out(wanted).await
+        let (gateway, scope) = (self.clone(), scope.clone());
+        let starting = Starting { gateway, scope, place, launch, key, claim };
+        let unfinished = Unfinished::new(&starting, &wanted);
+        let answer = starting.carry_out(wanted).await;
+        unfinished.is_answered();
+        answer
     }
 }
 
-impl Starting<'_> {
+/// A keyed start whose caller may go away before it is known what became of it: then it is finished
+/// for nobody, as on one node. Otherwise its claim would stand in the way of another launch.
+struct Unfinished(Option<(Starting, Wanted)>);
+
+impl Unfinished {
+    fn new(starting: &Starting, wanted: &Wanted) -> Self {
+        // A claim that nobody else knows stands in nobody's way.
+        let ClaimOf::Bucket { store, key } = &starting.claim else { return Self(None) };
+        let mut launch = starting.launch.clone();
+        if let Some(members) = launch.as_object_mut() {
+            // Nobody waits for it.
+            for member in ["wait", "view", "max_bytes"] {
+                members.remove(member);
+            }
+        }
+        let again = Starting {
+            gateway: starting.gateway.clone(),
+            scope: starting.scope.clone(),
+            place: starting.place.clone(),
+            launch,
+            key: starting.key.clone(),
+            claim: ClaimOf::Bucket { store: store.clone(), key: key.clone() },
+        };
+        Self(Some((again, wanted.clone())))
+    }
+
+    fn is_answered(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some((starting, wanted)) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move {
+                // Nobody hears the answer.
+                _ = starting.carry_out(wanted).await;
+            });
+        }
+    }
+}
+
+impl Starting {
     async fn carry_out(mut self, wanted: Wanted) -> Answer {
         let (mut start, mut action) = KeyedStart::new(wanted);
         loop {
@@ -123,7 +171,7 @@ impl Starting<'_> {
     async fn start_on(&self, claim: &Claim) -> Event<Whole> {
         let headers = self.claim_in_head(claim);
         let path = (Method::POST, "/v1/processes");
-        let (gateway, scope) = (self.gateway, self.scope);
+        let (gateway, scope) = (&self.gateway, &self.scope);
         match gateway.ask_with(&claim.node, scope, path, (Some(&self.launch), headers)).await {
             Ok(answer) => self.event_of(claim, answer).await,
             Err(_) => {
@@ -163,9 +211,9 @@ impl Starting<'_> {
 
     /// Whether the node of another launch's claim has the key.
     async fn ask_about(&self, claim: &Claim) -> Event<Whole> {
-        let (gateway, headers) = (self.gateway, self.claim_in_head(claim));
+        let (gateway, headers) = (&self.gateway, self.claim_in_head(claim));
         let path = (Method::GET, KEY_PATH);
-        let Ok(answer) = gateway.ask_with(&claim.node, self.scope, path, (None, headers)).await
+        let Ok(answer) = gateway.ask_with(&claim.node, &self.scope, path, (None, headers)).await
         else {
             return Event::Silent(gateway.nodes().lease(&claim.node, claim.epoch));
         };
@@ -230,6 +278,18 @@ fn escaped(character: char) -> String {
         return character.into();
     }
     character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+fn invalid(what: &str) -> Error {
+    Error::new(ErrorCode::InvalidRequest, format!("invalid {what}"))
+}
+
+fn take_replace(launch: &mut Value) -> Result<OnSilence, Error> {
+    match launch.as_object_mut().and_then(|launch| launch.remove("replace")) {
+        Some(Value::Bool(true)) => Ok(OnSilence::Replace),
+        None | Some(Value::Null | Value::Bool(false)) => Ok(OnSilence::AnswerUnknown),
+        Some(_) => Err(invalid("`replace`: expected true or false")),
+    }
 }
 
 /// Says the place to nobody but this gateway.

@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use lastbyte_engine::Key;
-use lastbyte_server::listen::{Grant, Needs, refusal};
+use lastbyte_server::listen::{Grant, Needs, Scope, refusal};
 use lastbyte_server::verbs::start::{self, Claimed};
 use lastbyte_wire::{DrainRequest, Error, ErrorCode};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,12 @@ impl Fenced {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn turn(&self, key: &str) -> &tokio::sync::Mutex<()> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        &self.turns[hasher.finish() as usize % TURNS]
+    }
+
     pub(super) fn epoch(&self, now: Instant) -> Option<Epoch> {
         self.fence().epoch(now)
     }
@@ -124,6 +130,17 @@ impl Attempt {
         self.own.fence.fence().refuse(&self.asked.key, &self.asked.claim);
     }
 
+    /// The request was refused before its claim was looked at: the same would be answered again. So
+    /// that its key can be used for another launch, this one is never started.
+    async fn refuse_invalid(&self, scope: &Scope) {
+        let _turn = start::Claim::turn(self).lock().await;
+        let key = scope.key(&Key(self.asked.key.clone()));
+        if self.word.get().is_none() && self.own.engine.keyed(&key).is_none() {
+            self.refuse();
+            self.say(FenceWord::Refused);
+        }
+    }
+
     fn say(&self, word: FenceWord) {
         // The first word is the one about this request.
         _ = self.word.set(word);
@@ -132,9 +149,7 @@ impl Attempt {
 
 impl start::Claim for Attempt {
     fn turn(&self) -> &tokio::sync::Mutex<()> {
-        let mut hasher = DefaultHasher::new();
-        self.asked.key.hash(&mut hasher);
-        &self.own.fence.turns[hasher.finish() as usize % TURNS]
+        self.own.fence.turn(&self.asked.key)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -171,7 +186,10 @@ pub(super) fn guard(own: Arc<Own>, router: Router) -> Router {
 
 async fn guarded(State(own): State<Arc<Own>>, mut request: Request, next: Next) -> Response<Body> {
     if request.uri().path() == KEY_PATH {
-        return tell_of_key(own, &request).unwrap_or_else(refusal);
+        return match asked_about(&request) {
+            Ok((grant, asked)) => tell_of_key(&own, &grant, &asked).await,
+            Err(error) => refusal(error),
+        };
     }
     if is_drain(&request, &own.settings.name) {
         return drain(&own, request).await.unwrap_or_else(refusal);
@@ -183,7 +201,13 @@ async fn guarded(State(own): State<Arc<Own>>, mut request: Request, next: Next) 
     };
     let attempt = Arc::new(Attempt { own, asked, word: OnceLock::new() });
     request.extensions_mut().insert(Claimed(Arc::clone(&attempt) as _));
+    let scope = request.extensions().get::<Grant>().map(|grant| grant.scope.clone());
     let mut response = next.run(request).await;
+    if response.status().is_client_error()
+        && let Some(scope) = scope
+    {
+        attempt.refuse_invalid(&scope).await;
+    }
     if let Some(word) = attempt.word.get()
         && let Ok(word) = HeaderValue::try_from(word.to_header())
     {
@@ -203,13 +227,18 @@ fn claimed_key(request: &Request) -> Result<Option<ClaimedKey>, Error> {
 /// Whether a key was started here, for gateways alone: what became of the claim in the head.
 pub(crate) const KEY_PATH: &str = "/v1/fleet/key";
 
-fn tell_of_key(own: Arc<Own>, request: &Request) -> Result<Response<Body>, Error> {
+fn asked_about(request: &Request) -> Result<(Grant, ClaimedKey), Error> {
     let missing = || Error::new(ErrorCode::Unauthorized, "missing token");
     let grant = request.extensions().get::<Grant>().ok_or_else(missing)?;
     grant.check(Needs::Change)?;
     let missing = || Error::new(ErrorCode::InvalidRequest, "the head has no claim");
-    let asked = claimed_key(request)?.ok_or_else(missing)?;
+    Ok((grant.clone(), claimed_key(request)?.ok_or_else(missing)?))
+}
+
+async fn tell_of_key(own: &Own, grant: &Grant, asked: &ClaimedKey) -> Response<Body> {
     let key = grant.scope.key(&Key(asked.key.clone()));
+    // A start that was let through may not be in the journal yet.
+    let _turn = own.fence.turn(&asked.key).lock().await;
     let word = if own.engine.keyed(&key).is_some() {
         KeyOnNode::Started
     } else {
@@ -219,7 +248,7 @@ fn tell_of_key(own: Arc<Own>, request: &Request) -> Result<Response<Body>, Error
             Verdict::Start | Verdict::NotYet => KeyOnNode::NotYet,
         }
     };
-    Ok(word_of(word).into_response())
+    word_of(word).into_response()
 }
 
 fn word_of(key: KeyOnNode) -> &'static str {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use lastbyte_engine::{Launch, StartError, Started};
+use lastbyte_engine::{Engine, Launch, StartError, Started};
 use lastbyte_wire::{Error, StartAnswer, StartRequest, View};
 use tokio::sync::Mutex;
 
@@ -36,7 +36,13 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
     app.scope.bind(&mut launch)?;
     let permit = conditions.as_ref().map(|_| app.begin_wait()).transpose()?;
     let started = match &app.claimed {
-        Some(Claimed(claim)) => start_claimed(app, launch, &**claim).await?,
+        // In a task of its own: a caller that goes away must not give the turn to the next one while it
+        // is not known what became of this start.
+        Some(Claimed(claim)) => {
+            let starting = start_claimed(app.engine.clone(), launch, Arc::clone(claim));
+            let started = tokio::spawn(starting).await;
+            started.unwrap_or_else(|_| Err(refusal::broken("starting the command")))?
+        }
         None => app.engine.start(launch).await.map_err(|error| refusal::from_start(&error))?,
     };
     let Started { process, attached, warnings } = started;
@@ -59,13 +65,17 @@ pub async fn start(app: &App, request: &StartRequest) -> Result<StartAnswer, Err
 }
 
 /// A key that has a process is answered with it, whatever became of the claim.
-async fn start_claimed(app: &App, launch: Launch, claim: &dyn Claim) -> Result<Started, Error> {
+async fn start_claimed(
+    engine: Engine,
+    launch: Launch,
+    claim: Arc<dyn Claim>,
+) -> Result<Started, Error> {
     let _turn = claim.turn().lock().await;
-    let known = launch.key.as_ref().and_then(|key| app.engine.keyed(key));
+    let known = launch.key.as_ref().and_then(|key| engine.keyed(key));
     if known.is_none() {
         claim.check()?;
     }
-    let started = app.engine.start(launch).await;
+    let started = engine.start(launch).await;
     started.map_err(|error| {
         if !matches!(error, StartError::KeyConflict { .. }) {
             claim.refused();
