@@ -8,7 +8,9 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -17,7 +19,7 @@ import uuid
 
 sys.dont_write_bytecode = True
 
-from cluster import Cluster, Unix, ask, eventually
+from cluster import Cluster, Unix, ask, eventually, free_ports
 from lossy import Lossy
 
 NODES = ["one", "two", "three"]
@@ -189,6 +191,117 @@ def a_key_is_started_once_and_belongs_to_one_launch(fleet, gateway):
     status, answer = ask(gateway, "POST", "/v1/processes", {"command": ["/no/such/program"], "key": key})
     assert (status, answer["error"]["code"]) == (422, "program_not_found"), answer
     assert not start(gateway, fleet.testchild, "print", "x", key=key).get("attached")
+    # Nor is one burned by a request that is invalid.
+    key = f"k{uuid.uuid4()}"
+    for more in ({"wait": {"exit": "soon"}}, {"limits": 7}, {"name": ["x"]}):
+        status, answer = ask(gateway, "POST", "/v1/processes", {"shell": "true", "key": key, **more})
+        assert 400 <= status < 500 and answer["error"]["code"] != "key_conflict", (more, status, answer)
+    assert not start(gateway, fleet.testchild, "print", "x", key=key).get("attached")
+    for more in ({"key": 7}, {"key": key, "replace": "yes"}):
+        status, answer = ask(gateway, "POST", "/v1/processes", {"shell": "true", **more})
+        assert (status, answer["error"]["code"]) == (400, "invalid_request"), (more, answer)
+
+
+def a_start_whose_caller_has_left_is_finished(fleet, gateway):
+    """Its claim is written, and the answer to the write is lost: the gateway asks again two seconds later."""
+    trace = fleet.folder / "left-trace"
+    with Lossy(fleet.clients[0]) as lossy:
+        left = fleet.serve("left", "--gateway", nats=lossy.url)
+        try:
+            eventually("it knows the nodes", lambda: len(ask(left, "GET", "/v1/nodes")[1]["nodes"]) >= 3)
+            start(left, fleet.testchild, "print", "x", key=f"k{uuid.uuid4()}")
+            lossy.loses = lambda subject, payload: subject.startswith("$KV.lb_claims.")
+            connection = Unix(left)
+            launch = {"shell": f"echo ran >> {trace}", "key": f"k{uuid.uuid4()}", "wait": {"exit": True}}
+            connection.request("POST", "/v1/processes", json.dumps(launch))
+            eventually("the claim is written", lambda: lossy.lost)
+            connection.close()
+            lossy.loses = lambda subject, payload: False
+            eventually("the command ran", trace.exists, 20)
+            assert trace.read_text() == "ran\n"
+        finally:
+            fleet.end("left", signal.SIGTERM)
+
+
+def one_server_has_a_name(fleet, gateway):
+    """A second one with the name waits, and takes it once the first one is gone."""
+    fleet.node("twin")
+    try:
+        present(gateway, "twin")
+        epoch = lambda: next(node for node in ask(gateway, "GET", "/v1/nodes")[1]["nodes"] if node["name"] == "twin")[
+            "last"]["epoch"]
+        first = epoch()
+        second = fleet.serve("other", "--node", "twin")
+        log = fleet.folder / "other.log"
+        eventually("the second one is refused", lambda: "another server is the node twin" in log.read_text())
+        for _ in range(5):
+            process = start(gateway, fleet.testchild, "print", "x", on={"node": "twin"})["process"]["id"]
+            assert ask(fleet.folder / "twin.sock", "GET", f"/v1/processes/{process}")[0] == 200
+            assert ask(second, "GET", f"/v1/processes/{process}")[0] == 404
+        assert epoch() == first, "the first one had to join again"
+        # One that is started again on its own folder is the same server.
+        fleet.end("twin", signal.SIGTERM)
+        fleet.node("twin")
+        eventually("it has joined again", lambda: epoch() > first, 8)
+        fleet.end("twin", signal.SIGTERM)
+        process = eventually("the second one takes over", lambda: found_on(gateway, "twin", fleet.testchild), 30)
+        assert ask(second, "GET", f"/v1/processes/{process}")[0] == 200
+    finally:
+        for name in ("twin", "other"):
+            if name in fleet.processes:
+                fleet.end(name, signal.SIGTERM)
+        eventually("it is forgotten", lambda: fleet.call("nodes", "--forget", "twin", check=False).returncode == 0)
+        gone = lambda: all(node["name"] != "twin" for node in ask(gateway, "GET", "/v1/nodes")[1]["nodes"])
+        eventually("the gateway has forgotten it", gone)
+
+
+def found_on(gateway, node, program):
+    launch = {"command": [str(program), "print", "x"], "on": {"node": node}}
+    status, answer = ask(gateway, "POST", "/v1/processes", launch)
+    return answer["process"]["id"] if status == 201 else None
+
+
+def a_revoked_token_ends_an_attachment_to_another_machine(fleet, gateway):
+    [port] = free_ports(1)
+    door = fleet.gateway("door", "--listen", f"127.0.0.1:{port}")
+    process = start(gateway, "cat", stdin="open", on={"node": "one"})["process"]["id"]
+    try:
+        present(door, "one")
+        status, token = ask(door, "POST", "/v1/tokens", {})
+        assert status in (200, 201), token
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as attached:
+            attached.sendall(
+                f"GET /v1/processes/{process}/attach HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+                f"Authorization: Bearer {token['token']}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+            )
+            head = attached.recv(1 << 16)
+            assert head.startswith(b"HTTP/1.1 101"), head
+            status, answer = ask(door, "DELETE", f"/v1/tokens/{token['info']['id']}")
+            assert status in (200, 204), answer
+            began = time.monotonic()
+            while attached.recv(1 << 16):
+                assert time.monotonic() - began < 10, "the attachment goes on"
+    finally:
+        fleet.end("door", signal.SIGTERM)
+        ask(gateway, "POST", f"/v1/processes/{process}/stop", {"grace_ms": 0})
+
+
+def a_broker_that_has_lost_everything_is_joined_again(fleet, gateway):
+    epochs = lambda: {
+        node["name"]: node["last"]["epoch"]
+        for node in ask(gateway, "GET", "/v1/nodes")[1].get("nodes", [])
+        if node["state"] == "present"
+    }
+    before = epochs()
+    for nth in range(3):
+        fleet.end(f"nats{nth}")
+        shutil.rmtree(fleet.folder / f"nats{nth}")
+    fleet.start_broker()
+    for name in NODES:
+        eventually(f"{name} has joined again", lambda: epochs().get(name, before[name]) != before[name])
+    for name in NODES:
+        assert found_on(gateway, name, fleet.testchild), name
 
 
 def a_silent_node_is_named_and_its_processes_are_unknown(fleet, gateway):
@@ -202,6 +315,14 @@ def a_silent_node_is_named_and_its_processes_are_unknown(fleet, gateway):
     status, page = ask(gateway, "GET", "/v1/processes")
     assert status == 200 and page["silent_nodes"] == ["three"], page.get("silent_nodes")
     assert b"three" in fleet.call("ps").stderr
+    # A name may stand for a process of the silent node, a whole id stands for itself.
+    named = start(gateway, "sleep", "1000", name="here-and-perhaps-there", on={"node": "one"})["process"]["id"]
+    for given in ("here-and-perhaps-there", named[-8:], "last"):
+        status, answer = ask(gateway, "GET", f"/v1/processes/{given}")
+        assert (status, answer["error"]["code"]) == (503, "node_silent"), (given, answer)
+        assert "three" in answer["error"]["message"] and named in answer["error"]["hint"], answer
+    assert ask(gateway, "GET", f"/v1/processes/{named}")[0] == 200
+    ask(gateway, "POST", f"/v1/processes/{named}/stop", {"grace_ms": 0})
     launch = {"command": [str(fleet.testchild), "print", "kept"], "key": key, "wait": {"exit": True}}
     status, answer = ask(gateway, "POST", "/v1/processes", launch)
     assert (status, answer["error"]["code"]) == (503, "node_silent"), answer
@@ -234,7 +355,12 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
     folder = fleet.folder / "ran"
     folder.mkdir()
     keys = [f"key-{nth}" for nth in range(STARTS)]
-    lock, left, done, acknowledged = threading.Lock(), list(keys), threading.Event(), {}
+    lock, left, done, acknowledged, killed = threading.Lock(), list(keys), threading.Event(), {}, {}
+    more = ["four", "five"]
+    names = NODES + more
+    for name in more:
+        fleet.node(name, "--label", f"zone={name[0]}")
+        present(gateway, name)
 
     def client(_):
         while True:
@@ -256,7 +382,7 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
     def kill():
         dice = random.Random(SEED)
         while not done.wait(dice.uniform(0.5, 2)):
-            what = dice.choice(["worker", "worker", "node", "nats"])
+            what = dice.choice(["worker", "worker", "node", "machine", "nats"])
             if what == "nats":
                 leader = fleet.leader()
                 if leader:
@@ -265,16 +391,20 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
                     fleet.start_nats(leader - 1)
                     eventually("the cluster has a leader again", fleet.leader)
             else:
-                name = dice.choice(NODES)
-                if what == "worker":
+                name = dice.choice(names)
+                if what in ("worker", "machine"):
                     try:
-                        health = ask(fleet.folder / f"{name}.sock", "GET", "/healthz")[1]
-                        os.kill(health["keeper"]["worker_pid"], signal.SIGKILL)
+                        worker = ask(fleet.folder / f"{name}.sock", "GET", "/healthz")[1]["keeper"]["worker_pid"]
+                        if what == "machine":
+                            fleet.end(name)
+                        os.kill(worker, signal.SIGKILL)
                     except OSError:
-                        pass  # the one before has just been killed
-                else:
+                        pass  # it has just been killed
+                elif what == "node":
                     fleet.end(name, signal.SIGTERM)
+                if name not in fleet.processes:
                     fleet.node(name, "--label", f"zone={name[0]}")
+            killed[what] = killed.get(what, 0) + 1
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -284,7 +414,7 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
     finally:
         done.set()
         killer.join()
-    for name in NODES:
+    for name in names:
         present(gateway, name)
     lost = [key for key in keys if not (folder / key).exists()]
     twice = [key for key in keys if (folder / key).exists() and (folder / key).read_text().count("ran") != 1]
@@ -296,8 +426,12 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
         endings[json.dumps(status)] = endings.get(json.dumps(status), 0) + 1
         if key in lost:
             assert "exited" not in json.dumps(status), (key, shown)
-    print(f"      {len(keys)} keys, endings {endings}, without a trace {len(lost)}")
+        kind = status["kind"]
+        assert kind == "lost" or status == {"kind": "exited", "code": 0} or kind == "signalled", (key, shown)
+    print(f"      {len(keys)} keys, killed {killed}, endings {endings}, without a trace {len(lost)}")
     assert len(acknowledged) == len(keys)
+    for name in more:
+        forget(fleet, gateway, name)
 
 
 def a_last_message_that_is_lost_breaks_the_stream(fleet, gateway):
@@ -327,7 +461,32 @@ def a_last_message_that_is_lost_breaks_the_stream(fleet, gateway):
             assert time.monotonic() - began < 8, "the beat did not tell"
             ask(node, "POST", f"/v1/processes/{process}/stop", {"grace_ms": 0})
         finally:
-            fleet.end("lossy", signal.SIGTERM)
+            forget(fleet, gateway, "lossy")
+
+
+def a_node_that_does_not_come_back_is_forgotten(fleet, gateway):
+    fleet.node("short")
+    present(gateway, "short")
+    status, answer = ask(gateway, "DELETE", "/v1/nodes/short")
+    assert (status, answer["error"]["code"]) == (400, "invalid_request"), answer
+    forget(fleet, gateway, "short")
+    names = lambda: [node["name"] for node in ask(gateway, "GET", "/v1/nodes")[1]["nodes"]]
+    assert "short" not in names(), names()
+    assert "silent_nodes" not in ask(gateway, "GET", "/v1/processes")[1]
+    status, answer = ask(gateway, "DELETE", "/v1/nodes/short")
+    assert (status, answer["error"]["code"]) == (404, "node_not_found"), answer
+    assert b"short" not in fleet.call("nodes").stdout
+    fleet.node("short")
+    present(gateway, "short")
+    forget(fleet, gateway, "short")
+
+
+def forget(fleet, gateway, name):
+    """Ends a node that a check has started, so that the next one does not find it silent."""
+    fleet.end(name, signal.SIGTERM)
+    eventually(f"{name} is forgotten", lambda: fleet.call("nodes", "--forget", name, check=False).returncode == 0)
+    gone = lambda: all(node["name"] != name for node in ask(gateway, "GET", "/v1/nodes")[1]["nodes"])
+    eventually("the gateway has forgotten it", gone)
 
 
 CHECKS = [
@@ -343,8 +502,13 @@ CHECKS = [
     a_last_message_that_is_lost_breaks_the_stream,
     a_node_that_drains_takes_nothing_and_goes_on,
     a_key_is_started_once_and_belongs_to_one_launch,
+    a_start_whose_caller_has_left_is_finished,
+    one_server_has_a_name,
+    a_revoked_token_ends_an_attachment_to_another_machine,
+    a_node_that_does_not_come_back_is_forgotten,
     a_silent_node_is_named_and_its_processes_are_unknown,
     keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed,
+    a_broker_that_has_lost_everything_is_joined_again,
 ]
 
 

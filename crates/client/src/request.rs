@@ -110,8 +110,9 @@ pub(crate) fn token_path(id: &str) -> String {
     format!("/v1/tokens/{}", part(id))
 }
 
-pub(crate) fn node_path(node: &str) -> String {
-    format!("/v1/nodes/{}/drain", part(node))
+/// `/v1/nodes/{node}`, and something below it.
+pub(crate) fn node_path(node: &str, below: &str) -> String {
+    format!("/v1/nodes/{}{below}", part(node))
 }
 
 /// `/v1/processes/{id}`, and something below it.

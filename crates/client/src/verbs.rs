@@ -247,9 +247,14 @@ impl Client {
         self.value(&ApiRequest::get("/v1/nodes")).await
     }
 
+    /// A node that is gone is forgotten until it joins again.
+    pub async fn forget_node(&self, node: &str) -> Result<(), ClientError> {
+        self.answer(&ApiRequest::delete(node_path(node, ""))).await.map(drop)
+    }
+
     /// A node of the fleet takes no more commands, or takes them again.
     pub async fn drain(&self, node: &str, request: &DrainRequest) -> Result<(), ClientError> {
-        let ask = ApiRequest::post(node_path(node), Retry::Safe).json(request)?;
+        let ask = ApiRequest::post(node_path(node, "/drain"), Retry::Safe).json(request)?;
         self.answer(&ask).await.map(drop)
     }
 

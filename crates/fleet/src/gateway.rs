@@ -20,7 +20,7 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{Response, StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 use lastbyte_server::listen::{Grant, Needs, Scope, refusal};
 use lastbyte_wire::{Error, ErrorCode, NodesAnswer};
 use serde_json::Value;
@@ -69,6 +69,7 @@ impl Gateway {
             .route("/v1/stop", post(change_processes))
             .route("/v1/forget", post(change_processes))
             .route("/v1/nodes", get(list_nodes))
+            .route("/v1/nodes/{node}", delete(forget_node))
             .route("/v1/nodes/{node}/drain", post(drain_node))
             .with_state(self.clone());
         // What would start commands or look at them here: a gateway has no commands.
@@ -186,6 +187,22 @@ async fn drain_node(
         gateway.forward(&node, &scope, request).await
     };
     answer(drained.await)
+}
+
+async fn forget_node(
+    State(gateway): State<Gateway>,
+    Path(node): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    let scope = scope(&request);
+    let forgotten = async {
+        scope?.check(Needs::Administer)?;
+        check_connected(&gateway.own.client)?;
+        gateway.nodes().check_known(&node)?;
+        gateway.nodes().forget(&gateway.own.client, &node).await?;
+        Ok(StatusCode::NO_CONTENT.into_response())
+    };
+    answer(forgotten.await)
 }
 
 async fn not_here() -> Response<Body> {

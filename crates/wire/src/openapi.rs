@@ -109,6 +109,10 @@ fn operations(schemas: &RefCell<SchemaGenerator>) -> Vec<Operation<'_>> {
         get("/v1/nodes", "listNodes", "List the nodes of the fleet")
             .json::<NodesAnswer>(200)
             .refused(&[NotAGateway]),
+        delete("/v1/nodes/{node}", "forgetNode", "Forget a node that does not come back")
+            .node_name()
+            .empty(204)
+            .refused(&[NotAGateway, NodeNotFound]),
         post("/v1/nodes/{node}/drain", "drainNode", "Start no more commands on a node")
             .node_name()
             .body::<DrainRequest>()

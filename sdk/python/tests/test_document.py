@@ -47,7 +47,7 @@ NOT_OFFERED = {
     ("get", "/v1/tokens"), ("post", "/v1/tokens"),
     ("delete", "/v1/tokens/{token}"), ("post", "/v1/links"), ("post", "/v1/links/trade"), ("post", "/v1/tickets"),
     ("post", "/v1/upgrade"), ("post", "/v1/processes/{id}/resize"), ("get", "/v1/nodes"),
-    ("post", "/v1/nodes/{node}/drain"),
+    ("delete", "/v1/nodes/{node}"), ("post", "/v1/nodes/{node}/drain"),
 }  # fmt: skip
 OFFERED_WITHOUT_PARAMETERS = {
     ("get", "/healthz"), ("post", "/v1/processes"), ("get", "/v1/processes/{id}"), ("post", "/v1/wait"),

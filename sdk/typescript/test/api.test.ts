@@ -21,6 +21,7 @@ const OPERATIONS: Record<string, string | undefined> = {
   "POST /v1/links": undefined,
   "POST /v1/links/trade": undefined,
   "GET /v1/nodes": undefined,
+  "DELETE /v1/nodes/{node}": undefined,
   "POST /v1/nodes/{node}/drain": undefined,
   "GET /v1/processes": "ListQuery",
   "POST /v1/processes": undefined,

@@ -19,6 +19,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Forget this node, which is gone and does not come back, instead of listing it as silent for ever
+    #[arg(long, value_name = "NODE", conflicts_with = "json")]
+    forget: Option<String>,
+
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -29,7 +33,12 @@ fn exit_codes() -> String {
 
 /// Returns the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
-    let nodes = args.server.client().await?.nodes().await?.nodes;
+    let client = args.server.client().await?;
+    if let Some(node) = &args.forget {
+        client.forget_node(node).await?;
+        return Ok(0);
+    }
+    let nodes = client.nodes().await?.nodes;
     if args.json {
         for node in &nodes {
             print::json_result(node)?;

@@ -1,11 +1,12 @@
 //! Who is in the fleet, as this gateway sees it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
-use async_nats::jetstream::kv::{Entry as KvEntry, Operation, Store};
+use async_nats::jetstream::kv::{Entry as KvEntry, Operation, Watch};
 use futures_util::StreamExt;
 use lastbyte_engine::IdTag;
 use lastbyte_wire::{Error, ErrorCode, Node, NodeReport, NodeState};
@@ -21,6 +22,8 @@ use crate::presence::{Entry, Lease, Presence, Standing};
 /// A node that was not heard for so long is called silent: two beats.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 const BEFORE_NEXT_WATCH: Duration = Duration::from_millis(500);
+/// How often a watch that hears nothing asks whether it is still that of this connection.
+const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Nodes {
@@ -34,31 +37,39 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Watches until it is dropped by all but its own tasks; known once both buckets were read.
     pub(super) async fn watch(client: &Client) -> Result<Arc<Self>, JoinError> {
-        let (presence, nodes) = (open(client, PRESENCE).await?, open(client, NODES).await?);
+        // They are there from now on, or nothing works.
+        _ = (open(client, PRESENCE).await?, open(client, NODES).await?);
         let own = Arc::new(Self {
             presence: Mutex::new(Presence::new(SILENT_AFTER)),
             known: Mutex::default(),
             listed: watch::Sender::new(0),
         });
-        tokio::spawn(Arc::clone(&own).watch_presence(presence));
-        tokio::spawn(Arc::clone(&own).watch_known(nodes));
+        tokio::spawn(Arc::clone(&own).watch_presence(client.clone()));
+        tokio::spawn(Arc::clone(&own).watch_known(client.clone()));
         let mut listed = own.listed.subscribe();
         // Without it, the gateway learns of the nodes a little later.
         _ = timeout(PATIENCE, listed.wait_for(|buckets| *buckets == 3)).await;
         Ok(own)
     }
 
-    async fn watch_presence(self: Arc<Self>, store: Store) {
+    async fn watch_presence(self: Arc<Self>, client: Client) {
         let mut pauses = interval(BEFORE_NEXT_WATCH);
+        let mut last_made = None;
         loop {
             pauses.tick().await;
-            let is_empty = has_none(&store).await;
-            let Ok(mut entries) = store.watch_with_history(">").await else { continue };
-            self.presence().list_again();
-            if is_empty {
+            let Ok(mut watched) = Watched::begin(&client, PRESENCE).await else { continue };
+            {
+                let mut presence = self.presence();
+                // Revisions of another bucket say nothing about those of this one.
+                if last_made.replace(watched.made).is_some_and(|made| made != watched.made) {
+                    *presence = Presence::new(SILENT_AFTER);
+                }
+                presence.list_again();
+            }
+            if watched.is_empty {
                 self.presence_listed();
             }
-            while let Some(Ok(entry)) = entries.next().await {
+            while let Some(entry) = watched.next(&client).await {
                 let is_last = entry.delta == 0;
                 self.take(entry);
                 if is_last {
@@ -84,20 +95,22 @@ impl Nodes {
         }
     }
 
-    async fn watch_known(self: Arc<Self>, store: Store) {
+    async fn watch_known(self: Arc<Self>, client: Client) {
         let mut pauses = interval(BEFORE_NEXT_WATCH);
         loop {
             pauses.tick().await;
-            let is_empty = has_none(&store).await;
-            let Ok(mut entries) = store.watch_with_history(">").await else { continue };
-            if is_empty {
+            let Ok(mut watched) = Watched::begin(&client, NODES).await else { continue };
+            if watched.is_empty {
                 self.listed.send_modify(|buckets| *buckets |= 2);
             }
-            while let Some(Ok(entry)) = entries.next().await {
+            while let Some(entry) = watched.next(&client).await {
                 let is_last = entry.delta == 0;
                 match entry.operation {
                     Operation::Put => _ = self.known().insert(entry.key),
-                    Operation::Delete | Operation::Purge => _ = self.known().remove(&entry.key),
+                    Operation::Delete | Operation::Purge => {
+                        self.known().remove(&entry.key);
+                        self.presence().forget(&entry.key);
+                    }
                 }
                 if is_last {
                     self.listed.send_modify(|buckets| *buckets |= 2);
@@ -129,6 +142,25 @@ impl Nodes {
             .hint("list them with GET /v1/nodes"))
     }
 
+    /// For all gateways, until it joins again.
+    pub(super) async fn forget(&self, client: &Client, node: &str) -> Result<(), Error> {
+        let now = Instant::now();
+        if !matches!(self.presence().standing(node, now), Standing::Gone { .. } | Standing::Unknown)
+        {
+            let message = format!("the node {node} is not gone");
+            return Err(Error::new(ErrorCode::InvalidRequest, message)
+                .hint("stop its server first; it is gone ten seconds later"));
+        }
+        let purged = async { open(client, NODES).await.ok()?.purge(node).await.ok() };
+        if purged.await.is_none() {
+            let message = format!("cannot remove the node {node} from the broker's list");
+            return Err(Error::new(ErrorCode::FleetUnreachable, message).hint("try again"));
+        }
+        self.known().remove(node);
+        self.presence().forget(node);
+        Ok(())
+    }
+
     /// The nodes whose ids have this tag: one, unless the hashes of two names are the same.
     pub(super) fn with_tag(&self, tag: IdTag) -> Vec<String> {
         self.names().into_iter().filter(|name| id_tag(name) == tag).collect()
@@ -158,9 +190,38 @@ impl Nodes {
     }
 }
 
-/// A bucket without entries tells nothing of its own accord.
-async fn has_none(store: &Store) -> bool {
-    store.status().await.is_ok_and(|status| status.values() == 0)
+/// A bucket, from all that it has to all that is written later.
+struct Watched {
+    entries: Watch,
+    /// Then it tells nothing of its own accord.
+    is_empty: bool,
+    /// When the bucket was created: one that was lost is another one afterwards.
+    made: i128,
+    connects: u64,
+}
+
+impl Watched {
+    async fn begin(client: &Client, name: &'static str) -> Result<Self, async_nats::Error> {
+        let connects = client.statistics().connects.load(Relaxed);
+        let store = open(client, name).await?;
+        let status = store.status().await?;
+        let entries = store.watch_with_history(">").await?;
+        let (is_empty, made) = (status.values() == 0, status.info.created.unix_timestamp_nanos());
+        Ok(Self { entries, is_empty, made, connects })
+    }
+
+    /// `None` when everything must be read again: the watch broke, or the connection did, and its
+    /// consumer may have gone, or markers that came meanwhile.
+    async fn next(&mut self, client: &Client) -> Option<KvEntry> {
+        while client.statistics().connects.load(Relaxed) == self.connects {
+            match timeout(LOOK, self.entries.next()).await {
+                Ok(Some(Ok(entry))) => return Some(entry),
+                Ok(Some(Err(_)) | None) => return None,
+                Err(_) => {}
+            }
+        }
+        None
+    }
 }
 
 fn state(bid: &Bid, standing: Standing) -> NodeState {

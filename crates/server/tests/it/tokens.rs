@@ -206,6 +206,7 @@ fn native() -> Vec<Row> {
         ),
         // This server is no gateway.
         ("GET", "/v1/nodes", NOTHING, [422, 422, 422, 422, 401, 401, 422, 403, 403, 403]),
+        ("DELETE", "/v1/nodes/{node}", NOTHING, [422, 403, 403, 403, 401, 401, 403, 403, 403, 403]),
         (
             "POST",
             "/v1/nodes/{node}/drain",

@@ -73,6 +73,7 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/links/trade", trade_link).needs(Needs::Nothing),
         Route::post("/v1/tickets", create_ticket).needs(Needs::Nothing),
         Route::get("/v1/nodes", needs_gateway),
+        Route::delete("/v1/nodes/{node}", needs_gateway).needs(Needs::Administer),
         Route::post("/v1/nodes/{node}/drain", needs_gateway).needs(Needs::Administer),
         Route::get("/openapi.json", tell_api).needs(Needs::Nothing),
         Route::get("/healthz", tell_health).needs(Needs::Nothing),
