@@ -245,6 +245,16 @@ class Many(AsyncCase):
             self.assertEqual(asked, ["POST /v1/processes"])
 
     @with_client
+    async def test_closing_the_client_waits_for_no_command(self, client: aio.AsyncClient) -> None:
+        run = asyncio.ensure_future(aio.run(["sleep", "1000"], session="closed", client=client))
+        while not await running(client, "closed"):  # noqa: ASYNC110 (the server is asked, not this loop)
+            await asyncio.sleep(0.001)
+        await asyncio.wait_for(client.aclose(), PATIENCE / 2)
+        run.cancel()
+        await asyncio.wait({run})
+        self.assertEqual(await running(client, "closed"), [])
+
+    @with_client
     async def test_a_hundred_readers_at_a_time(self, client: aio.AsyncClient) -> None:
         """More than may wait at once: the others ask again and again, and none waits for another's turn."""
         count = 100

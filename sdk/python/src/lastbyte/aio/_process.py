@@ -357,7 +357,9 @@ async def _started(client: AsyncClient, launch: Launch, more: Mapping[str, Any])
     """Starts it, or if it is cancelled meanwhile, leaves nothing running."""
     # Counted here, because the task begins later.
     client._waiting += bool(more)
-    task = client._spawn(client._drive(start(client._link, launch, more, None)))
+    starting = client._drive(start(client._link, launch, more, None))
+    # `aclose` waits for a start, but not for a command.
+    task = asyncio.get_running_loop().create_task(starting) if more else client._spawn(starting)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
