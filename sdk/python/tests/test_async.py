@@ -344,8 +344,17 @@ class AtSuspension:
 class KilledAtEveryAwait(AsyncCase):
     """The worker is killed when an operation waits for the first time, for the second, and so on."""
 
+    def setUp(self) -> None:
+        # A server for each test: a keeper that sees many crashes waits between two starts, as long as a client waits.
+        global daemon
+        self._others, daemon = daemon, Daemon()
+
+    def tearDown(self) -> None:
+        global daemon
+        daemon.end()
+        daemon = self._others
+
     async def at_every_await(self, begin: Callable[[int], Coroutine[Any, Any, None]]) -> None:
-        # Few enough not to be taken for a crash loop, after which the keeper waits between two starts.
         for number in range(1, 5):
             suspension = AtSuspension(number, daemon.kill_worker)
             await suspension.of(begin(number))
