@@ -85,6 +85,24 @@ export async function what_happens_while_the_list_is_read_is_not_undone_by_it({ 
   return page;
 }
 
+export async function a_row_stays_picked_when_processes_are_started({ daemon, browser }) {
+  for (const name of ["first", "second", "third"]) await daemon.start({ shell: "sleep 300", name });
+  const page = await openPage(browser, await daemon.link());
+  await has(page, ".row", "first");
+  const isAt = (name) => page.waitForFunction((name) => document.activeElement.closest(".row")?.textContent.includes(name), name);
+  await page.keyboard.press("g");
+  await isAt("third");
+  await page.keyboard.press("j");
+  await isAt("second");
+  await daemon.start({ shell: "sleep 300", name: "fourth" });
+  await has(page, ".row", "fourth");
+  await page.keyboard.press("j");
+  await isAt("first");
+  await page.keyboard.press("k");
+  await isAt("second");
+  return page;
+}
+
 export async function a_change_that_could_not_be_read_is_read_again({ daemon, browser }) {
   const page = await openPage(browser, await daemon.link());
   await has(page, ".empty", "Nothing has been started yet");

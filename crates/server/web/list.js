@@ -7,7 +7,7 @@ import { ago, badges, bytes, commandOf, count, duration, lineOf, plural, state }
 const ROW = 60;
 const PHASES = { all: "All", running: "Running", failed: "Failed", ended: "Ended" };
 // Kept while a process is shown.
-const kept = { phase: "all", session: "", text: "", top: 0, at: 0 };
+const kept = { phase: "all", session: "", text: "", top: 0, picked: null };
 
 const hasFailed = (process) => process.ending && state(process).tone === "bad";
 const inPhase = {
@@ -35,14 +35,14 @@ export function List({ live, onHelp }) {
   const [phase, setPhase] = useState(kept.phase);
   const [session, setSession] = useState(kept.session);
   const [text, setText] = useState(kept.text);
-  const [at, setAt] = useState(kept.at);
+  // Where a row is changes with every process that is started, so the process is picked.
+  const [, pick] = useState(kept.picked);
   const [top, setTop] = useState(kept.top);
   const [height, setHeight] = useState(600);
   const box = useRef();
   const field = useRef();
-  // The row that keys have moved to, before it is drawn.
-  const moved = useRef(null);
-  Object.assign(kept, { phase, session, text, at, top });
+  const picked = useRef(kept.picked);
+  Object.assign(kept, { phase, session, text, top });
   useEffect(() => live.subscribe(() => draw((n) => n + 1)), [live]);
   useEffect(() => {
     document.title = "lastbyte";
@@ -62,18 +62,26 @@ export function List({ live, onHelp }) {
     return () => observer.disconnect();
   }, []);
 
+  const setPicked = (id) => {
+    picked.current = kept.picked = id;
+    pick(id);
+  };
+  /** The row of the process that was picked, also before it is drawn; -1 if there is none. */
+  const place = () => (picked.current === null ? -1 : shown.findIndex((process) => process.id === picked.current));
+  const at = Math.max(0, place());
   const go = (to) => {
     const next = Math.max(0, Math.min(shown.length - 1, to));
-    setAt(next);
+    const id = shown[next]?.id ?? null;
+    setPicked(id);
     const element = box.current;
     if (next * ROW < element.scrollTop) element.scrollTop = next * ROW;
     if ((next + 1) * ROW > element.scrollTop + element.clientHeight) element.scrollTop = (next + 1) * ROW - element.clientHeight;
-    moved.current = next;
-    const focus = () => element.querySelector(`[data-at="${next}"]`)?.focus({ preventScroll: true });
+    const focus = () => picked.current === id && element.querySelector(`[href="#/p/${id}"]`)?.focus({ preventScroll: true });
     focus();
     requestAnimationFrame(focus);
   };
-  useEffect(() => {
+  // With the layout: a key that comes before the next one would act on rows that are no longer drawn.
+  useLayoutEffect(() => {
     const key = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       if (event.target.closest("input, select")) {
@@ -81,8 +89,8 @@ export function List({ live, onHelp }) {
         if (event.key !== "Enter" || event.target !== field.current) return;
         go(0);
       } else if (event.key === "/") field.current.focus();
-      else if (event.key === "j" || event.key === "ArrowDown") go((moved.current ?? at - 1) + 1);
-      else if (event.key === "k" || event.key === "ArrowUp") go((moved.current ?? at) - 1);
+      else if (event.key === "j" || event.key === "ArrowDown") go(place() + 1);
+      else if (event.key === "k" || event.key === "ArrowUp") go(place() - 1);
       else if (event.key === "Enter" && document.activeElement === document.body && shown[at]) location.hash = `#/p/${shown[at].id}`;
       else if (event.key === "g") go(0);
       else if (event.key === "G") go(shown.length - 1);
@@ -105,9 +113,9 @@ export function List({ live, onHelp }) {
       <button class="plain" onClick=${onHelp} aria-label="Keys">?</button>
     </header>
     <div class="filters" role="search">
-      <input ref=${field} type="search" placeholder="Filter by command, name or label   /" aria-label="Filter by command, name or label" value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }} />
+      <input ref=${field} type="search" placeholder="Filter by command, name or label   /" aria-label="Filter by command, name or label" value=${text} onInput=${(event) => { setText(event.target.value); setPicked(null); }} />
       <div class="segments" role="group" aria-label="Phase">
-        ${Object.entries(PHASES).map(([name, label]) => html`<button aria-pressed=${phase === name} onClick=${() => { setPhase(name); setAt(0); }}>${label}</button>`)}
+        ${Object.entries(PHASES).map(([name, label]) => html`<button aria-pressed=${phase === name} onClick=${() => { setPhase(name); setPicked(null); }}>${label}</button>`)}
       </div>
       ${sessions.length > 0 && html`<select aria-label="Session" value=${session} onChange=${(event) => setSession(event.target.value)}>
         <option value="">All sessions</option>${sessions.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}
@@ -118,7 +126,7 @@ export function List({ live, onHelp }) {
         ${all.length === 0 && html`<p class="quiet"><code>lastbyte start 'make test'</code></p>`}</div>`}
       <div style=${{ height: `${shown.length * ROW}px`, position: "relative" }} role="list">
         ${rows.map((process, index) => html`<${Row} key=${process.id} process=${process} rates=${live.rates.get(process.id)} input=${live.inputs.get(process.id)} at=${first + index}
-          size=${shown.length} isAt=${first + index === at} onAt=${(to) => { moved.current = to; setAt(to); }} />`)}
+          size=${shown.length} isAt=${first + index === at} onAt=${setPicked} />`)}
       </div>
     </main>
   </div>`;
@@ -128,7 +136,7 @@ function Row({ process, rates, input, at, size, isAt, onAt }) {
   const { text, tone } = state(process);
   const ran = process.ending?.times.ran_ns;
   return html`<div class="row" role="listitem" aria-setsize=${size} aria-posinset=${at + 1} style=${{ transform: `translateY(${at * ROW}px)` }}>
-    <a href=${`#/p/${process.id}`} data-at=${at} tabindex=${isAt ? 0 : -1} onFocus=${() => onAt(at)}>
+    <a href=${`#/p/${process.id}`} tabindex=${isAt ? 0 : -1} onFocus=${() => onAt(process.id)}>
       <span class=${`dot ${tone}`} aria-hidden="true"></span>
       <span class="what">
         <span class="command">${process.name && html`<b>${process.name}</b> `}<code>${lineOf(process)}</code></span>
