@@ -60,10 +60,14 @@ impl Broker {
     pub(crate) async fn connect(&self, name: &str) -> Result<Client, JoinError> {
         let mut options = match self.credentials()? {
             None => ConnectOptions::new(),
-            Some(credentials) => ConnectOptions::with_auth_callback(move |nonce| {
-                let auth = credentials.answer(&nonce);
-                async move { Ok::<Auth, AuthError>(auth) }
-            }),
+            Some(credentials) => {
+                let inboxes = credentials.inboxes();
+                ConnectOptions::with_auth_callback(move |nonce| {
+                    let auth = credentials.answer(&nonce);
+                    async move { Ok::<Auth, AuthError>(auth) }
+                })
+                .custom_inbox_prefix(inboxes)
+            }
         };
         if let Some(path) = &self.authorities {
             options = options.add_root_certificates(path.clone());

@@ -56,6 +56,11 @@ impl Credentials {
         Ok(Self { jwt: jwt.map(str::to_owned), public, pair: Arc::new(pair) })
     }
 
+    /// Where answers to this user go: nobody else needs to be allowed to subscribe there.
+    pub(crate) fn inboxes(&self) -> String {
+        format!("_INBOX.{}", self.public)
+    }
+
     /// What the server wants to see.
     pub(crate) fn answer(&self, nonce: &[u8]) -> Auth {
         let mut auth = Auth::new();

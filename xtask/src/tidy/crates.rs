@@ -3,7 +3,7 @@
 use super::workspace::{Crate, Dependency, Purpose, Violation, Workspace};
 
 /// Which of our crates each may use. Tests may also use `lastbyte-testkit`.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     (
         "lastbyte-cli",
         &[
@@ -26,6 +26,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("lastbyte-keeper", &["lastbyte-sys"]),
     ("lastbyte-sys", &[]),
     ("lastbyte-testkit", &[]),
+    ("nkeys", &[]),
     (
         "xtask",
         &[
