@@ -170,6 +170,7 @@ async fn list_nodes(State(gateway): State<Gateway>, request: Request) -> Respons
     let listed = scope(&request).and_then(|scope| {
         scope.check(Needs::ReadServer)?;
         check_connected(&gateway.own.client)?;
+        gateway.nodes().check_listed()?;
         Ok(json(StatusCode::OK, &NodesAnswer { nodes: gateway.nodes().all() }))
     });
     answer(listed)

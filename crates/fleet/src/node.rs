@@ -173,9 +173,10 @@ async fn listen(
     let endpoint = service.endpoint_builder().name("connect");
     let endpoint = endpoint.queue_group(uuid::Uuid::new_v4().simple());
     let endpoint = endpoint.add(subject::all_streams(name)).await.map_err(failed)?;
+    let listed = Listed(Some(service));
     let streams = Streams::accepting(client);
     Ok(async move {
-        let _listed = Listed(Some(service));
+        let _listed = listed;
         let messages = endpoint.map(|request| request.message);
         streams
             .accept(messages, |subject, stream| {

@@ -33,6 +33,7 @@ impl Gateway {
         body: Option<&Value>,
     ) -> Result<(Vec<(String, Value)>, Vec<String>), Error> {
         crate::connect::check_connected(&self.own.client)?;
+        self.nodes().check_listed()?;
         let names = self.nodes().names();
         let asked = names.iter().map(|node| self.ask(node, scope, (method.clone(), path), body));
         let answers = join_all(asked).await.into_iter();

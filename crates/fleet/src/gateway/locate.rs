@@ -48,6 +48,7 @@ impl Gateway {
 
     async fn look_everywhere(&self, scope: &Scope, given: &str) -> Result<Found, Error> {
         let path = format!("/v1/processes/{}", utf8_percent_encode(given, NON_ALPHANUMERIC));
+        self.nodes().check_listed()?;
         let (mut found, mut silent_nodes, mut refused) = (Vec::new(), Vec::new(), None);
         let names = self.nodes().names();
         let asked = names.iter().map(|node| self.ask(node, scope, (Method::GET, &path), None));

@@ -134,6 +134,16 @@ impl Nodes {
         names.into_iter().collect()
     }
 
+    /// Without the nodes, an empty list would look like that of a fleet which has none.
+    pub(super) fn check_listed(&self) -> Result<(), Error> {
+        if *self.listed.borrow() == 3 {
+            return Ok(());
+        }
+        let message = "this gateway could not read yet which nodes the fleet has";
+        Err(Error::new(ErrorCode::FleetUnreachable, message)
+            .hint("it tries again; its log says what the broker refuses"))
+    }
+
     pub(super) fn check_known(&self, node: &str) -> Result<(), Error> {
         if self.names().iter().any(|name| name == node) {
             return Ok(());
