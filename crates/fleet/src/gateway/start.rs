@@ -80,7 +80,7 @@ impl Gateway {
         let starting = Starting { gateway, scope, place, launch, key, claim };
         let unfinished = Unfinished::new(&starting, &wanted);
         let answer = starting.carry_out(wanted).await;
-        unfinished.is_answered();
+        unfinished.answered();
         answer
     }
 }
@@ -111,7 +111,7 @@ impl Unfinished {
         Self(Some((again, wanted.clone())))
     }
 
-    fn is_answered(mut self) {
+    fn answered(mut self) {
         self.0 = None;
     }
 }
