@@ -42,7 +42,7 @@ export async function pages_of_other_origins_get_nothing({ daemon, browser }) {
     }
     const { processes } = await daemon.ask("GET", "/v1/processes");
     assert.deepEqual(processes.map((process) => process.id), [shell.id], "nothing was started");
-    // What a frame shows cannot be asked from its page, whoever it is.
+    // No page can be asked what a frame in it shows.
     const [frame] = page.frames().slice(1);
     assert.ok(!(await frame.content()).includes('id="app"'), "the page is shown in nobody's frame");
     await page.context().close();

@@ -262,7 +262,7 @@ impl Process {
             None => (Escalation::default(), false),
         };
         if hurry {
-            // Whoever asked before did so in vain.
+            // Those that asked before did so in vain.
             escalation.happens();
         }
         let policy = if hurry { StopPolicy::KILL } else { policy };
@@ -373,7 +373,7 @@ impl Process {
         };
         let write = |reply| Command::Write(Write { bytes, offset, then, secret, reply });
         match self.ask(write).await {
-            // Whoever did not hear that a write was accepted hears it now.
+            // A writer that did not hear that its write was accepted hears it now.
             None | Some(Err(WriteError::Exited)) => gate.answer_late(offset, len, then),
             Some(answer) => answer,
         }

@@ -1,4 +1,4 @@
-//! How many of something are under way, for whoever has to wait until none is.
+//! How many of something are under way, for those that have to wait until there are none.
 
 use tokio::sync::watch;
 

@@ -204,7 +204,7 @@ impl<W: Future<Output = ()> + Send + 'static> Drop for Carried<W> {
     }
 }
 
-/// Whoever started it first tells everybody.
+/// The one that started it first tells everybody.
 async fn until_known(mut outcome: Waiting) -> Outcome {
     let known = outcome.wait_for(Option::is_some).await;
     // A start that panicked tells nobody anything.

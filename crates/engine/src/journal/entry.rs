@@ -15,7 +15,7 @@ use crate::process::ending::Ending;
 #[derive(Debug)]
 pub(crate) struct Entry {
     id: Id,
-    /// Let go of at the ending, so that whoever holds late output open does not hold the journal.
+    /// Let go of at the ending, so that a program that holds late output open does not hold the journal.
     journal: Option<Arc<Journal>>,
     recorded: Arc<Recorded>,
 }

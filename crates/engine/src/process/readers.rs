@@ -1,4 +1,4 @@
-//! Logs that were read a moment ago are still open: whoever polls reads the same one again.
+//! Logs that were read a moment ago are still open: a client that polls reads the same one again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

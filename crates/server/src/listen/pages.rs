@@ -298,7 +298,7 @@ impl Pages {
         let kept = self.kept.borrow().clone();
         let port = self.port.close_if_unused(&kept, self.times.port, now);
         if kept.port.is_some() && port.is_none() && self.port.number().is_none() {
-            // A page that is still open would show its token to whoever has the port next.
+            // A page that is still open would show its token to the next program with this port.
             _ = self.change(|kept| {
                 kept.port = None;
                 kept.tokens.retain(|token| token.usage.unused_since().is_none());

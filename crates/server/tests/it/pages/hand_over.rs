@@ -110,7 +110,7 @@ async fn a_secret_that_was_typed_in_part_is_shown_to_nobody() {
     drop(person);
     let mut agent = server.attach(&id, &server.ticket(&own).await).await.unwrap();
     while agent.words().await["kind"] != "attached" {}
-    // Whoever types next asks the terminal to show the line (^R), also after a quoted newline (^V).
+    // The next one to type asks the terminal to show the line (^R), also after a quoted newline (^V).
     agent.type_text("\u{16}").await;
     agent.type_text("\n").await;
     for _ in 0..30 {
