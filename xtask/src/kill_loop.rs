@@ -76,7 +76,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     // As our programs do, before the first thread.
     lastbyte_sys::own_signals::prepare_for_children();
     let options = Options::parse(arguments)?;
-    let program = options.program.clone().map_or_else(program::lastbyte_for_tests, Ok)?;
+    // Commands run elsewhere.
+    let given = options.program.as_ref().map(|program| program.canonicalize()).transpose()?;
+    let program = given.map_or_else(program::lastbyte_for_tests, Ok)?;
     let server = Arc::new(Server::start(&program, options.upgrade, Disk::Usual)?);
     let tally = Arc::new(Tally::default());
     let is_right = run_against(&options, &program, &server, &tally)?;
