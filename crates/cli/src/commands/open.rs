@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lastbyte_client::wire::CreateLinkRequest;
@@ -19,11 +19,15 @@ use crate::process_args::ID_HELP;
 use crate::server_args::ServerArgs;
 use crate::{autostart, print, units, usage};
 
+/// Where there is one of these, xdg-open probably starts it.
+const SNAPS: [&str; 2] = ["/snap/bin/firefox", "/snap/bin/chromium"];
+
 /// Open the server's page in a browser
 ///
 /// Prints a link that works once, and opens it if standard output is a terminal and this machine has a
-/// browser: $BROWSER, or else xdg-open on a display. The browser gets the link in a file that only you can
-/// read; if it cannot read that, open the printed link. The page sees what this client sees, or with ID that
+/// browser: $BROWSER, or else xdg-open on a display. Other users can see the arguments of a program, so xdg-open
+/// gets the link in a file that only you can read. $BROWSER may open it on another machine, and a browser that
+/// is a snap reads no such file: they get the link itself. The page sees what this client sees, or with ID that
 /// process alone.
 ///
 /// With `--once` it hands the keyboard of the process to a person, for example to type a password. `lastbyte
@@ -75,31 +79,45 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     print::answer(args.json, &answer, |answer| format!("{}\n", answer.url))?;
     if !args.print && !args.json && isatty(stdout()) {
         // The link is printed: who has no browser can use it elsewhere.
-        _ = browser().and_then(|browser| open(browser, &redirect::write(&answer.url).ok()?));
+        _ = Browser::find().and_then(|browser| browser.open(&answer.url));
     }
     Ok(0)
 }
 
-/// The program that opens a link, if there is one that a person sees.
-fn browser() -> Option<PathBuf> {
-    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    let own = env::var_os("BROWSER").filter(|own| !own.is_empty());
-    let has_display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
-    let program = own.or_else(|| has_display.then(|| OsString::from("xdg-open")))?;
-    // A list of several, or one with arguments, is for xdg-open to understand.
-    let is_file = |path: &PathBuf| path.is_file();
-    if program.as_bytes().contains(&b'/') {
-        return Some(PathBuf::from(program)).filter(is_file);
-    }
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(&program)).find(is_file)
+/// The program that opens a link.
+struct Browser {
+    program: PathBuf,
+    reads_our_files: bool,
 }
 
-fn open(browser: PathBuf, url: &str) -> Option<()> {
-    let program = CString::new(browser.into_os_string().into_vec()).ok()?;
-    let argv = vec![program.clone(), CString::new(url).ok()?];
-    let env = env::vars_os().filter_map(|(name, value)| {
-        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
-    });
-    let quiet = File::options().write(true).open("/dev/null").ok()?;
-    start_daemon(program, argv, env.collect(), quiet).ok().map(drop)
+impl Browser {
+    /// If there is one that a person sees.
+    fn find() -> Option<Self> {
+        let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let own = env::var_os("BROWSER").filter(|own| !own.is_empty());
+        let has_display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+        let reads_our_files = own.is_none() && !SNAPS.iter().any(|snap| Path::new(snap).exists());
+        let program = own.or_else(|| has_display.then(|| OsString::from("xdg-open")))?;
+        // A list of several, or one with arguments, is for xdg-open to understand.
+        let is_file = |path: &PathBuf| path.is_file();
+        let program = if program.as_bytes().contains(&b'/') {
+            Some(PathBuf::from(program)).filter(is_file)
+        } else {
+            let path = env::var_os("PATH")?;
+            env::split_paths(&path).map(|folder| folder.join(&program)).find(is_file)
+        };
+        Some(Self { program: program?, reads_our_files })
+    }
+
+    fn open(self, link: &str) -> Option<()> {
+        let address =
+            if self.reads_our_files { redirect::write(link).ok()? } else { link.to_owned() };
+        let program = CString::new(self.program.into_os_string().into_vec()).ok()?;
+        let argv = vec![program.clone(), CString::new(address).ok()?];
+        let env = env::vars_os().filter_map(|(name, value)| {
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+        });
+        let quiet = File::options().write(true).open("/dev/null").ok()?;
+        start_daemon(program, argv, env.collect(), quiet).ok().map(drop)
+    }
 }

@@ -88,11 +88,11 @@ fn a_hand_over_needs_a_process_and_its_end_is_said() {
     daemon.result(&["stop", id]);
 }
 
-/// A browser that notes the arguments it gets. A process of its own writes it: a file that we had open for
+/// A program that notes the arguments it gets. A process of its own writes it: a file that we had open for
 /// writing might not be run.
 #[expect(clippy::disallowed_methods, reason = "the shell is not a command of lastbyte")]
-fn browser(folder: &Path) -> PathBuf {
-    let browser = folder.join("browser");
+fn browser(folder: &Path, name: &str) -> PathBuf {
+    let browser = folder.join(name);
     let script = format!(
         "printf '#!/bin/sh\\necho \"$@\" >>\"$0.got\"\\n' >'{0}'; chmod 755 '{0}'",
         browser.display()
@@ -102,14 +102,35 @@ fn browser(folder: &Path) -> PathBuf {
     browser
 }
 
+/// What it got.
+fn got(browser: &Path) -> String {
+    let got = browser.with_extension("got");
+    let got = || fs::read_to_string(&got).unwrap_or_default();
+    eventually("the browser is started", || got().ends_with('\n'));
+    got()
+}
+
 #[test]
-fn a_browser_gets_the_link_in_a_file_and_only_if_a_person_sees_it() {
+fn a_browser_of_ones_own_gets_the_link() {
     let daemon = Daemon::start();
     let folder = tempfile::tempdir().unwrap();
-    let browser = browser(folder.path());
+    let browser = browser(folder.path(), "browser");
+    let mut open = daemon.lastbyte(&["open"]);
+    open.env("BROWSER", &browser);
+    let pty = Pty::new(24, 200);
+    assert!(pty.run(open).wait().unwrap().success());
+    let (address, link) = parts(&got(&browser));
+    assert_eq!(trade(address, &link).0, 200);
+}
+
+#[test]
+fn xdg_open_gets_the_link_in_a_file_and_only_if_a_person_sees_it() {
+    let daemon = Daemon::start();
+    let folder = tempfile::tempdir().unwrap();
+    let browser = browser(folder.path(), "xdg-open");
     let open = |options: &[&str]| {
         let mut open = daemon.lastbyte(&[&["open"], options].concat());
-        open.env("BROWSER", &browser);
+        open.env_remove("BROWSER").env("DISPLAY", ":9").env("PATH", folder.path());
         open
     };
     // Its output is a pipe.
@@ -122,11 +143,8 @@ fn a_browser_gets_the_link_in_a_file_and_only_if_a_person_sees_it() {
         assert!(child.wait().unwrap().success());
     }
     pty.shows("#link=");
-    let got = folder.path().join("browser.got");
-    let got = || fs::read_to_string(&got).unwrap_or_default();
-    eventually("the browser is started", || got().ends_with('\n'));
     // Of four calls, only the last one had a terminal and was not told to print.
-    let got = got();
+    let got = got(&browser);
     let path = got.strip_prefix("file://").and_then(|rest| rest.strip_suffix(".html\n"));
     let path = format!("{}.html", path.filter(|path| !path.contains('\n')).expect(&got));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
