@@ -33,6 +33,7 @@ EXCLUDED = {
     "upgrade": "it runs any program of the server's machine",
     "listNodes": "only a gateway has nodes: see tests/fleet",
     "drainNode": "only a gateway has nodes: see tests/fleet",
+    "forgetNode": "only a gateway has nodes: see tests/fleet",
 }
 
 
