@@ -29,7 +29,7 @@ pub(super) struct Trace {
 impl Trace {
     /// The reason why strace cannot be used, if any.
     pub(super) fn unavailable() -> Option<String> {
-        match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
+        match strace().args(["-o", "/dev/null", "true"]).output() {
             Ok(output) if output.status.success() => None,
             Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
             Err(error) => Some(format!("cannot run strace: {error}")),
@@ -51,7 +51,7 @@ impl Trace {
     }
 
     fn strace(&self, options: &[&str], program: &Path) -> Command {
-        let mut strace = Command::new("strace");
+        let mut strace = strace();
         // With all threads, but without children once they run their command.
         strace.args(options).args(["-f", "-b", "execve", "-qq", "-s", "32", "-o"]);
         strace.arg(&self.path).arg(program);
@@ -85,6 +85,14 @@ impl Trace {
         }
         Ok(())
     }
+}
+
+/// With no signal ignored: each that is costs another call per command, and a script ignores SIGINT and SIGQUIT
+/// for what it runs in the background.
+fn strace() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", "strace"]);
+    command
 }
 
 /// Whether this line is a call, rather than the end of a call, a signal or an exit.
