@@ -2,6 +2,8 @@
 
 import base64
 import concurrent.futures
+import contextlib
+import fcntl
 import hashlib
 import http.client
 import itertools
@@ -364,11 +366,11 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
     end = time.monotonic() + SECONDS
 
     def client(_):
-        while time.monotonic() < end:
+        while time.monotonic() < end and not done.is_set():
             # Each key is wanted by two clients at about the same time, and each repeats its start.
             key = f"key-{next(numbers) // 2}"
             launch = {"shell": f"echo ran >> {folder / key}", "key": key, "wait": {"exit": True}}
-            while True:
+            while not done.is_set():
                 try:
                     status, answer = ask(gateway, "POST", "/v1/processes", launch)
                 except OSError:
@@ -402,20 +404,27 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
                         os.kill(worker, signal.SIGKILL)
                     except OSError:
                         pass  # it has just been killed
+                    if what == "machine":
+                        eventually(f"{name} is gone", lambda: is_unlocked(fleet.folder / name / "lock"))
                 elif what == "node":
                     fleet.end(name, signal.SIGTERM)
                 if name not in fleet.processes:
                     fleet.node(name, "--label", f"zone={name[0]}")
             killed[what] = killed.get(what, 0) + 1
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+    def kill_until_done():
+        try:
+            kill()
+        finally:
+            done.set()  # what it could not start again is waited for by clients
+
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS + 1) as pool:
+        killer = pool.submit(kill_until_done)
+        try:
             list(pool.map(client, range(CLIENTS)))
-    finally:
-        done.set()
-        killer.join()
+        finally:
+            done.set()
+        killer.result()
     for name in names:
         present(gateway, name)
     keys = list(acknowledged)
@@ -435,6 +444,14 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
     assert killed, "nothing was killed"
     for name in more:
         forget(fleet, gateway, name)
+
+
+def is_unlocked(path):
+    """A server that was killed is gone once it has let go of its state: the signal is only the beginning."""
+    with open(path) as file, contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def a_last_message_that_is_lost_breaks_the_stream(fleet, gateway):
