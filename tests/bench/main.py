@@ -18,11 +18,15 @@ from measures import FloorMoved
 
 UNITS = {
     "start and wait for /bin/true": "µs",
+    "from the exit to the answer": "µs",
     "16 clients at once": "a second",
     "256 MiB of output": "MiB/s",
     "a command that leaves a child behind": "s",
+    "memory of a running command": "KB",
     "memory of the server": "MB",
 }
+# Other doors of the same server.
+MEASURED_AS_NATIVE = (servers.NativeTcp, servers.Coder)
 
 
 def main():
@@ -34,11 +38,14 @@ def main():
     api = [server for server in known if not isinstance(server, servers.CommandLine)]
     fast = {"rounds": 2, "count": 20} if options.quick else {"rounds": 7, "count": 100}
     with_clients = [server for server in api if isinstance(server, (servers.Native, servers.SweRex))]
+    with_processes = [server for server in api if hasattr(server, "begin") and type(server) not in MEASURED_AS_NATIVE]
     plan = {
         "start and wait for /bin/true": lambda: measures.one_after_the_other(known, **fast),
+        "from the exit to the answer": lambda: measures.exit_to_answer(api, fast["rounds"], fast["count"] // 4),
         "16 clients at once": lambda: measures.sixteen_at_once(with_clients, fast["rounds"], 0.5 if options.quick else 3),
         "256 MiB of output": lambda: measures.large_output(api, 2 if options.quick else 5),
         "a command that leaves a child behind": lambda: measures.background_child(api),
+        "memory of a running command": lambda: measures.running(with_processes, 50 if options.quick else 300),
         "memory of the server": lambda: measures.memory(api, 50 if options.quick else 2000),
         "promises": lambda: measures.promises(programs),
     }

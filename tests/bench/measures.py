@@ -19,6 +19,7 @@ import time
 from servers import Native, name_of, tree
 
 TRUE = ["/bin/true"]
+PRINTS_TIME = ["/bin/sh", "-c", "sleep 0.02; exec date +%s%N"]
 OUTPUT_BYTES = 256 << 20
 # A time that no other program sleeps.
 SLEEP = f"20.{os.getpid():07}"
@@ -74,7 +75,7 @@ def one_after_the_other(servers, rounds, count):
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(server) for server in servers]
         for server in opened:
-            code, _ = server.run(TRUE)
+            code, *_ = server.run(TRUE)
             assert code == 0, f"{server.name}: {code}"
         for _ in range(rounds):
             floors.append(timed(spawn_and_wait, count))
@@ -89,6 +90,32 @@ def one_after_the_other(servers, rounds, count):
             net_ratio = round(statistics.median(n / f for n, f in zip(net, floors)), 2)
             rows.append(row(server.name, calls[server.name], floors, empty_call=empty, net_ratio=net_ratio))
     return rows
+
+
+def exit_to_answer(servers, rounds, count):
+    """From a command's last act, which is to print the time, to the answer that it has ended."""
+    floors, times = [], {server.name: [] for server in servers}
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(server) for server in servers]
+        for _ in range(rounds):
+            floors.append(statistics.median(since_printed(own_child()) for _ in range(count)))
+            for server in opened:
+                taken = [since_printed(server.run(PRINTS_TIME)[2]) for _ in range(count)]
+                times[server.name].append(statistics.median(taken))
+        check_floor(floors)
+    rows = [row("floor: a child of one's own", floors, floors)]
+    for name, values in times.items():
+        over = statistics.median(value - floor for value, floor in zip(values, floors))
+        rows.append(row(name, values, floors, over_the_floor=round(over, 1)))
+    return rows
+
+
+def own_child():
+    return subprocess.run(PRINTS_TIME, stdout=subprocess.PIPE).stdout
+
+
+def since_printed(text):
+    return (time.time_ns() - int(text)) / 1000
 
 
 def sixteen_at_once(servers, rounds, seconds):
@@ -185,7 +212,7 @@ def background_child(servers):
         with server:
             begun = time.perf_counter()
             try:
-                code, _ = server.run(["/bin/sh", "-c", f"sleep {SLEEP} & exit 3"])
+                code, *_ = server.run(["/bin/sh", "-c", f"sleep {SLEEP} & exit 3"])
             except (RuntimeError, OSError) as error:
                 code = str(error)[:60]
             seconds = time.perf_counter() - begun
@@ -201,9 +228,33 @@ def sleeping():
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == f"sleep\0{SLEEP}\0".encode():
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes().endswith(f"sleep\0{SLEEP}\0".encode()):
                 found.append(int(entry.name))
     return found
+
+
+def running(servers, count):
+    """KB of the server for each command that runs, once as many run as it lets run at a time."""
+    rows = []
+    for server in servers:
+        with server:
+            server.run(TRUE)
+            fresh = megabytes(server)
+            server.begin(["/bin/sleep", SLEEP], count)
+            run = until_all_run(count)
+            grown = (megabytes(server) - fresh) * 1000
+            rows.append({"server": server.name, "value": round(grown / max(run, 1), 1), "running": run, "of": count})
+        for pid in sleeping():
+            os.kill(pid, signal.SIGKILL)
+    return rows
+
+
+def until_all_run(count):
+    """How many run after at most ten seconds."""
+    until = time.monotonic() + 10
+    while (run := len(sleeping())) < count and time.monotonic() < until:
+        time.sleep(0.1)
+    return run
 
 
 def memory(servers, count):

@@ -1,7 +1,8 @@
 """What is compared: each door of lastbyte, and servers of others. All run the same commands.
 
-A server has `run(argv)`, which returns exit code and output once the command has ended, `empty()`, a call that runs
-nothing, and `pids()`, the processes of the server itself.
+A server has `run(argv)`, which returns exit code, length of the output and output once the command has ended,
+`begin(argv, count)`, which starts commands and waits for none, `empty()`, a call that runs nothing, and `pids()`, the
+processes of the server itself.
 """
 
 import contextlib
@@ -78,7 +79,11 @@ class Native(Server):
     def run_over(self, http, argv):
         answer = http.ask("POST", "/v1/processes", {"command": argv, "wait": {"exit": True}})
         ending = answer["process"]["ending"]
-        return ending["status"].get("code"), ending["final_len"]
+        return ending["status"].get("code"), ending["final_len"], answer["output"]["content"].get("head")
+
+    def begin(self, argv, count):
+        for _ in range(count):
+            self.start(argv)
 
     def start(self, argv):
         return self.http.ask("POST", "/v1/processes", {"command": argv})["process"]["id"]
@@ -116,8 +121,9 @@ class Native(Server):
         return self.child.pid
 
     def close(self):
-        self.http.ask("POST", "/v1/shutdown")
-        self.child.wait(30)
+        with contextlib.suppress(OSError, RuntimeError):  # its clients may be gone before the answer
+            self.http.ask("POST", "/v1/shutdown")
+        ended(self.child)
 
 
 class NativeTcp(Native):
@@ -132,7 +138,7 @@ class Coder(Native):
     def run_over(self, http, argv):
         answer = http.ask("POST", "/api/v0/processes/start", {"command": "exec " + shlex.join(argv)})
         shown = http.ask("GET", f"/api/v0/processes/{answer['id']}/output?wait=true")
-        return shown["exit_code"], len(shown["output"])
+        return shown["exit_code"], len(shown["output"]), shown["output"]
 
 
 class Another:
@@ -166,9 +172,15 @@ class AppServer(Server):
         return self.run_over(self.rpc, argv)
 
     def run_over(self, rpc, argv):
-        asked = {"command": argv, "sandboxPolicy": {"type": "dangerFullAccess"}, "timeoutMs": 600000}
-        answer = rpc.call("command/exec", asked)
-        return answer["exitCode"], len(answer["stdout"])
+        answer = rpc.call("command/exec", self.asked(argv))
+        return answer["exitCode"], len(answer["stdout"]), answer["stdout"]
+
+    def asked(self, argv):
+        return {"command": argv, "sandboxPolicy": {"type": "dangerFullAccess"}, "timeoutMs": 600000}
+
+    def begin(self, argv, count):
+        for number in range(count):
+            self.rpc.tell("command/exec", self.asked(argv), id=f"begin-{number}")
 
     def empty(self):
         # It is refused, which takes no work.
@@ -227,7 +239,13 @@ class SweRex(Server):
 
     def run_over(self, http, argv):
         answer = http.ask("POST", "/execute", {"command": argv, "shell": False, "timeout": 600})
-        return answer["exit_code"], len(answer["stdout"])
+        return answer["exit_code"], len(answer["stdout"]), answer["stdout"]
+
+    def begin(self, argv, count):
+        """Each call is answered when its command has ended, so each has a connection that nobody reads."""
+        self.begun = [self.connection() for _ in range(count)]
+        for connection in self.begun:
+            connection.send("POST", "/execute", {"command": argv, "shell": False, "timeout": 600})
 
     def empty(self):
         self.http.ask("GET", "/is_alive")
@@ -238,7 +256,7 @@ class SweRex(Server):
     def close(self):
         self.http.close()
         self.child.terminate()
-        self.child.wait(20)
+        ended(self.child)
 
 
 class CommandLine(Server):
@@ -260,7 +278,7 @@ class CommandLine(Server):
     def run(self, argv):
         _, id = self.call("start", "--", *argv)
         code, _ = self.call("wait", id)
-        return code, None
+        return code, None, None
 
     def empty(self):
         self.call("--version")
@@ -270,7 +288,7 @@ class CommandLine(Server):
 
     def close(self):
         self.call("shutdown")
-        self.child.wait(30)
+        ended(self.child)
 
 
 class Pueue(CommandLine):
@@ -302,14 +320,23 @@ class Pueue(CommandLine):
         # `wait` has no exit code of the command.
         _, told = self.call("status", "--json")
         status = json.loads(told)["tasks"][id]["status"]["Done"]["result"]
-        return 0 if status == "Success" else status["Failed"], None
+        return 0 if status == "Success" else status["Failed"], None, None
 
     def close(self):
         self.child.terminate()
-        self.child.wait(20)
+        ended(self.child)
 
 
 ALL = [Native, NativeTcp, Coder, AppServer, Codex, SweRex, CommandLine, Pueue]
+
+
+def ended(child):
+    """Waits for a server that was asked to end, and kills one that waits for its commands."""
+    try:
+        child.wait(20)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def name_of(pid):

@@ -26,9 +26,7 @@ class Http:
 
     def ask(self, method, path, body=None):
         """The parsed answer; an error status is an exception."""
-        content = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\n{self.head}content-length: {len(content)}\r\n\r\n"
-        status = self._status(head.encode() + content)
+        status = self._status(self._request(method, path, body))
         length, chunked = 0, False
         while (line := self.file.readline()) not in (b"\r\n", b""):
             name, value = line.decode().lower().split(":", 1)
@@ -38,6 +36,14 @@ class Http:
         if status >= 400:
             raise RuntimeError(f"{method} {path}: {status} {content[:300]!r}")
         return json.loads(content) if content else None
+
+    def send(self, method, path, body):
+        self.socket.sendall(self._request(method, path, body))
+
+    def _request(self, method, path, body):
+        content = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\n{self.head}content-length: {len(content)}\r\n\r\n"
+        return head.encode() + content
 
     def _status(self, request):
         """Sends it once more if the server has closed the idle connection."""
