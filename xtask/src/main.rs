@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
+mod chart;
 mod dist;
 mod documents;
 mod fuzz;

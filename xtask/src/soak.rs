@@ -12,7 +12,6 @@
     reason = "it measures at intervals, and starts clients as a user"
 )]
 
-mod chart;
 mod dying_clients;
 mod report;
 mod sample;

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 
 use super::{
-    coder, codex, copy, fairness, history, http, idle, keeper, limits, many, masking, mcp, neglect,
-    overload, sandbox, spawn, tree,
+    coder, codex, copy, curves, fairness, history, http, idle, keeper, limits, many, masking, mcp,
+    neglect, overload, sandbox, spawn, tree, volume,
 };
 
 type Benchmark = (&'static str, fn() -> Result<()>);
@@ -29,17 +29,25 @@ const ALL: [Benchmark; 17] = [
     ("mcp", mcp::run),
 ];
 
-/// Runs the named benchmarks, or all.
+/// Only by name: each takes many minutes.
+const LONG: [Benchmark; 2] = [("curves", curves::run), ("volume", volume::run)];
+
+/// Runs the named benchmarks, or all but the long ones.
 pub(crate) fn run(names: &[String]) -> Result<()> {
     // As our programs do, before the first thread.
     lastbyte_sys::own_signals::prepare_for_children();
     if names.is_empty() {
         return ALL.iter().try_for_each(|(_, run)| run());
     }
-    names.iter().try_for_each(|name| match ALL.iter().find(|(known, _)| known == name) {
-        Some((_, run)) => run(),
-        None => {
-            bail!("no benchmark {name:?}: choose from {}", ALL.map(|(name, _)| name).join(", "))
+    names.iter().try_for_each(|name| {
+        let mut known = ALL.iter().chain(&LONG);
+        match known.find(|(known, _)| known == name) {
+            Some((_, run)) => run(),
+            None => bail!("no benchmark {name:?}: choose from {}", names_of_all().join(", ")),
         }
     })
+}
+
+fn names_of_all() -> Vec<&'static str> {
+    ALL.iter().chain(&LONG).map(|(name, _)| *name).collect()
 }

@@ -21,8 +21,9 @@ pub(super) fn run() -> Result<()> {
     let engine = runtime.block_on(async { Engine::new(Settings::new(folder.path())) })?;
     let unbounded = Quota::new(u64::MAX / 4)?;
     let copy = |quota| runtime.block_on(through_engine(&engine, quota));
-    let [floor, engine_times, quota_times] =
-        in_turn(0, ROUNDS, || Ok([bare(folder.path())?, copy(unbounded)?, copy(Quota::DEFAULT)?]))?;
+    let [floor, engine_times, quota_times] = in_turn(0, ROUNDS, || {
+        Ok([bare(folder.path(), BYTES)?, copy(unbounded)?, copy(Quota::DEFAULT)?])
+    })?;
     println!(
         "copy: 1 GiB from a child that writes 64 KiB at a time, in turn with a bare splice loop"
     );
@@ -42,11 +43,15 @@ fn rate(times: &Samples) -> String {
     format!("{:.2} GB/s", BYTES as f64 / times.median().as_secs_f64() / 1e9)
 }
 
-const WRITER: [&str; 5] = ["dd", "if=/dev/zero", "bs=64k", "count=16384", "status=none"];
+/// A command that prints so many bytes, 64 KiB at a time.
+pub(super) fn writer(bytes: u64) -> [String; 5] {
+    let count = format!("count={}", bytes >> 16);
+    ["dd", "if=/dev/zero", "bs=64k", &count, "status=none"].map(str::to_owned)
+}
 
 async fn through_engine(engine: &Engine, quota: Quota) -> Result<Duration> {
     let begun = Instant::now();
-    let started = engine.start(Launch { quota, ..Launch::argv(WRITER) }).await?;
+    let started = engine.start(Launch { quota, ..Launch::argv(writer(BYTES)) }).await?;
     let ending = started.process.ended().await;
     let time = begun.elapsed();
     ensure!(ending.final_len == BYTES, "{} bytes instead of {BYTES}", ending.final_len);
@@ -54,20 +59,21 @@ async fn through_engine(engine: &Engine, quota: Quota) -> Result<Duration> {
     Ok(time)
 }
 
-fn bare(folder: &Path) -> Result<Duration> {
+/// A splice loop into a file, of an output of so many bytes.
+pub(super) fn bare(folder: &Path, bytes: u64) -> Result<Duration> {
     let path = folder.join("bare");
     let file = File::create(&path)?;
     let begun = Instant::now();
-    let mut command = Command::new(WRITER[0]);
-    let mut child =
-        command.args(&WRITER[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let [program, arguments @ ..] = writer(bytes);
+    let mut command = Command::new(program);
+    let mut child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let pipe = child.stdout.take().expect("stdout is piped");
     fcntl_setpipe_size(&pipe, 1 << 20)?;
     let mut offset = 0;
     while splice(&pipe, None, &file, Some(&mut offset), 1 << 20, SpliceFlags::MOVE)? > 0 {}
     child.wait()?;
     let time = begun.elapsed();
-    ensure!(offset == BYTES, "{offset} bytes instead of {BYTES}");
+    ensure!(offset == bytes, "{offset} bytes instead of {bytes}");
     std::fs::remove_file(path)?;
     Ok(time)
 }

@@ -10,6 +10,7 @@ mod coder;
 pub(crate) mod codex;
 mod copy;
 mod cost;
+mod curves;
 pub(crate) mod daemon;
 mod fairness;
 mod history;
@@ -28,6 +29,7 @@ mod sandbox;
 mod spawn;
 mod tree;
 mod usage;
+mod volume;
 pub(crate) mod wire;
 
 pub(crate) use choose::run;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -19,6 +20,15 @@ impl ProcessUsage {
             descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64,
         })
     }
+}
+
+/// What a process has used of the processors, with its threads, without its children.
+pub(super) fn processor_time(pid: u32) -> Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("no name")?;
+    let ticks = fields.split_ascii_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks: u64 = ticks.sum::<Result<u64, _>>()?;
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
 /// A number of `/proc/PID/status`.

@@ -137,6 +137,18 @@ impl Connection {
         }
     }
 
+    /// Reads and drops everything up to and including this text.
+    pub(crate) fn read_until(&mut self, text: &[u8]) -> Result<()> {
+        loop {
+            if let Some(begin) = self.buffer.windows(text.len()).position(|part| part == text) {
+                self.buffer.drain(..begin + text.len());
+                return Ok(());
+            }
+            self.buffer.drain(..self.buffer.len().saturating_sub(text.len()));
+            self.fill()?;
+        }
+    }
+
     fn fill(&mut self) -> Result<()> {
         let mut chunk = [0; 64 * 1024];
         let count = self.stream.read(&mut chunk)?;

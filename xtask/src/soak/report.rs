@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::chart::Chart;
 use super::sample::Sample;
+use crate::chart::Chart;
 use crate::kill_loop::{Counts, Tally};
 
 /// A measured quantity: its file, its title, its value in the unit of the title, and how much of it may be
@@ -104,7 +104,7 @@ impl Report {
                 .iter()
                 .map(|(server, samples)| (*server, samples.iter().map(value).collect()))
                 .collect();
-            let svg = Chart { title, lines: &lines, minutes: &self.minutes }.to_svg();
+            let svg = Chart::over_minutes(title, &lines, &self.minutes).to_svg();
             fs::write(self.folder.join(format!("{name}.svg")), svg)?;
             _ = writeln!(text, "\n![{title}]({name}.svg)");
         }
