@@ -22,6 +22,7 @@ import uuid
 
 sys.dont_write_bytecode = True
 
+import events
 from cluster import Cluster, Unix, ask, eventually, free_ports
 from lossy import Lossy
 
@@ -519,6 +520,9 @@ CHECKS = [
     a_wait_for_processes_of_several_nodes_is_for_all_or_for_any,
     a_client_that_goes_away_ends_its_request_on_the_node,
     attaching_types_on_another_machine,
+    events.the_events_of_all_nodes_are_one_feed_that_is_resumed_in_each,
+    events.a_feed_goes_on_when_a_worker_is_killed_and_says_what_it_may_have_missed,
+    events.a_link_of_a_gateway_opens_a_page_with_the_processes_of_all_nodes,
     a_last_message_that_is_lost_breaks_the_stream,
     a_node_that_drains_takes_nothing_and_goes_on,
     a_key_is_started_once_and_belongs_to_one_launch,

@@ -5,6 +5,7 @@
 //! `list` and `many` put answers together, `start` and `claims` place a command, `events` merges feeds.
 
 mod claims;
+mod events;
 mod forward;
 mod list;
 mod locate;
@@ -68,6 +69,7 @@ impl Gateway {
             .route("/v1/signal", post(change_processes))
             .route("/v1/stop", post(change_processes))
             .route("/v1/forget", post(change_processes))
+            .route("/v1/events", get(read_events))
             .route("/v1/nodes", get(list_nodes))
             .route("/v1/nodes/{node}", delete(forget_node))
             .route("/v1/nodes/{node}/drain", post(drain_node))
@@ -75,8 +77,6 @@ impl Gateway {
         // What would start commands or look at them here: a gateway has no commands.
         let elsewhere = Router::new()
             .route("/mcp", any(not_here))
-            .route("/v1/events", any(not_here))
-            .route("/v1/links", any(not_here))
             .route("/codex", any(not_here))
             .route("/api/{*rest}", any(not_here));
         routes.merge(elsewhere).fallback_service(fallback)
@@ -164,6 +164,11 @@ async fn change_processes(State(gateway): State<Gateway>, request: Request) -> R
         gateway.change_many(&scope, &path, body(request.into_body()).await?).await
     };
     answer(changed.await)
+}
+
+async fn read_events(State(gateway): State<Gateway>, request: Request) -> Response<Body> {
+    let (scope, (head, _)) = (scope(&request), request.into_parts());
+    answer(async { gateway.events(scope?, &head.headers, &head.uri).await }.await)
 }
 
 async fn list_nodes(State(gateway): State<Gateway>, request: Request) -> Response<Body> {

@@ -12,3 +12,4 @@ mod routes;
 mod sse;
 
 pub use routes::{offered, router};
+pub use sse::{answer as event_stream, last_event_id};

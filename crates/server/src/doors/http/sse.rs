@@ -19,7 +19,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An answer of these events, written out. The next one is made when the client has taken the one
 /// before. `place` is the id that goes on from here before there is an event.
-pub(super) fn answer(
+pub fn answer(
     place: Option<&str>,
     events: impl Stream<Item = String> + Send + 'static,
 ) -> Response<Body> {
@@ -41,7 +41,7 @@ pub(super) fn answer(
 
 /// The id of the event that the client saw last, if it says so. One that is no text is not taken
 /// for none, which would leave out all events in between.
-pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Error> {
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let id = headers.get(head::LAST_EVENT_ID).map(HeaderValue::to_str).transpose();
     id.map_err(|_| invalid("invalid `Last-Event-ID`: it is not ASCII"))
 }
