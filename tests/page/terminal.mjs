@@ -206,7 +206,7 @@ export async function secret_input_is_on_again_after_the_worker_is_killed({ daem
 async function failsToReconnect(page, times) {
   let left = times;
   await page.route("**/v1/tickets", (route) => (left-- > 0 ? route.abort() : route.continue()));
-  return page.waitForFunction(() => document.querySelector(".problem")?.textContent.includes("fetch"));
+  return page.waitForFunction(() => document.querySelector(".problem")?.textContent.includes("does not answer"));
 }
 
 export async function secret_input_stays_on_when_the_page_cannot_reconnect_at_once({ daemon, browser }) {
