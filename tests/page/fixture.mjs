@@ -1,9 +1,10 @@
 // A daemon and a browser, both ended with the test.
 
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 const FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -48,6 +49,20 @@ export class Daemon {
     return this.ask("POST", "/v1/links", body).then(({ url }) => url);
   }
 
+  /** What the program prints. */
+  async lastbyte(...args) {
+    return (await promisify(execFile)(this.program, [args[0], "--state", this.state, ...args.slice(1)])).stdout;
+  }
+
+  /** What a tool for agents answers. */
+  async tool(name, given) {
+    const headers = { authorization: `Bearer ${this.token}`, "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: given } });
+    const text = await (await fetch(`${this.url}/mcp`, { method: "POST", headers, body })).text();
+    const { result } = JSON.parse(text.startsWith("{") ? text : text.split("\n").findLast((line) => line.startsWith("data: {")).slice(6));
+    return result.content.map((block) => block.text).join("\n");
+  }
+
   async stop() {
     await this.ask("POST", "/v1/shutdown").catch(() => this.child.kill("SIGKILL"));
     await this.ended;
@@ -69,7 +84,7 @@ export async function launch() {
 export async function openPage(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 760 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(20000);
+  page.setDefaultTimeout(60000);
   page.problems = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) page.problems.push(message.text());

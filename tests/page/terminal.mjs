@@ -1,6 +1,8 @@
 // The terminal: programs that draw, a resize, a reconnect, and a password that a person types.
 
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { has, openPage, screen, shows } from "./fixture.mjs";
 
 const SHELL = { command: ["bash", "--norc", "--noprofile", "-i"], env: { PS1: "ready> ", TERM: "xterm-256color", LESS: null, VIMINIT: "set nocompatible" }, tty: { rows: 24, cols: 80 }, stdin: "open" };
@@ -75,33 +77,58 @@ export async function the_terminal_reconnects_when_the_worker_is_killed({ daemon
   return page;
 }
 
-export async function a_person_answers_a_password_prompt_through_a_link_that_works_once({ daemon, browser }) {
-  const asks = await daemon.start({ shell: "printf 'password: '; stty -echo; read -r word; stty echo; echo; [ \"$word\" = s3cret-w0rd ] && echo welcome; sleep 300", tty: { rows: 24, cols: 80 }, stdin: "open" });
-  const link = await daemon.link({ process: asks.id, once: true });
-  const waits = daemon.ask("POST", `/v1/processes/${asks.id}/wait`, { hand_over: true, timeout_ms: 60000 });
-  const page = await openPage(browser, link);
-  await has(page, "h1", "An agent asks you to take over this terminal");
-  await has(page, ".who", "You have the keyboard");
-  await shows(page, "password:");
-  await page.click("button.switch:has-text('Secret input')");
-  await has(page, ".who", "what you type is secret");
-  await page.locator(".xterm-helper-textarea").focus();
-  await run(page, "s3cret-w0rd");
-  await shows(page, "welcome");
-  await page.click("button.primary:has-text('Done')");
-  await has(page, "h1", "Done");
-  const { wait } = await waits;
-  assert.equal(wait.met, "hand_over");
-  const kept = await daemon.ask("GET", `/v1/processes/${asks.id}/output?view=text`);
-  assert.ok(!JSON.stringify(kept).includes("s3cret-w0rd"));
-  const again = await openPage(browser, link);
-  await has(again, ".problem", "This link has been used or has expired");
-  await again.context().close();
-  // The page asks whether its token has ended, and the browser tells of the answer.
-  page.problems = page.problems.filter((problem) => !/401/.test(problem));
-  return page;
-}
+const ASKS = "printf 'password: '; stty -echo; read -r word; stty echo; echo; echo got ${#word}; sleep 300";
 
+/** What an agent does: it starts a command that asks, gets a link for a person, and waits for what it is told then. */
+const AGENTS = {
+  async http(daemon) {
+    const { id } = await daemon.start({ shell: ASKS, tty: { rows: 24, cols: 80 }, stdin: "open" });
+    const link = await daemon.link({ process: id, once: true });
+    const wait = daemon.ask("POST", `/v1/processes/${id}/wait`, { hand_over: true, timeout_ms: 60000 });
+    return { id, link, told: wait.then(({ wait }) => `${wait.met} ${wait.how}`), want: /^hand_over done$/ };
+  },
+  async cli(daemon) {
+    const id = (await daemon.lastbyte("start", "--tty", "24x80", "--stdin-open", ASKS)).trim();
+    const link = (await daemon.lastbyte("open", id, "--once")).trim();
+    return { id, link, told: daemon.lastbyte("wait", id, "--hand-over", "--timeout", "60s"), want: /the person is done/ };
+  },
+  async mcp(daemon) {
+    const id = (await daemon.tool("exec_command", { command: ASKS, tty: true, run_in_background: true })).match(/process (0[0-9a-f-]{35})/)[1];
+    const link = (await daemon.tool("write_stdin", { process_id: id, hand_over: true })).match(/http:\S+#link=[\w-]+/)[0];
+    return { id, link, told: daemon.tool("wait", { process_ids: [id], until: "hand_over", timeout: 60 }), want: /the person is done/ };
+  },
+};
+
+export async function a_person_answers_a_password_prompt_through_a_link_that_works_once({ daemon, browser }) {
+  for (const [name, ask] of Object.entries(AGENTS)) {
+    const { id, link, told, want } = await ask(daemon);
+    const page = await openPage(browser, link);
+    await has(page, "h1", "An agent asks you to take over this terminal");
+    await has(page, ".who", "You have the keyboard");
+    await shows(page, "password:");
+    await page.click("button.switch:has-text('Secret input')");
+    await has(page, ".who", "what you type is secret");
+    await page.locator(".xterm-helper-textarea").focus();
+    await run(page, "s3cret-w0rd");
+    await shows(page, "got 11");
+    await page.click("button.primary:has-text('Done')");
+    await has(page, "h1", "Done");
+    assert.match(await told, want, name);
+    for (const kept of ["", "/receipt", "/output?view=text", "/output?view=screen&ansi=true", "/output/search?pattern=s.cret"]) {
+      const answer = JSON.stringify(await daemon.ask("GET", `/v1/processes/${id}${kept}`));
+      assert.ok(!answer.includes("s3cret"), `${name}, ${kept}: ${answer}`);
+    }
+    // The browser tells of the answers: the token has ended, and so has the link.
+    assert.deepEqual(page.problems.filter((problem) => !/401/.test(problem)), []);
+    await page.context().close();
+    const again = await openPage(browser, link);
+    await has(again, ".problem", "This link has been used or has expired");
+    await again.context().close();
+  }
+  for (const file of readdirSync(daemon.state, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())) {
+    assert.ok(!readFileSync(join(file.parentPath, file.name)).includes("s3cret"), `${file.name} has the secret`);
+  }
+}
 
 export async function one_viewer_types_and_others_watch({ daemon, browser }) {
   const shell = await daemon.start(SHELL);
@@ -206,7 +233,7 @@ export async function secret_input_is_on_again_after_the_worker_is_killed({ daem
 async function failsToReconnect(page, times) {
   let left = times;
   await page.route("**/v1/tickets", (route) => (left-- > 0 ? route.abort() : route.continue()));
-  return page.waitForFunction(() => document.querySelector(".problem")?.textContent.includes("fetch"));
+  return page.waitForFunction(() => document.querySelector(".problem")?.textContent.includes("does not answer"));
 }
 
 export async function secret_input_stays_on_when_the_page_cannot_reconnect_at_once({ daemon, browser }) {

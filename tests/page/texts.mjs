@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openPage } from "./fixture.mjs";
+import { has, openPage } from "./fixture.mjs";
 
 /** A module of the page that needs no browser. */
 const load = (web, name) => import(`data:text/javascript;base64,${readFileSync(join(web, name)).toString("base64")}`);
@@ -64,5 +64,32 @@ export async function addresses_that_name_no_line_are_passed_over({ daemon, brow
     await page.goto(`${daemon.url}/#/p/${short.id}/log?${at}`);
     await page.waitForFunction(() => document.querySelectorAll(".line .text").length === 3);
   }
+  return page;
+}
+
+/** The first requests to these paths find no server. */
+async function isAway(page, paths, times) {
+  const left = new Map();
+  await page.route((url) => paths.includes(url.pathname), (route) => {
+    const path = new URL(route.request().url()).pathname;
+    left.set(path, (left.get(path) ?? times) - 1);
+    return left.get(path) < 0 ? route.continue() : route.abort();
+  });
+}
+
+export async function a_server_that_is_away_for_a_moment_takes_neither_link_nor_token_away({ daemon, browser }) {
+  await daemon.start({ shell: "sleep 300", name: "there" });
+  const page = await openPage(browser, "about:blank");
+  await isAway(page, ["/v1/links/trade", "/v1"], 1);
+  await page.goto(await daemon.link());
+  await has(page, "[role=status]", "The server does not answer. Trying again.");
+  await has(page, ".row", "there");
+  await page.unrouteAll();
+  await isAway(page, ["/v1"], 1);
+  await page.reload();
+  await has(page, "[role=status]", "The server does not answer. Trying again.");
+  await has(page, ".row", "there");
+  await page.unrouteAll();
+  page.problems = page.problems.filter((problem) => !/ERR_FAILED/.test(problem));
   return page;
 }

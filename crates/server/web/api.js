@@ -24,6 +24,11 @@ function address(path, query = {}) {
   return given.length ? `${path}?${new URLSearchParams(given)}` : path;
 }
 
+/** What a browser says of a server that does not answer is different in each. */
+function unreachable(error) {
+  throw error.name === "AbortError" ? error : new Error("The server does not answer");
+}
+
 /** The response, if it is not an error. */
 export async function send(method, path, { query, body, headers, signal } = {}) {
   const isBytes = body instanceof Uint8Array || typeof body === "string";
@@ -34,7 +39,7 @@ export async function send(method, path, { query, body, headers, signal } = {}) 
     body: body === undefined || isBytes ? body : JSON.stringify(body),
     signal,
     cache: "no-store",
-  });
+  }).catch(unreachable);
   if (response.ok) return response;
   let error = { code: "unknown", message: `the server answered ${response.status}` };
   try {

@@ -8,7 +8,7 @@ function output(process) {
   const { ending } = process;
   if (!ending) return `${bytes(process.total)} so far`;
   const kept = ending.kept?.kind;
-  const whole = kept === "whole" ? "complete" : kept === "dropped" ? "parts were dropped to stay within the quota" : kept === "failed" ? "writing to the disk failed" : "there may have been more";
+  const whole = kept === "whole" ? "complete" : kept === "dropped" ? "parts of it were dropped" : kept === "failed" ? "writing to the disk failed" : "there may have been more";
   return `${bytes(ending.final_len)}, ${whole}`;
 }
 

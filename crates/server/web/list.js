@@ -142,7 +142,7 @@ function Row({ process, rates, input, at, size, isAt, onAt }) {
         <span class="command">${process.name && html`<b>${process.name}</b> `}<code>${lineOf(process)}</code></span>
         <span class="facts"><span class=${`tone ${tone}`}>${text}</span>
           ${badges(process, process.ending ? null : input).map((badge) => html`<span class=${`badge ${badge.tone}`}>${badge.text}</span>`)}
-          ${ran !== undefined ? html`<span>after ${duration(ran)}</span>` : html`<span>for ${duration((Date.now() * 1e6) - process.started_unix_ns)}</span>`}
+          ${ran !== undefined ? html`<span class="ran">after ${duration(ran)}</span>` : html`<span class="ran">for ${duration((Date.now() * 1e6) - process.started_unix_ns)}</span>`}
           ${process.session && html`<span class="wide">${process.session}</span>`}
           ${Object.entries(process.labels).slice(0, 3).map(([name, value]) => html`<span class="label wide">${name}=${value}</span>`)}</span>
       </span>

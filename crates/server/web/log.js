@@ -300,7 +300,7 @@ function Rows({ log, position, wrap, times, search, marked, ending, id, onMark, 
   return html`<div class=${`view${isAtEnd ? " end" : ""}`} tabindex=${wrap ? 0 : undefined} onScroll=${(event) => onScroll(event.currentTarget)} style=${{ height: `${position.box.clientHeight}px`, "--digits": digits }}>
     <div class="slide" style=${{ transform: `translateY(${offset})` }}>
     ${rows.map((row, index) => {
-      if (row.gap) return html`<div class="line gap" key=${`g${row.start}`}><span class="number">…</span><span class="text">${bytes(row.gap)} were dropped to stay within the quota</span></div>`;
+      if (row.gap) return html`<div class="line gap" key=${`g${row.start}`}><span class="number">…</span><span class="text">${bytes(row.gap)} were dropped here</span></div>`;
       const isLate = ending && row.start >= ending.final_len;
       const isFirstLate = isLate && (index === 0 || rows[index - 1].start < ending.final_len);
       const isMarked = marked && (marked.line === row.line || (marked.start !== undefined && marked.start < row.end && marked.end > row.start));

@@ -1,8 +1,8 @@
 // Which screen is shown: signing in, the list, one process, or a terminal that was handed over.
 
-import { get, post, token } from "./api.js";
+import { get, pause, post, token } from "./api.js";
 import { HandOver } from "./hand_over.js";
-import { html, render, useEffect, useState } from "./html.js";
+import { html, render, useEffect, useRef, useState } from "./html.js";
 import { List } from "./list.js";
 import { Live } from "./live.js";
 import { ProcessScreen } from "./process.js";
@@ -98,13 +98,19 @@ function App() {
   const [problem, setProblem] = useState(null);
   // Another number for every token, so that nothing of the screen before is left.
   const [session, setSession] = useState(0);
+  const turn = useRef(0);
   const check = async () => {
+    turn.current += 1;
+    const mine = turn.current;
+    const link = { left: takeLink() };
+    if (link.left) setState("waiting");
+    while (!(await enter(link)) && mine === turn.current) await pause(1000);
+  };
+  /** Whether the server has answered. One that does not, for example while it is upgraded, takes neither link nor token away. */
+  const enter = async (link) => {
     try {
-      const link = takeLink();
-      if (link) {
-        setState("waiting");
-        await trade(link);
-      }
+      if (link.left) await trade(link.left);
+      link.left = null;
       // One that is bound to a process may not ask for anything else.
       const { process: only } = bound();
       await get(only ? `/v1/processes/${only}` : "/v1");
@@ -113,10 +119,13 @@ function App() {
       setProblem(null);
     } catch (error) {
       const isOld = error.code === "link_gone";
+      const hasAnswered = error.status < 500;
       setProblem(isOld ? "This link has been used or has expired. Ask for another one." : error.code === "unauthorized" && !token.get() ? null : error.message);
+      if (!hasAnswered) return false;
       token.clear();
       setState("out");
     }
+    return true;
   };
   useEffect(() => {
     check();
@@ -128,7 +137,8 @@ function App() {
     window.addEventListener("signed-out", out);
     window.addEventListener("hashchange", link);
   }, []);
-  if (state === "waiting") return html`<main class="centre" aria-busy="true"><h1 class="quiet">lastbyte</h1></main>`;
+  if (state === "waiting") return html`<main class="centre" aria-busy="true"><h1 class="quiet">lastbyte</h1>
+    ${problem && html`<p role="status">${problem}. Trying again.</p>`}</main>`;
   if (state === "out") return html`<${SignIn} problem=${problem} onDone=${check} />`;
   return html`<${Signed} key=${session} />`;
 }

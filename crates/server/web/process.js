@@ -59,6 +59,7 @@ async function download(process) {
 export function ProcessScreen({ id, tab, at, live, readOnly, onHelp }) {
   const { process, needsInput, problem, refresh } = useProcess(id);
   const [dialog, setDialog] = useState(null);
+  const [failed, setFailed] = useState(null);
   useEffect(() => {
     if (process) document.title = `${titleOf(process)} – lastbyte`;
   }, [process]);
@@ -92,10 +93,10 @@ export function ProcessScreen({ id, tab, at, live, readOnly, onHelp }) {
       ${badges(process, needsInput).map((badge) => html`<span class=${`badge ${badge.tone}`}>${badge.text}</span>`)}
       <span class="quiet wide">started ${date(process.started_unix_ns)}</span>
       <span class="quiet">${bytes(process.total)}</span>
-      ${problem && html`<span class="problem" role="alert">${problem.message}</span>`}
+      ${(problem ?? failed) && html`<span class="problem" role="alert">${(problem ?? failed).message}</span>`}
       <span class="grow"></span>
       <span class="buttons">
-        <button onClick=${() => download(process)}>Download</button>
+        <button onClick=${() => download(process).then(() => setFailed(null), setFailed)}>Download</button>
         ${!readOnly && live && !process.ending && html`<button onClick=${() => setDialog("write")}>Write</button><button onClick=${() => setDialog("signal")}>Signal</button><button class="danger" onClick=${() => setDialog("stop")}>Stop</button>`}
         ${!readOnly && live && process.ending && html`<button class="danger" onClick=${() => setDialog("forget")}>Forget</button>`}
       </span>

@@ -22,6 +22,9 @@ use crate::{autostart, print, units, usage};
 /// Where there is one of these, xdg-open probably starts it.
 const SNAPS: [&str; 2] = ["/snap/bin/firefox", "/snap/bin/chromium"];
 
+const NO_BROWSER: &str =
+    "no browser was started: open the link on this machine, or forward its port with `ssh -L`";
+
 /// Open the server's page in a browser
 ///
 /// Prints a link that works once, and opens it if standard output is a terminal and this machine has a
@@ -78,8 +81,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let answer = client.create_link(&request).await?;
     print::answer(args.json, &answer, |answer| format!("{}\n", answer.url))?;
     if !args.print && !args.json && isatty(stdout()) {
-        // The link is printed: who has no browser can use it elsewhere.
-        _ = Browser::find().and_then(|browser| browser.open(&answer.url));
+        if Browser::find().and_then(|browser| browser.open(&answer.url)).is_none() {
+            print::message(NO_BROWSER);
+        }
     }
     Ok(0)
 }

@@ -10,7 +10,7 @@ use crate::{colour, print, status_line, units};
 /// Print the screen of a process: what a terminal shows that has read its output
 ///
 /// For programs that draw their screen, like editors and progress bars. The size is that of the process's terminal, or
-/// 24x80 if it has none. Only the last 16 MiB of a long output are read.
+/// 24x80 if it has none. At most the last 16 MiB of the output are read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit_codes())]
 pub(crate) struct Args {

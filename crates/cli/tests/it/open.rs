@@ -102,6 +102,17 @@ fn browser(folder: &Path, name: &str) -> PathBuf {
     browser
 }
 
+#[test]
+fn without_a_browser_the_link_is_printed_and_a_person_is_told() {
+    let daemon = Daemon::start();
+    let mut open = daemon.lastbyte(&["open"]);
+    open.env_remove("BROWSER").env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    let mut pty = Pty::new(24, 200);
+    assert!(pty.run(open).wait().unwrap().success());
+    pty.shows("#link=");
+    pty.shows("no browser was started");
+}
+
 /// What it got.
 fn got(browser: &Path) -> String {
     let got = browser.with_extension("got");

@@ -192,6 +192,10 @@ impl StdinQueue {
         let noted = accepted.notes().secret();
         let (mut queue, gate) = Self::with(end, accepted, end_of_file, slot)?;
         queue.secret = SecretInput::found(noted, position.min(len)..len);
+        if let (true, EndOfFile::Type(_)) = (noted.has_input, end_of_file) {
+            // That queue may have typed a piece and not erased it yet.
+            queue.accepted.erase_last(position.min(len));
+        }
         queue.state.send_modify(|state| {
             (state.accepted, state.written) = (len, position.min(len));
             state.uncertain = uncertain;

@@ -2,14 +2,16 @@
 //!
 //! It is computed when somebody asks, never while output is stored. A terminal reads 10 to 30 MB a second, so a screen
 //! is made from the nearest [`Checkpoint`] before the offset, else from the last [`WINDOW`] bytes before it. Then modes
-//! that were set earlier are unknown, and `from` says so. Output that was dropped is skipped: the screen starts afresh
-//! after it. The whole log is shown on one size, because sizes are not recorded.
+//! that were set earlier are unknown, and `from` says so. A few bytes can fill the whole screen, so less is read of output
+//! that is too much [`Work`]. Output that was dropped is skipped: the screen starts afresh after it. The whole log is shown
+//! on one size, because sizes are not recorded.
 
 mod charset;
 mod extras;
 mod ground;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::io;
 use std::num::NonZeroU16;
@@ -23,6 +25,7 @@ use super::walk::{CHUNK, Chunk, Walk, WalkStep};
 use charset::Charsets;
 use extras::Extras;
 use ground::Ground;
+use work::Work;
 
 /// How much of the log is read for a screen at most.
 pub const WINDOW: u64 = 16 << 20;
@@ -78,21 +81,41 @@ pub fn render(
     checkpoint: Option<Checkpoint>,
 ) -> io::Result<Rendered> {
     let at = at.min(source.end());
-    let usable =
-        |checkpoint: &Checkpoint| (at.saturating_sub(WINDOW)..=at).contains(&checkpoint.at);
-    let mut shown = match checkpoint.filter(usable) {
-        Some(checkpoint) => Shown::resume(terminal, checkpoint),
-        None => Shown::new(terminal, at.saturating_sub(WINDOW)),
-    };
+    let mut window = WINDOW;
+    loop {
+        let from = at.saturating_sub(window);
+        let usable = |checkpoint: &&Checkpoint| (from..=at).contains(&checkpoint.at);
+        let begin = match checkpoint.as_ref().filter(usable) {
+            Some(checkpoint) => Shown::resume(terminal, checkpoint.clone()),
+            None => Shown::new(terminal, from),
+        };
+        if let Some(shown) = show(source, at, terminal, begin)? {
+            return Ok(shown.finish(at));
+        }
+        window /= 16;
+    }
+}
+
+/// `None` if it is too much work, which it is not for no bytes at all.
+fn show(
+    source: &dyn Source,
+    at: u64,
+    terminal: Terminal,
+    mut shown: Shown,
+) -> io::Result<Option<Shown>> {
+    let mut work = Work::new(terminal);
     let mut walk = Walk::new(source, shown.at..at);
-    let done = walk.try_for_each(|step| -> ControlFlow<()> {
+    let flow = walk.try_for_each(|step| {
         match step {
+            WalkStep::Bytes(chunk) if work.is_too_much_with(chunk.bytes) => {
+                return ControlFlow::Break(());
+            }
             WalkStep::Bytes(chunk) => shown.push(chunk, at),
             WalkStep::Dropped(range) => shown = Shown::new(terminal, range.end.min(at)),
         }
         ControlFlow::Continue(())
-    });
-    done.map(|_| shown.finish(at))
+    })?;
+    Ok(flow.is_continue().then_some(shown))
 }
 
 /// How far back a screen at `at` looks, with a checkpoint at this offset or none.

@@ -167,6 +167,10 @@ impl Pages {
     /// The token for a link, which works once. Blocks while a file is written.
     pub(crate) fn trade(&self, secret: &str, peer: Option<&Peer>) -> Result<Traded, Error> {
         let (sha256, now) = (hash(secret.as_bytes()), unix_ns(SystemTime::now()));
+        // Anybody who can connect may try, and must not make us write a file.
+        if !self.kept.borrow().has_link(&sha256, now) {
+            return Err(self.gone(peer));
+        }
         let failed = |error: io::Error| {
             Error::new(ErrorCode::Failed, format!("cannot trade the link: {error}"))
         };
@@ -323,5 +327,19 @@ impl Scope {
     pub(crate) fn of_process(&self, id: Id) -> Self {
         let may = if self.only_reads() { May::Read } else { May::Write };
         Self::Process { id, may }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_link_writes_nothing() {
+        let state = tempfile::tempdir().unwrap();
+        let created = Arc::new(CreatedTokens::open(state.path()).unwrap());
+        let pages = Pages::open(state.path(), false, PageTimes::default(), created).unwrap();
+        assert_eq!(pages.trade("wrong", None).unwrap_err().code, ErrorCode::LinkGone);
+        assert!(!state.path().join("pages").exists());
     }
 }

@@ -158,6 +158,11 @@ impl Accepted {
         }
     }
 
+    /// The same for the last of the bytes that were typed, as many as are typed at once.
+    pub(super) fn erase_last(&self, typed: u64) {
+        self.erase(typed.saturating_sub(MOST_TYPED as u64)..typed);
+    }
+
     pub(super) fn notes(&self) -> &Notes {
         &self.notes
     }

@@ -445,3 +445,25 @@ async fn what_a_killed_program_has_not_written_of_a_secret_is_erased_by_the_next
     File::from(read_end).read_exact(&mut read).expect("all of it");
     assert_eq!(&read, b"password");
 }
+
+/// A kill between typing and erasing.
+#[tokio::test]
+async fn a_secret_that_a_killed_program_has_typed_is_erased_by_the_next() {
+    let (registry, _shared) = Registry::create().expect("a registry");
+    let slot = registry.enter(1);
+    let size = WindowSize { rows: 5, cols: 5 };
+    let (ends, _child) = open_ends(Stdin::Null, Output::Pty(size)).expect("a pty");
+    let OutputEnds::Pty { ours, terminal: _terminal } = ends.output else { panic!("not a pty") };
+    let file = memory_file::create("test").expect("a file");
+    let again = || {
+        let (end, file) = (ours.try_clone().expect("a copy"), file.try_clone().expect("a copy"));
+        StdinQueue::resume(Some(end), file, EndOfFile::Type(4), slot.as_ref()).expect("a queue").0
+    };
+    let mut queue = again();
+    queue.set_secret(true).expect("a terminal");
+    queue.accept_as(true, b"pass\nword", None, Then::KeepOpen).expect("room");
+    queue.accepted.begin_typing(0, 5).expect("a position");
+    drop(queue);
+    drop(again());
+    assert_eq!(contents(&file), b"\0\0\0\0\nword", "the rest is still to be typed");
+}

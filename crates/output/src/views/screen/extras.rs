@@ -22,6 +22,8 @@ pub(super) struct Extras {
 const KEPT: [u16; 6] = [5, 1001, 1004, 1015, 1016, 2031];
 /// As many as Kitty itself keeps, or more.
 const MOST_KEY_FLAGS: usize = 16;
+/// Of a longer title this much is kept: a program can send megabytes.
+const LONGEST_TITLE: usize = 1024;
 
 impl Extras {
     /// What turns on what is on.
@@ -48,6 +50,14 @@ impl Extras {
         }
     }
 
+    fn set_title(&mut self, title: &[u8]) {
+        // No more than that can be replaced and get longer.
+        let start = &title[..title.len().min(LONGEST_TITLE)];
+        let mut text = String::from_utf8_lossy(start).into_owned();
+        text.truncate(text.floor_char_boundary(LONGEST_TITLE));
+        self.title = Some(text);
+    }
+
     fn push_key_flags(&mut self, flags: u16) {
         if self.key_flags.len() < MOST_KEY_FLAGS {
             self.key_flags.push(flags);
@@ -57,7 +67,14 @@ impl Extras {
 
 impl Callbacks for Extras {
     fn set_window_title(&mut self, _: &mut Screen, title: &[u8]) {
-        self.title = Some(String::from_utf8_lossy(title).into_owned());
+        self.set_title(title);
+    }
+
+    /// A title with semicolons.
+    fn unhandled_osc(&mut self, _: &mut Screen, params: &[&[u8]]) {
+        if let [b"0" | b"2", title @ ..] = params {
+            self.set_title(&title.join(&b';'));
+        }
     }
 
     fn unhandled_csi(

@@ -51,6 +51,31 @@ fn cursor_title_and_the_other_screen_are_known() {
 }
 
 #[test]
+fn a_title_may_have_semicolons_and_only_the_beginning_of_a_long_one_is_kept() {
+    let title = |bytes: &[u8]| shown(bytes, u64::MAX, None).title.unwrap();
+    assert_eq!(title(b"\x1b]0;make; make test;\x07"), "make; make test;");
+    let long = title(format!("\x1b]2;{}\x07", "\u{e9}".repeat(1 << 20)).as_bytes());
+    assert!(long.starts_with('\u{e9}') && (1000..=1024).contains(&long.len()), "{}", long.len());
+}
+
+#[test]
+fn output_that_is_too_much_work_is_read_from_later_on() {
+    // Each would take the terminal minutes or hours.
+    for unit in ["x\x1b[65535b", "\x1bc", "\x1b[2J", "\x1b[?1049h\x1b[?25;1049l", "\x1b[500L"] {
+        let bytes = format!("{}\r\nend", unit.repeat((4 << 20) / unit.len()));
+        let terminal = terminal(500, 500, Newline::Down);
+        let screen = render(&Slice::new(bytes.as_bytes()), u64::MAX, terminal, None).unwrap();
+        assert!(screen.from > 0, "{unit:?}");
+        assert!(screen.lines().contains(&"end".to_owned()), "{unit:?}: {:?}", screen.lines());
+    }
+    // What programs write is not.
+    let frame =
+        "\x1b[?25l\x1b[H\x1b[J\x1b[31mred\x1b[m\x1b[2;1Htext of a frame\x1b[5b\x1b[K\r\n\x1b[?25h";
+    let bytes = frame.repeat((1 << 20) / frame.len());
+    assert_eq!(shown(bytes.as_bytes(), u64::MAX, None).from, 0);
+}
+
+#[test]
 fn colours_and_modes_can_be_had() {
     let screen = shown(b"\x1b[31mred\x1b[m\x1b[?2004h", u64::MAX, None);
     assert!(screen.lines_with_colours()[0].contains("\x1b[31mred"), "{screen:?}");

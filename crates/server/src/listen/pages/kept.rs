@@ -137,13 +137,19 @@ impl Kept {
         Ok(())
     }
 
+    /// Whether there is a link with this hash that has not expired.
+    pub(super) fn has_link(&self, sha256: &str, now_unix_ns: u64) -> bool {
+        self.place(sha256, now_unix_ns).is_some()
+    }
+
     /// The link with this hash, unless it has expired.
     pub(super) fn take_link(&mut self, sha256: &str, now_unix_ns: u64) -> Option<KeptLink> {
-        let at = self.links.iter().position(|link| link.sha256 == sha256)?;
-        if self.links[at].expires_unix_ns <= now_unix_ns {
-            return None;
-        }
-        Some(self.links.remove(at))
+        self.place(sha256, now_unix_ns).map(|at| self.links.remove(at))
+    }
+
+    fn place(&self, sha256: &str, now_unix_ns: u64) -> Option<usize> {
+        let is_it = |link: &KeptLink| link.sha256 == sha256 && now_unix_ns < link.expires_unix_ns;
+        self.links.iter().position(is_it)
     }
 
     pub(crate) fn hand_over(&self, process: &str) -> HandOver {
