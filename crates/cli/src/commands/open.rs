@@ -80,10 +80,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<u8> {
     let client = autostart::client_of_history(&args.server).await?;
     let answer = client.create_link(&request).await?;
     print::answer(args.json, &answer, |answer| format!("{}\n", answer.url))?;
-    if !args.print && !args.json && isatty(stdout()) {
-        if Browser::find().and_then(|browser| browser.open(&answer.url)).is_none() {
-            print::message(NO_BROWSER);
-        }
+    let wants_browser = !args.print && !args.json && isatty(stdout());
+    if wants_browser && Browser::find().and_then(|browser| browser.open(&answer.url)).is_none() {
+        print::message(NO_BROWSER);
     }
     Ok(0)
 }
