@@ -169,6 +169,29 @@ class Processes(AsyncCase):
             await asyncio.sleep(0)
         self.assertEqual(b"".join(parts), "".join(f"{number}\n" for number in range(1, 50001)).encode())
 
+    @with_client
+    async def test_two_tasks_cannot_read_the_same_output(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, client=client)
+        assert process.stdin is not None and process.stdout is not None
+        first = asyncio.create_task(process.stdout.readline())
+        await asyncio.sleep(0)
+        with self.assertRaisesRegex(RuntimeError, "another coroutine"):
+            await process.stdout.readline()
+        process.stdin.write(b"one\n")
+        self.assertEqual(await first, b"one\n")
+        self.assertEqual(await process.communicate(b"two\n"), (b"two\n", None))
+
+    @with_client
+    async def test_a_reader_of_this_program_s_output_that_goes_away_ends_the_writer(
+        self, client: aio.AsyncClient
+    ) -> None:
+        for stderr in (DEVNULL, None):
+            reader, writer = os.pipe()
+            process = await aio.create_subprocess_exec("yes", stdout=writer, stderr=stderr, client=client)
+            os.close(writer)
+            os.close(reader)
+            self.assertEqual(await process.wait(), -13)
+
     def test_the_module_s_functions_leave_nothing_open(self) -> None:
         async def main() -> None:
             done = await aio.run(["echo", "x"], stdout=PIPE)
