@@ -71,7 +71,7 @@ class OutputFile(io.RawIOBase):
             while True:
                 try:
                     self._fetch()
-                except OutputDropped:
+                except BaseException:
                     # Nothing of what is there is lost to a reader that goes on.
                     self._rest = memoryview(b"".join([*parts, self._rest]))
                     raise
