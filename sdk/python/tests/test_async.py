@@ -10,7 +10,6 @@ import resource
 import socket
 import subprocess
 import tempfile
-import tracemalloc
 import types
 import unittest
 import warnings
@@ -21,6 +20,8 @@ from unittest import mock
 
 import lastbyte
 from lastbyte import aio
+from lastbyte._core import calls
+from lastbyte._core.exchange import Link
 from lastbyte.aio import DEVNULL, PIPE
 
 from .daemon import PATIENCE, Daemon, is_alive, until
@@ -107,14 +108,19 @@ class Processes(AsyncCase):
         """Else a large write takes time that grows with the square of its length."""
         process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, client=client)
         assert process.stdin is not None
-        process.stdin.write(bytes(64 << 20))
-        tracemalloc.start()
-        process.stdin.close()
-        await process.stdin.wait_closed()
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        sizes: list[int] = []
+        write = calls.Input.write
+
+        def noted(stdin: calls.Input, link: Link, data: memoryview, *more: Any) -> Any:
+            sizes.append(len(data))
+            return write(stdin, link, data, *more)
+
+        with mock.patch.object(calls.Input, "write", noted):
+            process.stdin.write(bytes(64 << 20))
+            process.stdin.close()
+            await process.stdin.wait_closed()
         self.assertEqual(await process.wait(), 0)
-        self.assertLess(most, 48 << 20)
+        self.assertLessEqual(max(sizes), calls.WRITE_BYTES)
 
     @with_client
     async def test_a_timeout_stops_the_tree_and_keeps_the_output(self, client: aio.AsyncClient) -> None:
@@ -168,6 +174,29 @@ class Processes(AsyncCase):
             parts.append(part)
             await asyncio.sleep(0)
         self.assertEqual(b"".join(parts), "".join(f"{number}\n" for number in range(1, 50001)).encode())
+
+    @with_client
+    async def test_two_tasks_cannot_read_the_same_output(self, client: aio.AsyncClient) -> None:
+        process = await aio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, client=client)
+        assert process.stdin is not None and process.stdout is not None
+        first = asyncio.create_task(process.stdout.readline())
+        await asyncio.sleep(0)
+        with self.assertRaisesRegex(RuntimeError, "another coroutine"):
+            await process.stdout.readline()
+        process.stdin.write(b"one\n")
+        self.assertEqual(await first, b"one\n")
+        self.assertEqual(await process.communicate(b"two\n"), (b"two\n", None))
+
+    @with_client
+    async def test_a_reader_of_this_program_s_output_that_goes_away_ends_the_writer(
+        self, client: aio.AsyncClient
+    ) -> None:
+        for stderr in (DEVNULL, None):
+            reader, writer = os.pipe()
+            process = await aio.create_subprocess_exec("yes", stdout=writer, stderr=stderr, client=client)
+            os.close(writer)
+            os.close(reader)
+            self.assertEqual(await process.wait(), -13)
 
     def test_the_module_s_functions_leave_nothing_open(self) -> None:
         async def main() -> None:

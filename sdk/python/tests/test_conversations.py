@@ -14,7 +14,7 @@ import unittest
 from collections.abc import Iterator
 from typing import Any
 
-from lastbyte import Client, Event, Gap, LastbyteError, Unreachable, aio
+from lastbyte import ApiError, Client, Event, Gap, LastbyteError, Unreachable, aio
 from lastbyte._core import calls, launch, verbs
 from lastbyte._core.exchange import Broken, ConnectFailed, Link, Pause, Send, StartServer, Steps, exchange
 from lastbyte._core.http import Answer, Request
@@ -79,7 +79,21 @@ class Repeated(unittest.TestCase):
         sent, _ = drive(exchange(link(was_there=True), verbs.signal("x", "SIGUSR1")), REFUSED, ok())
         self.assertEqual(len(sent), 2)
 
-    def test_a_server_that_never_was_there_is_started_once(self) -> None:
+    def test_a_busy_server_is_asked_again(self) -> None:
+        busy = Answer(503, {}, json.dumps({"error": {"code": "too_many_answers", "message": "too many"}}).encode())
+        what = launch.Launch(["true"], {"command": ["true"]}, None, None)
+        for steps in (exchange(link(), verbs.show("x")), launch.start(link(), what, {}, None)):
+            sent, _ = drive(steps, busy, busy, ok(process={}))
+            self.assertEqual(sent, [sent[0]] * 3)
+        # It may have been carried out, or the time is over.
+        for request, patience, within in (
+            (verbs.press("x", ["Enter"]), 10.0, None),
+            (verbs.show("x"), 0.0, None),
+            (verbs.show("x"), 10.0, 0.0),
+        ):
+            with self.assertRaisesRegex(ApiError, "too many"):
+                drive(exchange(link(patience=patience), request, within), busy)
+
         sent, _ = drive(exchange(link(may_start=True), verbs.health()), ABSENT, ok())
         self.assertEqual(sent[1], "start the server")
         with self.assertRaises(Unreachable):

@@ -280,6 +280,31 @@ class Handles(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), b"y\n")
         self.assertEqual(process.returncode, -13)
 
+    def test_a_reader_of_this_program_s_output_that_goes_away_ends_the_writer(self) -> None:
+        for options in ({"stderr": DEVNULL}, {}):
+            with self.subTest(options):
+                reader, writer = os.pipe()
+                process = popen(["yes"], stdout=writer, **options)
+                os.close(writer)
+                self.assertEqual(os.read(reader, 2), b"y\n")
+                os.close(reader)
+                self.assertEqual(process.wait(PATIENCE), -13)
+
+    def test_a_reader_of_another_s_command_that_goes_away_ends_nothing(self) -> None:
+        first = popen("while read line; do echo $line; done", shell=True, stdin=PIPE, stdout=DEVNULL, bufsize=0)
+        again = client.attach(first.id)
+        assert first.stdin is not None and again.stdout is not None
+        again.stdout.close()
+        waiting = threading.Thread(target=again.wait)
+        waiting.start()
+        for total in range(2, 100, 2):
+            with suppress(BrokenPipeError):
+                first.stdin.write(b"x\n")
+            first.wait_for(output_past=total - 1)
+        first.stdin.close()
+        waiting.join()
+        self.assertEqual(again.returncode, 0)
+
     def test_the_output_of_one_is_the_input_of_another(self) -> None:
         first = popen("seq 100000", shell=True, stdout=PIPE)
         second = popen(["wc", "-l"], stdin=first.stdout, stdout=PIPE)
@@ -419,6 +444,34 @@ class Several(unittest.TestCase):
                 break
         self.assertEqual(kinds, ["started", "ended"])
 
+    def test_threads_share_the_streams_of_a_process(self) -> None:
+        count, lines = 4, 200
+        process = popen(["cat"], stdin=PIPE, stdout=PIPE, bufsize=0)
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None and stdout is not None
+        # They fit into a pipe, so no line is cut.
+        want = [f"{number:04}\n".encode() for number in range(count * lines)]
+
+        def write(first: int) -> None:
+            for line in want[first : first + lines]:
+                stdin.write(line)
+
+        def read() -> None:
+            while line := stdout.read(5):
+                found.append(line)
+
+        found: list[bytes] = []
+        readers = [threading.Thread(target=read) for _ in range(count)]
+        writers = [threading.Thread(target=write, args=(number * lines,)) for number in range(count)]
+        for thread in readers + writers:
+            thread.start()
+        for thread in writers:
+            thread.join()
+        stdin.close()
+        for thread in readers:
+            thread.join()
+        self.assertEqual(sorted(found), want)
+
     def test_forty_threads_share_a_client(self) -> None:
         found: dict[int, bytes] = {}
 
@@ -541,6 +594,16 @@ class Forks(unittest.TestCase):
             self.assertEqual(exactly(file, len(rest)), rest)
             self.assertEqual(said, b"same")
             self.assertEqual(client._link.breaks, breaks, "the child took the parent's answer")
+
+    def test_a_fork_that_closes_its_copies_ends_no_input(self) -> None:
+        with popen(["cat"], stdin=PIPE, stdout=PIPE) as process:
+            child = os.fork()
+            if child == 0:
+                with suppress(BaseException):
+                    process.__exit__(KeyboardInterrupt, None, None)
+                os._exit(0)
+            os.waitpid(child, 0)
+            self.assertEqual(process.communicate(b"still open")[0], b"still open")
 
 
 def exactly(file: Any, count: int) -> bytes:

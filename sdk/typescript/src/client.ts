@@ -147,7 +147,8 @@ export class Client {
 
   /** Waits until one of several processes has met the condition; resolves with the first that has. */
   async waitAny(processes: Iterable<ProcessRef>, options: WaitOptions = {}): Promise<Waited> {
-    const outcomes = await this.#waitMany(processes, true, options);
+    const ids = await idsOf(processes);
+    const outcomes = ids.length === 0 ? [] : await waitForMany(this.#transport, ids, true, options);
     const met = outcomes.find(({ wait }) => wait !== undefined && wait.met !== "timeout") ?? outcomes[0];
     if (met === undefined) throw new RangeError("there is no process to wait for");
     return waited(met);
@@ -155,7 +156,8 @@ export class Client {
 
   /** Waits until each of several processes has met the condition. */
   async waitAll(processes: Iterable<ProcessRef>, options: WaitOptions = {}): Promise<Waited[]> {
-    return (await this.#waitMany(processes, false, options)).map(waited);
+    const ids = await idsOf(processes);
+    return (await waitForMany(this.#transport, ids, false, options)).map(waited);
   }
 
   /** Lists processes, newest first, page by page. */
@@ -301,15 +303,6 @@ export class Client {
     const { process } = await this.#start(request);
     return this.stop(process.id);
   }
-
-  async #waitMany(
-    processes: Iterable<ProcessRef>,
-    any: boolean,
-    options: WaitOptions,
-  ): Promise<WaitOutcome[]> {
-    const ids = await Promise.all([...processes].map(idOf));
-    return waitForMany(this.#transport, ids, any, options);
-  }
 }
 
 /** A start that is refused has started nothing. */
@@ -319,6 +312,10 @@ function unlessRefused(error: unknown): undefined {
 
 function pathOf(id: string): string {
   return `/v1/processes/${encodeURIComponent(id)}`;
+}
+
+function idsOf(processes: Iterable<ProcessRef>): Promise<string[]> {
+  return Promise.all([...processes].map(idOf));
 }
 
 async function idOf(process: ProcessRef): Promise<string> {

@@ -83,6 +83,8 @@ test("the first of several, and all of them", async () => {
   await slow.stop({ grace: 0 });
   const ended = await client.waitAll([slow, quick]);
   assert(ended.every(({ process }) => process.phase === "ended"));
+  assert.deepEqual(await client.waitAll([]), []);
+  await assert.rejects(client.waitAny([]), RangeError);
 });
 
 test("processes are listed page by page, searched and stopped", async () => {

@@ -16,7 +16,7 @@ from ._core import calls, verbs
 from ._core.exchange import exchange
 from ._core.launch import TextMode
 from ._core.output import Cursor
-from ._core.streams import Source, close_all, innermost
+from ._core.streams import Source, close_all, innermost, write_all
 from .errors import LastbyteError, OutputDropped, ProcessNotFound, StdinClosed
 from .models import Dropped, Ending
 
@@ -41,39 +41,44 @@ class OutputFile(io.RawIOBase):
         self._rest = memoryview(b"")
         # A request that was sent before its answer is wanted.
         self._ahead: Connection | None = None
+        # Threads that read the same file get different bytes, as they do from a pipe.
+        self._turn = threading.Lock()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self._fetch()
-        target = memoryview(buffer).cast("B")
-        count = min(len(target), len(self._rest))
-        target[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
+        with self._turn:
+            self._fetch()
+            target = memoryview(buffer).cast("B")
+            count = min(len(target), len(self._rest))
+            target[:count] = self._rest[:count]
+            self._rest = self._rest[count:]
+            return count
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
             return self.readall()
-        self._fetch()
-        part = bytes(self._rest[:size])
-        self._rest = self._rest[size:]
-        return part
+        with self._turn:
+            self._fetch()
+            part = bytes(self._rest[:size])
+            self._rest = self._rest[size:]
+            return part
 
     def readall(self) -> bytes:
         parts: list[bytes | memoryview] = []
-        while True:
-            try:
-                self._fetch()
-            except OutputDropped:
-                # Nothing of what is there is lost to a reader that goes on.
-                self._rest = memoryview(b"".join([*parts, self._rest]))
-                raise
-            if not self._rest:
-                return b"".join(parts)
-            parts.append(self._rest)
-            self._rest = memoryview(b"")
+        with self._turn:
+            while True:
+                try:
+                    self._fetch()
+                except BaseException:
+                    # Nothing of what is there is lost to a reader that goes on.
+                    self._rest = memoryview(b"".join([*parts, self._rest]))
+                    raise
+                if not self._rest:
+                    return b"".join(parts)
+                parts.append(self._rest)
+                self._rest = memoryview(b"")
 
     def at_end(self) -> bool:
         return self._cursor.at_end and not self._rest
@@ -135,6 +140,9 @@ class InputFile(io.RawIOBase):
         self.id = id
         self._input = calls.Input(id)
         self._input.offset = -1 if offset is None else offset
+        # Two writes at the same offset would be taken for one that is repeated.
+        self._turn = threading.Lock()
+        self._pid = os.getpid()
 
     def writable(self) -> bool:
         return True
@@ -149,17 +157,19 @@ class InputFile(io.RawIOBase):
 
     def send(self, data: memoryview, *, close: bool, deadline: float | None = None) -> int:
         link = self._client._link
-        if self._input.offset < 0:
-            # Of a process that somebody else may have written to.
-            request = verbs.stdin_length(self.id)
-            self._input.offset = int(self._client._drive(exchange(link, request)).json()["accepted"])
-        return self._client._drive(self._input.write(link, data, close, deadline))
+        with self._turn:
+            if self._input.offset < 0:
+                # Of a process that somebody else may have written to.
+                request = verbs.stdin_length(self.id)
+                self._input.offset = int(self._client._drive(exchange(link, request)).json()["accepted"])
+            return self._client._drive(self._input.write(link, data, close, deadline))
 
     def close(self) -> None:
         if self.closed:
             return
         try:
-            if not self._input.closed:
+            # A forked program has a copy: the input ends when the one that opened it closes it.
+            if not self._input.closed and self._pid == os.getpid():
                 # A process that has ended reads nothing more.
                 with contextlib.suppress(StdinClosed):
                     self.send(memoryview(b""), close=True)
@@ -213,12 +223,13 @@ class Copier(threading.Thread):
         return True
 
 
-def copy_output(client: Client, id: str, sinks: dict[str | None, int]) -> None:
-    """Writes output to descriptors as it comes, in its order, and closes them."""
+def copy_output(client: Client, id: str, sinks: dict[str | None, int], unread: Callable[[], None]) -> None:
+    """Writes output to descriptors as it comes, in its order, and closes them. Calls `unread` if a reader is gone."""
     try:
         if len(sinks) == 1:
             ((stream, only),) = sinks.items()
-            _copy_stream(OutputFile(client, Cursor(id, stream)), only)
+            if not _copy_stream(OutputFile(client, Cursor(id, stream)), only):
+                unread()
             return
         for found in client.follow(id):
             if isinstance(found, Ending):
@@ -227,33 +238,26 @@ def copy_output(client: Client, id: str, sinks: dict[str | None, int]) -> None:
                 # The log has it on record; the descriptor is no place to say so.
                 continue
             sink = sinks.get(found.stream)
-            if sink is not None and not _write_all(sink, found.data):
+            if sink is not None and not write_all(sink, found.data):
                 close_all({None: sinks.pop(found.stream)})
+                unread()
                 if not sinks:
                     return
     finally:
         close_all(sinks)
 
 
-def _copy_stream(file: OutputFile, sink: int) -> None:
+def _copy_stream(file: OutputFile, sink: int) -> bool:
+    """`False` if nobody reads it any more."""
     while True:
         try:
             part = file.read(_COPY_BYTES)
         except OutputDropped:
             continue
-        if not part or not _write_all(sink, part):
-            return
-
-
-def _write_all(descriptor: int, data: bytes) -> bool:
-    """`False` if nobody reads it any more."""
-    view = memoryview(data)
-    try:
-        while view:
-            view = view[os.write(descriptor, view) :]
-    except BrokenPipeError:
-        return False
-    return True
+        if not part:
+            return True
+        if not write_all(sink, part):
+            return False
 
 
 def copy_input(client: Client, source: Source, target: InputFile) -> None:

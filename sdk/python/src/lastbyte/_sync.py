@@ -25,6 +25,7 @@ from ._core.exchange import (
     Steps,
     after_failure,
     checked,
+    is_busy,
 )
 from ._core.http import Answer, AnswerParser, Request
 from ._core.place import UnixAddress
@@ -388,7 +389,8 @@ class Client:
         return connection
 
     def _receive(self, connection: Connection) -> Answer | None:
-        """The answer to it; `None` if the connection broke, or is the one of the parent."""
+        """The answer to it; `None` if it has to be sent again: the connection broke or is the parent's, or the server
+        is busy."""
         if connection.is_inherited():
             connection.close()
             return None
@@ -401,7 +403,7 @@ class Client:
             self._link.breaks += 1
             return None
         self._keep(connection)
-        return checked(answer)
+        return None if is_busy(answer) else checked(answer)
 
     def _connection(self) -> Connection:
         if self._pid != os.getpid():

@@ -291,8 +291,8 @@ class Popen:
         if sinks and self._ending is not None and self._total == 0:
             close_all(sinks)
         elif sinks:
-            client, id = self._client, self.id
-            self._copiers.append(Copier(lambda: copy_output(client, id, sinks)))
+            client, id, unread = self._client, self.id, self._send_sigpipe
+            self._copiers.append(Copier(lambda: copy_output(client, id, sinks, unread)))
         if source is not None:
             target, origin = InputFile(self._client, self.id), source
             feeder = Copier(lambda: copy_input(target._client, origin, target))
@@ -482,7 +482,9 @@ class Popen:
 
     def _is_abandoned(self) -> bool:
         """Whether a pipe was closed before its end, so that the next write would have raised SIGPIPE."""
-        return not self._sent_sigpipe and any(file.closed and not file.at_end() for file in self._readers)
+        if self._sent_sigpipe or self._attached:
+            return False
+        return any(file.closed and not file.at_end() for file in self._readers)
 
     def _wait_for_more_output(self, deadline: float | None) -> None:
         """Nobody reads its output any more: it gets the signal that a closed pipe would send."""
@@ -495,7 +497,12 @@ class Popen:
         if answer["process"].get("ending"):
             self._end(answer["process"]["ending"])
         elif answer["wait"]["met"] == "output_past":
-            self._sent_sigpipe = True
+            self._send_sigpipe()
+
+    def _send_sigpipe(self) -> None:
+        """Nobody reads what it writes. One that was there before may have other readers."""
+        self._sent_sigpipe = True
+        if not self._attached:
             with contextlib.suppress(ApiError):
                 self._client.signal(self.id, _SIGPIPE)
 

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..errors import LastbyteError, ProtocolError, Unreachable, refusal
+from ..errors import ApiError, LastbyteError, ProtocolError, Unreachable, refusal
 from .http import Answer, Request
 from .place import Address, Place, UnixAddress, read_address
 
@@ -69,6 +69,8 @@ _SHORT = 0.5
 _FIRST_PAUSE = 0.001
 _LAST_PAUSE = 0.064
 _ABSENT = (errno.ENOENT, errno.ECONNREFUSED)
+# The server has too much to do for the moment.
+_BUSY = frozenset({"too_many_connections", "too_many_waits", "too_many_bodies", "too_many_answers"})
 
 
 @dataclass
@@ -131,7 +133,7 @@ class BaseEnvironment:
 
 
 class Outage:
-    """From the first error to the next answer."""
+    """From the first error to the next answer, also of a server that is too busy to give one."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -140,13 +142,26 @@ class Outage:
 
     def pause(self, error: LastbyteError) -> float:
         """How long to wait before another attempt; raises if there is to be none."""
-        now = time.monotonic()
-        self._begun = now if self._begun is None else self._begun
         if isinstance(error, Broken) and isinstance(self._link.address, UnixAddress):
             # Another program may have the port, but hardly the file.
             self._link.was_there = True
-        if now - self._begun >= self._link.patience_with(error):
+        if self._has_lasted(self._link.patience_with(error)):
             raise Unreachable(f"cannot reach the server at {self._link.address}: {error}") from error
+        return self._next_pause()
+
+    def pause_if_busy(self, error: ApiError, within: float | None) -> float:
+        """How long to wait before the server is asked again; raises any other refusal."""
+        patience = self._link.patience if within is None else min(within, self._link.patience)
+        if error.code not in _BUSY or self._has_lasted(patience):
+            raise error
+        return self._next_pause()
+
+    def _has_lasted(self, seconds: float) -> bool:
+        now = time.monotonic()
+        self._begun = now if self._begun is None else self._begun
+        return now - self._begun >= seconds
+
+    def _next_pause(self) -> float:
         pause = min(_FIRST_PAUSE * 2.0 ** min(self._attempts, 10), _LAST_PAUSE)
         self._attempts += 1
         return pause
@@ -188,7 +203,21 @@ def exchange(link: Link, request: Request, timeout: float | None = None) -> Step
             yield from after_failure(link, outage, error)
         else:
             link.was_there = True
-            return checked(answer)
+            try:
+                return checked(answer)
+            except ApiError as error:
+                if not request.repeatable:
+                    raise
+                yield Pause(outage.pause_if_busy(error, timeout))
+
+
+def is_busy(answer: Answer) -> bool:
+    """Whether the same request may be answered in a moment."""
+    try:
+        checked(answer)
+    except ApiError as error:
+        return error.code in _BUSY
+    return False
 
 
 def checked(answer: Answer, program: str | None = None, cwd: str | None = None) -> Answer:

@@ -18,7 +18,7 @@ from typing import IO, Any
 from ..errors import ApiError, LastbyteError, UnsupportedOption, refusal
 from ..models import Limits, Sandbox, StopPolicy, Tty, encode
 from . import verbs
-from .exchange import Broken, ConnectFailed, Link, Outage, Send, Steps, after_failure, checked, exchange
+from .exchange import Broken, ConnectFailed, Link, Outage, Pause, Send, Steps, after_failure, checked, exchange
 from .place import UnixAddress
 
 PIPE = subprocess.PIPE
@@ -260,8 +260,12 @@ def start(link: Link, launch: Launch, more: Mapping[str, Any], timeout: float | 
             yield from after_failure(link, outage, error)
         else:
             link.was_there = True
-            started: dict[str, Any] = checked(answer, launch.program, launch.cwd).json()
-            return started
+            try:
+                started: dict[str, Any] = checked(answer, launch.program, launch.cwd).json()
+            except ApiError as error:
+                yield Pause(outage.pause_if_busy(error, timeout))
+            else:
+                return started
 
 
 def stop_interrupted(link: Link, launch: Launch) -> Steps[None]:

@@ -14,8 +14,9 @@ from . import verbs
 from .http import Answer, Request
 from .sse import Message
 
-# The server answers with less while the log is open.
-READ_BYTES = 4 << 20
+# The server gives no more while the log is open. It holds what was asked for and is not read yet, for all clients
+# together at most 128 MiB.
+READ_BYTES = 1 << 20
 # A read waits this long for output; then it is repeated, so that a broken TCP connection is noticed.
 WAIT_MS = 60_000
 

@@ -130,6 +130,17 @@ def close_all(sinks: dict[str | None, int]) -> None:
             os.close(sink)
 
 
+def write_all(descriptor: int, data: bytes) -> bool:
+    """`False` if nobody reads it any more."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except BrokenPipeError:
+        return False
+    return True
+
+
 def innermost(file: Any) -> Any:
     """The raw file below a buffer and a decoder."""
     for name in ("buffer", "raw"):

@@ -177,6 +177,11 @@ class AsyncProcess:
             if error.code != "process_exited":
                 raise
 
+    async def _send_sigpipe(self) -> None:
+        """Nobody reads what it writes. One that was there before may have other readers."""
+        if not self.attached:
+            await self._signal(signal_name(signals.SIGPIPE))
+
     def _end(self, ending: dict[str, Any]) -> None:
         self.returncode = returncode_of(self.id, ending)
         self._ending = ending
@@ -349,7 +354,7 @@ async def _start(
     if is_empty:
         close_all(sinks)
     elif sinks:
-        process._copier = client._copy(copy_output(client, process.id, sinks))
+        process._copier = client._copy(copy_output(client, process.id, sinks, process._send_sigpipe))
     return process
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .._core import calls, verbs
 from .._core.exchange import exchange
 from .._core.output import WAIT_MS, Cursor
-from .._core.streams import close_all
+from .._core.streams import close_all, write_all
 from ..errors import LastbyteError, OutputDropped, StdinClosed
 from ..models import Dropped, Ending
 
@@ -31,6 +30,7 @@ class OutputReader:
         self._client = client
         self._cursor = cursor
         self._buffer = bytearray()
+        self._asking = False
 
     def at_eof(self) -> bool:
         return self._cursor.at_end and not self._buffer
@@ -114,8 +114,14 @@ class OutputReader:
                 pause = min(pause * 2, _LAST_POLL)
 
     async def _ask(self, wait_ms: int) -> None:
-        link = self._client._link
-        answer = await self._client._drive(exchange(link, self._cursor.request(wait_ms)))
+        if self._asking:
+            # As in asyncio. Both would get the same bytes.
+            raise RuntimeError("read() called while another coroutine is already waiting for incoming data")
+        self._asking = True
+        try:
+            answer = await self._client._drive(exchange(self._client._link, self._cursor.request(wait_ms)))
+        finally:
+            self._asking = False
         # Nothing is awaited from here on: the bytes and the cursor change together.
         self._buffer += self._cursor.take(answer)
         self._cursor.check()
@@ -191,15 +197,18 @@ class InputWriter:
             self._buffer.clear()
 
 
-async def copy_output(client: AsyncClient, id: str, sinks: dict[str | None, int]) -> None:
-    """Writes output to descriptors as it comes, in its order, and closes them."""
+async def copy_output(
+    client: AsyncClient, id: str, sinks: dict[str | None, int], unread: Callable[[], Awaitable[None]]
+) -> None:
+    """Writes output to descriptors as it comes, in its order, and closes them. Calls `unread` if a reader is gone."""
     try:
         if not client._can_wait():
             # Too many connections: then it is copied when it is whole.
             await client._endings.wait(id)
         if len(sinks) == 1:
             ((stream, only),) = sinks.items()
-            await _copy_stream(OutputReader(client, Cursor(id, stream)), only)
+            if not await _copy_stream(OutputReader(client, Cursor(id, stream)), only):
+                await unread()
             return
         async for found in client.follow(id):
             if isinstance(found, Ending):
@@ -207,26 +216,28 @@ async def copy_output(client: AsyncClient, id: str, sinks: dict[str | None, int]
             if isinstance(found, Dropped):
                 continue
             sink = sinks.get(found.stream)
-            if sink is not None:
-                # A terminal or pipe that nobody reads must not stop the loop.
-                await asyncio.get_running_loop().run_in_executor(None, _write_all, sink, found.data)
+            if sink is not None and not await _write(sink, found.data):
+                close_all({None: sinks.pop(found.stream)})
+                await unread()
+                if not sinks:
+                    return
     finally:
         close_all(sinks)
 
 
-async def _copy_stream(reader: OutputReader, sink: int) -> None:
+async def _copy_stream(reader: OutputReader, sink: int) -> bool:
+    """`False` if nobody reads it any more."""
     while True:
         try:
             part = await reader.read(_COPY_BYTES)
         except OutputDropped:
             continue
         if not part:
-            return
-        await asyncio.get_running_loop().run_in_executor(None, _write_all, sink, part)
+            return True
+        if not await _write(sink, part):
+            return False
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    with contextlib.suppress(BrokenPipeError):
-        while view:
-            view = view[os.write(descriptor, view) :]
+async def _write(descriptor: int, data: bytes) -> bool:
+    """`False` if nobody reads it any more. A terminal or pipe that is not read must not stop the loop."""
+    return await asyncio.get_running_loop().run_in_executor(None, write_all, descriptor, data)
